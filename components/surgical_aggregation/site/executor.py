@@ -58,8 +58,8 @@ class KerasExecutor(Executor):
     Args:
         site_id: Id of the `Site` component. Default "site".
         training: Options of `TrainingOptions` by name, where they are not the default.
-        mixed_precision: Compute in float16 where the site has a GPU; variables stay float32.
-            Default False.
+        mixed_precision: Compute in float16 where the site has a GPU, in bfloat16 where its CPU
+            multiplies such numbers; variables stay float32. Default False.
         send: "weights" (default), or "differences" from the received model, which FLARE's privacy
             filters are made for; missing columns count as zeros there.
         report_counts: Tell the server the positive training images of each class, for
@@ -118,7 +118,8 @@ class KerasExecutor(Executor):
         if self.send not in SENT:
             raise SiteError(f"send must be one of {SENT}; got {self.send!r}.")
         if self.mixed_precision and not self._mixed:
-            self.log_warning(fl_ctx, "mixed precision needs a GPU; this site has none: float32")
+            needs = "mixed precision needs a GPU, or a CPU with bfloat16"
+            self.log_warning(fl_ctx, f"{needs}; this site has neither: float32")
         from surgical_aggregation.site.training.trainer import LocalTraining
 
         reported = find_site(self.site_id, fl_ctx).classes

@@ -90,7 +90,7 @@ class JobSettings(BaseModel):
     consistency: float = Field(0.0, title="to the received model's features; 0: off")
     pseudo_labels: str = Field("none", title="none | soft | confident, for unlabelled classes")
     pseudo_labels_from: int = Field(4, ge=0, title="round from which they count")
-    mixed_precision: bool = Field(False, title="float16 where the site has a GPU")
+    mixed_precision: bool = Field(False, title="float16 on a GPU, bfloat16 on CPUs with it")
     send: str = Field("weights", title="weights | differences (for FLARE's privacy filters)")
     report_counts: bool = Field(False, title="labels per class, to the server; a site may forbid")
     report_features: bool = Field(True, title="means of features, to the server; a site may forbid")

@@ -51,7 +51,9 @@ def build(
     try:
         if backbone in APPLICATIONS:
             # Some of their layers have no name, and Keras numbers those of a process.
+            policy = keras.config.dtype_policy()
             keras.backend.clear_session(free_memory=False)
+            keras.config.set_dtype_policy(policy)  # which that forgets
             application = getattr(keras.applications, APPLICATIONS[backbone])
             body = application(include_top=False, weights=weights, input_shape=shape, pooling="avg")
         else:

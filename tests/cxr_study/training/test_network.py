@@ -86,6 +86,18 @@ def test_in_mixed_precision_it_trains_with_the_same_variables_and_outputs_of_flo
     ]
 
 
+def test_a_network_of_keras_is_in_mixed_precision_too():
+    import keras
+
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        network = build("mobilenetv2", 2, image_size=32)
+        assert {layer.compute_dtype for layer in network.layers[1:-1]} == {"bfloat16"}
+        assert keras.config.dtype_policy().name == "mixed_bfloat16"
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
 def test_weights_come_from_a_file_of_the_body(tmp_path):
     import keras
 

@@ -122,9 +122,17 @@ def test_tensorflow_is_set_up_before_a_policy_can_look_at_batches(site, monkeypa
     assert order[:2] == [(2, 3, False), "data"]
 
 
-def test_without_a_gpu_mixed_precision_is_said_to_be_float32(start, caplog):
-    start(mixed_precision=True)
-    assert "mixed precision needs a GPU; this site has none: float32" in caplog.text
+@pytest.mark.parametrize("mixed", [True, False])
+def test_where_the_machine_gains_nothing_mixed_precision_is_said_to_be_float32(
+    site, monkeypatch, tmp_path, caplog, mixed
+):
+    monkeypatch.setattr(tensorflow_setup, "configure", lambda *args: args[2] and mixed)
+    executor = KerasExecutor(mixed_precision=True, threads=2)
+    fl_ctx = context(engine=Engine(tmp_path, site=site))
+    for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
+        executor.handle_event(event, fl_ctx)
+    said = "mixed precision needs a GPU, or a CPU with bfloat16; this site has neither: float32"
+    assert (said in caplog.text) != mixed
 
 
 WITHHOLDS_EDEMA = {"share": ["Nodule/Mass"], "report_counts": True}

@@ -22,6 +22,7 @@ from surgical_aggregation.site.contract.architecture import (
 )
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
+from surgical_aggregation.site.training.fused_kernels import FusedAdam, fuse
 from surgical_aggregation.site.training.loss import training_loss
 from surgical_aggregation.site.training.stopping import Stop, check, never
 from surgical_aggregation.site.training.teacher import TaughtOutputs, Teacher, Terms
@@ -70,6 +71,7 @@ class LocalModel:
         self._head = head_layer(model, classes)
         self._body = body_variables(model)
         self.kinds = variable_kinds(model)
+        fuse(batch_norm_layers(model))
         if options.strategy == "fedbn+":
             for layer in batch_norm_layers(model):
                 layer.trainable = False
@@ -87,7 +89,8 @@ class LocalModel:
         self._compile()
         # Relaxed to batches of any size, where a second size comes.
         self._forward = tf.function(
-            lambda images: network(images, training=False), reduce_retracing=True
+            lambda images: [tf.cast(o, tf.float32) for o in network(images, training=False)],
+            reduce_retracing=True,
         )
 
     def _compile(self) -> None:
@@ -97,9 +100,7 @@ class LocalModel:
             loss = TFFedProxLoss(
                 self.model.trainable_variables, self._received, options.proximal, loss
             )
-        adam = keras.optimizers.Adam(
-            options.learning_rate, global_clipnorm=options.gradient_clip or None
-        )
+        adam = FusedAdam(options.learning_rate, global_clipnorm=options.gradient_clip or None)
         self._learner.compile(optimizer=adam, loss=loss)
         # From here on the optimizer's state can be read and set, also before the first batch.
         # Keras has wrapped it where it computes in float16.

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
@@ -15,6 +16,12 @@ from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 OPTIONAL = ("matplotlib", "pandas", "scipy", "sklearn")
 """Packages that TensorFlow and Keras import where they are installed, but do not need."""
+
+
+CPU_FACTS = Path("/proc/cpuinfo")
+"""Linux's file about its CPUs; elsewhere there is none."""
+
+_BFLOAT16 = re.compile(r"^flags\s*:.*\b(?:avx512_bf16|amx_bf16)\b", re.MULTILINE)
 
 
 def cores() -> int:
@@ -41,19 +48,27 @@ def shared_cores(sites: int) -> int:
     return max(1, cores() // max(1, sites))
 
 
-def has_gpu() -> bool:
-    """Whether TensorFlow sees a GPU; after `configure`."""
+def half_precision() -> str | None:
+    """Keras's policy of mixed precision for this machine.
+
+    Returns:
+        "mixed_float16" where TensorFlow sees a GPU, "mixed_bfloat16" where the CPU multiplies such
+        numbers; None where neither is so, and mixed precision would only cost time.
+    """
     import tensorflow as tf
 
-    return bool(tf.config.list_physical_devices("GPU"))
+    if tf.config.list_physical_devices("GPU"):
+        return "mixed_float16"
+    known = CPU_FACTS.is_file() and _BFLOAT16.search(CPU_FACTS.read_text(encoding="utf-8"))
+    return "mixed_bfloat16" if known else None
 
 
 def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     """Set TensorFlow up; must run before the process's first TensorFlow operation.
 
     Operations run one at a time; the same seed gives the same bits on CPU. NumPy's linear algebra
-    gets as many threads as TensorFlow: sites that share a machine would wait for each other.
-    Float16 is used where there is a GPU; on a CPU it only costs time.
+    gets as many threads as TensorFlow: sites that share a machine would wait for each other. Mixed
+    precision is used where the machine gains by it, see `half_precision`.
 
     Returns:
         Whether models compute in mixed precision from now on.
@@ -64,16 +79,15 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(threads)
-    gpus = tf.config.list_physical_devices("GPU")
-    for gpu in gpus:
+    for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)  # sites may share one GPU
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(seed)
-    mixed = mixed_precision and bool(gpus)
-    keras.config.set_dtype_policy("mixed_float16" if mixed else "float32")
-    return mixed
+    policy = half_precision() if mixed_precision else None
+    keras.config.set_dtype_policy(policy or "float32")
+    return policy is not None
 
 
 def import_quietly() -> None:

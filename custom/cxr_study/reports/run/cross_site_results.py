@@ -117,7 +117,7 @@ def measured(run: FinishedRun) -> Measured:
             warnings(
                 best,
                 on_phantom=False,
-                mixed_precision_on_cpu=False,
+                without_mixed_precision=False,
                 unvalidated={},
                 unfinished=run.unfinished,
             )

@@ -169,7 +169,8 @@ def _evaluated(
             warnings(
                 best,
                 on_phantom=data == "phantom",
-                mixed_precision_on_cpu=settings.mixed_precision and not tensorflow_setup.has_gpu(),
+                without_mixed_precision=settings.mixed_precision
+                and not tensorflow_setup.half_precision(),
                 unvalidated=unvalidated,
                 unfinished=run.unfinished,
             )

@@ -21,7 +21,7 @@ def warnings(
     best: Checkpoint,
     *,
     on_phantom: bool,
-    mixed_precision_on_cpu: bool,
+    without_mixed_precision: bool,
     unvalidated: Mapping[str, Sequence[str]],
     unfinished: Sequence[str],
 ) -> Iterator[RunWarning]:
@@ -30,7 +30,7 @@ def warnings(
     Args:
         best: Its best model.
         on_phantom: Whether its images are the phantom's.
-        mixed_precision_on_cpu: Whether it was asked for, and there is no GPU here.
+        without_mixed_precision: Whether it was asked for, and this machine has none.
         unvalidated: Site -> its classes that no image of its validation split has.
         unfinished: Runs for comparison that are left out; see `FinishedRun.unfinished`.
     """
@@ -41,10 +41,11 @@ def warnings(
             "results that count: surgagg model init initial.npz --weights imagenet, and "
             "--initial-body initial.npz.",
         )
-    if mixed_precision_on_cpu:
+    if without_mixed_precision:
         yield RunWarning(
-            "No mixed precision without a GPU.",
-            "The setting mixed_precision had no effect: the sites computed in float32.",
+            "No mixed precision here.",
+            "The setting mixed_precision had no effect without a GPU, or a CPU with bfloat16: the "
+            "sites computed in float32.",
         )
     missing = {site: names for site, names in unvalidated.items() if names}
     if missing:

@@ -7,7 +7,7 @@ from cxr_study.reports.run.run_warnings import warnings
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 
 FINE = {
-    "on_phantom": False, "mixed_precision_on_cpu": False, "unvalidated": {"nih": ()},
+    "on_phantom": False, "without_mixed_precision": False, "unvalidated": {"nih": ()},
     "unfinished": (),
 }  # fmt: skip
 
@@ -16,7 +16,7 @@ FINE = {
     ("changes", "said"),
     [
         ({}, None),
-        ({"mixed_precision_on_cpu": True}, "the sites computed in float32"),
+        ({"without_mixed_precision": True}, "the sites computed in float32"),
         ({"unvalidated": {"nih": ["Hernia"], "b": ()}}, "nih: Hernia. The choice of the best"),
         ({"unfinished": ("as published", "nih alone")}, "ended: as published and nih alone."),
     ],

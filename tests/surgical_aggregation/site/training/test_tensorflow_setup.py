@@ -26,14 +26,39 @@ def test_threads_of_a_site_on_eight_cores(monkeypatch, job, sites, threads):
     assert tensorflow_setup.threads_per_site(fl_ctx) == threads
 
 
-def test_tensorflow_is_imported_without_garbage_and_what_no_site_needs():
+@pytest.mark.parametrize(
+    ("gpus", "flags", "policy"),
+    [
+        (["GPU:0"], "avx2", "mixed_float16"),
+        ([], "flags\t\t: fpu avx512f avx512_bf16 fsrm\n", "mixed_bfloat16"),
+        ([], "flags\t\t: fpu amx_bf16\n", "mixed_bfloat16"),
+        ([], "flags\t\t: fpu avx512f avx512_bf160\nbugs\t: avx512_bf16\n", None),
+        ([], None, None),
+    ],
+    ids=["GPU", "AVX512", "AMX", "neither", "not Linux"],
+)
+def test_half_precision_is_what_the_machine_gains_by(monkeypatch, tmp_path, gpus, flags, policy):
+    import tensorflow as tf
+
+    cpu = tmp_path / "cpuinfo"
+    if flags is not None:
+        cpu.write_text(f"processor\t: 0\n{flags}")
+    monkeypatch.setattr(tensorflow_setup, "CPU_FACTS", cpu)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
+    assert tensorflow_setup.half_precision() == policy
+
+
+def test_tensorflow_is_set_up_and_imported_without_garbage_and_what_no_site_needs():
     """A process that has imported it prints its frozen objects, and packages that it has."""
     program = """
 import gc, sys
 from surgical_aggregation.site.training import tensorflow_setup
 
-tensorflow_setup.configure(1, 0)
+tensorflow_setup.half_precision = lambda: "mixed_bfloat16"
+mixed = tensorflow_setup.configure(1, 0, mixed_precision=True)
 print(gc.get_freeze_count())
+import keras
+print(mixed, keras.config.dtype_policy().name)
 from threadpoolctl import threadpool_info
 print(*{each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"})
 print(*{"matplotlib", "pandas", "scipy", "sklearn"} & set(sys.modules))
@@ -41,7 +66,8 @@ import matplotlib.pyplot, pandas, scipy.stats, sklearn.linear_model
 """
     code = [sys.executable, "-c", program]
     found = subprocess.run(code, capture_output=True, text=True, check=True)
-    frozen, threads, packages = found.stdout.splitlines()
+    frozen, policy, threads, packages = found.stdout.splitlines()
+    assert policy == "True mixed_bfloat16"
     assert int(frozen) > 100_000 and packages == ""
     assert threads == "1"  # of NumPy's linear algebra
 

@@ -1,0 +1,173 @@
+"""TensorFlow's kernels do what Keras's sums and products do, but for rounding."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from surgical_aggregation.site.training.fused_kernels import (
+    FusedAdam,
+    FusedBatchNormalization,
+    fuse,
+)
+
+RNG = np.random.default_rng(3)
+IMAGES = RNG.normal(2, 3, size=(4, 5, 5, 3)).astype(np.float32)
+SLOPE = RNG.normal(size=IMAGES.shape).astype(np.float32)
+
+
+def pair(**options):
+    """Keras's layer and ours, with the same variables, which are not the initial ones."""
+    layers = [
+        made(**options) for made in (keras.layers.BatchNormalization, FusedBatchNormalization)
+    ]
+    values = None
+    for layer in layers:
+        layer.build((None, None, None, 3))
+        values = values or [RNG.uniform(0.5, 2, v.shape) for v in layer.variables]
+        layer.set_weights(values)
+    return layers
+
+
+def passed(layer, images=IMAGES, *, training=True):
+    """Outputs, gradients by inputs and trainable variables, and the variables afterwards."""
+    images = tf.constant(images)
+    with tf.GradientTape() as tape:
+        tape.watch(images)
+        outputs = layer(images, training=training)
+        loss = tf.reduce_sum(tf.cast(outputs, tf.float32) * SLOPE)
+    slopes = tape.gradient(loss, [images, *layer.trainable_variables])
+    return [np.asarray(tf.cast(v, tf.float32)) for v in (outputs, *slopes, *layer.variables)]
+
+
+def same(found, wanted, tolerance=2e-5):
+    for ours, keras_ in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(ours, keras_, rtol=tolerance, atol=tolerance * 10)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"axis": 3, "momentum": 0.7, "epsilon": 1e-2},
+        {"scale": False},
+        {"center": False},
+        {"scale": False, "center": False},
+    ],
+    ids=str,
+)
+def test_a_batch_is_normalised_and_counted_as_by_keras(options):
+    wanted, found = (passed(layer) for layer in pair(**options))
+    same(found, wanted)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_fixed_statistics_are_kerass_own_bit_for_bit(training):
+    layers = pair(trainable=not training)
+    before = layers[0].get_weights()
+    wanted, found = (passed(layer, training=training) for layer in layers)
+    for arrays in (
+        zip(found, wanted, strict=True),
+        zip(layers[1].get_weights(), before, strict=True),
+    ):
+        assert all(np.array_equal(a, b) for a, b in arrays)
+
+
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [({}, (8, 3)), ({"axis": 1}, (2, 3, 4, 4))],
+    ids=["rows", "channels first"],
+)
+def test_what_the_kernel_does_not_do_is_left_to_keras(options, shape):
+    data = RNG.normal(size=shape).astype(np.float32)
+    results = []
+    for made in (keras.layers.BatchNormalization, FusedBatchNormalization):
+        layer = made(**options)
+        results.append([np.asarray(layer(data, training=True)), *map(np.asarray, layer.variables)])
+    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:.*bfloat16.*")
+def test_in_half_precision_images_stay_as_they_are_and_statistics_are_float32():
+    layer, fused = pair(dtype="mixed_bfloat16")
+    outputs = fused(tf.cast(IMAGES, tf.bfloat16), training=True)
+    assert outputs.dtype == tf.bfloat16
+    assert {v.dtype for v in fused.variables} == {"float32"}
+    fused.set_weights(layer.get_weights())
+    half = tf.cast(IMAGES, tf.bfloat16)
+    same(passed(fused, half)[:1], passed(layer, half)[:1], tolerance=2e-2)
+
+
+def test_values_of_a_stateless_scope_count_and_the_layers_own_stay():
+    _, layer = pair()
+    own = layer.get_weights()
+    others = [tf.constant(value * 2) for value in own]
+    with keras.StatelessScope(list(zip(layer.variables, others, strict=True))) as scope:
+        outputs = layer(IMAGES, training=True)
+    assert all(np.array_equal(v, o) for v, o in zip(layer.get_weights(), own, strict=True))
+    moved = [np.asarray(scope.get_current_value(v)) for v in layer.variables]
+    layer.set_weights([np.asarray(o) for o in others])
+    same(
+        [np.asarray(layer(IMAGES, training=True)), *map(np.asarray, layer.variables)],
+        [np.asarray(outputs), *moved],
+    )
+
+
+def test_keras_layers_alone_are_fused_with_the_variables_they_have():
+    class Other(keras.layers.BatchNormalization):
+        pass
+
+    layers = [keras.layers.BatchNormalization(), Other(), keras.layers.Dense(2)]
+    layers[0].build((None, None, None, 3))
+    variables = list(layers[0].variables)
+    fuse(layers)
+    assert [type(layer) for layer in layers] == [FusedBatchNormalization, Other, keras.layers.Dense]
+    assert all(a is b for a, b in zip(layers[0].variables, variables, strict=True))
+
+
+def trained(optimizer, *, scaled=False, steps=5):
+    """Variables and the optimizer's state after some steps, in a graph as in training."""
+    values = [keras.Variable(v, name=f"v{len(v)}") for v in (IMAGES[0], SLOPE[0, 0, 0])]
+    inner = optimizer
+    if scaled:
+        optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=2.0)
+    optimizer.build(values)
+
+    @tf.function
+    def step(number):
+        slopes = [tf.sin(number * (v.value + 1)) * 3 for v in values]
+        optimizer.apply([s * 2 if scaled else s for s in slopes], values)
+
+    for number in range(1, steps + 1):
+        step(tf.constant(float(number)))
+    names = [v.path.partition("/")[2] for v in inner.variables]
+    return names, [v.numpy() for v in (*values, *inner.variables)]
+
+
+@pytest.mark.parametrize(
+    ("options", "scaled"),
+    [
+        ({"learning_rate": 0.05}, False),
+        ({"learning_rate": 0.05, "beta_1": 0.5, "beta_2": 0.9, "epsilon": 1e-2}, False),
+        ({"learning_rate": 0.05, "global_clipnorm": 1.0}, False),
+        ({"learning_rate": 0.05}, True),
+    ],
+    ids=["plain", "other constants", "clipped", "scaled loss"],
+)
+def test_adam_goes_the_same_way_and_keeps_the_same_state(options, scaled):
+    names, wanted = trained(keras.optimizers.Adam(**options), scaled=scaled)
+    found_names, found = trained(FusedAdam(**options), scaled=scaled)
+    assert found_names == names
+    same(found, wanted)
+    assert not np.allclose(found[0], IMAGES[0], atol=0.1)
+
+
+def test_a_new_learning_rate_counts_from_the_next_step():
+    optimizer = FusedAdam(0.0)
+    value = keras.Variable(np.ones(3, np.float32))
+    optimizer.build([value])
+    optimizer.apply([tf.ones(3)], [value])
+    assert (value.numpy() == 1).all()
+    optimizer.learning_rate = 0.5
+    optimizer.apply([tf.ones(3)], [value])
+    assert (value.numpy() < 0.6).all()
