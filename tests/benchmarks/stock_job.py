@@ -3,11 +3,11 @@
 Usage: python tests/benchmarks/stock_job.py [--sites 2 4 10] [--rounds 8] [--repeats 3]
 
 Stock: ScatterAndGather, InTimeAccumulateWeightedAggregator, FullModelShareableGenerator and
-TFModelPersistor at the server, the Client API at the sites (`stock_client`); no filter. All sites
-label the same classes, as FLARE's aggregator needs it. Both jobs run in FLARE's simulator, in turn,
-and ask for tasks as often. A round is from the server's "Round n started" to the next; the first
-does not count. Says the median and range of the rounds, and what ours takes more: the median over
-the repeats with the range.
+TFModelPersistor at the server, an executor around Keras at the sites (`stock_client`); no filter.
+All sites label the same classes, as FLARE's aggregator needs it. Both jobs run in FLARE's
+simulator, in turn, and ask for tasks as often. A round is from the server's "Round n started" to
+the next; the first does not count. Says the median and range of the rounds, and what ours takes
+more: the median over the repeats with the range.
 """
 
 import json
@@ -74,14 +74,8 @@ def stock_job(folder, table, sites, rounds, network):
         ],
     }
     executor = {
-        "path": "nvflare.app_common.executors.client_api_executor.ClientAPIExecutor",
-        "args": {
-            "execution_mode": "in_process",
-            "task_script_path": "stock_client.py",
-            "task_script_args": f"{table} {len(sites)}",
-            "params_exchange_format": "keras_layer_weights",
-            "server_expected_format": "numpy",
-        },
+        "path": "stock_client.StockExecutor",
+        "args": {"table": str(table), "sites": len(sites)},
     }
     client = {"format_version": 2, "executors": [{"tasks": ["train"], "executor": executor}]}
     apps = {"server": server, "client": client}
