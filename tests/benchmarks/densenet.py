@@ -30,7 +30,7 @@ VARIANTS = {
     "without determinism": ("any order",),
     "without grappler": ("no grappler",),
     "without oneDNN": ("no oneDNN",),
-    "XLA": ("xla",),
+    "XLA, without determinism": ("xla", "any order"),
 }
 
 

@@ -41,13 +41,14 @@ def lines(wanted):
         yield "2 sites", "mixed_float16", False, batch
 
 
-def images_and_labels(wanted, folder):
-    """Random images, memory-mapped as the store's are, and labels."""
+def images_and_labels(wanted):
+    """Random images, memory-mapped as the store's are from a file that is gone then, and labels."""
     rng = np.random.default_rng(0)
-    file = Path(folder, "images.npy")
-    np.save(file, rng.integers(0, 256, (wanted.images, wanted.side, wanted.side), np.uint8))
     labels = (rng.random((wanted.images, CLASSES)) < 0.2).astype(np.float32)
-    return np.load(file, mmap_mode="r"), labels
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "images.npy")
+        np.save(file, rng.integers(0, 256, (wanted.images, wanted.side, wanted.side), np.uint8))
+        return np.load(file, mmap_mode="r"), labels
 
 
 def keras_site(wanted, precision, batch, augmentation):
@@ -63,8 +64,7 @@ def keras_site(wanted, precision, batch, augmentation):
     network = build(wanted.backbone, CLASSES, image_size=wanted.side)
     classes = tuple(f"Finding {number}" for number in range(CLASSES))
     model = LocalModel(network, classes, TrainingOptions(strategy="fedavg"))
-    folder = tempfile.mkdtemp()
-    images, labels = images_and_labels(wanted, folder)
+    images, labels = images_and_labels(wanted)
     data = dataset(images, labels, batch_size=batch, shuffle_seed=0, augmentation=augmentation)
     return lambda: model.train(data)
 
@@ -80,7 +80,7 @@ def plain_keras(wanted, precision, batch, xla):
     keras.config.set_dtype_policy(precision)
     network = build(wanted.backbone, CLASSES, image_size=wanted.side)
     network.compile(keras.optimizers.Adam(5e-5), "binary_crossentropy", jit_compile=xla)
-    images, labels = images_and_labels(wanted, tempfile.mkdtemp())
+    images, labels = images_and_labels(wanted)
     whole = len(images) // batch * batch  # XLA compiles anew for each size of a batch
     with tf.device(wanted.device):
         one = normalised(tf.constant(images[:batch])), tf.constant(labels[:batch])
