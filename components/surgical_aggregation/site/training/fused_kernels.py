@@ -22,13 +22,9 @@ class FusedBatchNormalization(keras.layers.BatchNormalization):
         self, inputs: tf.Tensor, training: bool | None = None, mask: tf.Tensor | None = None
     ) -> tf.Tensor:
         """See `keras.layers.BatchNormalization`; without training, or by other axes, it is that."""
-        images = len(inputs.shape) == 4 and self.axis in (-1, 3)
-        if (
-            not (images and training and self.trainable)
-            or mask is not None
-            or self.renorm
-            or self.synchronized
-        ):
+        images = len(inputs.shape) == 4 and self.axis in (-1, 3) and inputs.dtype != tf.float64
+        otherwise = self.synchronized or getattr(self, "renorm", False) or mask is not None
+        if otherwise or not (images and training and self.trainable):
             # gradients through fixed statistics are faster as sums and products
             return super().call(inputs, training=training, mask=mask)
         channels = inputs.shape[-1]
@@ -72,10 +68,11 @@ class FusedAdam(keras.optimizers.Adam):
         """Change a variable and its two moments."""
         index = self._get_variable_index(variable)
         momentum, velocity = (kept[index].value for kept in (self._momentums, self._velocities))
-        first, second = self._powers
+        first, second, rate = (tf.cast(n, variable.dtype) for n in (*self._powers, learning_rate))
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle, m=momentum.handle, v=velocity.handle,
-            beta1_power=first, beta2_power=second, lr=tf.cast(learning_rate, tf.float32),
+            beta1_power=first, beta2_power=second, lr=rate,
             beta1=self.beta_1, beta2=self.beta_2, epsilon=self.epsilon,
-            grad=tf.cast(gradient, tf.float32),
+            # an embedding's comes in parts, several of one row among them
+            grad=tf.cast(tf.convert_to_tensor(gradient), variable.dtype),
         )  # fmt: skip

@@ -75,8 +75,8 @@ def test_fixed_statistics_are_kerass_own_bit_for_bit(training):
 
 @pytest.mark.parametrize(
     ("options", "shape"),
-    [({}, (8, 3)), ({"axis": 1}, (2, 3, 4, 4))],
-    ids=["rows", "channels first"],
+    [({}, (8, 3)), ({"axis": 1}, (2, 3, 4, 4)), ({"dtype": "float64"}, (2, 4, 4, 3))],
+    ids=["rows", "channels first", "float64"],
 )
 def test_what_the_kernel_does_not_do_is_left_to_keras(options, shape):
     data = RNG.normal(size=shape).astype(np.float32)
@@ -160,6 +160,26 @@ def test_adam_goes_the_same_way_and_keeps_the_same_state(options, scaled):
     assert found_names == names
     same(found, wanted)
     assert not np.allclose(found[0], IMAGES[0], atol=0.1)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_adam_takes_the_sparse_gradients_of_an_embedding_and_any_precision(kind):
+    rows = []
+    for made in (keras.optimizers.Adam, FusedAdam):
+        value = keras.Variable(np.ones((4, 2)), dtype=kind)
+        optimizer = made(0.1)
+        optimizer.build([value])
+        for chosen in ([0, 2], [2, 2]):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(tf.gather(value.value, chosen) ** 2)
+            [slope] = tape.gradient(loss, [value.value])
+            assert isinstance(slope, tf.IndexedSlices)
+            if made is keras.optimizers.Adam:  # which would square each of a row's parts by itself
+                slope = tf.convert_to_tensor(slope)
+            optimizer.apply([slope], [value])
+        rows.append(value.numpy())
+    same(rows[1:], rows[:1])
+    assert rows[1].dtype == kind and (rows[1][[0, 2]] < 1).all() and (rows[1][[1, 3]] == 1).all()
 
 
 def test_a_new_learning_rate_counts_from_the_next_step():
