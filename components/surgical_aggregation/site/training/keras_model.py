@@ -71,7 +71,6 @@ class LocalModel:
         self._head = head_layer(model, classes)
         self._body = body_variables(model)
         self.kinds = variable_kinds(model)
-        fuse(batch_norm_layers(model))
         if options.strategy == "fedbn+":
             for layer in batch_norm_layers(model):
                 layer.trainable = False
@@ -297,6 +296,7 @@ class LocalModel:
         """
         for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
             anchor.assign(variable)
+        fuse(batch_norm_layers(self.model))  # not before: Keras loads a file of what it knows alone
         if self._teacher and self._taught:
             self._teacher.learn()
             self._taught.pseudo_labels_count.assign(float(pseudo_labels))

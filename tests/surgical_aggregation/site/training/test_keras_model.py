@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
+from surgical_aggregation.site.training.fused_kernels import FusedBatchNormalization
 from surgical_aggregation.site.training.keras_model import LocalModel
 from surgical_aggregation.site.training.stopping import Stopped, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -134,6 +135,14 @@ class TestTrain:
                 work(data, stop)
             assert stop.asked == 2
         assert np.isfinite(model.train(data, never))  # another round can follow
+
+    def test_batch_normalisation_is_kerass_own_until_it_trains(self, data):
+        model = local_model(strategy="fedavg")
+        model.evaluate(data, CLASSES)
+        model.warm_up(CLASSES, data)
+        assert type(model.model.get_layer("bn")) is keras.layers.BatchNormalization
+        model.train(data)
+        assert type(model.model.get_layer("bn")) is FusedBatchNormalization
 
 
 class TestPredict:
