@@ -77,6 +77,7 @@ def test_in_mixed_precision_it_trains_with_the_same_variables_and_outputs_of_flo
         model = LocalModel(network, ("Edema", "Mass"), options)
         model.warm_up(("Edema", "Mass"), data)
         before = model.evaluate(data, ("Edema", "Mass"))["bce"]
+        assert {part.dtype.name for part in model.predict(data)} == {"float32"}
         model.train(data, lambda: False)
         assert model.evaluate(data, ("Edema", "Mass"))["bce"] < before
     finally:
