@@ -1,6 +1,8 @@
-"""FLARE's simulator without two of its races: python -m cxr_study.runs.patched_simulator <args>.
+"""FLARE's simulator, patched: python -m cxr_study.runs.patched_simulator <args>.
 
-With them, a run now and then ends early or never, where simulators start at the same time.
+It has two races: with them a run now and then ends early or never, where simulators start at the
+same time. And its server waits at the end, when all sites have ended: up to 3 s to see that it
+should stop, and 3 s for what is under way.
 """
 
 from __future__ import annotations
@@ -8,8 +10,10 @@ from __future__ import annotations
 import copy
 import runpy
 import socket
+from collections.abc import Callable
 from typing import Any
 
+from nvflare.fuel.f3.mpm import MainProcessMonitor
 from nvflare.private.fed.app.deployer import simulator_deployer
 from nvflare.private.fed.app.simulator import simulator_runner
 
@@ -47,8 +51,27 @@ def run_site(
     return _do_one_task(own, client, *args, **kwargs)
 
 
+class Monitor:
+    """FLARE's monitor of its process, as the server of a simulator uses it, without its wait."""
+
+    @staticmethod
+    def run(main_func: Callable[[], Any], *, shutdown_grace_time: float, **how: Any) -> Any:
+        """Run the server as FLARE does; when it returns, nothing is under way: no site is there."""
+        return MainProcessMonitor.run(main_func, shutdown_grace_time=0, **how)
+
+
+class Server(simulator_deployer.SimulatorServer):
+    """FLARE's server in a simulator, which looks more often whether it should stop."""
+
+    def __init__(self, **how: Any):
+        super().__init__(**how)
+        self.check_engine_frequency = 0.1  # seconds, in spite of its name
+
+
 if __name__ == "__main__":
     simulator_runner.get_open_ports = reserve_ports
     simulator_deployer.get_open_ports = reserve_ports
     simulator_runner.SimulatorClientRunner.do_one_task = run_site
+    simulator_runner.mpm = Monitor
+    simulator_deployer.SimulatorServer = Server
     runpy.run_module("nvflare.private.fed.app.simulator.simulator", run_name="__main__")

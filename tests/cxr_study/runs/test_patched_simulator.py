@@ -1,4 +1,4 @@
-"""The two races of FLARE's simulator that a run of ours does not have."""
+"""The two races of FLARE's simulator, and its waits, that a run of ours does not have."""
 
 import pickle
 import runpy
@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
+from nvflare.fuel.f3 import mpm
+from nvflare.private.fed.simulator.simulator_server import SimulatorServer
 
 from cxr_study.runs import patched_simulator
 
@@ -57,14 +59,33 @@ def test_each_site_is_told_its_own_name(tmp_path, monkeypatch):
     assert sorted(told) == sites
 
 
-def test_flares_program_runs_with_both(monkeypatch):
+def test_the_servers_end_waits_for_nothing_but_still_cleans_up(tmp_path, monkeypatch):
+    waits, cleaned = [], []
+    monkeypatch.setattr(mpm.time, "sleep", waits.append)
+    monkeypatch.setattr(mpm.MainProcessMonitor, "_cleanup_cbs", [(cleaned.append, ("cell",), {})])
+    how = {"run_dir": str(tmp_path), "shutdown_grace_time": 3, "cleanup_grace_time": 6}
+    assert patched_simulator.Monitor.run(main_func=lambda: 7, **how) == 7
+    assert (waits, cleaned) == ([0], ["cell"])
+
+
+def test_the_server_sees_within_a_tenth_of_a_second_that_it_should_stop(monkeypatch):
+    monkeypatch.setattr(SimulatorServer, "__init__", lambda server: None)
+    assert patched_simulator.Server().check_engine_frequency == 0.1
+    assert {"sleep", "check_engine_frequency"} <= {*SimulatorServer.start_run.__code__.co_names}
+
+
+def test_flares_program_runs_with_all_of_it(monkeypatch):
     places = patched_simulator.simulator_runner, patched_simulator.simulator_deployer
     for place in places:
         monkeypatch.setattr(place, "get_open_ports", None)
     monkeypatch.setattr(places[0].SimulatorClientRunner, "do_one_task", None)
+    monkeypatch.setattr(places[0], "mpm", None)
+    monkeypatch.setattr(places[1], "SimulatorServer", SimulatorServer)
     ran = []
     monkeypatch.setattr(runpy, "run_module", lambda name, **_: ran.append(name))
     runpy.run_path(patched_simulator.__file__, run_name="__main__")
     assert [place.get_open_ports.__name__ for place in places] == ["reserve_ports"] * 2
     assert places[0].SimulatorClientRunner.do_one_task.__name__ == "run_site"
+    assert places[0].mpm.__name__ == "Monitor"
+    assert places[1].SimulatorServer.__name__ == "Server"
     assert ran == ["nvflare.private.fed.app.simulator.simulator"]
