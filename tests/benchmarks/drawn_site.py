@@ -1,7 +1,10 @@
 """Sites of the comparisons with other code: random images and labels, a network by name."""
 
 import json
+import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -18,6 +21,7 @@ class DrawnSite(Site):
         super().__init__()
         self.site = site
         self.table = table
+        ask_as_in_production()
 
     @property
     def _entry(self):
@@ -41,6 +45,14 @@ class DrawnSite(Site):
         images, labels = arrays(self._entry["folder"], split)
         how = {"shuffle_seed": 0, "augmentation": self._entry["augmentation"]} if training else {}
         return dataset(images, labels, batch_size=64, first_pass=first_pass, **how)
+
+
+def ask_as_in_production():
+    """Let FLARE's simulator wait 0.1 s before a site asks again for a task, not half a second."""
+    worker = sys.modules["__main__"]
+    if hasattr(worker, "FETCH_TASK_RUN_RETRY"):
+        waits = {"sleep": lambda seconds: time.sleep(min(seconds, 0.1)), "time": time.time}
+        worker.time = SimpleNamespace(**waits)
 
 
 def arrays(folder, split):

@@ -5,9 +5,9 @@ Usage: python tests/benchmarks/stock_job.py [--sites 2 4 10] [--rounds 8] [--rep
 Stock: ScatterAndGather, InTimeAccumulateWeightedAggregator, FullModelShareableGenerator and
 TFModelPersistor at the server, an executor around Keras at the sites (`stock_client`); no filter.
 All sites label the same classes, as FLARE's aggregator needs it. Both jobs run in FLARE's
-simulator, in turn, and ask for tasks as often. A round is from the server's "Round n started" to
-the next; the first does not count. Says the median and range of the rounds, and what ours takes
-more: the median over the repeats with the range.
+simulator without its races, in turn, and sites ask for tasks as often as in production. A round is
+from the server's "Round n started" to the next; the first does not count. Says the median and range
+of the rounds, and what ours takes more: the median over the repeats with the range.
 """
 
 import json
@@ -97,7 +97,7 @@ def rounds_of(job, workspace, sites, body):
     paths = os.pathsep.join([str(HERE), SUPPORT, os.environ.get("PYTHONPATH", "")])
     run = subprocess.run(
         [
-            sys.executable, "-m", "nvflare.private.fed.app.simulator.simulator", str(job),
+            sys.executable, "-m", "cxr_study.runs.patched_simulator", str(job),
             "-w", str(workspace), "-c", ",".join(sites), "-t", str(len(sites)),
         ],
         capture_output=True, text=True,
