@@ -9,10 +9,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Client, Listener
 from types import SimpleNamespace
-from unittest.mock import Mock
+from unittest.mock import Mock, create_autospec
 
 import pytest
-from nvflare.fuel.f3 import mpm
+from nvflare.fuel.f3.mpm import MainProcessMonitor
 from nvflare.private.fed.simulator.simulator_server import SimulatorServer
 
 from cxr_study.runs import patched_simulator
@@ -59,13 +59,14 @@ def test_each_site_is_told_its_own_name(tmp_path, monkeypatch):
     assert sorted(told) == sites
 
 
-def test_the_servers_end_waits_for_nothing_but_still_cleans_up(tmp_path, monkeypatch):
-    waits, cleaned = [], []
-    monkeypatch.setattr(mpm.time, "sleep", waits.append)
-    monkeypatch.setattr(mpm.MainProcessMonitor, "_cleanup_cbs", [(cleaned.append, ("cell",), {})])
-    how = {"run_dir": str(tmp_path), "shutdown_grace_time": 3, "cleanup_grace_time": 6}
-    assert patched_simulator.Monitor.run(main_func=lambda: 7, **how) == 7
-    assert (waits, cleaned) == ([0], ["cell"])
+def test_the_server_does_not_wait_for_what_is_under_way_but_has_time_to_clean_up(monkeypatch):
+    flares = create_autospec(MainProcessMonitor.run, return_value=7)
+    monkeypatch.setattr(MainProcessMonitor, "run", flares)  # it would end this process
+    how = {"run_dir": "here", "shutdown_grace_time": 3, "cleanup_grace_time": 6}
+    assert patched_simulator.Monitor.run(main_func=print, **how) == 7
+    flares.assert_called_once_with(
+        print, run_dir="here", shutdown_grace_time=0, cleanup_grace_time=6
+    )
 
 
 def test_the_server_sees_within_a_tenth_of_a_second_that_it_should_stop(monkeypatch):
