@@ -46,6 +46,10 @@ class DrawnSite(Site):
         how = {"shuffle_seed": 0, "augmentation": self._entry["augmentation"]} if training else {}
         return dataset(images, labels, batch_size=64, first_pass=first_pass, **how)
 
+    def labels(self, split):
+        """Labels of a split, float32 (n, classes)."""
+        return arrays(self._entry["folder"], split)[1]
+
 
 def ask_as_in_production():
     """Let FLARE's simulator wait 0.1 s before a site asks again for a task, not half a second."""

@@ -11,6 +11,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
 from nvflare.app_opt.tf.utils import flat_layer_weights_dict, unflat_layer_weights_dict
 
+from surgical_aggregation.aggregation.metrics import named
 from surgical_aggregation.site.training.tensorflow_setup import configure, shared_cores
 
 
@@ -31,13 +32,14 @@ class StockExecutor(Executor):
                 site.data("validation"),
             )
             self._model = site.model()
-            auc = keras.metrics.AUC(multi_label=True, num_labels=len(site.classes))
-            self._model.compile(keras.optimizers.Adam(5e-5), "binary_crossentropy", metrics=[auc])
+            self._model.compile(keras.optimizers.Adam(5e-5), "binary_crossentropy")
+            self._classes, self._labels = site.classes, site.labels("validation")
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
         for name, weights in unflat_layer_weights_dict(from_shareable(shareable).data).items():
             self._model.get_layer(name).set_weights(weights)
-        measured = self._model.evaluate(self._validation, verbose=0, return_dict=True)
+        predicted = self._model.predict(self._validation, verbose=0)
+        measured = named(self._classes, self._labels, predicted)
         self._model.fit(self._train, shuffle=False, verbose=0)
         trained = {layer.name: layer.get_weights() for layer in self._model.layers}
         meta = {

@@ -88,5 +88,7 @@ def test_flares_program_runs_with_all_of_it(monkeypatch):
     assert [place.get_open_ports.__name__ for place in places] == ["reserve_ports"] * 2
     assert places[0].SimulatorClientRunner.do_one_task.__name__ == "run_site"
     assert places[0].mpm.__name__ == "Monitor"
+    assert "mpm" in places[0].SimulatorRunner.run_process.__code__.co_names
     assert places[1].SimulatorServer.__name__ == "Server"
+    assert "SimulatorServer" in places[1].SimulatorDeployer.create_fl_server.__code__.co_names
     assert ran == ["nvflare.private.fed.app.simulator.simulator"]
