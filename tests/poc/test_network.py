@@ -21,7 +21,7 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs import job_templates
-from cxr_study.jobs.code_shipping import PACKAGES
+from cxr_study.jobs.components import ALLOWED
 from cxr_study.reports.run.cross_site_results import read
 from html_page import Page
 from secrecy import names, unpacked
@@ -64,7 +64,7 @@ def network(tmp_path_factory):
         "chexpert": SitePolicy(share=SHARED, min_positives=rare(network.folder) + 1),
         "mercy": SitePolicy(),
     }
-    own = {"byoc": "admin", "packages": (*PACKAGES, "tiny_site", "numpy_site", "faults")}
+    own = {"byoc": "admin", "classes": (*ALLOWED, *tiny_job.CLASSES)}
     for site, policy in policies.items():
         localise_site(network.kit(site), policy, **own)
     resources = network.kit("chexpert") / "local/resources.json"
@@ -248,6 +248,27 @@ def test_logs_at_the_server_are_those_of_the_site_that_streams_them(
     errors = network.kit("nih") / results.trained.job_id / "error_log.txt"
     assert COMPLAINT in errors.read_text()
     assert holding(servers_bytes, COMPLAINT) == []
+
+
+@pytest.mark.parametrize("app", ["app_server", "app_client"])
+@pytest.mark.parametrize("attack", ["file", "command"])
+def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, attack):
+    folder, owned = network.folder / f"{attack}-{app}", network.folder / "owned"
+    job_templates.write("surgical", folder / "template", "installed")
+    job = tiny_job.make(folder, SITES, job=folder / "template")
+    path, arguments = {
+        "file": ("cxr_study.common.files.replace", f'path = "{owned}", content = "x"'),
+        "command": ("subprocess.Popen", f'args = ["touch", "{owned}"]'),
+    }[attack]
+    for config in job.glob(f"{app}/config/*.conf"):
+        hostile = f'{{ id = "hostile", path = "{path}", args {{ {arguments} }} }}'
+        text = config.read_text().replace("components = [", f"components = [\n  {hostile}", 1)
+        config.write_text(text)
+    result = deployed.run(network, job)
+    assert result.status in ("FINISHED:ABNORMAL", "FINISHED:EXECUTION_EXCEPTION")
+    assert result.last is None and not owned.exists()
+    logs = [*network.folder.rglob("error_log.txt")]
+    assert any(f"{path!r}" in log.read_text() and "allow_list" in log.read_text() for log in logs)
 
 
 # After the tests of the server's files: one stranger takes part in a job.

@@ -18,6 +18,12 @@ JOBS = Path(__file__).parents[2] / "jobs"
 KERAS, NUMPY = "tiny_site.TinySite", "numpy_site.NumpySite"
 """What a site is: the tiny network in Keras, or in NumPy; see `numpy_site`."""
 
+CLASSES = (
+    *(KERAS, NUMPY, "faults.FaultyServer", "faults.FaultyExecutor", "faults.FaultyResult"),
+    "faults.Impostor",
+)
+"""Of a tiny job, besides those of the product."""
+
 _SITE = r'path = "[\w.]+\.ChestXraySite"\s+args \{(?:[^{}]|\{\w+\})*\}'
 _EXECUTOR = r'path = "[\w.]+\.KerasExecutor"\s+args \{'
 _CLASS_FILTERS = r'path = "([\w.]+\.(?:SelectHead|CheckResult))"'

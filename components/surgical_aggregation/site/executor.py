@@ -19,9 +19,13 @@ from surgical_aggregation.site.site_tasks import SiteTasks
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.site.training.training_options import SENT, training_options
 from surgical_aggregation.wire import flare_internals
+from surgical_aggregation.wire.allow_list import check_allow_list
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
 """First words of the line in a site's notes that says why it could not start."""
+
+MOST_THREADS = 1024
+"""TensorFlow makes as many as a job asks for, and ends where the machine has no more."""
 
 
 class KerasExecutor(Executor):
@@ -69,7 +73,8 @@ class KerasExecutor(Executor):
             feature of the test images, by which a stranger among images is told; where the site's
             policy permits it. Default False.
         seed: Of this site's shuffling and initial head. Default 0.
-        threads: CPU threads of this site; default 0: all cores, shared among simulated sites.
+        threads: CPU threads of this site, `MOST_THREADS` at most; default 0: all cores, shared
+            among simulated sites.
     """
 
     def __init__(
@@ -111,9 +116,10 @@ class KerasExecutor(Executor):
                 self.log_error(fl_ctx, said, fire_event=False)
 
     def _threads(self, fl_ctx: FLContext) -> int:
-        return self.threads or tensorflow_setup.threads_per_site(fl_ctx)
+        return min(self.threads, MOST_THREADS) or tensorflow_setup.threads_per_site(fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
+        check_allow_list(fl_ctx)
         options = training_options(self.training)
         if self.send not in SENT:
             raise SiteError(f"send must be one of {SENT}; got {self.send!r}.")

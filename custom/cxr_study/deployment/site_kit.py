@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cxr_study.jobs.code_shipping import PACKAGES
+from cxr_study.jobs.components import ALLOWED
 from cxr_study.phantom import PHANTOM
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
@@ -41,14 +41,15 @@ def localise_site(
     gpus: int = 0,
     gpu_memory: int = 0,
     byoc: str = "anyone",
-    packages: Sequence[str] = PACKAGES,
+    classes: Sequence[str] = ALLOWED,
     force: bool = False,
 ) -> list[Path]:
     """Write a hospital's own files into the local/ folder of its site's startup kit.
 
     They are FLARE's defaults, which local files replace whole, and: the site's policy and the
-    filter that holds every job to it; the classes of `packages` are allowed; error logs, which may
-    hold paths, are not streamed to the server; nobody of another organisation reads its files.
+    filter that holds every job to it; a job without code may name these `classes` alone; error
+    logs, which may hold paths, are not streamed to the server; nobody of another organisation reads
+    its files.
 
     Args:
         kit: Startup kit.
@@ -56,13 +57,14 @@ def localise_site(
         gpus: GPUs that jobs may use, each with so many GiB of `gpu_memory`.
         gpu_memory: GiB.
         byoc: Who of those who submit may bring code: one of `BYOC_ROLES`.
-        packages: Whose installed code any job may use.
+        classes: Paths of the component classes that a job without code may name; FLARE calls them
+            with any arguments that a job gives. Default: those of this software, see `components`.
         force: Replace local files that are there.
 
     Raises:
         KitError: It is no kit of a site, it has such files already, or `byoc` is no such word.
     """
-    resources = _resources(kit, "a site", "fed_client.json", packages)
+    resources = _resources(kit, "a site", "fed_client.json", classes)
     resources["allow_log_streaming"] = False
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
     _component(resources, "resource_manager").update(managed)
@@ -81,24 +83,25 @@ def localise_server(
     *,
     permitted: Mapping[str, Sequence[str]] | None = None,
     byoc: str = "anyone",
-    packages: Sequence[str] = PACKAGES,
+    classes: Sequence[str] = ALLOWED,
     force: bool = False,
 ) -> list[Path]:
     """Write the server's own files into the local/ folder of its startup kit; see `localise_site`.
 
     They are FLARE's defaults and: jobs, snapshots and logs are stored in a folder that stays, where
-    FLARE's are in /tmp; the classes of `packages` are allowed; the classes that each site may
-    contribute, where that is decided.
+    FLARE's are in /tmp; a job without code may name these component `classes` alone; the findings
+    that each site may contribute, where that is decided.
 
     Args:
         kit: Startup kit.
         storage: Folder for what the server stores; made absolute.
         permitted: Site -> classes; None: as it was, at first whatever a site declares.
-        byoc: As in `localise_site`, and so are `packages`, `force`, result and errors.
-        packages: Whose installed code any job may use.
+        byoc: As in `localise_site`, and so are `classes`, `force`, result and errors.
+        classes: Paths of the component classes that a job without code may name; FLARE calls them
+            with any arguments that a job gives. Default: those of this software, see `components`.
         force: Replace local files that are there.
     """
-    resources = _resources(kit, "the server", "fed_server.json", packages)
+    resources = _resources(kit, "the server", "fed_server.json", classes)
     stored = storage.absolute()
     snapshots = resources["snapshot_persistor"]["args"]["storage"]["args"]
     snapshots["root_dir"] = str(stored / "snapshot-storage")
@@ -110,15 +113,15 @@ def localise_server(
     return _write(kit, files, force)
 
 
-def _resources(kit: Path, kind: str, startup: str, packages: Sequence[str]) -> Contents:
-    """FLARE's resources, with its own classes and those of the packages allowed."""
+def _resources(kit: Path, kind: str, startup: str, classes: Sequence[str]) -> Contents:
+    """FLARE's resources, with an allow-list of these classes alone."""
     if not (kit / "startup" / startup).is_file():
         raise KitError(
             f"{kit} is no startup kit of {kind}: it holds no startup/{startup}. Give the folder "
             "that `nvflare provision` or `nvflare package` made."
         )
     resources = _read(kit / "local/resources.json.default")
-    resources["class_allow_list"] += [f"{package}." for package in packages]
+    resources |= {"class_allow_list": list(classes), "class_list_enforcement_mode": "enforce"}
     return resources
 
 

@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
+from cxr_study.jobs.components import ALLOWED
+
 PACKAGES = ("surgical_aggregation", "cxr_study")
 """What a job's configuration names, besides FLARE's own classes."""
 
@@ -57,16 +59,10 @@ def mark(job: Path) -> None:
 
 
 def unmark(job: Path) -> None:
-    """Take the marker out of a job, for sites that allow the packages' classes, and FLARE's.
-
-    A job that names others keeps it.
-    """
-    from nvflare.app_common.default_component_policy import DEFAULT_CLASS_ALLOW_LIST
-
-    allowed = (*DEFAULT_CLASS_ALLOW_LIST, *(f"{package}." for package in PACKAGES))
+    """Take the marker out of a job whose components are all on the kits' allow-list."""
     texts = [file.read_text(encoding="utf-8") for file in job.glob("*/config/*.conf")]
     named = {name for text in texts for name in _PATH.findall(text)}
-    if not all(name.startswith(allowed) for name in named):
+    if not named <= set(ALLOWED):
         return
     for custom in job.glob("*/custom"):
         if [file.name for file in custom.iterdir()] == [MARKER.name]:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings, with_preset
+from cxr_study.jobs.components import PATHS
 from cxr_study.jobs.job_folder import CLIENT_CONFIG, META, SERVER_CONFIG
 from cxr_study.jobs.methods import METHODS
 
@@ -58,7 +59,7 @@ def write(name: str, folder: Path, code: str = "marked") -> None:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=path != META)
         text = environment.get_template(template).render(
-            name=name, method=METHODS.get(name), byoc=byoc, settings=lines
+            name=name, method=METHODS.get(name), byoc=byoc, settings=lines, path=PATHS
         )
         file.write_text(text, "utf-8")
     for app in (job_folder.SERVER_APP, job_folder.CLIENT_APP):

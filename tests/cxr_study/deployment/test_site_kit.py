@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from nvflare.app_common.default_component_policy import DEFAULT_CLASS_ALLOW_LIST
 from nvflare.fuel.sec.authz import AuthzContext, Person
 from nvflare.security.security import FLAuthorizer
 
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.deployment.site_kit import KitError, localise_server, localise_site
+from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 POC = Path(__file__).parents[3] / "poc"
@@ -58,8 +58,12 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
     file.write_text(json.dumps(default))
     localise_site(nih, SitePolicy(), gpus=2, gpu_memory=40)
     args(default, "resource_manager").update(num_of_gpus=2, mem_per_gpu_in_GiB=40)
-    ours = [*DEFAULT_CLASS_ALLOW_LIST, "surgical_aggregation.", "cxr_study."]
-    changed = {**default, "class_allow_list": ours, "allow_log_streaming": False}
+    changed = {
+        **default,
+        "class_allow_list": list(ALLOWED),
+        "class_list_enforcement_mode": "enforce",
+        "allow_log_streaming": False,
+    }
     assert read(nih, "resources.json") == changed
 
     policy = SitePolicy(share=("Edema",), min_positives=20, site_files="sites")

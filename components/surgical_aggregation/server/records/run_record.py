@@ -19,6 +19,7 @@ from nvflare.widgets.info_collector import InfoCollector
 from surgical_aggregation import __file__ as code_file
 from surgical_aggregation import __version__
 from surgical_aggregation.wire import headers
+from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
 
 RECORD_FILE = "run_record.jsonl"
 
@@ -38,7 +39,8 @@ class RunRecord(FLComponent):
     """Write what FLARE's own artifacts do not hold: refusals, best models, time.
 
     Runs on the server and writes run_record.jsonl into the job's workspace, flushed after every
-    line. Metrics are in FLARE's `metrics/` (MetricsArtifactWriter) and `cross_site_val/`. Lines are
+    line. Ends the run of a server whose kit lets jobs do anything (see `allow_list`). Metrics are
+    in FLARE's `metrics/` (MetricsArtifactWriter) and `cross_site_val/`. Lines are
 
         {"event": "started", "version", "code"}
         {"event": "refused", "site", "task", "round", "reason"}
@@ -77,6 +79,10 @@ class RunRecord(FLComponent):
             folder = str(Path(code_file).parent)
             self.log_info(fl_ctx, f"surgical-aggregation {__version__} from {folder}")
             self._write("started", version=__version__, code=folder)
+            try:
+                check_allow_list(fl_ctx)
+            except AllowListError as error:
+                self.system_panic(str(error), fl_ctx)
         elif event_type == headers.CONTRIBUTION_REFUSED:
             self._refused(fl_ctx.get_prop(headers.REFUSAL))
         elif event_type in _EVENTS:

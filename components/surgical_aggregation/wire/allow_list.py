@@ -1,0 +1,34 @@
+"""What a server's or site's kit lets a job without code name: component classes, never packages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nvflare.apis.fl_context import FLContext
+
+
+class AllowListError(ValueError):
+    """A kit's allow-list has more than component classes."""
+
+
+def check_allow_list(fl_ctx: FLContext) -> None:
+    """Refuse to run in a kit that allows a whole package, as kits of earlier versions do.
+
+    FLARE calls whatever an allowed path names, functions too, with the arguments that a job gives.
+
+    Raises:
+        AllowListError: `class_allow_list` of local/resources.json has "*" or a prefix.
+    """
+    file = Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / "local" / "resources.json"
+    if not file.is_file():  # FLARE's own list has classes alone
+        return
+    allowed = json.loads(file.read_text(encoding="utf-8")).get("class_allow_list", [])
+    if whole := [entry for entry in allowed if entry == "*" or entry.endswith(".")]:
+        raise AllowListError(
+            f"{file}: with {', '.join(whole)} on 'class_allow_list', any job could run any command "
+            "here. Have component classes there, one by one: write the kit's files anew with "
+            "`surgagg deploy kit ... --force`, its other options as before, and start it again."
+        )

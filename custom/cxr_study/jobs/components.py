@@ -1,0 +1,59 @@
+"""The components that a job may name, one by one.
+
+The job definitions take their paths from here, and so does the allow-list of a startup kit: of what
+is on that list FLARE calls the constructor, with the arguments that a job gives. So these are
+component classes alone, whose arguments lead to no file outside of the folders of the site or the
+server, and to no address.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_SERVER = (
+    "cxr_study.training.default_body.ChestXrayInitialBody",
+    "surgical_aggregation.encryption.encrypted_aggregator.EncryptedSurgicalAggregator",
+    "surgical_aggregation.server.access.class_filters.CheckResult",
+    "surgical_aggregation.server.access.class_filters.SelectHead",
+    "surgical_aggregation.server.models.aggregator.SurgicalAggregator",
+    "surgical_aggregation.server.models.best_model_features.BestModelFeatures",
+    "surgical_aggregation.server.models.best_model_selector.BestModelSelector",
+    "surgical_aggregation.server.models.candidates.CandidateLocator",
+    "surgical_aggregation.server.models.evaluated_model.CheckpointLocator",
+    "surgical_aggregation.server.models.evaluated_model.EvaluatedModelLocator",
+    "surgical_aggregation.server.models.global_model.MergeIntoGlobalModel",
+    "surgical_aggregation.server.models.persistor.CheckpointPersistor",
+    "surgical_aggregation.server.records.run_record.RunRecord",
+    "surgical_aggregation.server.records.run_summary.RunSummary",
+    "surgical_aggregation.server.records.tracking.Tracking",
+    "surgical_aggregation.server.workflows.federated_training.FederatedTraining",
+    "surgical_aggregation.server.workflows.heartbeat.SiteWatch",
+    "surgical_aggregation.server.workflows.model_evaluation.ModelEvaluation",
+    "surgical_aggregation.server.workflows.model_refit.ModelRefit",
+    "surgical_aggregation.server.workflows.polling.Polling",
+)
+_SITE = (
+    "cxr_study.data.census.flare_statistics.CensusStatistics",
+    "cxr_study.training.chest_xray_site.ChestXraySite",
+    "surgical_aggregation.encryption.decrypt_task.DecryptTask",
+    "surgical_aggregation.encryption.encrypt_result.EncryptResult",
+    "surgical_aggregation.site.class_declaration.DeclareClasses",
+    "surgical_aggregation.site.executor.KerasExecutor",
+    "surgical_aggregation.site.label_head.LabelHead",
+)
+_FLARE = (
+    "nvflare.app_common.executors.statistics.statistics_executor.StatisticsExecutor",
+    "nvflare.app_common.filters.exclude_vars.ExcludeVars",
+    "nvflare.app_common.filters.percentile_privacy.PercentilePrivacy",
+    "nvflare.app_common.filters.svt_privacy.SVTPrivacy",
+    "nvflare.app_common.logging.job_log_streamer.JobLogStreamer",
+    "nvflare.app_common.statistics.json_stats_file_persistor.JsonStatsFileWriter",
+    "nvflare.app_common.widgets.metrics_artifact_writer.MetricsArtifactWriter",
+    "nvflare.app_common.widgets.validation_json_generator.ValidationJsonGenerator",
+    "nvflare.app_common.workflows.statistics_controller.StatisticsController",
+)
+
+ALLOWED = (*_SERVER, *_SITE, *_FLARE)
+"""Paths of the classes that a job without code may name."""
+
+PATHS: Mapping[str, str] = MappingProxyType({path.rpartition(".")[2]: path for path in ALLOWED})
+"""Name of the class -> its path."""
