@@ -25,15 +25,11 @@ class DecryptTask(HEModelDecryptor):
         out  the same names, arrays all, in their own shape and dtype
 
     The server's digest of an encrypted initial body (a continued run's) is checked here and
-    replaced by that of the decrypted one.
-
-    Args:
-        tenseal_context_file: The site's context, in its startup kit. Default
-            "client_context.tenseal".
+    replaced by that of the decrypted one. The keys are client_context.tenseal of the startup kit.
     """
 
-    def __init__(self, tenseal_context_file: str = "client_context.tenseal"):
-        super().__init__(tenseal_context_file)
+    def __init__(self) -> None:
+        super().__init__()
 
     def process_dxo(self, dxo: DXO, shareable: Shareable, fl_ctx: FLContext) -> DXO | None:
         """Decrypt what is encrypted; the first model of a fresh run is not."""

@@ -22,15 +22,11 @@ class EncryptResult(HEModelEncryptor):
     Args:
         weighting: "mean", or "samples": values are multiplied by the number of images before they
             are encrypted. The same as the aggregator's. Default "mean".
-        tenseal_context_file: The site's context, in its startup kit. Default
-            "client_context.tenseal".
     """
 
-    def __init__(
-        self, weighting: str = "mean", tenseal_context_file: str = "client_context.tenseal"
-    ):
+    def __init__(self, weighting: str = "mean"):
         check("weighting", weighting, SITE_WEIGHTINGS)
-        super().__init__(tenseal_context_file, weigh_by_local_iter=weighting == "samples")
+        super().__init__(weigh_by_local_iter=weighting == "samples")
         self.weighting = weighting
 
     def process_dxo(self, dxo: DXO, shareable: Shareable, fl_ctx: FLContext) -> DXO:

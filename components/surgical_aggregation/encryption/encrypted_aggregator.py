@@ -26,6 +26,9 @@ from surgical_aggregation.server.models.aggregator import SurgicalAggregator, la
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import variables as wire
 
+CONTEXT = "server_context.tenseal"
+"""The server's keys, in its startup kit."""
+
 
 class EncryptedSurgicalAggregator(SurgicalAggregator):
     """`SurgicalAggregator` for ciphertexts, with the sums of FLARE's HE aggregator.
@@ -40,8 +43,6 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         strategy: See `SurgicalAggregator`. Default "fedbn+".
         weighting: Of sites in body and head: "mean" (default) or "samples"; the same as in the
             sites' `EncryptResult`, which weighs before it encrypts.
-        tenseal_context_file: The server's context, in its startup kit. Default
-            "server_context.tenseal".
         limits: See `SurgicalAggregator`. Default None.
     """
 
@@ -49,7 +50,6 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         self,
         strategy: str = "fedbn+",
         weighting: str = "mean",
-        tenseal_context_file: str = "server_context.tenseal",
         limits: Mapping[str, int] | None = None,
     ):
         check("weighting", weighting, SITE_WEIGHTINGS)
@@ -57,7 +57,6 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
             strategy, body_weighting=weighting, head_weighting=weighting, limits=limits
         )
         self.weighting = weighting
-        self.tenseal_context_file = tenseal_context_file
         self._context: tenseal.Context | None = None
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
@@ -66,10 +65,10 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         if event_type != EventType.START_RUN:
             return
         try:
-            self._context = load_tenseal_context_from_workspace(self.tenseal_context_file, fl_ctx)
+            self._context = load_tenseal_context_from_workspace(CONTEXT, fl_ctx)
         except ValueError as error:
             self.system_panic(
-                f"adding ciphertexts needs {self.tenseal_context_file} in the server's startup "
+                f"adding ciphertexts needs {CONTEXT} in the server's startup "
                 f"folder: {error}. Provision with FLARE's HEBuilder (`nvflare poc prepare -he`).",
                 fl_ctx,
             )

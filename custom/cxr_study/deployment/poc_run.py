@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -24,6 +25,9 @@ from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
 from cxr_study.runs.run_request import check_phantom, check_site_files
 from surgical_aggregation.site.training import tensorflow_setup
+
+if TYPE_CHECKING:
+    from cxr_study.jobs.job_settings import JobSettings
 
 POC = "poc"
 """In a run's folder: the POC's."""
@@ -122,7 +126,7 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     finished = False
     try:
         with steps.step("start", "over TLS, each a process of its own"):
-            system.start()
+            system.start(_named_files(typed))
         _run_job(poc, system, job, steps)
         with steps.step("report", str(poc.folder), alone=False):
             report()
@@ -148,6 +152,12 @@ def _initial_body(named: str) -> Path | None:
             f"got {named!r}. Give it by --initial-body, which is relative to here."
         )
     return Path(named) if named else None
+
+
+def _named_files(settings: JobSettings) -> dict[str, str]:
+    """The files that a job names, as its own POC's server takes them: from its environment."""
+    named = {_VARIABLE: settings.initial_body, "CXR_MODEL": settings.model}
+    return {name: file for name, file in named.items() if file != f"{{${name}}}"}
 
 
 def _shared_cores(poc: PocRun) -> Settings:

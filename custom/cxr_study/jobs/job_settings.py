@@ -13,9 +13,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cxr_study.common.spelling import nearest
+from cxr_study.data.images.sides import SIDES
 from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.training.augmentation import augmentation_ranges
-from cxr_study.training.backbones import BACKBONES
+from cxr_study.training.backbones import BACKBONES, HIDDEN_UNITS
 from surgical_aggregation.aggregation import server_optimizer, weight_average, weighting
 from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
 from surgical_aggregation.wire.headers import NONE, TRACKERS
@@ -70,8 +71,10 @@ class JobSettings(BaseModel):
     # Of a site.
     sites: str = Field("{$CXR_SITES}", title="folder of <site>.yaml, at the site; or phantom")
     backbone: str = Field("small_densenet", title="of keras.applications, or small_densenet")
-    image_size: int = Field(64, ge=8)
-    hidden: int = Field(0, ge=0, title="units between pooling and head; 0: none")
+    image_size: int = Field(64, ge=SIDES[0], le=SIDES[-1])
+    hidden: int = Field(
+        0, ge=0, le=HIDDEN_UNITS[-1], title="units between pooling and head; 0: none"
+    )
     union: str = Field("", title='classes by comma; "": the 20 of NIH and CheXpert')
     batch_size: int = Field(64, ge=1)
     augmentation: str = Field("radiology", title="none | radiology | paper")
@@ -193,4 +196,6 @@ def lines(*names: str, **own: object) -> str:
 def _need(name: str) -> str:
     schema = JobSettings.model_json_schema()["properties"][name]
     need = _KINDS.get(schema["type"], "a text")
+    if "maximum" in schema:
+        return f"{need} from {schema['minimum']} to {schema['maximum']}"
     return f"{need}, {schema['minimum']} or more" if "minimum" in schema else need

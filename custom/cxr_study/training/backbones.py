@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+HIDDEN_UNITS = range(16_385)
+"""Of the layer between pooling and head; 0: none."""
+
 
 @dataclass(frozen=True)
 class Normalisation:

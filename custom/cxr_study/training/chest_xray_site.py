@@ -22,7 +22,7 @@ from cxr_study.data.sites.site_data import (
     load_labels,
 )
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.site_folder import site_folder
+from cxr_study.phantom.site_files import site_file
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import normalisation
 from cxr_study.training.network_facts import Network
@@ -43,7 +43,7 @@ class ChestXraySite(Site):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site; see `phantom.site_folder`.
+        sites: Folder of site files, at the site; see `phantom.site_files`.
         backbone: See `network.build`.
         image_size: Side of the input, pixels.
         hidden: See `network.build`.
@@ -169,16 +169,7 @@ class ChestXraySite(Site):
     @cached_property
     def _file(self) -> Path:
         """Path of the site file, which exists."""
-        folder = site_folder(self.sites, self.policy)
-        file = folder / f"{self.site}.yaml"
-        if not file.is_file():
-            names = sorted(path.stem for path in folder.glob("*.yaml"))
-            raise SiteError(
-                f"site file {file} does not exist; {folder} has sites {names}. Give the folder of "
-                "your site files: --site-files (the setting 'sites'), the variable CXR_SITES where "
-                "the client starts, or 'site_files' in the site's local/privacy.json."
-            )
-        return file
+        return site_file(self.site, self.sites, self.policy)
 
     @cached_property
     def labels(self) -> SiteLabels:

@@ -30,15 +30,16 @@ class ChestXrayInitialBody(InitialBody):
         """Path of the checkpoint.
 
         Raises:
-            CheckpointError: No file is configured, and the images may be real ones.
+            CheckpointError: No file is configured, and the images may be real ones; or the job may
+                not name it, see `named_by_job`.
         """
         if self.file and self.file != DRAWINGS:
-            return Path(self.file)
+            return super().path(fl_ctx)
         is_phantom = os.environ.get("CXR_SITES", PHANTOM) in ("", PHANTOM)
         if self.file or (is_phantom and fl_ctx.get_job_id() == SIMULATED_JOB):
             return PRETRAINED_BODY
         raise CheckpointError(
             "the server needs an initial body by name. Make one (surgagg model init initial.npz "
-            "--weights imagenet), and set CXR_INITIAL_BODY to its path where the server starts, or "
-            "initial_body in the job; 'drawings' there is the body pre-trained on drawings."
+            "--weights imagenet), and set CXR_INITIAL_BODY to its path where the server starts; "
+            "'drawings', there or as the job's initial_body, is the body pre-trained on drawings."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cxr_study.common.spelling import nearest
-from cxr_study.training.backbones import APPLICATIONS, BACKBONES
+from cxr_study.training.backbones import APPLICATIONS, BACKBONES, HIDDEN_UNITS
 
 if TYPE_CHECKING:
     import keras
@@ -47,6 +47,8 @@ def build(
 
     if backbone not in BACKBONES:
         raise ModelError(f"there is no backbone {backbone!r}; {nearest(backbone, BACKBONES)}.")
+    if hidden not in HIDDEN_UNITS:
+        raise ModelError(f"a network has 0 to {HIDDEN_UNITS[-1]} hidden units; got {hidden!r}.")
     shape = (image_size, image_size, 3)
     try:
         if backbone in APPLICATIONS:

@@ -165,7 +165,7 @@ class TestSiteFile:
         message = rf"{phantom}/sites/mayo\.yaml does not exist; .* has sites \['chexpert', 'nih'\]"
         with pytest.raises(SiteError, match=message):
             _ = site("mayo").classes
-        demo = "cxr_study.phantom.site_folder.demo_study"
+        demo = "cxr_study.phantom.site_files.demo_study"
         monkeypatch.setattr(demo, lambda: phantom / "sites")
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (
@@ -175,10 +175,8 @@ class TestSiteFile:
         with pytest.raises(SiteError, match=message):
             _ = ChestXraySite("mayo").classes
 
-    def test_the_policys_folder_is_used_where_the_job_names_none(
-        self, phantom, tmp_path, monkeypatch
-    ):
-        monkeypatch.setattr("cxr_study.phantom.site_folder.demo_study", None)
+    def test_the_policys_folder_is_used_and_no_other(self, phantom, tmp_path, monkeypatch):
+        monkeypatch.setattr("cxr_study.phantom.site_files.demo_study", None)
 
         def found(sites):
             policy = {"site_files": str(phantom / "sites"), "share": ["Mass", "Nodule"]}
@@ -186,8 +184,7 @@ class TestSiteFile:
             return find_site("site", context(engine=engine, policy=policy))
 
         assert found(None).classes == found("").classes == ("Mass", "Nodule")
-        message = rf"{tmp_path}/nih\.yaml does not exist; {tmp_path} has"
-        with pytest.raises(SiteError, match=message):
+        with pytest.raises(SiteError, match=rf"says itself .* the job names '{tmp_path}'"):
             _ = found(str(tmp_path)).classes
 
 
@@ -262,6 +259,8 @@ def of_job(job_id):
 def test_real_images_start_from_drawings_only_where_that_is_asked_for(monkeypatch):
     simulated, deployed = of_job(SIMULATED_JOB), of_job("1234")
     monkeypatch.delenv("CXR_SITES", raising=False)
+    assert ChestXrayInitialBody("own.npz").path(simulated) == Path("own.npz")
+    monkeypatch.setenv("CXR_INITIAL_BODY", "own.npz")
     assert ChestXrayInitialBody("own.npz").path(deployed) == Path("own.npz")
     assert ChestXrayInitialBody("drawings").path(deployed) == PRETRAINED_BODY
     for nothing in (None, ""):  # FLARE gives "" for a variable that is not set
@@ -269,5 +268,5 @@ def test_real_images_start_from_drawings_only_where_that_is_asked_for(monkeypatc
         with pytest.raises(CheckpointError, match="needs an initial body by name"):
             ChestXrayInitialBody(nothing).path(deployed)
     monkeypatch.setenv("CXR_SITES", "/data/sites")
-    with pytest.raises(CheckpointError, match="'drawings' there is the body"):
+    with pytest.raises(CheckpointError, match="'drawings', there or as the job's"):
         ChestXrayInitialBody(None).path(simulated)

@@ -125,5 +125,7 @@ def test_digest_of_an_encrypted_initial_body_becomes_that_of_the_decrypted_one()
 
 @pytest.mark.parametrize("filter_", [EncryptResult, DecryptTask])
 def test_without_the_sites_context_nothing_leaves_or_comes(filter_, packed):
+    without = filter_()
+    without.tenseal_context_file = "elsewhere.tenseal"
     with pytest.raises(ValueError, match=r"elsewhere\.tenseal"):
-        processed({"a": packed}, filter_=filter_(tenseal_context_file="elsewhere.tenseal"))
+        processed({"a": packed}, filter_=without)

@@ -19,6 +19,7 @@ from surgical_aggregation.server.models.model_files import (
     BEST_FILE,
     checkpoint_folders,
     checkpoint_of,
+    named_by_job,
 )
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CONTINUES, MODEL_HAS_HEAD, MODEL_ROUND
@@ -115,7 +116,7 @@ class EvaluatedModelLocator(OneModelLocator):
     Runs on the server. Where there is no model with a head, the run ends with the reason.
 
     Args:
-        file: Path of the checkpoint on the server. Default None.
+        file: Path of the checkpoint on the server, see `named_by_job`. Default None.
         job: Id of an earlier job at this server, whose best model is measured, whatever the file.
             Default "": none.
     """
@@ -133,7 +134,7 @@ class EvaluatedModelLocator(OneModelLocator):
         """Path of the checkpoint.
 
         Raises:
-            CheckpointError: No model is given, or the job left none.
+            CheckpointError: No model is given, one that a job may not name, or the job left none.
         """
         if self.job:
             return checkpoint_of(self.job, BEST_FILE, fl_ctx)
@@ -142,7 +143,7 @@ class EvaluatedModelLocator(OneModelLocator):
                 "an evaluation needs a model; none is configured. Give the id of an earlier job at "
                 "this server, or the path of a checkpoint there, in the job's server configuration."
             )
-        return Path(self.file)
+        return named_by_job(self.file, fl_ctx)
 
     def get_model_names(self, fl_ctx: FLContext) -> list[str]:
         """The model's name, once it is known that there is a model to measure."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from surgical_aggregation.checkpoints.checkpoint import (
     give_second_name,
     save,
 )
+from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LAST_FILE = "last.npz"
 BEST_FILE = "best.npz"
@@ -66,6 +68,28 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
     raise CheckpointError(
         f"an earlier job at this server is needed that left a {name}; {jobs!r} left none in "
         f"{str(folder)!r}. Jobs that did, the newest first: {', '.join(newest[:NAMED]) or 'none'}."
+    )
+
+
+def named_by_job(file: str, fl_ctx: FLContext) -> Path:
+    """Path of a checkpoint that a job names; a relative one is in the server's workspace.
+
+    Who submits a job is not who runs the server, so a job may name what jobs have left there, or
+    what a variable of the server's environment holds. In FLARE's simulator both are one person, and
+    any file will do.
+
+    Raises:
+        CheckpointError: It is another file.
+    """
+    if fl_ctx.get_job_id() == SIMULATED_JOB or file in os.environ.values():
+        return Path(file)
+    folder = jobs_folder(fl_ctx).resolve()
+    path = (folder.parent / file).resolve()
+    if path.is_relative_to(folder):
+        return path
+    raise CheckpointError(
+        f"a job may name a checkpoint below {str(folder)!r} of this server; got {file!r}. Copy it "
+        "there, or have the server's operator name it in a variable of the server's environment."
     )
 
 
@@ -130,7 +154,7 @@ class InitialBody(FLComponent):
     `continuation`, and `remove_classes` for taking a class out before that.
 
     Args:
-        file: Path of the checkpoint on the server.
+        file: Path of the checkpoint on the server, see `named_by_job`.
     """
 
     def __init__(self, file: str | None = None):
@@ -144,11 +168,11 @@ class InitialBody(FLComponent):
             fl_ctx: Of the job.
 
         Raises:
-            CheckpointError: No file is configured.
+            CheckpointError: No file is configured, or one that a job may not name.
         """
         if not self.file:
             raise CheckpointError(
                 "the server needs the file of the initial body; none is configured. Make one with "
                 "`surgagg model init` and set initial_body in the job's server configuration."
             )
-        return Path(self.file)
+        return named_by_job(self.file, fl_ctx)

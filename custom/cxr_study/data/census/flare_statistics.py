@@ -12,7 +12,7 @@ from cxr_study.data.census.take_census import take
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.site_folder import site_folder
+from cxr_study.phantom.site_files import site_file
 from surgical_aggregation.site.contract.restricted_site import withheld
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
@@ -33,7 +33,7 @@ class CensusStatistics(Statistics):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site; see `phantom.site_folder`.
+        sites: Folder of site files, at the site; see `phantom.site_files`.
         image_size: Side of the images that are looked at, pixels.
         min_count: Smallest number of patients behind a count; at least `LEAST_MIN_COUNT`.
     """
@@ -75,8 +75,7 @@ class CensusStatistics(Statistics):
             raise SiteError(
                 "a census needs 'report_counts' true in this site's local/privacy.json; it is not."
             )
-        folder = site_folder(self.sites, policy)
-        labels = load_labels(read_site_file(folder / f"{self.site}.yaml"))
+        labels = load_labels(read_site_file(site_file(self.site, self.sites, policy)))
         table = labels.table
         labelled = list(classes(table))
         train = table.loc[table["split"] == "train", labelled]

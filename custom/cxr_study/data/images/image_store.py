@@ -20,6 +20,7 @@ from filelock import FileLock
 from cxr_study.common import files as common_files
 from cxr_study.data.images.image_files import ImageError, Source, allowed, file_stamp, look_at
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
+from cxr_study.data.images.sides import SIDES
 
 RECIPE = 3  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
@@ -79,8 +80,13 @@ def prepare(
         progress: Called as progress(done, total) after each file decoded.
 
     Raises:
-        ImageError: The store cannot be written or read, or a decoding process was killed.
+        ImageError: The size is none of `SIDES`, the store cannot be written or read, or a decoding
+            process was killed.
     """
+    if type(size) is not int or size not in SIDES:
+        raise ImageError(
+            f"images become squares of {SIDES[0]} to {SIDES[-1]} pixels a side; got {size!r}."
+        )
     folder = Path(folder).absolute()
     cache_dir = common_files.cache_dir() if cache_dir is None else Path(cache_dir)
     store = _store(folder, f"{size}-colour" if channels == 3 else f"{size}", cache_dir)

@@ -7,7 +7,7 @@ from pyhocon import ConfigFactory
 from cxr_study.data.census.flare_counts import from_counts
 from cxr_study.data.census.flare_statistics import CensusStatistics
 from cxr_study.jobs import job_folder
-from cxr_study.phantom import site_folder
+from cxr_study.phantom import site_files
 from cxr_study.phantom.writers.write_phantom import write_phantom
 from flare import Engine, context
 
@@ -31,7 +31,7 @@ def counts(statistics):
 def test_every_feature_has_a_count_and_all_make_a_shared_census(sites, monkeypatch):
     census = from_counts("nih", counts(CensusStatistics("nih", sites, 32)))
     assert len(census.classes) == 14 and census.images == 120 and census.min_count == 10
-    monkeypatch.setattr(site_folder, "demo_study", lambda: Path(sites))
+    monkeypatch.setattr(site_files, "demo_study", lambda: Path(sites))
     assert CensusStatistics("nih").features()
 
 
@@ -49,43 +49,41 @@ def test_small_counts_are_no_features_and_a_job_cannot_ask_for_smaller_than_the_
 
 class TestPolicy:
     @pytest.fixture
-    def statistics(self, tmp_path):
-        def make(sites, **policy):
-            statistics = CensusStatistics("nih", sites, 32)
+    def statistics(self, sites, tmp_path):
+        def make(**policy):
+            statistics = CensusStatistics("nih", None, 32)
+            policy = {"site_files": sites, **policy}
             statistics.initialize(context(policy=policy, engine=Engine(tmp_path)))
             return statistics
 
         return make
 
     @pytest.mark.parametrize(
-        ("own", "policy", "reason"),
+        ("policy", "reason"),
         [
-            (True, {}, "a census needs 'report_counts' true"),
-            (True, {"report_counts": True, "min_images": 1000}, "'min_images' 1000 training image"),
-            (False, {"report_counts": True}, "/nowhere/nih.yaml"),
-            (True, {"report_counts": True, "share": "Edema"}, "'share' needs a list"),
+            ({}, "a census needs 'report_counts' true"),
+            ({"report_counts": True, "min_images": 1000}, "'min_images' 1000 training image"),
+            ({"report_counts": True, "site_files": "/nowhere"}, "/nowhere/nih.yaml"),
+            ({"report_counts": True, "share": "Edema"}, "'share' needs a list"),
         ],
     )
     def test_a_site_that_counts_nothing_says_why_in_its_notes_alone(
-        self, sites, statistics, tmp_path, own, policy, reason
+        self, statistics, tmp_path, policy, reason
     ):
         with pytest.raises(ValueError) as raised:  # FLARE logs it with its trace
-            statistics(sites if own else "/nowhere", **policy).features()
+            statistics(**policy).features()
         told = "".join(traceback.format_exception(raised.value))
         said = Engine(tmp_path).notes().partition("this site counts nothing: ")[2].strip()
         assert reason in said and said not in told
         assert "this site counts nothing; local_notes/job.txt says why" in told
 
-    def test_a_class_that_is_withheld_or_has_too_few_positives_is_in_no_feature(
-        self, sites, statistics
-    ):
-        features = counts(statistics(sites, report_counts=True, share=["Edema", "Mass"]))
+    def test_a_class_that_is_withheld_or_has_too_few_positives_is_in_no_feature(self, statistics):
+        features = counts(statistics(report_counts=True, share=["Edema", "Mass"]))
         assert set(from_counts("nih", features).classes) == {"Edema", "Mass"}
         assert not [name for name in features if "Effusion" in name or "Nodule" in name]
-        # Without a folder of the job's, the site's own is counted.
-        every = counts(statistics(None, report_counts=True, site_files=sites))
+        every = counts(statistics(report_counts=True))
         assert every["total: images"] == 120
-        rare = counts(statistics(sites, report_counts=True, min_positives=12))
+        rare = counts(statistics(report_counts=True, min_positives=12))
         left = set(from_counts("nih", rare).classes)
         assert 0 < len(left) < len(from_counts("nih", every).classes)
 

@@ -69,8 +69,9 @@ class TestEvaluatedModelLocator:
         ids=["job", "file", "job before file"],
     )
     def test_finds_an_earlier_jobs_best_model_or_a_file(
-        self, fl_ctx, panics, tmp_path, file, job, found
+        self, fl_ctx, panics, tmp_path, monkeypatch, file, job, found
     ):
+        monkeypatch.setenv("CXR_MODEL", str(tmp_path / "file.npz"))
         locator = EvaluatedModelLocator(file and str(tmp_path / file), job)
         (name,) = locator.get_model_names(fl_ctx)
         assert locator.locate_model(name, fl_ctx).data["conv/kernel"].tolist() == found
@@ -80,7 +81,8 @@ class TestEvaluatedModelLocator:
         ("arguments", "reason"),
         [
             ({}, "an evaluation needs a model; none is configured. Give the id of an earlier job"),
-            ({"file": "nowhere.npz"}, "'nowhere.npz' does not exist"),
+            ({"file": "checkpoints/nowhere.npz"}, "nowhere.npz' does not exist"),
+            ({"file": "../file.npz"}, "a job may name a checkpoint below"),
             ({"job": "../earlier"}, "'../earlier' left none in"),
             ({"job": "headless"}, "has no column of any class, so nothing can be measured"),
         ],

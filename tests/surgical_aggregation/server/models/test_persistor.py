@@ -50,11 +50,17 @@ AVERAGED = {**RECORD, "round": 4, CANDIDATE: AVERAGE}
 EARLIER = {**FACTS, "round": 3, "job": "a", "classes": {"Mass": {}}}
 
 
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    monkeypatch.setenv("INITIAL_BODY", "")
+
+
 class Server:
     """The persistor of a job at a server, and the files there."""
 
     def __init__(self, folder, start=None, continues="", **settings):
         self.folder = folder
+        os.environ["INITIAL_BODY"] = str(start)  # the operator's
         self.persistor = CheckpointPersistor(continues=continues, **settings)
         self.fl_ctx = context(engine=Engine(folder, initial_body=InitialBody(start and str(start))))
 
