@@ -139,6 +139,8 @@ def test_an_unknown_backbone_and_imagenet_weights_of_another_or_not_downloaded_a
     monkeypatch.setattr(keras.src.applications.densenet.file_utils, "get_file", offline)
     with pytest.raises(ModelError, match=message):
         build(backbone, 2, image_size=32, weights=weights)
+    with pytest.raises(ModelError, match="0 to 16384 hidden units; got 1000000000"):
+        build("tiny_densenet", 2, image_size=32, hidden=10**9)
 
 
 def test_a_pretrained_body_fits_has_learned_and_says_how_it_was_made():

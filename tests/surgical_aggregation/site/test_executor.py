@@ -11,7 +11,7 @@ from flare import Engine, context
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.site.class_declaration import DeclareClasses
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
+from surgical_aggregation.site.executor import CANNOT_TAKE_PART, MOST_THREADS, KerasExecutor
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CLASSES, PROCESS
@@ -110,16 +110,24 @@ def test_a_site_that_cannot_start_says_why_in_its_notes_and_answers_with_an_erro
             assert "p17" not in text and noted not in text
 
 
+def test_a_site_whose_kit_lets_jobs_do_anything_takes_no_part(start, tmp_path):
+    (tmp_path / "server/local").mkdir(parents=True)
+    kit = tmp_path / "server/local/resources.json"
+    kit.write_text('{"class_allow_list": ["surgical_aggregation."]}')
+    start()
+    assert f"{CANNOT_TAKE_PART}{kit}: with surgical_aggregation. on" in start.notes()
+
+
 def test_tensorflow_is_set_up_before_a_policy_can_look_at_batches(site, monkeypatch, tmp_path):
     order = []
     monkeypatch.setattr(tensorflow_setup, "configure", lambda *args: order.append(args) or False)
     monkeypatch.setattr(type(site), "data", lambda *args, **options: order.append("data"))
-    executor = KerasExecutor(seed=3, threads=2)
+    executor = KerasExecutor(seed=3, threads=10**9)
     fl_ctx = context(engine=Engine(tmp_path, site=site), policy={"min_positives": 1})
     for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
         for component in (DeclareClasses(), executor):
             component.handle_event(event, fl_ctx)
-    assert order[:2] == [(2, 3, False), "data"]
+    assert order[:2] == [(MOST_THREADS, 3, False), "data"]
 
 
 @pytest.mark.parametrize("mixed", [True, False])
