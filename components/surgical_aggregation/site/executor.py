@@ -43,7 +43,8 @@ class KerasExecutor(Executor):
     trained; an evaluation leaves them out. An abort is obeyed after the running batch.
 
     A class that the site's policy (see `site_policy`) withholds is in no model, metric or count
-    that is sent. A personal head is trained for all classes.
+    that is sent; where it withholds counts, metrics are rounded. A personal head is trained for all
+    classes.
 
     After every round the site's state (optimizer, random generators, personal variables) goes to
     <client workspace>/checkpoints/<job id>/, from where a new process or a continued run restores
@@ -132,7 +133,8 @@ class KerasExecutor(Executor):
             note(fl_ctx, f"the head stays here, and so does what is measured of {', '.join(stays)}")
         training = LocalTraining(site, options)
         # now that nothing can fail any more
-        self._tasks = SiteTasks(training, reported, counts, features, self.send, self._log)
+        exact = site.policy.report_counts
+        self._tasks = SiteTasks(training, reported, counts, exact, features, self.send, self._log)
         threads = self._threads(fl_ctx)
         self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")
 

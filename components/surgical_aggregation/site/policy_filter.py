@@ -9,6 +9,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 
 from surgical_aggregation.aggregation.averaging import Variables
+from surgical_aggregation.aggregation.feature_statistics import without_count
 from surgical_aggregation.aggregation.metrics import disclosed
 from surgical_aggregation.aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.site.contract.restricted_site import find_site
@@ -31,7 +32,8 @@ class PolicyGate(Filter):
         in   what the executor made
         out  a model: the same, or a reply EXECUTION_RESULT_ERROR where its head has other classes
              than `find_site` shares; counts are taken out unless the policy shares them
-             metrics: without those of withheld classes, counts and features likewise
+             metrics: without those of withheld classes, counts and features likewise; without
+             counts they are rounded, so that these cannot be rebuilt (`metrics.without_counts`)
              anything else: the same
 
     Never raises. What is wrong is in the site's notes alone (see `local_notes`).
@@ -81,6 +83,8 @@ class PolicyGate(Filter):
             meta.pop(POSITIVES, None)
         if not site.policy.report_features:
             meta.pop(FEATURES, None)
+        elif FEATURES in meta and not with_counts:
+            meta[FEATURES] = without_count(meta[FEATURES])
         return DXO(dxo.data_kind, data=data, meta=meta)
 
 

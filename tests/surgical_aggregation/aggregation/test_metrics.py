@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from sklearn.metrics import log_loss, roc_auc_score
 
 from surgical_aggregation.aggregation import metrics
-from surgical_aggregation.aggregation.metrics import auroc, bce, counts, disclosed, named, summary
+from surgical_aggregation.aggregation.metrics import (
+    auroc,
+    bce,
+    counts,
+    disclosed,
+    named,
+    summary,
+    without_counts,
+)
 
 NAN = np.nan
 
@@ -68,13 +76,32 @@ def test_counts_are_of_certain_labels():
 
 def test_withheld_classes_and_counts_are_not_disclosed():
     shared = {"bce": 1.0, "bce/Nodule/Mass": 3.0, "images_per_second": 8.0}
-    of_mass = {"bce/Mass": 2.0, "auroc/Mass": 4.0}
+    of_mass = {"bce/Mass": 2.0, "auroc/Mass": 4.0, "auroc": 4.0}
     counted = {"images": 5.0, "positives/Mass": 6.0, "negatives/Nodule/Mass": 7.0}
     values = shared | of_mass | counted
     assert disclosed(values, (), with_counts=True) == values
     assert disclosed(values, (), with_counts=False) == shared | of_mass
-    del counted["positives/Mass"]
+    del counted["positives/Mass"], of_mass["auroc"]
+    shared["auroc"] = 4.0
     assert disclosed(values, {"Mass"}, with_counts=True) == shared | counted
+
+
+@pytest.mark.parametrize(
+    ("positives", "negatives", "left"),
+    [(1, 5, None), (9, 11, None), (10, 10, 0.8), (1, 999, 0.8), (10, 100, 0.77),
+     (100, 100, 0.765), (1000, 1000, 0.765), (math.inf, math.inf, 0.765)],
+)  # fmt: skip
+def test_an_auroc_has_a_tenth_of_the_values_that_its_counts_allow_or_fewer(
+    positives, negatives, left
+):
+    counted = {"positives/Edema": positives, "negatives/Edema": negatives}
+    values = {"auroc": 0.7654321, "auroc/Edema": 0.7654321, "bce": 0.01234567}
+    if math.isinf(positives):  # not known
+        counted = {}
+    told = dict.fromkeys(("auroc", "auroc/Edema"), left) if left else {}
+    reported = without_counts(values | counted)
+    assert reported == {"bce": 0.0123, **told}
+    assert without_counts(reported) == reported  # the policy's filter comes after the executor
 
 
 CLASSES = ("Edema", "Nodule/Mass")

@@ -16,10 +16,14 @@ BODY = {"dense/kernel": np.zeros((3, 4), np.float32)}
 COLUMN = (np.zeros(4, np.float32), np.zeros(1, np.float32))
 KINDS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 WITHHOLDS_MASS = {"share": ["Edema", "Nodule/Mass"]}
-SHARED_METRICS = {"bce": 0.5, "bce/Edema": 0.4, "bce/Nodule/Mass": 0.5, "auroc/Edema": 0.7}
+SHARED_METRICS = {
+    "bce": 0.125, "bce/Edema": 0.0412, "bce/Nodule/Mass": 0.5, "auroc/Edema": 0.7, "auroc": 0.7,
+}  # fmt: skip
 METRICS = {
-    **SHARED_METRICS, "bce/Mass": 0.6, "positives/Edema": 3.0, "negatives/Nodule/Mass": 2.0,
-    "images": 20.0,
+    "bce": 0.125432, "bce/Edema": 0.041234, "bce/Nodule/Mass": 0.5, "auroc/Edema": 200 / 285,
+    "auroc": 0.9, "auroc/Nodule/Mass": 0.75, "bce/Mass": 0.6, "auroc/Mass": 0.8,
+    "positives/Edema": 15.0, "negatives/Edema": 19.0, "positives/Nodule/Mass": 9.0,
+    "negatives/Nodule/Mass": 11.0, "images": 20.0,
 }  # fmt: skip
 
 
@@ -119,8 +123,9 @@ def test_metrics_of_withheld_classes_and_counts_stay_also_those_beside_a_model(p
     counted = {POSITIVES: {"Edema": 3}, MetaKey.INITIAL_METRICS: METRICS}
     meta = {MetaKey.NUM_STEPS_CURRENT_ROUND: 20, **counted}
     whole, sent = {"report_counts": True}, model(METRICS, DataKind.METRICS)
-    features = {FEATURES: {"mean": [0.5]}}
-    for policy, kept in (({"report_features": True}, features), (whole, {})):
+    features, coarse = ({FEATURES: {"mean": [0.5], "images": n}} for n in (1396, 1000))
+    both = {"report_features": True, **whole}
+    for policy, kept in (({"report_features": True}, coarse), (both, features), (whole, {})):
         tested = model(METRICS, DataKind.METRICS, **features)
         assert from_shareable(passed(tested, policy)).meta == kept
     assert from_shareable(passed(model(dense(3), **meta), whole)).meta == meta

@@ -7,6 +7,7 @@ from nvflare.apis.fl_constant import ReturnCode
 
 from numpy_model import Batches
 from surgical_aggregation.aggregation import feature_statistics
+from surgical_aggregation.aggregation.metrics import of_classes, without_counts
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.headers import POSITIVES
@@ -227,6 +228,60 @@ def test_counts_go_with_every_task_when_asked_for(process, site):
             for label, count in positives.items():
                 assert dxo.data[f"positives/{label}"] == count > 0
                 assert dxo.data[f"negatives/{label}"] == 20 - count > 0
+
+
+POSITIVES_OF_64 = {"Edema": 7, "Nodule/Mass": 25}
+
+
+def aurocs(positives, reported):
+    """Every AUROC with so many positives among 64 images that a site may report."""
+    pairs = positives * (64 - positives)
+    values = {f"auroc/{half}": half / (2 * pairs) for half in range(2 * pairs + 1)}
+    for half in range(2 * pairs + 1):
+        values |= {f"positives/{half}": positives, f"negatives/{half}": 64 - positives}
+    return {*of_classes("auroc", reported(values)).values()}
+
+
+@pytest.mark.parametrize(
+    ("policy", "reported", "fewest", "most"),
+    [
+        (None, dict, 1, 1),
+        ({"report_counts": True, "report_features": True}, dict, 1, 1),
+        ({"report_features": True}, without_counts, 30, 32),
+    ],
+    ids=["no policy", "permitted", "withheld"],
+)
+def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
+    process, site, monkeypatch, caplog, policy, reported, fewest, most
+):
+    """Whoever knows that all 64 images are labelled tries every number of positives."""
+    caplog.set_level("INFO")
+
+    def arrays(split):
+        rng = np.random.default_rng(len(split))
+        orders = [rng.permutation(64) < positives for positives in POSITIVES_OF_64.values()]
+        return rng.normal(size=(64, 3)).astype(np.float32), np.float32(np.transpose(orders))
+
+    monkeypatch.setattr(site, "arrays", arrays)
+    north, sent = process(policy=policy, report_features=True), []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        columns = {name: (rng.normal(size=FEATURES), np.zeros(1)) for name in CLASSES}
+        dxos = {name: north.sent(name, columns) for name in ("train", "validate", "test")}
+        sent += [dxos["train"].meta[MetaKey.INITIAL_METRICS]]
+        sent += [dxos["validate"].data, dxos["test"].data]
+        assert dxos["test"].meta[headers.FEATURES]["images"] == (64 if most == 1 else 60)
+    known = {positives: aurocs(positives, reported) for positives in range(1, 33)}
+    for name, right in POSITIVES_OF_64.items():
+        values = {metrics[f"auroc/{name}"] for metrics in sent}
+        fits = [positives for positives, possible in known.items() if values <= possible]
+        assert right in fits and fewest <= len(fits) <= most
+    for metrics in sent:
+        assert "bce" in metrics and "bce/Edema" in metrics
+        few = {name for name, value in metrics.items() if value == float(f"{value:.3g}")}
+        assert (few == metrics.keys()) == (most > 1)
+    bce, loss = sent[-3]["bce"], sent[-3]["train_loss"]
+    assert f"received bce {bce:.4f}" in caplog.text and f"loss {loss:.4f}" in caplog.text
 
 
 @pytest.mark.parametrize(
