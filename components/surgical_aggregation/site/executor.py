@@ -15,6 +15,7 @@ from nvflare.apis.signal import Signal
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note, note_error
+from surgical_aggregation.site.result_filters import check_filters
 from surgical_aggregation.site.site_tasks import SiteTasks
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.site.training.training_options import SENT, training_options
@@ -62,7 +63,7 @@ class KerasExecutor(Executor):
         mixed_precision: Compute in float16 where the site has a GPU, in bfloat16 where its CPU
             multiplies such numbers; variables stay float32. Default False.
         send: "weights" (default), or "differences" from the received model, which FLARE's privacy
-            filters are made for; missing columns count as zeros there.
+            filters need: with weights they are refused. Missing columns count as zeros there.
         report_counts: Tell the server the positive training images of each class, for
             head_weighting "positives", and the positive and negative images of an evaluation, where
             the site's policy permits it. Default False.
@@ -121,6 +122,7 @@ class KerasExecutor(Executor):
         if self.mixed_precision and not self._mixed:
             needs = "mixed precision needs a GPU, or a CPU with bfloat16"
             self.log_warning(fl_ctx, f"{needs}; this site has neither: float32")
+        check_filters(self.send, fl_ctx)
         from surgical_aggregation.site.training.trainer import LocalTraining
 
         reported = find_site(self.site_id, fl_ctx).classes
