@@ -42,11 +42,6 @@ def statistics_of(features: Floats) -> dict[str, Any] | None:
     return {**made, "limit": limit, "images": len(features)}
 
 
-def without_count(statistics: Mapping[str, Any]) -> dict[str, Any]:
-    """Statistics that tell the number of images by one digit, where counts may not leave."""
-    return {**statistics, "images": int(float(f"{statistics['images']:.0e}"))}
-
-
 def distances(features: Floats, statistics: Mapping[str, Any]) -> NDArray[np.float64]:
     """How far images are from a site's: mean over features of the squared standard score.
 

@@ -9,7 +9,6 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 
 from surgical_aggregation.aggregation.averaging import Variables
-from surgical_aggregation.aggregation.feature_statistics import without_count
 from surgical_aggregation.aggregation.metrics import disclosed
 from surgical_aggregation.aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.site.contract.restricted_site import find_site
@@ -83,8 +82,6 @@ class PolicyGate(Filter):
             meta.pop(POSITIVES, None)
         if not site.policy.report_features:
             meta.pop(FEATURES, None)
-        elif FEATURES in meta and not with_counts:
-            meta[FEATURES] = without_count(meta[FEATURES])
         return DXO(dxo.data_kind, data=data, meta=meta)
 
 

@@ -14,7 +14,7 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation.averaging import Variables
-from surgical_aggregation.aggregation.feature_statistics import statistics_of, without_count
+from surgical_aggregation.aggregation.feature_statistics import statistics_of
 from surgical_aggregation.aggregation.metrics import summary, without_counts
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.site import SiteError, Split
@@ -127,10 +127,8 @@ class SiteTasks:
         features = statistics_of(predicted.features)
         self._memory.keep_model(BEST_FILE, model.round, fl_ctx, features)
         # A personal model's are no global model's: they stay, in the manifest of its file.
-        leaves = self.features and not training.has_personal
-        meta = {}
-        if features and leaves:
-            meta[headers.FEATURES] = features if self.exact else without_count(features)
+        leaves = self.features and features and not training.has_personal
+        meta = {headers.FEATURES: features} if leaves else {}
         return DXO(DataKind.METRICS, data=reported, meta=meta).to_shareable()
 
     def _train(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:

@@ -8,15 +8,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import log_loss, roc_auc_score
 
 from surgical_aggregation.aggregation import metrics
-from surgical_aggregation.aggregation.metrics import (
-    auroc,
-    bce,
-    counts,
-    disclosed,
-    named,
-    summary,
-    without_counts,
-)
+from surgical_aggregation.aggregation.metrics import auroc, bce, counts, disclosed, named, summary
 
 NAN = np.nan
 
@@ -88,20 +80,17 @@ def test_withheld_classes_and_counts_are_not_disclosed():
 
 @pytest.mark.parametrize(
     ("positives", "negatives", "left"),
-    [(1, 5, None), (9, 11, None), (10, 10, 0.8), (1, 999, 0.8), (10, 100, 0.77),
-     (100, 100, 0.765), (1000, 1000, 0.765), (math.inf, math.inf, 0.765)],
+    [(9, 11, None), (10, 10, 0.8), (1, 999, 0.8), (10, 100, 0.77), (100, 100, 0.765),
+     (1000, 1000, 0.765)],
 )  # fmt: skip
-def test_an_auroc_has_a_tenth_of_the_values_that_its_counts_allow_or_fewer(
+def test_an_auroc_has_at_most_a_tenth_of_the_values_that_its_counts_allow(
     positives, negatives, left
 ):
-    counted = {"positives/Edema": positives, "negatives/Edema": negatives}
     values = {"auroc": 0.7654321, "auroc/Edema": 0.7654321, "bce": 0.01234567}
-    if math.isinf(positives):  # not known
-        counted = {}
-    told = dict.fromkeys(("auroc", "auroc/Edema"), left) if left else {}
-    reported = without_counts(values | counted)
-    assert reported == {"bce": 0.0123, **told}
-    assert without_counts(reported) == reported  # the policy's filter comes after the executor
+    counted = {"positives/Edema": positives, "negatives/Edema": negatives}
+    told = {"auroc/Edema": left, "auroc": left} if left else {}
+    reported = metrics.without_counts(values | counted)
+    assert reported == metrics.without_counts(reported) == {"bce": 0.0123, **told}
 
 
 CLASSES = ("Edema", "Nodule/Mass")

@@ -1,5 +1,7 @@
 """A site's tasks, with FLARE's own containers around it."""
 
+import math
+
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DataKind, MetaKey
@@ -7,7 +9,7 @@ from nvflare.apis.fl_constant import ReturnCode
 
 from numpy_model import Batches
 from surgical_aggregation.aggregation import feature_statistics
-from surgical_aggregation.aggregation.metrics import of_classes, without_counts
+from surgical_aggregation.aggregation.metrics import summary, without_counts
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.headers import POSITIVES
@@ -233,23 +235,17 @@ def test_counts_go_with_every_task_when_asked_for(process, site):
 POSITIVES_OF_64 = {"Edema": 7, "Nodule/Mass": 25}
 
 
-def aurocs(positives, reported):
-    """Every AUROC with so many positives among 64 images that a site may report."""
-    pairs = positives * (64 - positives)
-    values = {f"auroc/{half}": half / (2 * pairs) for half in range(2 * pairs + 1)}
-    for half in range(2 * pairs + 1):
-        values |= {f"positives/{half}": positives, f"negatives/{half}": 64 - positives}
-    return {*of_classes("auroc", reported(values)).values()}
+def possible(positives, reported):
+    """Every AUROC that a site with so many positives among 64 images may report."""
+    counted = {"positives/x": positives, "negatives/x": 64 - positives}
+    pairs = 2 * math.prod(counted.values())  # a tie counts half
+    return {reported({"auroc/x": k / pairs, **counted}).get("auroc/x") for k in range(pairs + 1)}
 
 
 @pytest.mark.parametrize(
     ("policy", "reported", "fewest", "most"),
-    [
-        (None, dict, 1, 1),
-        ({"report_counts": True, "report_features": True}, dict, 1, 1),
-        ({"report_features": True}, without_counts, 30, 32),
-    ],
-    ids=["no policy", "permitted", "withheld"],
+    [({"report_counts": True}, dict, 1, 1), ({}, without_counts, 30, 32)],
+    ids=["permitted", "withheld"],
 )
 def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
     process, site, monkeypatch, caplog, policy, reported, fewest, most
@@ -259,29 +255,27 @@ def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
 
     def arrays(split):
         rng = np.random.default_rng(len(split))
-        orders = [rng.permutation(64) < positives for positives in POSITIVES_OF_64.values()]
-        return rng.normal(size=(64, 3)).astype(np.float32), np.float32(np.transpose(orders))
+        labels = [rng.permutation(64) < positives for positives in POSITIVES_OF_64.values()]
+        return rng.normal(size=(64, 3)).astype(np.float32), np.float32(np.transpose(labels))
 
     monkeypatch.setattr(site, "arrays", arrays)
-    north, sent = process(policy=policy, report_features=True), []
+    north, sent = process(policy=policy), []
     for seed in range(5):
         rng = np.random.default_rng(seed)
         columns = {name: (rng.normal(size=FEATURES), np.zeros(1)) for name in CLASSES}
-        dxos = {name: north.sent(name, columns) for name in ("train", "validate", "test")}
-        sent += [dxos["train"].meta[MetaKey.INITIAL_METRICS]]
-        sent += [dxos["validate"].data, dxos["test"].data]
-        assert dxos["test"].meta[headers.FEATURES]["images"] == (64 if most == 1 else 60)
-    known = {positives: aurocs(positives, reported) for positives in range(1, 33)}
+        sent += [north.sent(name, columns).data for name in ("validate", "test")]
+        sent += [north.sent("train", columns).meta[MetaKey.INITIAL_METRICS]]
+    known = {positives: possible(positives, reported) for positives in range(1, 33)}
     for name, right in POSITIVES_OF_64.items():
         values = {metrics[f"auroc/{name}"] for metrics in sent}
-        fits = [positives for positives, possible in known.items() if values <= possible]
+        fits = [positives for positives, of in known.items() if values <= of]
         assert right in fits and fewest <= len(fits) <= most
     for metrics in sent:
-        assert "bce" in metrics and "bce/Edema" in metrics
-        few = {name for name, value in metrics.items() if value == float(f"{value:.3g}")}
-        assert (few == metrics.keys()) == (most > 1)
-    bce, loss = sent[-3]["bce"], sent[-3]["train_loss"]
-    assert f"received bce {bce:.4f}" in caplog.text and f"loss {loss:.4f}" in caplog.text
+        rounded = {name for name, value in metrics.items() if value == float(f"{value:.3g}")}
+        assert {"bce", "auroc", "bce/Edema"} <= metrics.keys()
+        assert (rounded == metrics.keys()) == (most > 1)
+    assert f"received {summary(sent[-1])}" in caplog.text
+    assert f"training loss {sent[-1]['train_loss']:.4f}" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -100,9 +100,8 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
     cards = []
     for name, (checkpoint, path) in named.items():
         calibration = current_calibration(path, checkpoint)
-        source = CardSource(
-            name, facts_of(checkpoint), summary, settings, calibration, filters=filters
-        )
+        facts = facts_of(checkpoint)
+        source = CardSource(name, facts, summary, settings, calibration, filters=filters)
         cards.append(model_card.write(source, path.parent))
     return tuple(cards)
 
