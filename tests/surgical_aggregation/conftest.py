@@ -80,12 +80,10 @@ def start(site, monkeypatch, tmp_path):
 
     monkeypatch.setattr(tensorflow_setup, "configure", lambda *args: False)
 
-    def make(policy=None, runner=None, scope=None, **args):
+    def make(policy=None, **args):
         fl_ctx = FLContext()
         engine = Engine(tmp_path, site=site)
         fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
-        fl_ctx.set_prop(FLContextKey.SCOPE_OBJECT, scope, private=True, sticky=True)
-        fl_ctx.set_prop(FLContextKey.RUNNER, runner, private=True, sticky=True)
         fl_ctx.set_prop(ReservedKey.ENGINE, engine, private=True, sticky=False)
         fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
         fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, "north", private=False, sticky=False)

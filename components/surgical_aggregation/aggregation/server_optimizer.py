@@ -57,7 +57,7 @@ _RULES: dict[str, tuple[tuple[str, ...], Callable[[Array, Moments, float], Step]
 
 OPTIMIZERS = ("none", *_RULES)
 
-OWN_RATES = {"none": 1.0, "fedavgm": 1.0, "fedadam": 0.01}
+OWN_RATES = {"none": 1.0, "fedavgm": 1.0, "fedadam": 0.003}
 """h where none is given. FedAdam moves each number by about h a round, whatever d is."""
 
 

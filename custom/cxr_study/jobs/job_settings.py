@@ -28,8 +28,8 @@ WORDS = {
 }
 """Setting -> its values."""
 
-MOST_OF_FEDADAM = 0.1
-"""Largest rate of FedAdam at the server: as much as a kernel's weights themselves."""
+TOO_FAST = 0.1
+"""Rate of FedAdam at the server that is as large as a network's weights; no AUROC is above 0.5."""
 
 FEW = 8  # values that an error names all
 
@@ -60,7 +60,9 @@ class JobSettings(BaseModel):
     body_weighting: str = Field("mean", title="mean | samples | classes | conflict_averse")
     head_weighting: str = Field("mean", title="mean | samples; in surgical also positives")
     server_optimizer: str = Field("none", title="none | fedavgm | fedadam")
-    server_learning_rate: float = Field(0.0, title="0: the optimizer's own, 1.0 or 0.01 (fedadam)")
+    server_learning_rate: float = Field(
+        0.0, title="0: the optimizer's own, 1.0, or 0.003 (fedadam)"
+    )
     server_momentum: float = 0.9
     average_decay: float = Field(0.0, title="of an average over late rounds; 0: none, 0.8: about 5")
     refit_model: str = Field("none", title="fit its columns anew at the end: none | best | last")
@@ -120,10 +122,10 @@ class JobSettings(BaseModel):
         server_optimizer.check(
             self.server_optimizer, self.server_learning_rate, self.server_momentum
         )
-        if self.server_optimizer == "fedadam" and self.server_learning_rate > MOST_OF_FEDADAM:
+        if self.server_optimizer == "fedadam" and self.server_learning_rate >= TOO_FAST:
             raise JobError(
                 "server_optimizer 'fedadam' moves every weight by about server_learning_rate a "
-                f"round, and destroys a network at more than {MOST_OF_FEDADAM}; got "
+                f"round, and from {TOO_FAST} on destroys the network; got "
                 f"{self.server_learning_rate}. Set server_learning_rate=0, for its own."
             )
         # Where sites share a union head, every site has every column, most without a positive.

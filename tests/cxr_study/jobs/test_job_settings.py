@@ -79,8 +79,8 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
         ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
         (
             "surgical",
-            {"server_optimizer": "fedadam", "server_learning_rate": 1.0},
-            {"server_learning_rate": 0.0},
+            {"server_optimizer": "fedadam", "server_learning_rate": 0.1},
+            {"server_learning_rate": 0.03},
             "Set server_learning_rate=0, for its own",
         ),
         *[

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import log_loss, roc_auc_score
 
 from surgical_aggregation.aggregation import metrics
-from surgical_aggregation.aggregation.metrics import auroc, bce, counts, disclosed, named, summary
+from surgical_aggregation.aggregation.metrics import auroc, bce, counts, named, summary
 
 NAN = np.nan
 
@@ -64,18 +64,6 @@ def test_counts_are_of_certain_labels():
         "positives/Nodule/Mass": 0, "negatives/Nodule/Mass": 2,
         "positives/Hernia": 0, "negatives/Hernia": 0,
     }  # fmt: skip
-
-
-def test_withheld_classes_and_counts_are_not_disclosed():
-    shared = {"bce": 1.0, "bce/Nodule/Mass": 3.0, "images_per_second": 8.0}
-    of_mass = {"bce/Mass": 2.0, "auroc/Mass": 4.0, "auroc": 4.0}
-    counted = {"images": 5.0, "positives/Mass": 6.0, "negatives/Nodule/Mass": 7.0}
-    values = shared | of_mass | counted
-    assert disclosed(values, (), with_counts=True) == values
-    assert disclosed(values, (), with_counts=False) == shared | of_mass
-    del counted["positives/Mass"], of_mass["auroc"]
-    shared["auroc"] = 4.0
-    assert disclosed(values, {"Mass"}, with_counts=True) == shared | counted
 
 
 @pytest.mark.parametrize(

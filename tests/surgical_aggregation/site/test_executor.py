@@ -1,25 +1,17 @@
 """What a site declares and its executor does at the start, and what its policy makes of it."""
 
-from types import SimpleNamespace
-
 import pytest
 from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.event_type import EventType
-from nvflare.apis.fl_constant import FilterKey, ReturnCode
+from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import M, make_mask
 from nvflare.apis.signal import Signal
-from nvflare.app_common.filters.dxo_blocker import DXOBlocker
-from nvflare.app_common.filters.exclude_vars import ExcludeVars
-from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
-from nvflare.app_common.filters.svt_privacy import SVTPrivacy
-from nvflare.private.privacy_manager import Scope
 
 from flare import Engine, context
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.site.class_declaration import DeclareClasses
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
-from surgical_aggregation.site.label_head import LabelHead
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CLASSES, PROCESS
@@ -116,32 +108,6 @@ def test_a_site_that_cannot_start_says_why_in_its_notes_and_answers_with_an_erro
         assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
         for text in (str(reply), caplog.text):  # which FLARE may stream
             assert "p17" not in text and noted not in text
-
-
-@pytest.mark.parametrize("of", ["site", "train", "refit"])
-@pytest.mark.parametrize(
-    ("make", "send", "needed"),
-    [
-        (PercentilePrivacy, "weights", "differences"),
-        (SVTPrivacy, "weights", "differences"),
-        (PercentilePrivacy, "differences", None),
-        (lambda: ExcludeVars("bn", ["WEIGHT_DIFF"]), "weights", "differences"),
-        (lambda: ExcludeVars("bn", ["WEIGHTS"]), "differences", "weights"),
-        (lambda: ExcludeVars("bn"), "weights", None),
-        (LabelHead, "weights", None),
-        (lambda: DXOBlocker(["METRICS"]), "weights", None),
-    ],
-)
-def test_a_filter_that_would_let_models_pass_is_refused_by_name_before_training(
-    start, make, send, needed, of
-):
-    each, scope = make(), Scope()
-    if of == "site":
-        scope.add_task_result_filter(each, FilterKey.OUT)
-    start(runner=SimpleNamespace(task_result_filters={f"{of}/out": [each]}), scope=scope, send=send)
-    whose = "this site, in local/privacy.json," if of == "site" else "the job"
-    said = f"the filter {type(each).__name__} of {whose} needs {needed}; it would get {send}"
-    assert (f"{CANNOT_TAKE_PART}{said}" in start.notes()) == bool(needed)
 
 
 def test_tensorflow_is_set_up_before_a_policy_can_look_at_batches(site, monkeypatch, tmp_path):
