@@ -177,8 +177,11 @@ def without_counts(values: Mapping[str, float]) -> dict[str, float]:
     Unrounded, an AUROC is a fraction whose denominator divides 2 P N, with the numbers P of
     positives and N of negatives. It keeps so many of its first 3 decimals that every rounded value
     stands for 10 possible ones or more (1 decimal from P N = 100 on, 2 from 1,000, 3 from 10,000),
-    and so suits every larger P N as well; below 100 it is left out. That is coarser than sampling
-    makes it anyway. The mean is over those that are left. All else has 3 significant digits.
+    and so suits every larger P N as well; below 100 it is left out. The mean is over those that are
+    left. All else has 3 significant digits.
+
+    What remains: the power of ten of P N; and whoever chooses the models that are measured learns
+    of each class's prevalence what its loss tells, with every model more.
 
     Args:
         values: By name, with `counts` where they are known; else every AUROC keeps 3 decimals.
@@ -198,8 +201,7 @@ def without_counts(values: Mapping[str, float]) -> dict[str, float]:
 def _decimals(values: Mapping[str, float], name: str) -> int:
     """How many decimals the AUROC of a class may have, by the counts among the values."""
     pairs = math.prod(values.get(f"{of}/{name}", math.inf) for of in (POSITIVES, NEGATIVES))
-    tenths = min(pairs, 10.0 ** (_MOST_DECIMALS + 1)) / 10
-    return math.floor(math.log10(max(tenths, 1)))
+    return math.floor(math.log10(min(max(pairs, 10), 10 ** (_MOST_DECIMALS + 1)))) - 1
 
 
 def summary(values: Mapping[str, float]) -> str:

@@ -154,8 +154,7 @@ class SiteTasks:
         values["warmed_up"] = float(reported)
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
-        if not self.exact:
-            values = without_counts(values)
+        values = values if self.exact else without_counts(values)
         self._memory.end_round(model.round, fl_ctx)
         trained = f"; training loss {values['train_loss']:.4f}" if "train_loss" in values else ""
         self.log(fl_ctx, f"round {model.round}: received {summary(values)}{trained}")

@@ -29,7 +29,7 @@ WORDS = {
 """Setting -> its values."""
 
 TOO_FAST = 0.1
-"""Rate of FedAdam at the server that is as large as a network's weights; no AUROC is above 0.5."""
+"""Rate of FedAdam at the server with which mean AUROCs on the phantom are 0.46 and 0.50."""
 
 FEW = 8  # values that an error names all
 
@@ -60,9 +60,7 @@ class JobSettings(BaseModel):
     body_weighting: str = Field("mean", title="mean | samples | classes | conflict_averse")
     head_weighting: str = Field("mean", title="mean | samples; in surgical also positives")
     server_optimizer: str = Field("none", title="none | fedavgm | fedadam")
-    server_learning_rate: float = Field(
-        0.0, title="0: the optimizer's own, 1.0, or 0.003 (fedadam)"
-    )
+    server_learning_rate: float = Field(0.0, title="0: its own; fedavgm 1, fedadam 0.003")
     server_momentum: float = 0.9
     average_decay: float = Field(0.0, title="of an average over late rounds; 0: none, 0.8: about 5")
     refit_model: str = Field("none", title="fit its columns anew at the end: none | best | last")

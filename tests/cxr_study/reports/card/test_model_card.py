@@ -77,7 +77,7 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "together by surgical aggregation with NVIDIA FLARE",
         "A class's column is averaged over the sites that label it",
         "| strategy | fedbn+ |",
-        "names in what sites sent: SVTPrivacy (a\\_b). Others,",
+        "names in what sites sent: SVTPrivacy (a\\_b). Filters",
         "**TO FILL IN: name and contact",
         "does not say: how pixels are resized and normalised; what became of batch",
     ):

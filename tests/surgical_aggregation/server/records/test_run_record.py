@@ -70,7 +70,7 @@ def test_an_event_is_a_line_at_once(run, event, name, facts, line):
 
 
 def test_a_filter_is_a_line_once_for_each_site_whose_results_it_took_part_in(run):
-    results = [("a", False, ["SVT"]), ("a", True, None), ("a", True, ["SVT", "SVT"])]
+    results = [("a", False, ["lost"]), ("a", True, None), ("a", True, ["SVT", "SVT"])]
     for site, accepted, names in [*results, ("a", True, ["SVT"]), ("b", True, ["SVT", "x\ny"])]:
         dxo = from_shareable(result({}, {}))
         dxo.add_filter_history(names)
