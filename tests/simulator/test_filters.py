@@ -1,9 +1,11 @@
 """FLARE's own result filters behind LabelHead, on weight differences."""
 
 import numpy as np
+import pytest
 
 import tiny_job
 from cxr_study.jobs import job_folder
+from cxr_study.runs import job_results
 from cxr_study.runs.simulator_process import SimulationError
 from simulated import SETTINGS, SITES, UNION, Run, run
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -34,6 +36,9 @@ def test_privacy_filters_limit_every_change_and_no_result_is_refused(tmp_path, i
     filters = {"north": percentile, "west": percentile, "south": svt}
     private = filtered(tmp_path, initial_body, filters)
     assert private.events("refused") == []
+    names = {"north": PERCENTILE, "south": SVT, "west": PERCENTILE}
+    told = [f"{path.rpartition('.')[2]} ({site})" for site, path in names.items()]
+    assert job_results.filters(private.server) == sorted(told)
     start, last = load(initial_body).variables, private.last.variables
     assert list(wire.classes_of(last)) == UNION
     sites = {name: entry["sites"] for name, entry in private.last.manifest["classes"].items()}
@@ -49,6 +54,13 @@ def test_privacy_filters_limit_every_change_and_no_result_is_refused(tmp_path, i
     unlimited = runs.first.last.variables
     assert np.abs(unlimited["dense/kernel"] - start["dense/kernel"]).max() > most
     assert np.abs(unlimited["head/Nodule/Mass/kernel"]).max() > most
+
+
+def test_limits_on_changes_are_refused_by_name_where_whole_weights_are_sent(tmp_path, initial_body):
+    limits = {"north": (PERCENTILE, "gamma = 1e-5")}
+    with pytest.raises(SimulationError, match="PercentilePrivacy of the job needs differences"):
+        filtered(tmp_path, initial_body, limits, send="weights", min_clients=3)
+    assert not (tmp_path / "workspace/server/simulate_job/models/last.npz").exists()
 
 
 def test_noise_on_running_variances_is_refused_and_never_becomes_the_model(tmp_path, initial_body):

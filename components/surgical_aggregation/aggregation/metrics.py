@@ -27,6 +27,8 @@ REPORTED = {
 
 The smallest value is 0, and no value is infinite."""
 
+_MOST_DECIMALS = 3  # of an AUROC, where counts may not leave
+
 _EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an infinite loss
 
 
@@ -165,12 +167,41 @@ def disclosed(
     values: Mapping[str, float], withheld: Collection[str], *, with_counts: bool
 ) -> dict[str, float]:
     """The metrics that may leave a site: none of withheld classes, and counts if permitted."""
-    kept = {}
-    for name, value in values.items():
-        kind, _, about = name.partition("/")
-        if about not in withheld and (with_counts or kind not in (IMAGES, POSITIVES, NEGATIVES)):
-            kept[name] = value
-    return kept
+    kept = {n: value for n, value in values.items() if n.partition("/")[2] not in withheld}
+    return kept if with_counts else without_counts(kept)
+
+
+def without_counts(values: Mapping[str, float]) -> dict[str, float]:
+    """Metrics that do not tell the counts behind them: without these, and rounded.
+
+    Unrounded, an AUROC is a fraction whose denominator divides 2 P N, with the numbers P of
+    positives and N of negatives. It keeps so many of its first 3 decimals that every rounded value
+    stands for 10 possible ones or more (1 decimal from P N = 100 on, 2 from 1,000, 3 from 10,000),
+    and so suits every larger P N as well; below 100 it is left out. The mean is over those that are
+    left. All else has 3 significant digits.
+
+    What remains: the power of ten of P N; and whoever chooses the models that are measured learns
+    of each class's prevalence what its loss tells, with every model more.
+
+    Args:
+        values: By name, with `counts` where they are known; else every AUROC keeps 3 decimals.
+    """
+    auroc = {
+        f"auroc/{name}": round(value, decimals)
+        for name, value in of_classes("auroc", values).items()
+        if (decimals := _decimals(values, name)) > 0
+    }
+    if auroc:
+        auroc["auroc"] = round(float(np.mean(list(auroc.values()))), _MOST_DECIMALS)
+    told = ("auroc", IMAGES, POSITIVES, NEGATIVES)
+    others = {n: float(f"{v:.3g}") for n, v in values.items() if n.partition("/")[0] not in told}
+    return others | auroc
+
+
+def _decimals(values: Mapping[str, float], name: str) -> int:
+    """How many decimals the AUROC of a class may have, by the counts among the values."""
+    pairs = math.prod(values.get(f"{of}/{name}", math.inf) for of in (POSITIVES, NEGATIVES))
+    return math.floor(math.log10(min(max(pairs, 10), 10 ** (_MOST_DECIMALS + 1)))) - 1
 
 
 def summary(values: Mapping[str, float]) -> str:

@@ -57,13 +57,16 @@ _RULES: dict[str, tuple[tuple[str, ...], Callable[[Array, Moments, float], Step]
 
 OPTIMIZERS = ("none", *_RULES)
 
+OWN_RATES = {"none": 1.0, "fedavgm": 1.0, "fedadam": 0.003}
+"""h where none is given. FedAdam moves each number by about h a round, whatever d is."""
+
 
 def check(optimizer: str, learning_rate: float, momentum: float) -> None:
     """Raise `OptimizerError` for an unknown optimizer or settings out of range."""
     if optimizer not in OPTIMIZERS:
         raise OptimizerError(f"optimizer must be one of {OPTIMIZERS}; got {optimizer!r}.")
-    if not learning_rate > 0:
-        raise OptimizerError(f"learning_rate must be above 0; got {learning_rate!r}.")
+    if not learning_rate >= 0:
+        raise OptimizerError(f"learning_rate must be 0 or more; got {learning_rate!r}.")
     if not 0 <= momentum < 1:
         raise OptimizerError(f"momentum must be at least 0 and below 1; got {momentum!r}.")
 
@@ -90,7 +93,7 @@ def step(
         aggregate: The round's averages of what was sent.
         moments: What the last step returned, `<moment>/<name>`; of another optimizer: forgotten.
         statistics: Names of batch normalisation's running means and variances.
-        learning_rate: h above.
+        learning_rate: h above; 0: that of `OWN_RATES`.
         momentum: b above.
 
     Returns:
@@ -101,6 +104,7 @@ def step(
         return dict(aggregate), {}
     import numpy as np  # those who only `check` need none
 
+    rate = learning_rate or OWN_RATES[optimizer]
     kinds, rule = _RULES[optimizer]
     after = {k: moments[k] for k in moments if k.partition("/")[0] in kinds}
     stepped = {}
@@ -117,7 +121,7 @@ def step(
         kept = np.promote_types(value.dtype, np.float32)
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large is the caller's
             direction, new = rule(value - start, before, momentum)
-            stepped[name] = np.asarray(start + learning_rate * direction, value.dtype)
+            stepped[name] = np.asarray(start + rate * direction, value.dtype)
             after |= {f"{kind}/{name}": np.asarray(moment, kept) for kind, moment in new.items()}
     return stepped, after
 

@@ -15,6 +15,7 @@ from nvflare.apis.signal import Signal
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note, note_error
+from surgical_aggregation.site.result_filters import check_filters
 from surgical_aggregation.site.site_tasks import SiteTasks
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.site.training.training_options import SENT, training_options
@@ -47,7 +48,8 @@ class KerasExecutor(Executor):
     trained; an evaluation leaves them out. An abort is obeyed after the running batch.
 
     A class that the site's policy (see `site_policy`) withholds is in no model, metric or count
-    that is sent. A personal head is trained for all classes.
+    that is sent; where it withholds counts, metrics are rounded. A personal head is trained for all
+    classes.
 
     After every round the site's state (optimizer, random generators, personal variables) goes to
     <client workspace>/checkpoints/<job id>/, from where a new process or a continued run restores
@@ -65,7 +67,7 @@ class KerasExecutor(Executor):
         mixed_precision: Compute in float16 where the site has a GPU, in bfloat16 where its CPU
             multiplies such numbers; variables stay float32. Default False.
         send: "weights" (default), or "differences" from the received model, which FLARE's privacy
-            filters are made for; missing columns count as zeros there.
+            filters need: with weights they are refused. Missing columns count as zeros there.
         report_counts: Tell the server the positive training images of each class, for
             head_weighting "positives", and the positive and negative images of an evaluation, where
             the site's policy permits it. Default False.
@@ -126,6 +128,7 @@ class KerasExecutor(Executor):
         if self.mixed_precision and not self._mixed:
             needs = "mixed precision needs a GPU, or a CPU with bfloat16"
             self.log_warning(fl_ctx, f"{needs}; this site has neither: float32")
+        check_filters(self.send, fl_ctx)
         from surgical_aggregation.site.training.trainer import LocalTraining
 
         reported = find_site(self.site_id, fl_ctx).classes
@@ -138,7 +141,8 @@ class KerasExecutor(Executor):
             note(fl_ctx, f"the head stays here, and so does what is measured of {', '.join(stays)}")
         training = LocalTraining(site, options)
         # now that nothing can fail any more
-        self._tasks = SiteTasks(training, reported, counts, features, self.send, self._log)
+        exact = site.policy.report_counts
+        self._tasks = SiteTasks(training, reported, counts, exact, features, self.send, self._log)
         threads = self._threads(fl_ctx)
         self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")
 

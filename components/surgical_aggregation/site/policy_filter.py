@@ -31,7 +31,8 @@ class PolicyGate(Filter):
         in   what the executor made
         out  a model: the same, or a reply EXECUTION_RESULT_ERROR where its head has other classes
              than `find_site` shares; counts are taken out unless the policy shares them
-             metrics: without those of withheld classes, counts and features likewise
+             metrics: without those of withheld classes, counts and features likewise; without
+             counts they are rounded, so that these cannot be rebuilt (`metrics.without_counts`)
              anything else: the same
 
     Never raises. What is wrong is in the site's notes alone (see `local_notes`).

@@ -15,7 +15,7 @@ from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation.averaging import Variables
 from surgical_aggregation.aggregation.feature_statistics import statistics_of
-from surgical_aggregation.aggregation.metrics import summary
+from surgical_aggregation.aggregation.metrics import summary, without_counts
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.site import SiteError, Split
 from surgical_aggregation.site.site_memory import SiteMemory
@@ -47,6 +47,8 @@ class SiteTasks:
         training: The site's training.
         reported: The site's classes as far as its policy shares them.
         counts: Whether to report labels per class.
+        exact: Whether the policy shares them; else what is measured is rounded, see
+            `metrics.without_counts`.
         features: Whether to report the features' statistics of a test.
         send: "weights", or "differences" from the received model.
         log: Writes to the site's log.
@@ -57,6 +59,7 @@ class SiteTasks:
         training: LocalTraining,
         reported: tuple[str, ...],
         counts: bool,
+        exact: bool,
         features: bool,
         send: str,
         log: Callable[[FLContext, str], None],
@@ -64,6 +67,7 @@ class SiteTasks:
         self.training = training
         self.reported = reported
         self.counts = counts
+        self.exact = exact
         self.features = features
         self.send = send
         self.log = log
@@ -113,18 +117,19 @@ class SiteTasks:
         unknown = training.unknown(model.columns)
         known = [name for name in self.reported if name not in unknown]
         predicted = training.predict(EVALUATION_TASKS[task], stop)
-        values = training.metrics(predicted, known, counts=self.counts)
-        self.log(fl_ctx, f"{task}: {summary(values)}")
+        values = training.metrics(predicted, known, counts=self.counts or not self.exact)
+        reported = values if self.exact else without_counts(values)
+        self.log(fl_ctx, f"{task}: {summary(reported)}")
         if task == "validate":
             self._memory.measured(model.round, values)
             self._memory.keep_model(LAST_FILE, model.round, fl_ctx)
-            return DXO(DataKind.METRICS, data=values).to_shareable()
+            return DXO(DataKind.METRICS, data=reported).to_shareable()
         features = statistics_of(predicted.features)
         self._memory.keep_model(BEST_FILE, model.round, fl_ctx, features)
         # A personal model's are no global model's: they stay, in the manifest of its file.
         leaves = self.features and features and not training.has_personal
         meta = {headers.FEATURES: features} if leaves else {}
-        return DXO(DataKind.METRICS, data=values, meta=meta).to_shareable()
+        return DXO(DataKind.METRICS, data=reported, meta=meta).to_shareable()
 
     def _train(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:
         training = self.training
@@ -136,7 +141,7 @@ class SiteTasks:
             self.log(fl_ctx, f"warmed up the columns of {reported} classes")
         self._memory.begin_round(model.round, model.best)
         began = time.monotonic()
-        values = training.evaluate("validation", self.reported, stop=stop)
+        values = training.evaluate("validation", self.reported, counts=not self.exact, stop=stop)
         self._memory.measured(model.round, values)
         self._memory.keep_model(LAST_FILE, model.round, fl_ctx)
         validated = time.monotonic()
@@ -149,8 +154,9 @@ class SiteTasks:
         values["warmed_up"] = float(reported)
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
+        values = values if self.exact else without_counts(values)
         self._memory.end_round(model.round, fl_ctx)
-        trained = f"; training loss {loss:.4f}" if "train_loss" in values else ""
+        trained = f"; training loss {values['train_loss']:.4f}" if "train_loss" in values else ""
         self.log(fl_ctx, f"round {model.round}: received {summary(values)}{trained}")
         return self._result(model, values, training.kept_at_site)
 

@@ -11,8 +11,10 @@ from functools import wraps
 from types import ModuleType
 from typing import Any, Protocol
 
-from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.filter import Filter
+from nvflare.apis.fl_constant import FilterKey, FLContextKey
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.utils.task_utils import get_filters
 from nvflare.app_common.decomposers import numpy_decomposers
 from nvflare.app_common.np.np_downloader import download_arrays
 from nvflare.fuel.f3.streaming import stream_utils
@@ -48,6 +50,17 @@ def ask_no_sooner(seconds: float, fl_ctx: FLContext) -> None:
     if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
         config = runner.config
         config.task_request_interval = max(config.task_request_interval, seconds)
+
+
+def result_filters(task: str, fl_ctx: FLContext) -> list[Filter]:
+    """The filters that a site's result passes, in order: of its own scope, then of the job.
+
+    FLARE 2.9's client runner has the job's in its attribute `task_result_filters`.
+    """
+    runner = fl_ctx.get_prop(FLContextKey.RUNNER)
+    of_job = runner.task_result_filters if runner else {}
+    found: list[Filter] = get_filters("task_result_filters", fl_ctx, of_job, task, FilterKey.OUT)
+    return found
 
 
 class ReceivedArrays(Protocol):

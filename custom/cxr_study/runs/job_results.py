@@ -112,6 +112,11 @@ def refusals(*servers: Path) -> tuple[RefusedResult, ...]:
     )
 
 
+def filters(*servers: Path) -> list[str]:
+    """Names of FLARE's filters that results say to have passed, each with the site."""
+    return sorted({f"{e['filter']} ({e['site']})" for e in _events(servers, "filtered")})
+
+
 def rounds_run(*servers: Path) -> int:
     """How many rounds the run has made."""
     return len(_events(servers, "round"))

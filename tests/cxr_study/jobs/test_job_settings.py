@@ -78,6 +78,12 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
             for job in ("vanilla", "partial_loss")
         ],
         ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
+        (
+            "surgical",
+            {"server_optimizer": "fedadam", "server_learning_rate": 0.1},
+            {"server_learning_rate": 0.03},
+            "Set server_learning_rate=0, for its own",
+        ),
         *[
             ("surgical", {"strategy": "fedbn", **wish}, {"strategy": "fedavg"}, "needs one model")
             for wish in ({"refit_model": "best"}, {"average_decay": 0.8})

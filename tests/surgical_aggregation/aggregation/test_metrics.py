@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import log_loss, roc_auc_score
 
 from surgical_aggregation.aggregation import metrics
-from surgical_aggregation.aggregation.metrics import auroc, bce, counts, disclosed, named, summary
+from surgical_aggregation.aggregation.metrics import auroc, bce, counts, named, summary
 
 NAN = np.nan
 
@@ -66,15 +66,19 @@ def test_counts_are_of_certain_labels():
     }  # fmt: skip
 
 
-def test_withheld_classes_and_counts_are_not_disclosed():
-    shared = {"bce": 1.0, "bce/Nodule/Mass": 3.0, "images_per_second": 8.0}
-    of_mass = {"bce/Mass": 2.0, "auroc/Mass": 4.0}
-    counted = {"images": 5.0, "positives/Mass": 6.0, "negatives/Nodule/Mass": 7.0}
-    values = shared | of_mass | counted
-    assert disclosed(values, (), with_counts=True) == values
-    assert disclosed(values, (), with_counts=False) == shared | of_mass
-    del counted["positives/Mass"]
-    assert disclosed(values, {"Mass"}, with_counts=True) == shared | counted
+@pytest.mark.parametrize(
+    ("positives", "negatives", "left"),
+    [(9, 11, None), (10, 10, 0.8), (1, 999, 0.8), (10, 100, 0.77), (100, 100, 0.765),
+     (1000, 1000, 0.765)],
+)  # fmt: skip
+def test_an_auroc_has_at_most_a_tenth_of_the_values_that_its_counts_allow(
+    positives, negatives, left
+):
+    values = {"auroc": 0.7654321, "auroc/Edema": 0.7654321, "bce": 0.01234567}
+    counted = {"positives/Edema": positives, "negatives/Edema": negatives}
+    told = {"auroc/Edema": left, "auroc": left} if left else {}
+    reported = metrics.without_counts(values | counted)
+    assert reported == metrics.without_counts(reported) == {"bce": 0.0123, **told}
 
 
 CLASSES = ("Edema", "Nodule/Mass")

@@ -59,6 +59,12 @@ class TestBoth:
         for name in NAMES:
             np.testing.assert_allclose(model[name], expected[name], rtol=2e-5, atol=2e-6)
 
+    def test_a_rate_of_0_is_the_optimizers_own(self, optimizer):
+        rates = [0.0, {"fedavgm": 1.0, "fedadam": 0.003}[optimizer]]
+        own, given = (step(optimizer, one(1), one(3), {}, learning_rate=h, momentum=0.9)
+                      for h in rates)  # fmt: skip
+        assert own == given and own[0] != one(1)
+
     def test_new_variables_and_moving_statistics_are_taken_as_they_are(self, optimizer):
         new, last, aggregate = {"head/Mass/bias": np.float32([5])}, one(1), one(0.25)
         assert step(optimizer, {}, new, {}, **RATES) == (new, {})
@@ -94,8 +100,8 @@ def test_without_drops_a_variables_moments_of_every_kind():
     ("settings", "reason"),
     [
         (("adam", 1.0, 0.9), "must be one of .* got 'adam'"),
-        (("fedavgm", 0.0, 0.9), "learning_rate must be above 0; got 0.0"),
-        (("fedavgm", math.nan, 0.9), "learning_rate must be above 0; got nan"),
+        (("fedavgm", -0.1, 0.9), "learning_rate must be 0 or more; got -0.1"),
+        (("fedavgm", math.nan, 0.9), "learning_rate must be 0 or more; got nan"),
         (("fedadam", 1.0, 1.0), r"momentum must be at least 0 and below 1; got 1.0"),
         (("fedadam", 1.0, -0.1), "momentum"),
     ],

@@ -1,5 +1,7 @@
 """A site's tasks, with FLARE's own containers around it."""
 
+import math
+
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DataKind, MetaKey
@@ -7,6 +9,7 @@ from nvflare.apis.fl_constant import ReturnCode
 
 from numpy_model import Batches
 from surgical_aggregation.aggregation import feature_statistics
+from surgical_aggregation.aggregation.metrics import summary, without_counts
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.headers import POSITIVES
@@ -227,6 +230,52 @@ def test_counts_go_with_every_task_when_asked_for(process, site):
             for label, count in positives.items():
                 assert dxo.data[f"positives/{label}"] == count > 0
                 assert dxo.data[f"negatives/{label}"] == 20 - count > 0
+
+
+POSITIVES_OF_64 = {"Edema": 7, "Nodule/Mass": 25}
+
+
+def possible(positives, reported):
+    """Every AUROC that a site with so many positives among 64 images may report."""
+    counted = {"positives/x": positives, "negatives/x": 64 - positives}
+    pairs = 2 * math.prod(counted.values())  # a tie counts half
+    return {reported({"auroc/x": k / pairs, **counted}).get("auroc/x") for k in range(pairs + 1)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "reported", "fewest", "most"),
+    [({"report_counts": True}, dict, 1, 1), ({}, without_counts, 30, 32)],
+    ids=["permitted", "withheld"],
+)
+def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
+    process, site, monkeypatch, caplog, policy, reported, fewest, most
+):
+    """Whoever knows that all 64 images are labelled tries every number of positives."""
+    caplog.set_level("INFO")
+
+    def arrays(split):
+        rng = np.random.default_rng(len(split))
+        labels = [rng.permutation(64) < positives for positives in POSITIVES_OF_64.values()]
+        return rng.normal(size=(64, 3)).astype(np.float32), np.float32(np.transpose(labels))
+
+    monkeypatch.setattr(site, "arrays", arrays)
+    north, sent = process(policy=policy), []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        columns = {name: (rng.normal(size=FEATURES), np.zeros(1)) for name in CLASSES}
+        sent += [north.sent(name, columns).data for name in ("validate", "test")]
+        sent += [north.sent("train", columns).meta[MetaKey.INITIAL_METRICS]]
+    known = {positives: possible(positives, reported) for positives in range(1, 33)}
+    for name, right in POSITIVES_OF_64.items():
+        values = {metrics[f"auroc/{name}"] for metrics in sent}
+        fits = [positives for positives, of in known.items() if values <= of]
+        assert right in fits and fewest <= len(fits) <= most
+    for metrics in sent:
+        rounded = {name for name, value in metrics.items() if value == float(f"{value:.3g}")}
+        assert {"bce", "auroc", "bce/Edema"} <= metrics.keys()
+        assert (rounded == metrics.keys()) == (most > 1)
+        assert summary(metrics) in caplog.text
+    assert f"training loss {sent[-1]['train_loss']:.4f}" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ class MergeIntoGlobalModel(ShareableGenerator):
     Args:
         optimizer: "none" (default): what was averaged becomes the model. "fedavgm" or "fedadam":
             the server takes a step towards it, see `server_optimizer`.
-        learning_rate: Of the optimizer. Default 1.0, which suits fedavgm; fedadam moves a variable
-            by up to this much a round and wants about 0.01.
+        learning_rate: Of the optimizer. Default 0.0: its own, 1.0 for fedavgm, and 0.003 for
+            fedadam, which moves a variable by about this much a round.
         momentum: Of the optimizer. Default 0.9.
         average_decay: Of the average over late rounds, which is a candidate for the best model; see
             `weight_average`. Default 0.0: none is kept.
@@ -108,7 +108,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
     def __init__(
         self,
         optimizer: str = "none",
-        learning_rate: float = 1.0,
+        learning_rate: float = 0.0,
         momentum: float = 0.9,
         average_decay: float = 0.0,
     ):

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from nvflare.apis.dxo import from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
@@ -18,8 +19,10 @@ from nvflare.widgets.info_collector import InfoCollector
 
 from surgical_aggregation import __file__ as code_file
 from surgical_aggregation import __version__
+from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
+from surgical_aggregation.wire.untrusted_text import one_line
 
 RECORD_FILE = "run_record.jsonl"
 
@@ -47,6 +50,7 @@ class RunRecord(FLComponent):
         {"event": "refused_too", "site", "task", "round", "count"}
         {"event": "silent", "site", "task", "round", "reason"}
         {"event": "dropped", "round", "reason"}
+        {"event": "filtered", "site", "filter"}
         {"event": "best", "round", "metric", "value", "sites", "classes", "columns"[, "candidate"]}
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity"}
@@ -55,11 +59,12 @@ class RunRecord(FLComponent):
         {"event": "ended", "seconds"}
 
     A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's results to one task
-    get lines; "refused_too" counts the others when the task ends. A dropped round has a "round"
-    line as well. "column_similarity" is {class: mean cosine similarity of the sites' columns}. A
-    continued run records the earlier best model like one of its own. "stopped" comes before the
-    "round" line of the last round. An admin who asks for the running job's statistics gets
-    {"rounds": number done, "best": newest line of a best model or None, "stopped": bool}.
+    get lines; "refused_too" counts the others when the task ends. A "filter" is a name that one of
+    FLARE's filters left in an accepted result of the site, which gets one line. A dropped round has
+    a "round" line as well. "column_similarity" is {class: mean cosine similarity of the sites'
+    columns}. A continued run records the earlier best model like one of its own. "stopped" comes
+    before the "round" line of the last round. An admin who asks for the running job's statistics
+    gets {"rounds": number done, "best": newest line of a best model or None, "stopped": bool}.
     """
 
     def __init__(self) -> None:
@@ -67,6 +72,7 @@ class RunRecord(FLComponent):
         self._path: Path | None = None
         self._progress: dict[str, Any] = {"rounds": 0, "best": None, "stopped": False}
         self._refusals: Counter[tuple[str, str, int | None]] = Counter()
+        self._filters: set[tuple[str, str]] = set()
         self._run_began = 0.0
         self._round_began = 0.0
 
@@ -92,6 +98,10 @@ class RunRecord(FLComponent):
             self._write("best", **fl_ctx.get_prop(headers.BEST))
         elif event_type == headers.BEST_DROPPED:
             self._write("best_dropped", reason=fl_ctx.get_prop(headers.DROPPED))
+        elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
+            if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
+                result = from_shareable(fl_ctx.get_prop(AppConstants.TRAINING_RESULT))
+                self._filtered(site_of(fl_ctx), result.get_filter_history() or [])
         elif event_type == AppEventType.ROUND_STARTED:
             self._round_began = time.monotonic()
         elif event_type == AppEventType.ROUND_DONE:
@@ -111,6 +121,12 @@ class RunRecord(FLComponent):
         elif event_type == InfoCollector.EVENT_TYPE_GET_STATS:
             collector = fl_ctx.get_prop(InfoCollector.CTX_KEY_STATS_COLLECTOR)
             collector.set_info(type(self).__name__, dict(self._progress))
+
+    def _filtered(self, site: str, names: list[str]) -> None:
+        for name in map(one_line, map(str, names[:TOLD])):
+            if (site, name) not in self._filters:
+                self._filters.add((site, name))
+                self._write("filtered", site=site, filter=name)
 
     def _refused(self, refusal: dict[str, Any]) -> None:
         of = (refusal["site"], refusal["task"], refusal["round"])

@@ -31,7 +31,7 @@ class SitePolicy:
         min_images: Fewest training images with which the site takes part.
         min_positives: Fewest positive training labels with which a class takes part.
         report_counts: Whether numbers of images per class may leave the site, where a job asks for
-            them.
+            them. Where not, the metrics that leave are rounded; see `metrics.without_counts`.
         report_features: Whether means and variances of the features of the site's images may leave
             it, where a job asks for them.
         site_files: Folder of the site files; None: as the job says.

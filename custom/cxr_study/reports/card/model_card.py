@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ class CardSource:
         settings: Of the run's job, as far as it sets them.
         calibration: What lies beside the model; None: nothing.
         trained: How it was trained, a sentence. Default: in a federation.
+        filters: Of its run, see `job_results.filters`; None: not known.
     """
 
     name: str
@@ -59,6 +60,7 @@ class CardSource:
     settings: Mapping[str, Any] | None = None
     calibration: CalibrationFile | None = None
     trained: str = ""
+    filters: Sequence[str] | None = None
 
 
 def write(source: CardSource, folder: Path) -> Path:

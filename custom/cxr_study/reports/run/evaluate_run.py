@@ -96,10 +96,12 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
     if wire.classes_of(best.variables):
         named = {summary.title: (best, job_results.best_checkpoint(run.servers[-1])), **named}
     settings = job_folder.read_settings(run.job)
+    filters = job_results.filters(*run.servers)
     cards = []
     for name, (checkpoint, path) in named.items():
         calibration = current_calibration(path, checkpoint)
-        source = CardSource(name, facts_of(checkpoint), summary, settings, calibration)
+        facts = facts_of(checkpoint)
+        source = CardSource(name, facts, summary, settings, calibration, filters=filters)
         cards.append(model_card.write(source, path.parent))
     return tuple(cards)
 

@@ -152,9 +152,8 @@ def notices(summary: Summary) -> Iterator[Notice]:
     if len(defined) > 1 and all(row.auroc == CHANCE for row in defined):
         yield Notice(
             "A constant model.",
-            "Every AUROC is exactly 0.5: the model says the same of every image. Did it train? "
-            "With fedbn+, batch normalisation stays as it is in the initial body, which needs to "
-            "be a pre-trained one.",
+            "Every AUROC is exactly 0.5: the model says the same of every image. Its training has "
+            "not begun, or has destroyed it: see the losses of the rounds.",
         )
     if summary.best.round == 0 and len(summary.rounds) > 1:
         yield Notice(

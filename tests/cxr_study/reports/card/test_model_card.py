@@ -10,6 +10,7 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.wire import variables as wire
 
+FILTERS = ["SVTPrivacy (a_b)"]
 EVIL = "a|b *c* <script>x</script>\n# d"
 
 
@@ -39,7 +40,9 @@ CALIBRATION = CalibrationFile(
 
 @pytest.fixture
 def source(summary):
-    return CardSource("Two hospitals", facts(), summary, {"strategy": "fedbn+"}, CALIBRATION)
+    return CardSource(
+        "Two hospitals", facts(), summary, {"strategy": "fedbn+"}, CALIBRATION, filters=FILTERS
+    )
 
 
 def tables(text):
@@ -74,6 +77,7 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "together by surgical aggregation with NVIDIA FLARE",
         "A class's column is averaged over the sites that label it",
         "| strategy | fedbn+ |",
+        "names in what sites sent: SVTPrivacy (a\\_b). Filters",
         "**TO FILL IN: name and contact",
         "does not say: how pixels are resized and normalised; what became of batch",
     ):

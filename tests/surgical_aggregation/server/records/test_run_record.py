@@ -1,12 +1,14 @@
 import json
 
 import pytest
+from nvflare.apis.dxo import from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
+from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.widgets.info_collector import GroupInfoCollector, InfoCollector
 
-from flare import Engine, context
+from flare import Engine, context, result
 from surgical_aggregation import __version__
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.records.run_record import RunRecord
@@ -22,9 +24,9 @@ class Run:
         self.path = folder / "server" / "job" / "run_record.jsonl"
         self.fire(EventType.START_RUN)
 
-    def fire(self, event, **props):
+    def fire(self, event, site=None, **props):
         """The last line then."""
-        fl_ctx = context(current_round=2, engine=self.engine)
+        fl_ctx = context(site, current_round=2, engine=self.engine)
         for key, value in props.items():
             fl_ctx.set_prop(key, value, private=True, sticky=False)
         self.record.handle_event(event, fl_ctx)
@@ -65,6 +67,18 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
 def test_an_event_is_a_line_at_once(run, event, name, facts, line):
     told = facts if isinstance(facts, dict) else {"reason": facts}
     assert run.fire(event, **{name: facts}) == {"event": line, **told}
+
+
+def test_a_filter_is_a_line_once_for_each_site_whose_results_it_took_part_in(run):
+    results = [("a", False, ["lost"]), ("a", True, None), ("a", True, ["SVT", "SVT"])]
+    for site, accepted, names in [*results, ("a", True, ["SVT"]), ("b", True, ["SVT", "x\ny"])]:
+        dxo = from_shareable(result({}, {}))
+        dxo.add_filter_history(names)
+        sent = {AppConstants.TRAINING_RESULT: dxo.to_shareable()}
+        taken = {AppConstants.AGGREGATION_ACCEPTED: accepted}
+        run.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, **sent, **taken)
+    told = [(line["site"], line["filter"]) for line in run.lines()[1:]]
+    assert told == [("a", "SVT"), ("b", "SVT"), ("b", "x\\ny")]
 
 
 def test_a_run_has_its_code_and_its_seconds(run):
