@@ -19,6 +19,8 @@ from nvflare.fuel.f3.streaming import stream_utils
 from nvflare.fuel.f3.streaming.byte_streamer import TxTask
 from nvflare.fuel.utils.fobs import dots, get_dot_handler
 
+from surgical_aggregation.wire.variables import NotReceived
+
 
 def plan_rounds(workflow: Any, first: int, number: int) -> None:
     """Set a ScatterAndGather's first round and number of rounds, before or while it runs.
@@ -65,14 +67,19 @@ def receive_arrays(taker: Callable[[], ReceivedArrays]) -> None:
 
     FLARE 2.9 fetches arrays in pieces of 2 MB. Its `download_arrays` has the argument
     `arrays_received_cb`, which its decomposer does not use: that keeps whole messages in memory.
+    Where the arrays of one message do not come, it ends the server's job process, and so the job
+    of all sites; here the message has `NotReceived` in their place.
     """
     numpy_decomposers.register()
 
     def download(fobs_ctx: Any = None, **arguments: Any) -> tuple[str | None, Any]:
         received = taker()
-        error, _ = download_arrays(arrays_received_cb=received.add, **arguments)
-        arrays = received.arrays()  # also of half a message, so that its file is closed
-        return error, None if error else arrays
+        try:
+            error, _ = download_arrays(arrays_received_cb=received.add, **arguments)
+            arrays = received.arrays()  # also of half a message, so that its file is closed
+        except Exception as failure:  # whatever one site sends
+            error = f"{type(failure).__name__}: {failure}"
+        return None, NotReceived(error) if error else arrays
 
     get_dot_handler(dots.NUMPY_DOWNLOAD).download = download
 

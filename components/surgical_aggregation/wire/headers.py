@@ -45,14 +45,18 @@ COLUMN_SIMILARITY = "surgical.column_similarity"
 MODEL_HAS_HEAD = "surgical.model_has_head"
 """Whether the model that is measured has a column."""
 
+MODEL_FEATURES = "surgical.model_features"
+"""How many features the columns of the model that is measured weigh."""
+
 GONE = "surgical.gone"
 """Site -> why it will not answer any more."""
 
 # Among the server's components: events, each with the property that says what happened.
 
 CONTRIBUTION_REFUSED, SITE_SILENT = "surgical.contribution_refused", "surgical.site_silent"
+REQUEST_REFUSED = "surgical.request_refused"
 REFUSAL = "surgical.refusal"
-"""With both events: the `Refusal` as a dict."""
+"""With each of the three events: the `Refusal` as a dict."""
 
 ROUND_DROPPED, DROP = "surgical.round_dropped", "surgical.drop"
 """The model stays as it was: {"round", "reason"}."""

@@ -19,7 +19,12 @@ from surgical_aggregation.server.access.declared_classes import (
     declaration_fault,
     hold_to_declaration,
 )
-from surgical_aggregation.server.access.refusal_events import Refusal, announce, announce_silence
+from surgical_aggregation.server.access.refusal_events import (
+    Refusal,
+    announce,
+    announce_request,
+    announce_silence,
+)
 from surgical_aggregation.server.access.site_identity import set_site
 from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire import flare_internals
@@ -120,7 +125,8 @@ class CollectingController(Controller):
             set_site(site, fl_ctx)
             reason = declaration_fault(fl_ctx, asking=True)
             if reason and site not in collection.reasons:  # else at every request
-                self._refuse(client_task, reason, fl_ctx)
+                collection.reasons[site] = reason
+                announce_request(self, self._refusal(client_task, reason, fl_ctx), fl_ctx)
             hold_to_declaration(fl_ctx)
             if callback:
                 callback(client_task, fl_ctx)
@@ -145,7 +151,7 @@ class CollectingController(Controller):
                 collection.failed.add(site)
                 client_task.result = None
                 if fl_ctx.get_prop(REFUSAL) is None:  # a filter or the aggregator knows it better
-                    self._refuse(client_task, reason, fl_ctx)
+                    announce(self, self._refusal(client_task, reason, fl_ctx), fl_ctx)
             self._answered.set()
 
         return receive
@@ -159,9 +165,9 @@ class CollectingController(Controller):
         self.prepare(client_task, fl_ctx)
         return None
 
-    def _refuse(self, client_task: ClientTask, reason: str, fl_ctx: FLContext) -> None:
+    def _refusal(self, client_task: ClientTask, reason: str, fl_ctx: FLContext) -> Refusal:
         name, round_ = client_task.task.name, self.current_round(fl_ctx)
-        announce(self, Refusal(client_task.client.name, name, round_, reason), fl_ctx)
+        return Refusal(client_task.client.name, name, round_, reason)
 
     def process_result_of_unknown_task(
         self,
@@ -198,8 +204,12 @@ class CollectingController(Controller):
         """Announce silent sites, and end the run where too few results were accepted."""
         gone = self._gone(collection, fl_ctx)
         sent = {client_task.client.name for client_task in task.client_tasks}
+        waited = collection.verdict(time.monotonic(), gone) == "enough"
+        waited = waited or task.completion_status == TaskCompletionStatus.TIMEOUT
         for site in sorted(collection.outstanding()):
             late = "it has not answered in time" if site in sent else "it has not asked for it"
+            if not waited:
+                late = "it still had time when the task ended"
             silence = Refusal(site, task.name, collection.round, gone.get(site, late))
             collection.reasons.setdefault(site, silence.reason)
             announce_silence(self, silence, fl_ctx)
