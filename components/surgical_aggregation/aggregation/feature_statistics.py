@@ -89,12 +89,12 @@ def limits(sites: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
-def fault(statistics: object, features: int) -> str | None:
+def fault(statistics: object, features: int | None) -> str | None:
     """Why a site's statistics must be refused; None: they may be kept.
 
     Args:
         statistics: What came as such.
-        features: How many the head of the model weighs.
+        features: How many the head of the model weighs; None where its manifest does not say.
     """
     if not isinstance(statistics, Mapping) or statistics.keys() != {
         "mean", "variance", "limit", "images",
@@ -103,33 +103,24 @@ def fault(statistics: object, features: int) -> str | None:
     mean, variance = statistics["mean"], statistics["variance"]
     if not all(isinstance(part, list) for part in (mean, variance)):
         return "the mean and variance of features must be lists"
-    if not features == len(mean) == len(variance):
+    number = features or len(mean)
+    if not number == len(mean) == len(variance):
         return (
-            f"the mean and variance of features must be as many as the model has, {features}; got "
+            f"the mean and variance of features must be as many as the model has, {number}; got "
             f"{len(mean)} and {len(variance)}"
         )
     numbers = [*mean, *variance, statistics["limit"], statistics["images"]]
     if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
         return "feature statistics must be finite numbers"
-    if max(map(abs, mean)) > LARGEST_STEP or not 0 <= min(variance) <= max(variance) <= (
-        LARGEST_STEP**2
+    for what, values, least, most in (
+        ("mean of a feature", mean, -LARGEST_STEP, LARGEST_STEP),
+        ("variance of a feature", variance, 0, LARGEST_STEP**2),
+        ("limit", [statistics["limit"]], 0, _LARGEST_LIMIT),
+        ("number of images", [statistics["images"]], FEWEST_IMAGES, LARGEST_COUNT),
     ):
-        return (
-            f"the features' means must be at most {LARGEST_STEP:g} in size, and their variances "
-            f"from 0 to its square; got {max(mean, key=abs):.3g} and variances from "
-            f"{min(variance):.3g} to {max(variance):.3g}"
-        )
-    if not (0 < sum(variance) and 0 < statistics["limit"] <= _LARGEST_LIMIT):
-        return (
-            f"a feature must vary, and the limit be above 0 and at most {_LARGEST_LIMIT:.3g}, which "
-            f"1 % of images cannot exceed; got {statistics['limit']:.3g}"
-        )
-    if not FEWEST_IMAGES <= statistics["images"] <= LARGEST_COUNT or statistics["images"] % 1:
-        return (
-            f"feature statistics need {FEWEST_IMAGES} images at least, and a count; got "
-            f"{statistics['images']!r}"
-        )
-    return None
+        if wrong := [value for value in values if not least <= value <= most]:
+            return f"the {what} must be from {least:.6g} to {most:.6g}; got {wrong[0]:.6g}"
+    return None if any(variance) else "no feature varies, so there is no distance"
 
 
 def _rounded(values: Floats) -> list[float]:

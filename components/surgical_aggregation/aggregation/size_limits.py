@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 
 from surgical_aggregation.aggregation.class_names import LONGEST
 
-
 LARGEST_STEP = 65504.0
 """Farthest that a round may move a number of the model, and the largest number that a feature has.
 

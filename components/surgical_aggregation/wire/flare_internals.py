@@ -11,15 +11,19 @@ from functools import wraps
 from types import ModuleType
 from typing import Any, Protocol
 
-from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey, ReturnCode, ServerCommandNames
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import make_reply
 from nvflare.app_common.decomposers import numpy_decomposers
 from nvflare.app_common.np.np_downloader import download_arrays
+from nvflare.fuel.f3.cellnet import cell
+from nvflare.fuel.f3.message import Message
 from nvflare.fuel.f3.streaming import stream_utils
 from nvflare.fuel.f3.streaming.byte_streamer import TxTask
+from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.fuel.utils.fobs import dots, get_dot_handler
 
-from surgical_aggregation.wire.variables import NotReceived
+from surgical_aggregation.wire.headers import UNREADABLE
 
 
 def plan_rounds(workflow: Any, first: int, number: int) -> None:
@@ -40,6 +44,34 @@ def end_for_no_return_code(fl_ctx: FLContext) -> None:
     """
     if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
         runner.ABORT_RETURN_CODES = []
+
+
+def refuse_what_cannot_be_read(job: str) -> None:
+    """Have this process, of a job, go on where it cannot read a site's result.
+
+    FLARE 2.9's cell ends the server's job process then, and so the job of all sites. Here the
+    workflow gets a result in its place, which says why in `UNREADABLE`; of which task, only what
+    could not be read says.
+    """
+    decode = getattr(cell.decode_payload, "__wrapped__", cell.decode_payload)
+
+    @wraps(decode)
+    def decode_or_refuse(message: Message, *args: Any, **options: Any) -> None:
+        try:
+            decode(message, *args, **options)
+        except Exception as error:  # whatever one site sends
+            if message.get_header(StreamHeaderKey.TOPIC) != ServerCommandNames.SUBMIT_UPDATE:
+                raise
+            peer = FLContext()
+            peer.put(ReservedKey.RUN_NUM, job, private=False, sticky=False)
+            why = {
+                UNREADABLE: f"{type(error).__name__}: {error}",
+                FLContextKey.TASK_NAME: "unknown",
+            }
+            message.payload = make_reply(ReturnCode.EXECUTION_RESULT_ERROR, why)
+            message.payload.set_peer_context(peer)
+
+    cell.decode_payload = decode_or_refuse
 
 
 def ask_no_sooner(seconds: float, fl_ctx: FLContext) -> None:
@@ -67,19 +99,14 @@ def receive_arrays(taker: Callable[[], ReceivedArrays]) -> None:
 
     FLARE 2.9 fetches arrays in pieces of 2 MB. Its `download_arrays` has the argument
     `arrays_received_cb`, which its decomposer does not use: that keeps whole messages in memory.
-    Where the arrays of one message do not come, it ends the server's job process, and so the job
-    of all sites; here the message has `NotReceived` in their place.
     """
     numpy_decomposers.register()
 
     def download(fobs_ctx: Any = None, **arguments: Any) -> tuple[str | None, Any]:
         received = taker()
-        try:
-            error, _ = download_arrays(arrays_received_cb=received.add, **arguments)
-            arrays = received.arrays()  # also of half a message, so that its file is closed
-        except Exception as failure:  # whatever one site sends
-            error = f"{type(failure).__name__}: {failure}"
-        return None, NotReceived(error) if error else arrays
+        error, _ = download_arrays(arrays_received_cb=received.add, **arguments)
+        arrays = received.arrays()  # also of half a message, so that its file is closed
+        return error, None if error else arrays
 
     get_dot_handler(dots.NUMPY_DOWNLOAD).download = download
 

@@ -17,6 +17,11 @@ POSITIVES = "surgical.positives"
 FEATURES = "surgical.features"
 """DXO meta of a test's result: where the site's images lie; see `feature_statistics`."""
 
+# At the server: header of what stands for a result.
+
+UNREADABLE = "surgical.unreadable"
+"""Why a site's result could not be read."""
+
 # From the server to a site: headers of tasks with a model.
 
 INITIAL_BODY = "surgical.initial_body_sha256"

@@ -31,26 +31,6 @@ class WireError(ValueError):
     """A message has no body with labelled columns."""
 
 
-class NotReceived(dict[str, object]):
-    """Stands for a message's arrays, and for each of them, where they could not be received.
-
-    Args:
-        why: The reason.
-    """
-
-    def __init__(self, why: str):
-        super().__init__()
-        self.why = why
-
-    def __contains__(self, name: object) -> bool:
-        """Whatever the message names."""
-        return True
-
-    def get(self, name: str, default: object = None) -> object:
-        """Itself."""
-        return self
-
-
 def class_of(name: str) -> str | None:
     """Class of the head variable called `name`; None for a body variable.
 
@@ -163,6 +143,4 @@ def _model(shareable: Shareable, *kinds: str) -> DXO:
             f"a DXO of kind {needed} was needed; got {str(dxo.data_kind)!r}. "
             "Do the filters pass what they are given?"
         )
-    if lost := next((v for v in dxo.data.values() if isinstance(v, NotReceived)), None):
-        raise WireError(f"its arrays did not come: {lost.why}")
     return dxo

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
+from nvflare.fuel.f3.cellnet import cell
 from nvflare.fuel.f3.message import Message
 from nvflare.fuel.f3.streaming import stream_utils
 from nvflare.fuel.f3.streaming.blob_streamer import BlobStream
@@ -21,6 +22,7 @@ from flare import Engine, context
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.wire import flare_internals
+from surgical_aggregation.wire.headers import UNREADABLE
 
 
 def test_flare_looks_at_a_workflows_rounds_before_every_one():
@@ -123,3 +125,36 @@ def test_server_and_sites_forget_what_they_have_sent(monkeypatch, component):
     monkeypatch.setattr(flare_internals, "forget_sent_messages", lambda: forgot.append(True))
     component.handle_event(EventType.START_RUN, context())
     assert forgot == [True]
+
+
+@pytest.mark.parametrize("topic", ["submit_update", "get_task"])
+def test_a_result_that_cannot_be_read_does_not_end_the_servers_process(monkeypatch, topic):
+    monkeypatch.setattr(cell, "decode_payload", cell.decode_payload)
+    ended, came = [], []
+    monkeypatch.setattr(cell.os, "_exit", ended.append)
+    no_routes = SimpleNamespace(
+        decode_pass_through_channels=(), decode_pass_through_topics=(),
+        get_fobs_context=lambda props: {},
+    )  # fmt: skip
+    adapter = cell.Adapter(came.append, SimpleNamespace(fqcn="server.job"), no_routes)
+    headers = {
+        StreamHeaderKey.CHANNEL: "server_command", StreamHeaderKey.TOPIC: topic,
+        StreamHeaderKey.PAYLOAD_ENCODING: "fobs",
+    }  # fmt: skip
+    message = SimpleNamespace(headers=headers, result=lambda: b"no message")
+    with pytest.raises(Exception, match="unpack"):
+        adapter.call(message)
+    assert ended == ([1] if topic == "submit_update" else [])  # what FLARE does
+    for _ in range(2):
+        flare_internals.refuse_what_cannot_be_read("job")
+    assert not hasattr(cell.decode_payload.__wrapped__, "__wrapped__")
+    if topic == "get_task":
+        with pytest.raises(Exception, match="unpack"):
+            adapter.call(message)
+        return
+    adapter.call(message)
+    (request,) = came
+    result = request.payload
+    assert "unpack" in result.get_header(UNREADABLE) and ended == [1]
+    assert result.get_return_code() == "EXECUTION_RESULT_ERROR"
+    assert result.get_peer_context().get_job_id() == "job"

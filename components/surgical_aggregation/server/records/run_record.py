@@ -57,10 +57,11 @@ class RunRecord(FLComponent):
     A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's results to one task
     get lines; "refused_too" counts the others when the task ends. A "request_refused" says that a
     site was sent no columns when it asked for the task; what it answers may still be averaged. A
-    dropped round has a "round" line as well. "column_similarity" is {class: mean cosine similarity of the sites' columns}. A
-    continued run records the earlier best model like one of its own. "stopped" comes before the
-    "round" line of the last round. An admin who asks for the running job's statistics gets
-    {"rounds": number done, "best": newest line of a best model or None, "stopped": bool}.
+    dropped round has a "round" line as well. "column_similarity" is {class: mean cosine similarity
+    of the sites' columns}. A continued run records the earlier best model like one of its own.
+    "stopped" comes before the "round" line of the last round. An admin who asks for the running
+    job's statistics gets {"rounds": number done, "best": newest line of a best model or None,
+    "stopped": bool}.
     """
 
     def __init__(self) -> None:

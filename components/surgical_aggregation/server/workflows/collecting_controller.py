@@ -28,7 +28,7 @@ from surgical_aggregation.server.access.refusal_events import (
 from surgical_aggregation.server.access.site_identity import set_site
 from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire import flare_internals
-from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, GONE, REFUSAL
+from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, GONE, REFUSAL, UNREADABLE
 
 UNKNOWN_TASK = "unknown"
 """Task of a refused result that answers none, whatever the result says."""
@@ -68,6 +68,7 @@ class CollectingController(Controller):
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Keep FLARE from ending the job for what one site answers."""
         flare_internals.end_for_no_return_code(fl_ctx)
+        flare_internals.refuse_what_cannot_be_read(fl_ctx.get_job_id())
         super().start_controller(fl_ctx)
 
     def current_round(self, fl_ctx: FLContext) -> int | None:
@@ -177,12 +178,16 @@ class CollectingController(Controller):
         result: Shareable,
         fl_ctx: FLContext,
     ) -> None:
-        """Refuse what comes after its task was over, or was never asked for."""
+        """Refuse what cannot be read, comes after its task was over, or was never asked for."""
         set_site(client.name, fl_ctx)
+        task, reason = UNKNOWN_TASK, "it came when its task was over, or answers none"
+        if (why := result.get_header(UNREADABLE)) and self._collection:
+            task, reason = self._collection.task, f"it could not be read ({why})"
+            if client.name in self._collection.reasons:  # once, FLARE has it try again
+                self._collection.failed.add(client.name)
+            self._answered.set()
         if fl_ctx.get_prop(REFUSAL) is None:
-            reason = "it came when its task was over, or answers none"
-            round_ = self.current_round(fl_ctx)
-            announce(self, Refusal(client.name, UNKNOWN_TASK, round_, reason), fl_ctx)
+            announce(self, Refusal(client.name, task, self.current_round(fl_ctx), reason), fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Note why results are refused, whoever refuses them."""
