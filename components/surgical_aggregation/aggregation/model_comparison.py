@@ -127,9 +127,7 @@ def _limited(model: Measured, best: Measured, common: set[str]) -> tuple[Measure
     """A model with no loss that decides alone against the best one, and what was limited."""
     moved = {site: model.losses[site] - best.losses[site] for site in common}
     *others, most = sorted(common, key=lambda site: (abs(moved[site]), site))
-    if len(others) < 2:
-        return model, ""
-    limit = max(abs(moved[others[-1]]), ALONE * best.mean(others))
+    limit = max(abs(moved[others[-1]]), ALONE * best.mean(others)) if len(others) > 1 else math.inf
     if abs(moved[most]) <= limit:
         return model, ""
     loss = best.losses[most] + math.copysign(limit, moved[most])

@@ -64,11 +64,9 @@ def refuse_what_cannot_be_read(job: str) -> None:
                 raise
             peer = FLContext()
             peer.put(ReservedKey.RUN_NUM, job, private=False, sticky=False)
-            why = {
-                UNREADABLE: f"{type(error).__name__}: {error}",
-                FLContextKey.TASK_NAME: "unknown",
-            }
-            message.payload = make_reply(ReturnCode.EXECUTION_RESULT_ERROR, why)
+            why = f"{type(error).__name__}: {error}"
+            message.payload = make_reply(ReturnCode.EXECUTION_RESULT_ERROR, {UNREADABLE: why})
+            message.payload.set_header(FLContextKey.TASK_NAME, "unknown")
             message.payload.set_peer_context(peer)
 
     cell.decode_payload = decode_or_refuse

@@ -46,7 +46,7 @@ def test_few_images_or_a_feature_that_is_not_finite_give_none():
         ({"mean": [1.0, "2", 0]}, "finite numbers"),
         (
             {"variance": [1.0, -1.0, 0]},
-            "variance of a feature must be from 0 to 4.29077e+09; got -1",
+            "variance of a feature must be from 0 to 4.29077e+09; got",
         ),
         ({"variance": [1.0, 1e300, 0]}, "variance of a feature must be from 0 to 4.29077e+09"),
         ({"variance": [0, 0.0, 0]}, "no feature varies"),

@@ -68,19 +68,14 @@ BAD = {
     "bias's shape": (column(bias=np.zeros(2, "f4")), "bias of Edema"),
     "integers": (body(bn_gamma=np.ones(2, int)), "array of float32; got int64"),
     "precision": (body(bn_gamma=np.ones(2, "f2")), "array of float32; got float16"),
-    "a body far from the received one": (
-        body(conv_kernel=np.full((2, 2), 3.4e38, "f4")),
-        "has 4 values farther than 6.55e.04 .* 3.4e.3",
+    "far from the received body": (
+        body(bn_gamma=np.full(2, 3e38, "f4")),
+        "2 values farther .* 3e.38",
     ),
-    "a new column far from zeros": (
-        column(np.float32([0, -1e30, 0])),
-        "of Edema' has 1 values far",
-    ),
-    "a column's bias": (column(bias=np.float32([65536])), "'bias of Edema' has 1 values farther"),
+    "far from zeros": (column(np.float32([0, -1e30, 0])), "kernel of Edema' has 1 values farther"),
+    "a bias": (column(bias=np.float32([65536])), "'bias of Edema' has 1 values farther than 6.55e"),
     "dates": (body(bn_gamma=np.zeros(2, "M8[s]")), r"of float32; got datetime64\[s\]"),
-    "spans of time": (body(bn_gamma=np.zeros(2, "m8[D]")), r"of float32; got timedelta64\[D\]"),
     "records": (body(bn_gamma=np.zeros(2, [("a", "f4")])), r"got \[\('a', '<f4'\)\]"),
-    "complex numbers": (body(bn_gamma=np.zeros(2, "c8")), "of float32; got complex64"),
     "column's precision": (column(np.zeros(3), np.zeros(1)), "of Edema' .* float32; got float64"),
     "no array": (body(bn_gamma=[1, 2]), "array of float32; got list"),
     "unknown variable": (body(x=BODY["bn/gamma"]), "'x' are not among"),
@@ -109,20 +104,27 @@ def test_refuses(contribution, reason):
     assert re.search(reason, fault(contribution, expected()))
 
 
-def test_a_value_may_be_so_far_from_the_received_one_and_a_running_variance_so_far_squared():
-    far, variance = np.full((2, 2), 65504, np.float32), np.float32([4e9, 0])
-    kinds = VariableKinds(frozenset({"bn/moving_variance"}))
-    received = {"conv/kernel": far, "bn/moving_variance": np.float32([0, 0])}
-    wanted = expected(received, kinds, columns={"Edema": (far[0, [0, 0, 0]], COLUMN[1])})
-    for sign, reason in ((1, None), (0, None), (3, "'conv/kernel' has 4"), (-0.1, "'conv/kernel'")):
-        sent = {"conv/kernel": sign * far, "bn/moving_variance": variance}
-        found = fault(changed(body=sent), wanted)
-        assert found is None if reason is None else found.startswith(reason)
-    columns = {"Edema": (2 * far[0, [0, 0, 0]], COLUMN[1])}  # near the model's own column
-    assert fault(changed(body=received, columns=columns), wanted) is None
-    assert "farther than 4.291e+09" in fault(
-        changed(body={**received, "bn/moving_variance": np.float32([5e9, 0])}), wanted
-    )
+@pytest.mark.parametrize(
+    ("kernel", "variance", "bias", "reason"),
+    [
+        (2, 4e9, 2, None),  # a running variance may go as far as the square
+        (0, 4e9, 0, None),
+        (3, 4e9, 1, "'conv/kernel' has 4 values"),
+        (-0.1, 4e9, 1, "'conv/kernel' has 4 values"),
+        (1, 5e9, 1, "'bn/moving_variance' has 1 values farther than 4.291e+09"),
+        (1, 4e9, 2.1, "'bias of Edema' has 1 values"),
+    ],
+)
+def test_a_value_may_be_so_far_from_the_one_that_the_site_received(kernel, variance, bias, reason):
+    far, name = np.full((2, 2), 65504, np.float32), "bn/moving_variance"
+    wanted = expected(
+        {"conv/kernel": far, name: np.float32([0])}, VariableKinds(frozenset({name})),
+        columns={"Edema": (COLUMN[0], far[0, :1])},
+    )  # fmt: skip
+    sent = {"conv/kernel": kernel * far, name: np.float32([variance])}
+    columns = {"Edema": (COLUMN[0], np.float32(bias) * far[0, :1])}
+    found = fault(changed(body=sent, columns=columns), wanted)
+    assert found is None if reason is None else found.startswith(reason)
 
 
 class TestKnownClasses:

@@ -129,32 +129,33 @@ def test_server_and_sites_forget_what_they_have_sent(monkeypatch, component):
 
 @pytest.mark.parametrize("topic", ["submit_update", "get_task"])
 def test_a_result_that_cannot_be_read_does_not_end_the_servers_process(monkeypatch, topic):
-    monkeypatch.setattr(cell, "decode_payload", cell.decode_payload)
-    ended, came = [], []
+    decode, ended, came = cell.decode_payload, [], []
+    monkeypatch.setattr(cell, "decode_payload", getattr(decode, "__wrapped__", decode))
     monkeypatch.setattr(cell.os, "_exit", ended.append)
-    no_routes = SimpleNamespace(
-        decode_pass_through_channels=(), decode_pass_through_topics=(),
+    own = SimpleNamespace(
+        decode_pass_through_channels=(), decode_pass_through_topics=(), fqcn="server.job",
         get_fobs_context=lambda props: {},
     )  # fmt: skip
-    adapter = cell.Adapter(came.append, SimpleNamespace(fqcn="server.job"), no_routes)
     headers = {
         StreamHeaderKey.CHANNEL: "server_command", StreamHeaderKey.TOPIC: topic,
         StreamHeaderKey.PAYLOAD_ENCODING: "fobs",
     }  # fmt: skip
-    message = SimpleNamespace(headers=headers, result=lambda: b"no message")
-    with pytest.raises(Exception, match="unpack"):
-        adapter.call(message)
-    assert ended == ([1] if topic == "submit_update" else [])  # what FLARE does
+
+    def receive():
+        message = SimpleNamespace(headers=dict(headers), result=lambda: b"no message")
+        cell.Adapter(came.append, own, own).call(message)
+
+    with pytest.raises(RuntimeError, match="expect main"):
+        receive()
+    assert ended == [1] * (topic == "submit_update")  # as FLARE does
     for _ in range(2):
         flare_internals.refuse_what_cannot_be_read("job")
     assert not hasattr(cell.decode_payload.__wrapped__, "__wrapped__")
     if topic == "get_task":
-        with pytest.raises(Exception, match="unpack"):
-            adapter.call(message)
-        return
-    adapter.call(message)
-    (request,) = came
-    result = request.payload
-    assert "unpack" in result.get_header(UNREADABLE) and ended == [1]
-    assert result.get_return_code() == "EXECUTION_RESULT_ERROR"
-    assert result.get_peer_context().get_job_id() == "job"
+        with pytest.raises(RuntimeError, match="expect main"):
+            receive()
+    else:
+        receive()
+        assert "expect main" in came[0].payload.get_header(UNREADABLE) and ended == [1]
+        assert came[0].payload.get_return_code() == "EXECUTION_RESULT_ERROR"
+        assert came[0].payload.get_peer_context().get_job_id() == "job"

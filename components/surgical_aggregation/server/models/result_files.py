@@ -74,7 +74,7 @@ class ArraysFile:
                 self._file.write(np.ascontiguousarray(value).data)
                 self._places[name] = place
                 self._file.write(bytes(-self._file.tell() % _ALIGNED or _ALIGNED))
-            self._file.flush()
+                self._file.flush()
         except OSError as error:
             full = NoRoomError(
                 f"a result could not be kept in {str(self.folder)!r} until the end of its round: "
