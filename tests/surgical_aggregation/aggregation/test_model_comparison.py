@@ -95,7 +95,7 @@ def test_no_site_alone_fixes_a_model_as_the_best_or_unseats_it(first, then, hone
 
 
 def test_of_two_sites_nobody_knows_which_one_is_wrong_and_small_differences_always_count():
-    assert chosen([measured(0, {"a": 0.5, "b": 0.1}), measured(1, {"a": 0.4, "b": 0.9})])[0] == 0
+    assert chosen([measured(0, {"a": 0.5, "b": 0.9}), measured(1, {"a": 0.6, "b": 0.1})])[0] == 1
     models = [
         measured(0, dict.fromkeys("abc", 0.5)),
         measured(1, {"a": 0.49, "b": 0.49, "c": 0.54}),

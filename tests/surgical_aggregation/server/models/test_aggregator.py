@@ -113,6 +113,11 @@ class TestAggregate:
         one, other = ({name: v.tobytes() for name, v in dxo.data.items()} for dxo in made)
         assert one == other
 
+    def test_a_column_may_be_as_large_as_the_models_own(self):
+        model = global_model(BODY, {"Edema": column(1e6)}, batch_norm=(VARIANCE,))
+        sent = result({"conv/kernel": BODY["conv/kernel"]}, {"Edema": column(1e6 + 1)})
+        assert give(SurgicalAggregator(), "a", sent, model) is None
+
     def test_concurrent_results_are_all_taken(self):
         aggregator = SurgicalAggregator()
         with ThreadPoolExecutor(8) as pool:
