@@ -31,7 +31,6 @@ RUNS = {
         "south:1:hold": ("job aborted by the admin", "FINISHED:ABORTED"),
         "north:2:hold": ("server's job process killed", BROKE),
         "server:3:full": ("server's disk full", BROKE),
-        "south:4:torn": ("bytes of a result that cannot be decoded", BROKE),
         "south:validate:hold": ("server's job process killed in the validation", BROKE),
     },
     "personal": {"south:test:hold": ("server's job process killed in the test", BROKE)},

@@ -11,7 +11,7 @@ from simulated import SETTINGS, SITES, Run, by_recipe, run, undisturbed_run
 FAULTY = {**SITES, "east": {"classes": ["EDEMA"], "images": 8}}
 FAULTS = [
     "west:1:crash", "west:2:crash", "west:3:truncated", "south:2:nan", "north:3:unlabelled",
-    "west:4:huge", "east:start:north",
+    "west:4:huge", "north:1:torn", "east:start:north",
 ]  # fmt: skip
 
 

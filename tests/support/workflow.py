@@ -14,7 +14,14 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from flare import Engine, context
-from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
+from surgical_aggregation.wire.headers import (
+    CONTRIBUTION_REFUSED,
+    REFUSAL,
+    REQUEST_REFUSED,
+    SITE_SILENT,
+)
+
+_SAID = {CONTRIBUTION_REFUSED: "refused", SITE_SILENT: "silent", REQUEST_REFUSED: "request_refused"}
 
 SECONDS = 10.0
 """What a test waits for at most."""
@@ -29,9 +36,9 @@ class ListeningEngine(Engine):
         self.said = []
 
     def fire_event(self, event_type, fl_ctx):
-        if event_type in (CONTRIBUTION_REFUSED, SITE_SILENT):
+        if what := _SAID.get(event_type):
             refusal = fl_ctx.get_prop(REFUSAL)
-            self.said.append((event_type.rpartition("_")[2], refusal["site"], refusal["reason"]))
+            self.said.append((what, refusal["site"], refusal["reason"]))
         super().fire_event(event_type, fl_ctx)
 
 

@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surgical_aggregation.aggregation.metrics import Floats
+from surgical_aggregation.aggregation.result_checks import LARGEST_COUNT
+from surgical_aggregation.aggregation.size_limits import LARGEST_STEP
 
 FEWEST_IMAGES = 50
 """Of fewer images a site makes no statistics: they would say too much of each."""
 
-MOST_FEATURES = 65536
+WIDER = 4.0
+"""How many times as wide as those of the middle site another's images may lie."""
 
 _SHARE = 0.99  # of a site's own images that are within its limit
+_LARGEST_LIMIT = 1.001 / (1 - _SHARE)  # the mean distance is 1, so no more exceed it; rounding
 _TINY = 1e-6  # of the mean variance; a feature that never varies has none
 
 
@@ -29,7 +33,7 @@ def statistics_of(features: Floats) -> dict[str, Any] | None:
     Returns:
         JSON-serialisable: "mean" and "variance", one number per feature; "limit": the distance
         (see `distances`) that 99 % of the images do not exceed; "images": how many there are. None
-        for fewer than `FEWEST_IMAGES`, or where a feature is not finite.
+        for fewer than `FEWEST_IMAGES`, where a feature is not finite, or where `fault` finds one.
     """
     if len(features) < FEWEST_IMAGES or not np.isfinite(features).all():
         return None
@@ -39,7 +43,8 @@ def statistics_of(features: Floats) -> dict[str, Any] | None:
         "variance": _rounded(values.var(axis=0)),
     }
     limit = float(np.quantile(distances(values, made), _SHARE))
-    return {**made, "limit": limit, "images": len(features)}
+    made |= {"limit": limit, "images": len(features)}
+    return None if fault(made, features.shape[1]) else made
 
 
 def distances(features: Floats, statistics: Mapping[str, Any]) -> NDArray[np.float64]:
@@ -66,8 +71,31 @@ def distances(features: Floats, statistics: Mapping[str, Any]) -> NDArray[np.flo
     return np.asarray((off**2 / spread).mean(axis=1))
 
 
-def fault(statistics: object) -> str | None:
-    """Why a site's statistics must be refused; None: they may be kept."""
+def limits(sites: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """The limit of each site's statistics, lowered where its images would lie too wide.
+
+    How wide they lie is limit times mean variance, at most `WIDER` times that of the middle site
+    (of an even number: the lower). So a site that says too much makes no stranger familiar.
+
+    Example:
+        >>> limits({"a": {"limit": 2, "variance": [1]}, "b": {"limit": 2, "variance": [10]}})
+        {'a': 2.0, 'b': 0.8}
+    """
+    widths = {site: of["limit"] * float(np.mean(of["variance"])) for site, of in sites.items()}
+    middle = sorted(widths.values())[(len(widths) - 1) // 2] if widths else 0.0
+    return {
+        site: of["limit"] * min(1.0, WIDER * middle / (widths[site] or 1.0))
+        for site, of in sites.items()
+    }
+
+
+def fault(statistics: object, features: int | None) -> str | None:
+    """Why a site's statistics must be refused; None: they may be kept.
+
+    Args:
+        statistics: What came as such.
+        features: How many the head of the model weighs; None where its manifest does not say.
+    """
     if not isinstance(statistics, Mapping) or statistics.keys() != {
         "mean", "variance", "limit", "images",
     }:  # fmt: skip
@@ -75,20 +103,24 @@ def fault(statistics: object) -> str | None:
     mean, variance = statistics["mean"], statistics["variance"]
     if not all(isinstance(part, list) for part in (mean, variance)):
         return "the mean and variance of features must be lists"
-    if not 0 < len(mean) == len(variance) <= MOST_FEATURES:
+    number = features or len(mean)
+    if not number == len(mean) == len(variance):
         return (
-            f"the mean and variance of features must be as many, at most {MOST_FEATURES}; got "
+            f"the mean and variance of features must be as many as the model has, {number}; got "
             f"{len(mean)} and {len(variance)}"
         )
     numbers = [*mean, *variance, statistics["limit"], statistics["images"]]
     if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
         return "feature statistics must be finite numbers"
-    if min(variance) < 0 or statistics["limit"] < 0 or statistics["images"] < FEWEST_IMAGES:
-        return (
-            "feature statistics need variances and a limit of 0 or more, over at least "
-            f"{FEWEST_IMAGES} images"
-        )
-    return None
+    for what, values, least, most in (
+        ("mean of a feature", mean, -LARGEST_STEP, LARGEST_STEP),
+        ("variance of a feature", variance, 0, LARGEST_STEP**2),
+        ("limit", [statistics["limit"]], 0, _LARGEST_LIMIT),
+        ("number of images", [statistics["images"]], FEWEST_IMAGES, LARGEST_COUNT),
+    ):
+        if wrong := [value for value in values if not least <= value <= most]:
+            return f"the {what} must be from {least:.6g} to {most:.6g}; got {wrong[0]:.6g}"
+    return None if any(variance) else "no feature varies, so there is no distance"
 
 
 def _rounded(values: Floats) -> list[float]:

@@ -17,8 +17,13 @@ Floats = NDArray[np.floating]
 
 IMAGES, POSITIVES, NEGATIVES = "images", "positives", "negatives"
 
+_EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an infinite loss
+
+LARGEST_BCE = 1e-6 - math.log(_EPSILON)
+"""No mean binary cross-entropy of probabilities that are clipped so is above 16.118."""
+
 REPORTED = {
-    "bce": (math.inf, True), "auroc": (1.0, True), IMAGES: (math.inf, False),
+    "bce": (LARGEST_BCE, True), "auroc": (1.0, True), IMAGES: (math.inf, False),
     POSITIVES: (math.inf, True), NEGATIVES: (math.inf, True), "train_loss": (math.inf, False),
     "warmed_up": (math.inf, False), "validate_seconds": (math.inf, False),
     "train_seconds": (math.inf, False),
@@ -28,8 +33,6 @@ REPORTED = {
 The smallest value is 0, and no value is infinite."""
 
 _MOST_DECIMALS = 3  # of an AUROC, where counts may not leave
-
-_EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an infinite loss
 
 
 def bce(labels: Floats, probabilities: Floats) -> Floats:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+ALONE = 0.1
+"""Share of the others' mean loss that one site's difference may always make; see below."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,12 @@ class ModelComparison:
     the sites measured it. It is compared with the best one over the sites that measured both for
     the same classes, again at least `min_share`; the smaller mean loss over these sites wins.
 
+    No site decides alone: of three sites or more, the one whose loss differs most between the two
+    models differs at most as much as the one that comes next, or by `ALONE` of the others' mean
+    loss, whichever is more. Else a site that reports a loss near 0 once, and a large one from then
+    on, would keep that model the best, and end the training. Where no loss is limited so, and
+    between two sites, of which nobody can say which one is wrong, it is the plain mean.
+
     A site that joins or comes back votes from the next best model on. When the best model lacks a
     column of a new class, or too few of the sites measured it, the next model that can be the best
     replaces it.
@@ -82,12 +92,13 @@ class ModelComparison:
         common = self._comparable(best) & self._comparable(model)
         if few := self._few(common, "both it and the best one"):
             return Verdict(False, False, few)
-        loss, least = model.mean(common), best.mean(common)
+        limited, said = _limited(model, best, common)
+        loss, least = limited.mean(common), best.mean(common)
         if loss < least:
             self.best = model
         why = (
             f"{loss:.4f} against {least:.4f} of round {best.round}, over the "
-            f"{len(common)} sites that measured both"
+            f"{len(common)} sites that measured both{said}"
         )
         return Verdict(loss < least, True, why)
 
@@ -110,3 +121,15 @@ class ModelComparison:
             f"only {len(sites)} of {len(self.sites)} sites measured {what} with their present "
             f"classes, and {self.min_share:.0%} must"
         )
+
+
+def _limited(model: Measured, best: Measured, common: set[str]) -> tuple[Measured, str]:
+    """A model with no loss that decides alone against the best one, and what was limited."""
+    moved = {site: model.losses[site] - best.losses[site] for site in common}
+    *others, most = sorted(common, key=lambda site: (abs(moved[site]), site))
+    limit = max(abs(moved[others[-1]]), ALONE * best.mean(others)) if len(others) > 1 else math.inf
+    if abs(moved[most]) <= limit:
+        return model, ""
+    loss = best.losses[most] + math.copysign(limit, moved[most])
+    said = f"; {most}'s {model.losses[most]:.4g} counts as {loss:.4f}, lest it decide alone"
+    return replace(model, losses={**model.losses, most: loss}), said

@@ -12,7 +12,7 @@ import numpy as np
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import Spellings, shown, twins, unfit
-from surgical_aggregation.aggregation.size_limits import Limits
+from surgical_aggregation.aggregation.size_limits import LARGEST_STEP, Limits
 from surgical_aggregation.aggregation.strategy import kept_at_site
 from surgical_aggregation.aggregation.variable_kinds import MOVING_VARIANCE, VariableKinds
 
@@ -56,6 +56,7 @@ class Expected:
         columns_only: Whether the body stays as it is, so that sites send none.
         known: Classes of the global model and of the round's results so far.
         limits: What a result may not exceed.
+        columns: The global model's columns, by class; of another class a site starts from zeros.
     """
 
     body: Variables
@@ -66,6 +67,7 @@ class Expected:
     columns_only: bool = False
     known: Spellings = field(default_factory=Spellings)
     limits: Limits = field(default_factory=Limits)
+    columns: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
 
     @cached_property
     def dtype(self) -> np.dtype[np.floating]:
@@ -102,8 +104,9 @@ def _some(names: Collection[str]) -> str:
 
 
 def _array_fault(
-    name: str, value: object, shape: tuple[int, ...], dtype: np.dtype[np.floating]
+    name: str, value: object, start: Array, farthest: float = LARGEST_STEP
 ) -> str | None:
+    shape, dtype = _form(start)
     if not isinstance(value, np.ndarray) or value.dtype != dtype:
         got = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
         return f"{name!r} must be an array of {dtype}; got {got}"
@@ -111,6 +114,14 @@ def _array_fault(
         return f"{name!r} must have shape {shape}; got {value.shape}"
     if lost := value.size - np.count_nonzero(np.isfinite(value)):
         return f"{name!r} has {lost} values that are NaN or infinite"
+    with np.errstate(over="ignore"):
+        steps = np.abs(value - start)
+    if far := np.count_nonzero(steps > farthest):
+        return (
+            f"{name!r} has {far} values farther than {farthest:.4g} from those that the site "
+            f"received, the farthest by {steps.max():.2g}; no training goes so far in a round: if "
+            "it has diverged, lower the site's learning rate"
+        )
     return None
 
 
@@ -151,7 +162,8 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
     """The first reason why a result must be refused, in words; None when it may be averaged.
 
     Refused are: a body variable that is unknown, missing, not meant to be sent, of another shape or
-    dtype or not finite; a running variance below 0; no column, or any where heads are personal; a
+    dtype, not finite or farther from the received one than `LARGEST_STEP` (a running variance: than
+    its square); a running variance below 0; no column, or any where heads are personal; a
     class name that is not printable or too long; two classes alike but for case or Unicode form, or
     one known by another spelling; more classes than the global model may have; a malformed column;
     a number of samples that is not above 0, positives that are no count, or either above
@@ -165,9 +177,11 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
         return f"body variables {_some(missing)} are missing{_OTHER_KINDS}"
     variances = {path for path in expected.kinds.statistics if path.endswith(MOVING_VARIANCE)}
     for path, value in contribution.body.items():
-        if found := _array_fault(path, value, *_form(expected.body[path])):
+        squared = path in variances
+        farthest = LARGEST_STEP**2 if squared else LARGEST_STEP
+        if found := _array_fault(path, value, expected.body[path], farthest):
             return found
-        if path in variances and (value < 0).any():
+        if squared and (value < 0).any():
             return (
                 f"{path!r} has {np.count_nonzero(value < 0)} variances below 0: if a privacy "
                 "filter clips or blurs them, use strategy 'fedbn' or 'fedbn+', which keep batch "
@@ -192,12 +206,12 @@ def _head_fault(contribution: Contribution, expected: Expected) -> str | None:
         return "the head is empty: a site must hold at least one class"
     if found := _names_fault(contribution.columns, expected):
         return found
-    for name, (kernel, bias) in contribution.columns.items():
-        found = _array_fault(
-            f"kernel of {name}", kernel, (expected.features,), expected.dtype
-        ) or _array_fault(f"bias of {name}", bias, (1,), expected.dtype)
-        if found:
-            return found
+    new = np.zeros(expected.features, expected.dtype), np.zeros(1, expected.dtype)
+    for name, column in contribution.columns.items():
+        received = expected.columns.get(name, new)
+        for part, value, start in zip(("kernel", "bias"), column, received, strict=True):
+            if found := _array_fault(f"{part} of {name}", value, start):
+                return found
     return None
 
 

@@ -7,6 +7,13 @@ from dataclasses import dataclass, fields
 
 from surgical_aggregation.aggregation.class_names import LONGEST
 
+LARGEST_STEP = 65504.0
+"""Farthest that a round may move a number of the model, and the largest number that a feature has.
+
+It is the largest of half precision, in which a site may compute (mixed precision). In single
+precision, too, the numbers beyond it are so coarse (0.008) that training never moves them back.
+"""
+
 
 class LimitError(ValueError):
     """A limit is unknown, or no whole number above 0."""

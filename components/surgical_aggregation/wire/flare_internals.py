@@ -12,14 +12,26 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from nvflare.apis.filter import Filter
-from nvflare.apis.fl_constant import FilterKey, FLContextKey
+from nvflare.apis.fl_constant import (
+    FilterKey,
+    FLContextKey,
+    ReservedKey,
+    ReturnCode,
+    ServerCommandNames,
+)
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import make_reply
 from nvflare.apis.utils.task_utils import get_filters
 from nvflare.app_common.decomposers import numpy_decomposers
 from nvflare.app_common.np.np_downloader import download_arrays
+from nvflare.fuel.f3.cellnet import cell
+from nvflare.fuel.f3.message import Message
 from nvflare.fuel.f3.streaming import stream_utils
 from nvflare.fuel.f3.streaming.byte_streamer import TxTask
+from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.fuel.utils.fobs import dots, get_dot_handler
+
+from surgical_aggregation.wire.headers import UNREADABLE
 
 
 def plan_rounds(workflow: Any, first: int, number: int) -> None:
@@ -40,6 +52,32 @@ def end_for_no_return_code(fl_ctx: FLContext) -> None:
     """
     if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
         runner.ABORT_RETURN_CODES = []
+
+
+def refuse_what_cannot_be_read(job: str) -> None:
+    """Have this process, of a job, go on where it cannot read a site's result.
+
+    FLARE 2.9's cell ends the server's job process then, and so the job of all sites. Here the
+    workflow gets a result in its place, which says why in `UNREADABLE`; of which task, only what
+    could not be read says.
+    """
+    decode = getattr(cell.decode_payload, "__wrapped__", cell.decode_payload)
+
+    @wraps(decode)
+    def decode_or_refuse(message: Message, *args: Any, **options: Any) -> None:
+        try:
+            decode(message, *args, **options)
+        except Exception as error:  # whatever one site sends
+            if message.get_header(StreamHeaderKey.TOPIC) != ServerCommandNames.SUBMIT_UPDATE:
+                raise
+            peer = FLContext()
+            peer.put(ReservedKey.RUN_NUM, job, private=False, sticky=False)
+            why = f"{type(error).__name__}: {error}"
+            message.payload = make_reply(ReturnCode.EXECUTION_RESULT_ERROR, {UNREADABLE: why})
+            message.payload.set_header(FLContextKey.TASK_NAME, "unknown")
+            message.payload.set_peer_context(peer)
+
+    cell.decode_payload = decode_or_refuse
 
 
 def ask_no_sooner(seconds: float, fl_ctx: FLContext) -> None:

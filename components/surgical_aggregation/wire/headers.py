@@ -17,6 +17,11 @@ POSITIVES = "surgical.positives"
 FEATURES = "surgical.features"
 """DXO meta of a test's result: where the site's images lie; see `feature_statistics`."""
 
+# At the server: header of what stands for a result.
+
+UNREADABLE = "surgical.unreadable"
+"""Why a site's result could not be read."""
+
 # From the server to a site: headers of tasks with a model.
 
 INITIAL_BODY = "surgical.initial_body_sha256"
@@ -45,14 +50,18 @@ COLUMN_SIMILARITY = "surgical.column_similarity"
 MODEL_HAS_HEAD = "surgical.model_has_head"
 """Whether the model that is measured has a column."""
 
+MODEL_FEATURES = "surgical.model_features"
+"""How many features the columns of the model that is measured weigh."""
+
 GONE = "surgical.gone"
 """Site -> why it will not answer any more."""
 
 # Among the server's components: events, each with the property that says what happened.
 
 CONTRIBUTION_REFUSED, SITE_SILENT = "surgical.contribution_refused", "surgical.site_silent"
+REQUEST_REFUSED = "surgical.request_refused"
 REFUSAL = "surgical.refusal"
-"""With both events: the `Refusal` as a dict."""
+"""With each of the three events: the `Refusal` as a dict."""
 
 ROUND_DROPPED, DROP = "surgical.round_dropped", "surgical.drop"
 """The model stays as it was: {"round", "reason"}."""

@@ -9,6 +9,7 @@ from surgical_aggregation.aggregation.feature_statistics import (
     FEWEST_IMAGES,
     distances,
     fault,
+    limits,
     statistics_of,
 )
 
@@ -19,7 +20,7 @@ def test_mean_variance_and_the_distance_that_99_of_100_own_images_keep():
     made = json.loads(json.dumps(statistics_of(OWN)))
     np.testing.assert_allclose(made["mean"], OWN.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(made["variance"], OWN.var(axis=0), rtol=1e-5, atol=1e-9)
-    assert made["images"] == 1000 and fault(made) is None
+    assert made["images"] == 1000 and fault(made, 3) is None
     assert (distances(OWN, made) <= made["limit"]).mean() == pytest.approx(0.99, abs=0.001)
 
 
@@ -43,11 +44,49 @@ def test_few_images_or_a_feature_that_is_not_finite_give_none():
         ({"mean": [], "variance": []}, "must be as many"),
         ({"variance": [1.0, float("nan"), 0]}, "finite numbers"),
         ({"mean": [1.0, "2", 0]}, "finite numbers"),
-        ({"variance": [1.0, -1.0, 0]}, "0 or more"),
-        ({"images": 3}, "at least 50 images"),
+        (
+            {"variance": [1.0, -1.0, 0]},
+            "variance of a feature must be from 0 to 4.29077e+09; got",
+        ),
+        ({"variance": [1.0, 1e300, 0]}, "variance of a feature must be from 0 to 4.29077e+09"),
+        ({"variance": [0, 0.0, 0]}, "no feature varies"),
+        ({"mean": [1.0, -1e30, 0]}, "mean of a feature must be from -65504 to 65504; got -1e+30"),
+        ({"limit": 1e308}, "limit must be from 0 to 100.1; got 1e+308"),
+        ({"limit": -1.0}, "limit must be from 0"),
+        ({"images": 3}, "number of images must be from 50 to 1e+12; got 3"),
+        ({"images": 1e13}, "number of images must be from 50"),
+        ({"mean": [0.0] * 4, "variance": [1.0] * 4}, "as many as the model has, 3; got 4 and 4"),
         ({"more": 1}, "must be mean, variance, limit and images"),
     ],
 )
 def test_what_a_site_may_not_say(change, why):
-    assert why in fault({**statistics_of(OWN), **change})
-    assert "must be mean" in fault([1])
+    assert why in fault({**statistics_of(OWN), **change}, 3)
+    assert "must be mean" in fault([1], 3)
+
+
+@pytest.mark.parametrize("images", [50, 99, 100, 101, 1000])
+def test_no_honest_limit_is_above_what_one_image_in_a_hundred_allows(images):
+    """All lie in one place but one in a hundred, which is as far away as can be."""
+    features = np.zeros((images, 4), np.float32)
+    features[: max(1, images // 100)] = 1e4
+    assert statistics_of(features)["limit"] <= 100.1
+
+
+@pytest.mark.parametrize(
+    ("widths", "kept"),
+    [
+        ([3.0], [3.0]),
+        ([1.0, 4.0], [1.0, 4.0]),  # as wide as another may be
+        ([1.0, 40.0], [1.0, 4.0]),
+        ([1.0, 2.0, 40.0], [1.0, 2.0, 8.0]),
+        ([1e-9, 2.0, 3.0], [1e-9, 2.0, 3.0]),
+    ],
+)
+def test_a_limit_is_lowered_where_images_would_lie_much_wider_than_at_the_middle_site(widths, kept):
+    """However a site says it: by its limit, or by its variance."""
+    for variance in (1.0, 1e9):
+        sites = {str(n): {"limit": w, "variance": [1.0]} for n, w in enumerate(widths[:-1])}
+        sites["last"] = {"limit": widths[-1] / variance, "variance": [variance]}
+        found = limits(sites)
+        found["last"] *= variance
+        assert list(found.values()) == pytest.approx(kept)

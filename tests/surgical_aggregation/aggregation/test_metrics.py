@@ -112,10 +112,16 @@ def test_other_names_are_refused():
     [
         *[("auroc", v) for v in ("0.5", None, True, [0.5], np.float32([0.5]), np.int64(1), 0.5j)],
         *[("auroc", v) for v in (math.nan, math.inf, -0.1, 1.1, 10**400)],
-        *[("bce", v) for v in (math.inf, 10**400, -1, "x" * 10**6)],
+        *[("bce", v) for v in (math.inf, 10**400, -1, "x" * 10**6, 16.12, 1e300)],
     ],
 )
 def test_values_out_of_a_metrics_range_are_refused(name, value):
     reason = metrics.fault({name: value}, CLASSES)
-    largest = {"auroc": 1, "bce": math.inf}[name]
+    largest = {"auroc": 1, "bce": 16.1181}[name]
     assert f"'{name}' must be a number from 0 to {largest}; got" in reason and len(reason) < 200
+
+
+def test_the_largest_loss_that_a_site_can_measure_may_be_reported():
+    wrong = metrics.bce(np.float32([[1, 0]]), np.float32([[0, 1]]))
+    assert all(metrics.fault({"bce": loss}, CLASSES) is None for loss in wrong)
+    assert wrong.min() > metrics.LARGEST_BCE - 1e-5

@@ -66,13 +66,42 @@ def attendances(draw):
     return draw(st.lists(share, min_size=1, max_size=8))
 
 
-@given(st.lists(st.lists(halves, min_size=3, max_size=3), min_size=1, max_size=8))
+near = st.integers(0, 24).map(lambda number: 4 + number / 64)  # less than a tenth of 4 apart
+
+
+@given(st.lists(st.lists(near, min_size=3, max_size=3), min_size=1, max_size=8))
 def test_with_all_sites_in_every_round_the_first_with_the_smallest_mean_is_the_best(rows):
     models = [measured(r, dict(zip("abc", row, strict=True))) for r, row in enumerate(rows)]
     best, verdicts = chosen(models)
     means = [sum(row) / 3 for row in rows]
     assert best == means.index(min(means))
     assert all(verdict.compared for verdict in verdicts[1:])
+
+
+LIES = [(1e-9, 16.1), (0.0, 1e300), (16.1, 1e-9), (0.1, 0.7)]
+
+
+@pytest.mark.parametrize(("first", "then"), LIES)
+@pytest.mark.parametrize("honest", [2, 3, 9])
+def test_no_site_alone_fixes_a_model_as_the_best_or_unseats_it(first, then, honest):
+    """The others' losses change by a tenth; the liar's change says the opposite."""
+    before, after = (0.5, 0.4) if first < then else (0.4, 0.5)
+    losses = [dict.fromkeys("abcdefghi"[:honest], loss) for loss in (before, after)]
+    models = [measured(0, losses[0] | {"liar": first}), measured(1, losses[1] | {"liar": then})]
+    best, (_, verdict) = chosen(models)
+    assert best == (first < then) and verdict.compared
+    assert verdict.why.endswith("lest it decide alone")
+    assert f"; liar's {then:.4g} counts as " in verdict.why
+
+
+def test_of_two_sites_nobody_knows_which_one_is_wrong_and_small_differences_always_count():
+    assert chosen([measured(0, {"a": 0.5, "b": 0.9}), measured(1, {"a": 0.6, "b": 0.1})])[0] == 1
+    models = [
+        measured(0, dict.fromkeys("abc", 0.5)),
+        measured(1, {"a": 0.49, "b": 0.49, "c": 0.54}),
+    ]
+    best, (_, verdict) = chosen(models)
+    assert best == 0 and verdict.why.endswith("that measured both")
 
 
 @given(attendances(), st.data())

@@ -210,7 +210,7 @@ def test_features_go_with_the_test_where_asked_for_and_permitted(process, monkey
     assert [name for name, features in said.items() if features] == sent
     for features in filter(None, said.values()):
         assert len(features["mean"]) == FEATURES
-        assert feature_statistics.fault(features) is None
+        assert feature_statistics.fault(features, FEATURES) is None
     if args.get("strategy"):
         assert north.model("best").manifest["features"]["north"]["images"] == 20
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
+from nvflare.fuel.f3.cellnet import cell
 from nvflare.fuel.f3.message import Message
 from nvflare.fuel.f3.streaming import stream_utils
 from nvflare.fuel.f3.streaming.blob_streamer import BlobStream
@@ -21,6 +22,7 @@ from flare import Engine, context
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.wire import flare_internals
+from surgical_aggregation.wire.headers import UNREADABLE
 
 
 def test_flare_looks_at_a_workflows_rounds_before_every_one():
@@ -123,3 +125,37 @@ def test_server_and_sites_forget_what_they_have_sent(monkeypatch, component):
     monkeypatch.setattr(flare_internals, "forget_sent_messages", lambda: forgot.append(True))
     component.handle_event(EventType.START_RUN, context())
     assert forgot == [True]
+
+
+@pytest.mark.parametrize("topic", ["submit_update", "get_task"])
+def test_a_result_that_cannot_be_read_does_not_end_the_servers_process(monkeypatch, topic):
+    decode, ended, came = cell.decode_payload, [], []
+    monkeypatch.setattr(cell, "decode_payload", getattr(decode, "__wrapped__", decode))
+    monkeypatch.setattr(cell.os, "_exit", ended.append)
+    own = SimpleNamespace(
+        decode_pass_through_channels=(), decode_pass_through_topics=(), fqcn="server.job",
+        get_fobs_context=lambda props: {},
+    )  # fmt: skip
+    headers = {
+        StreamHeaderKey.CHANNEL: "server_command", StreamHeaderKey.TOPIC: topic,
+        StreamHeaderKey.PAYLOAD_ENCODING: "fobs",
+    }  # fmt: skip
+
+    def receive():
+        message = SimpleNamespace(headers=dict(headers), result=lambda: b"no message")
+        cell.Adapter(came.append, own, own).call(message)
+
+    with pytest.raises(RuntimeError, match="expect main"):
+        receive()
+    assert ended == [1] * (topic == "submit_update")  # as FLARE does
+    for _ in range(2):
+        flare_internals.refuse_what_cannot_be_read("job")
+    assert not hasattr(cell.decode_payload.__wrapped__, "__wrapped__")
+    if topic == "get_task":
+        with pytest.raises(RuntimeError, match="expect main"):
+            receive()
+    else:
+        receive()
+        assert "expect main" in came[0].payload.get_header(UNREADABLE) and ended == [1]
+        assert came[0].payload.get_return_code() == "EXECUTION_RESULT_ERROR"
+        assert came[0].payload.get_peer_context().get_job_id() == "job"

@@ -39,6 +39,12 @@ def announce(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> Non
     _fire(component, headers.CONTRIBUTION_REFUSED, refusal, fl_ctx)
 
 
+def announce_request(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
+    """Log that a site that asks for a task gets no columns, and fire REQUEST_REFUSED."""
+    component.log_warning(fl_ctx, f"sent no columns at the request of {refusal}")
+    _fire(component, headers.REQUEST_REFUSED, refusal, fl_ctx)
+
+
 def announce_silence(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
     """Log that a result never came, and fire SITE_SILENT."""
     component.log_warning(fl_ctx, f"no result of {refusal}")

@@ -210,6 +210,7 @@ class SurgicalAggregator(Aggregator):
             self.columns_only,
             Spellings(model.columns),
             limits_by_name(self.limits),
+            model.columns,
         )
 
     def aggregate(self, fl_ctx: FLContext) -> Shareable:

@@ -22,7 +22,7 @@ from surgical_aggregation.server.models.model_files import (
     named_by_job,
 )
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import CONTINUES, MODEL_HAS_HEAD, MODEL_ROUND
+from surgical_aggregation.wire.headers import CONTINUES, MODEL_FEATURES, MODEL_HAS_HEAD, MODEL_ROUND
 
 EVALUATED = "evaluated"
 """Name of the model of an evaluation job."""
@@ -58,6 +58,8 @@ class OneModelLocator(ModelLocator, ABC):
         has_head = bool(wire.classes_of(checkpoint.variables))
         fl_ctx.set_prop(MODEL_ROUND, self._headers[MODEL_ROUND], private=True, sticky=True)
         fl_ctx.set_prop(MODEL_HAS_HEAD, has_head, private=True, sticky=True)
+        features = checkpoint.manifest.get("head_features")
+        fl_ctx.set_prop(MODEL_FEATURES, features, private=True, sticky=True)
         return DXO(DataKind.WEIGHTS, data=checkpoint.variables)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:

@@ -16,6 +16,9 @@ from numpy.typing import DTypeLike
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
 
+_NUMBERS = "fiub"
+"""Kinds of dtypes that a model's variables and packed ciphertexts have."""
+
 _ALIGNED = 64
 """Every array begins at a multiple of this many bytes, as NumPy's own do."""
 
@@ -35,6 +38,9 @@ class _Place:
 class ArraysFile:
     """Arrays that are written to a file as they come, and read from it when they are looked at.
 
+    Numbers alone are written. Of an array of anything else (dates, texts, records, bytes) its dtype
+    is kept, in an empty array, for `result_checks.fault` to name.
+
     The file has no name: the system removes it when nobody holds its arrays, also where the process
     is killed. It is not synced, for a round that is lost is made again.
 
@@ -46,6 +52,7 @@ class ArraysFile:
     folder: Path
     without_room: Callable[[NoRoomError], object] | None = None
     _places: dict[str, _Place] = field(default_factory=dict)
+    _unfit: dict[str, Array] = field(default_factory=dict)
 
     @cached_property
     def _file(self) -> IO[bytes]:
@@ -60,10 +67,14 @@ class ArraysFile:
         """
         try:
             for name, value in arrays.items():
-                self._places[name] = _Place(value.shape, value.dtype, self._file.tell())
+                if value.dtype.kind not in _NUMBERS:
+                    self._unfit[name] = np.empty(0, value.dtype)
+                    continue
+                place = _Place(value.shape, value.dtype, self._file.tell())
                 self._file.write(np.ascontiguousarray(value).data)
+                self._places[name] = place
                 self._file.write(bytes(-self._file.tell() % _ALIGNED or _ALIGNED))
-            self._file.flush()
+                self._file.flush()
         except OSError as error:
             full = NoRoomError(
                 f"a result could not be kept in {str(self.folder)!r} until the end of its round: "
@@ -80,10 +91,10 @@ class ArraysFile:
     def arrays(self) -> dict[str, Array]:
         """All arrays by name, and no more can be added; what is written to them stays in memory."""
         if not self._places:
-            return {}
+            return dict(self._unfit)
         with self._file as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        return {
+        return self._unfit | {
             name: np.ndarray(place.shape, place.dtype, content, place.offset)
             for name, place in self._places.items()
         }

@@ -27,6 +27,7 @@ from surgical_aggregation.wire.untrusted_text import one_line
 RECORD_FILE = "run_record.jsonl"
 
 _EVENTS = {
+    headers.REQUEST_REFUSED: ("request_refused", headers.REFUSAL),
     headers.SITE_SILENT: ("silent", headers.REFUSAL),
     headers.ROUND_DROPPED: ("dropped", headers.DROP),
     AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", headers.BEST),
@@ -48,6 +49,7 @@ class RunRecord(FLComponent):
         {"event": "started", "version", "code"}
         {"event": "refused", "site", "task", "round", "reason"}
         {"event": "refused_too", "site", "task", "round", "count"}
+        {"event": "request_refused", "site", "task", "round", "reason"}
         {"event": "silent", "site", "task", "round", "reason"}
         {"event": "dropped", "round", "reason"}
         {"event": "filtered", "site", "filter"}
@@ -59,12 +61,14 @@ class RunRecord(FLComponent):
         {"event": "ended", "seconds"}
 
     A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's results to one task
-    get lines; "refused_too" counts the others when the task ends. A "filter" is a name that one of
-    FLARE's filters left in an accepted result of the site, which gets one line. A dropped round has
-    a "round" line as well. "column_similarity" is {class: mean cosine similarity of the sites'
-    columns}. A continued run records the earlier best model like one of its own. "stopped" comes
-    before the "round" line of the last round. An admin who asks for the running job's statistics
-    gets {"rounds": number done, "best": newest line of a best model or None, "stopped": bool}.
+    get lines; "refused_too" counts the others when the task ends. A "request_refused" says that a
+    site was sent no columns when it asked for the task; what it answers may still be averaged. A
+    "filter" is a name that one of FLARE's filters left in an accepted result of the site, which
+    gets one line. A dropped round has a "round" line as well. "column_similarity" is {class: mean
+    cosine similarity of the sites' columns}. A continued run records the earlier best model like
+    one of its own. "stopped" comes before the "round" line of the last round. An admin who asks for
+    the running job's statistics gets {"rounds": number done, "best": newest line of a best model or
+    None, "stopped": bool}.
     """
 
     def __init__(self) -> None:

@@ -19,11 +19,16 @@ from surgical_aggregation.server.access.declared_classes import (
     declaration_fault,
     hold_to_declaration,
 )
-from surgical_aggregation.server.access.refusal_events import Refusal, announce, announce_silence
+from surgical_aggregation.server.access.refusal_events import (
+    Refusal,
+    announce,
+    announce_request,
+    announce_silence,
+)
 from surgical_aggregation.server.access.site_identity import set_site
 from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire import flare_internals
-from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, GONE, REFUSAL
+from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, GONE, REFUSAL, UNREADABLE
 
 UNKNOWN_TASK = "unknown"
 """Task of a refused result that answers none, whatever the result says."""
@@ -63,6 +68,7 @@ class CollectingController(Controller):
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Keep FLARE from ending the job for what one site answers."""
         flare_internals.end_for_no_return_code(fl_ctx)
+        flare_internals.refuse_what_cannot_be_read(fl_ctx.get_job_id())
         super().start_controller(fl_ctx)
 
     def current_round(self, fl_ctx: FLContext) -> int | None:
@@ -120,7 +126,8 @@ class CollectingController(Controller):
             set_site(site, fl_ctx)
             reason = declaration_fault(fl_ctx, asking=True)
             if reason and site not in collection.reasons:  # else at every request
-                self._refuse(client_task, reason, fl_ctx)
+                collection.reasons[site] = reason
+                announce_request(self, self._refusal(client_task, reason, fl_ctx), fl_ctx)
             hold_to_declaration(fl_ctx)
             if callback:
                 callback(client_task, fl_ctx)
@@ -145,7 +152,7 @@ class CollectingController(Controller):
                 collection.failed.add(site)
                 client_task.result = None
                 if fl_ctx.get_prop(REFUSAL) is None:  # a filter or the aggregator knows it better
-                    self._refuse(client_task, reason, fl_ctx)
+                    announce(self, self._refusal(client_task, reason, fl_ctx), fl_ctx)
             self._answered.set()
 
         return receive
@@ -159,9 +166,9 @@ class CollectingController(Controller):
         self.prepare(client_task, fl_ctx)
         return None
 
-    def _refuse(self, client_task: ClientTask, reason: str, fl_ctx: FLContext) -> None:
+    def _refusal(self, client_task: ClientTask, reason: str, fl_ctx: FLContext) -> Refusal:
         name, round_ = client_task.task.name, self.current_round(fl_ctx)
-        announce(self, Refusal(client_task.client.name, name, round_, reason), fl_ctx)
+        return Refusal(client_task.client.name, name, round_, reason)
 
     def process_result_of_unknown_task(
         self,
@@ -171,12 +178,16 @@ class CollectingController(Controller):
         result: Shareable,
         fl_ctx: FLContext,
     ) -> None:
-        """Refuse what comes after its task was over, or was never asked for."""
+        """Refuse what cannot be read, comes after its task was over, or was never asked for."""
         set_site(client.name, fl_ctx)
+        task, reason = UNKNOWN_TASK, "it came when its task was over, or answers none"
+        if (why := result.get_header(UNREADABLE)) and self._collection:
+            task, reason = self._collection.task, f"it could not be read ({why})"
+            if client.name in self._collection.reasons:  # once, FLARE has it try again
+                self._collection.failed.add(client.name)
+            self._answered.set()
         if fl_ctx.get_prop(REFUSAL) is None:
-            reason = "it came when its task was over, or answers none"
-            round_ = self.current_round(fl_ctx)
-            announce(self, Refusal(client.name, UNKNOWN_TASK, round_, reason), fl_ctx)
+            announce(self, Refusal(client.name, task, self.current_round(fl_ctx), reason), fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Note why results are refused, whoever refuses them."""
@@ -198,8 +209,12 @@ class CollectingController(Controller):
         """Announce silent sites, and end the run where too few results were accepted."""
         gone = self._gone(collection, fl_ctx)
         sent = {client_task.client.name for client_task in task.client_tasks}
+        waited = collection.verdict(time.monotonic(), gone) == "enough"
+        waited = waited or task.completion_status == TaskCompletionStatus.TIMEOUT
         for site in sorted(collection.outstanding()):
             late = "it has not answered in time" if site in sent else "it has not asked for it"
+            if not waited:
+                late = "it still had time when the task ended"
             silence = Refusal(site, task.name, collection.round, gone.get(site, late))
             collection.reasons.setdefault(site, silence.reason)
             announce_silence(self, silence, fl_ctx)

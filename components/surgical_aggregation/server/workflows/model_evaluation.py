@@ -14,14 +14,15 @@ from nvflare.fuel.utils.validation_utils import check_non_negative_int, check_po
 from surgical_aggregation.aggregation import feature_statistics, metrics
 from surgical_aggregation.server.access.declared_classes import permitted_classes
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire.headers import FEATURES, MODEL_HAS_HEAD
+from surgical_aggregation.wire.headers import FEATURES, MODEL_FEATURES, MODEL_HAS_HEAD
 
 
 class ModelEvaluation(CollectingController, GlobalModelEval):
     """GlobalModelEval with the rules of `CollectingController`.
 
-    Runs on the server. Metrics are checked first, see `metrics.fault`. FLARE's own ends well
-    whatever the sites answer, and waits 6,000 s for each that does not.
+    Runs on the server. Metrics and statistics of features are checked first, see `metrics.fault`
+    and `feature_statistics.fault`. FLARE's own ends well whatever the sites answer, and waits
+    6,000 s for each that does not.
 
     Args:
         model_locator_id: Id of the model locator. Default "model".
@@ -71,8 +72,8 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
         dxo = from_shareable(result)
         if dxo.data_kind != DataKind.METRICS:
             return f"it must carry metrics; got {str(dxo.data_kind)!r}"
-        features = dxo.get_meta_prop(FEATURES)
-        if features is not None and (why := feature_statistics.fault(features)):
+        said, features = dxo.get_meta_prop(FEATURES), fl_ctx.get_prop(MODEL_FEATURES)
+        if said is not None and (why := feature_statistics.fault(said, features)):
             return why
         unknown = () if fl_ctx.get_prop(MODEL_HAS_HEAD) else None
         return metrics.fault(dxo.data, permitted_classes(fl_ctx, None) or unknown)

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from cxr_study.data.images import dicom
-from surgical_aggregation.aggregation.feature_statistics import distances
+from surgical_aggregation.aggregation.feature_statistics import distances, fault, limits
 
 WIDEST = 1.6
 """Longer side over the shorter one, of a radiograph's detector and with a margin."""
@@ -63,14 +63,15 @@ def far_away(features: np.ndarray, sites: Mapping[str, Mapping[str, Any]]) -> np
     Args:
         features: What the head weighs, shape (images, features).
         sites: Site -> its statistics (see `feature_statistics`), as the model's manifest has them;
-            of none, nothing is far.
+            of none, nothing is far. Unusable ones do not count, and too wide ones are narrowed.
 
     Returns:
         bool, shape (images,).
     """
-    if not sites:
+    usable = {site: of for site, of in sites.items() if fault(of, features.shape[1]) is None}
+    if not usable:
         return np.zeros(len(features), bool)
-    beyond = [distances(features, of) > of["limit"] for of in sites.values()]
+    beyond = [distances(features, usable[site]) > most for site, most in limits(usable).items()]
     return np.logical_and.reduce(beyond)
 
 

@@ -17,6 +17,7 @@ from surgical_aggregation.server.access.declared_classes import (
 from surgical_aggregation.server.access.refusal_events import (
     Refusal,
     announce,
+    announce_request,
     announce_silence,
     drop_round,
 )
@@ -137,12 +138,14 @@ DROP = {"round": 3, "reason": "it is not finite"}
     [
         (announce, [Refusal(**NAN)], headers.CONTRIBUTION_REFUSED, headers.REFUSAL,
          "refused the result of a, task 'train' of round 3: it has NaN."),
+        (announce_request, [Refusal(**GONE)], headers.REQUEST_REFUSED, headers.REFUSAL,
+         "sent no columns at the request of a, task 'test': it is gone."),
         (announce_silence, [Refusal(**GONE)], headers.SITE_SILENT, headers.REFUSAL,
          "no result of a, task 'test': it is gone."),
         (drop_round, DROP.values(), headers.ROUND_DROPPED, headers.DROP,
          "round 3 is dropped: it is not finite"),
     ],
-    ids=["a refusal", "a site that is silent", "a round that is dropped"],
+    ids=["a refusal", "a request", "a site that is silent", "a round that is dropped"],
 )  # fmt: skip
 def test_is_logged_and_told_to_the_servers_components(tell, facts, event, name, text, logged):
     engine = Engine()

@@ -108,10 +108,15 @@ class TestAggregate:
             columns = {"Edema": (np.full(2, value), np.array([value]))}
             return site, result({"conv/kernel": np.full(2, value)}, columns)
 
-        a, b, c = last("a", 1e16), last("b", 1.0), last("c", -1e16)
+        a, b, c = last("a", 6e4), last("b", 1e-12), last("c", -6e4)
         made = [aggregate(SurgicalAggregator(), order, model) for order in ([a, b, c], [a, c, b])]
         one, other = ({name: v.tobytes() for name, v in dxo.data.items()} for dxo in made)
         assert one == other
+
+    def test_a_column_may_be_as_large_as_the_models_own(self):
+        model = global_model(BODY, {"Edema": column(1e6)}, batch_norm=(VARIANCE,))
+        sent = result({"conv/kernel": BODY["conv/kernel"]}, {"Edema": column(1e6 + 1)})
+        assert give(SurgicalAggregator(), "a", sent, model) is None
 
     def test_concurrent_results_are_all_taken(self):
         aggregator = SurgicalAggregator()

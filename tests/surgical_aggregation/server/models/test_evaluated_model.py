@@ -12,7 +12,7 @@ from surgical_aggregation.server.models.evaluated_model import (
     EvaluatedModelLocator,
 )
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import CONTINUES, MODEL_HAS_HEAD, MODEL_ROUND
+from surgical_aggregation.wire.headers import CONTINUES, MODEL_FEATURES, MODEL_HAS_HEAD, MODEL_ROUND
 
 BODY = {"conv/kernel": np.float32([1, 2])}
 VARIABLES = wire.join(BODY, {"Nodule/Mass": (np.float32([3, 4]), np.float32([5]))})
@@ -22,7 +22,7 @@ LAST = "server/job/models/last.npz"
 @pytest.fixture
 def fl_ctx(tmp_path):
     """The server's context in a job after 7 rounds, where earlier jobs left models as well."""
-    save(Checkpoint(VARIABLES, {"round": 7}), tmp_path / LAST)
+    save(Checkpoint(VARIABLES, {"round": 7, "head_features": 2}), tmp_path / LAST)
     save(Checkpoint(VARIABLES, {}), tmp_path / "server/checkpoints/earlier/best.npz")
     save(Checkpoint(BODY, {}), tmp_path / "server/checkpoints/headless/best.npz")
     save(Checkpoint({**VARIABLES, "conv/kernel": np.float32([7, 7])}, {}), tmp_path / "file.npz")
@@ -53,6 +53,7 @@ class TestCheckpointLocator:
         assert dxo.data["head/Nodule/Mass/bias"].tolist() == [5]
         assert task.get_header(MODEL_ROUND) == 7 == fl_ctx.get_prop(MODEL_ROUND)
         assert task.get_header(CONTINUES) is None and fl_ctx.get_prop(MODEL_HAS_HEAD) is True
+        assert fl_ctx.get_prop(MODEL_FEATURES) == 2
         assert not {MODEL_ROUND, MODEL_HAS_HEAD} & fl_ctx.get_all_public_props().keys()
         save(Checkpoint(BODY, {"history": [{"job": "a", "rounds": [0, 7]}]}), tmp_path / LAST)
         _, task = sent(fl_ctx)

@@ -46,6 +46,19 @@ def test_arrays_are_the_same_bits_and_their_file_has_no_name(tmp_path):
     assert ArraysFile(tmp_path).arrays() == {}
 
 
+KINDS = ["M8[s]", "m8[D]", "V8", "U3", "S3", "O", "c8", [("a", "f4"), ("b", "S8")]]
+
+
+@pytest.mark.parametrize("dtype", KINDS, ids=str)
+def test_what_is_no_number_is_not_written_and_keeps_its_dtype(tmp_path, dtype):
+    alone, file = ArraysFile(tmp_path), ArraysFile(tmp_path)
+    alone.add({"odd": np.zeros(7, dtype)})
+    file.add({"odd": np.zeros(7, dtype), **BODY})
+    for kept in (alone.arrays(), file.arrays()):
+        assert kept["odd"].dtype == np.dtype(dtype) and kept["odd"].size == 0
+    assert kept["conv/kernel"].tobytes() == BODY["conv/kernel"].tobytes()  # others are there
+
+
 def test_the_results_of_many_sites_take_no_memory(tmp_path):
     size = 2**20  # 4 MB
     body = {f"layer{n}": np.zeros(size // 8, np.float32) for n in range(8)}

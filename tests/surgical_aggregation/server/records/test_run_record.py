@@ -60,6 +60,7 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
         (headers.TRAINING_STOPPED, headers.STOPPED, STOP, "stopped"),
         (headers.CONTRIBUTION_REFUSED, headers.REFUSAL, LATE, "refused"),
         (headers.SITE_SILENT, headers.REFUSAL, LATE, "silent"),
+        (headers.REQUEST_REFUSED, headers.REFUSAL, LATE, "request_refused"),
         (headers.ROUND_DROPPED, headers.DROP, DROPPED_ROUND, "dropped"),
         (EventType.FATAL_SYSTEM_ERROR, FLContextKey.EVENT_DATA, "no disk", "failed"),
     ],

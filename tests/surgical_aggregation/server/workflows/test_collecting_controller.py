@@ -15,7 +15,7 @@ from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.workflows import collecting_controller
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
 from surgical_aggregation.server.workflows.task_status import Collection
-from surgical_aggregation.wire.headers import GONE
+from surgical_aggregation.wire.headers import GONE, UNREADABLE
 from workflow import runner, running
 
 
@@ -102,8 +102,8 @@ class TestEnd:
         assert panics == [
             "task 'train' of round 3 needs accepted results of 3 of the 4 sites; got 1 "
             "(accepted: west; refused or silent: east: its configuration has no executor for the "
-            "task (TASK_UNKNOWN); north: 'bce' must be a number; south: it has not answered in "
-            "time). Mend the sites, or lower min_clients."
+            "task (TASK_UNKNOWN); north: 'bce' must be a number; south: it still had time when "
+            "the task ended). Mend the sites, or lower min_clients."
         ]
 
     def test_a_site_that_is_gone_or_whose_process_has_ended_is_not_waited_for(
@@ -188,6 +188,18 @@ class TestResults:
         assert task.is_over()
         assert "west: it could not carry out the task" in panics[0] and late not in panics[0]
 
+    def test_what_could_not_be_read_is_tried_again_once(self, start, panics):
+        task = start(needed=3, wait=600)
+        unread = make_reply(ReturnCode.EXECUTION_RESULT_ERROR, {UNREADABLE: "BadZipFile: odd"})
+        said = ("refused", "west", "it could not be read (BadZipFile: odd)")
+        task.answer("west", unread, task_id="not known")
+        assert task.engine.said == [said] and not task.is_over(0.1)
+        task.answer("north", unread, task_id="not known")
+        task.answer("north")  # which counts
+        task.answer("west", unread, task_id="not known")
+        assert task.is_over() and "got 1 (accepted: north; refused or silent: south" in panics[0]
+        assert "west: it could not be read (BadZipFile: odd)" in panics[0]
+
     def test_while_one_is_taken_nothing_is_decided(self, start, panics):
         began, go_on = threading.Event(), threading.Event()
 
@@ -223,9 +235,10 @@ class TestIdentity:
             _, fl_ctx = task.ask("west", claims="north")
         assert site_of(fl_ctx) == "west"  # so filters learn whom the task is for
         said = ("refused", "west", "it calls itself 'north'")
-        assert task.engine.said == [said]  # once
+        asked = ("request_refused", *said[1:])
+        assert task.engine.said == [asked]  # once
         task.answer("west", claims="north")
-        assert task.engine.said == [said] * 2  # the request, the result
+        assert task.engine.said == [asked, said]
         task.answer("north")  # the victim is waited for
         task.answer("south")
         assert task.is_over()

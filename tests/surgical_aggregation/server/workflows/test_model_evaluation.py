@@ -11,7 +11,7 @@ from nvflare.app_common.app_constant import AppConstants
 
 from flare import context
 from surgical_aggregation.server.workflows.model_evaluation import ModelEvaluation
-from surgical_aggregation.wire.headers import MODEL_HAS_HEAD
+from surgical_aggregation.wire.headers import FEATURES, MODEL_FEATURES, MODEL_HAS_HEAD
 
 GOOD = {"bce": 0.3, "bce/Edema": 0.3, "auroc": 1.0, "auroc/Edema": 1.0, "images": 7.0}
 
@@ -49,6 +49,18 @@ def test_a_site_reports_metrics_of_its_declared_classes(data, kind, declares, re
     if not declares:
         assert ModelEvaluation().fault(sent, fl_ctx) is None
     fl_ctx.set_prop(MODEL_HAS_HEAD, True, private=True, sticky=True)
+    found = ModelEvaluation().fault(sent, fl_ctx)
+    assert found is None if reason is None else found.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("features", "reason"), [(2, None), (3, "the mean and variance of features must be as many")]
+)
+def test_statistics_are_of_the_measured_models_features(features, reason):
+    said = {"mean": [0.0, 1.0], "variance": [1.0, 0.0], "limit": 2.0, "images": 60}
+    sent = DXO(DataKind.METRICS, data=GOOD, meta={FEATURES: said}).to_shareable()
+    fl_ctx = context("south", ["Edema"])
+    fl_ctx.set_prop(MODEL_FEATURES, features, private=True, sticky=True)
     found = ModelEvaluation().fault(sent, fl_ctx)
     assert found is None if reason is None else found.startswith(reason)
 
