@@ -17,8 +17,8 @@ _PHANTOM_VERSION = 3  # raise it when the phantom changes
 PRETRAINED_BODY = Path(__file__).with_name("pretrained_body.npz")
 """The small DenseNet's pre-trained body.
 
-Made by `python -m cxr_study.training.pretrain <file>` on two cores; with another number of cores
-its last bits differ.
+Made by `python -m cxr_study.training.pretrain <file>` on two cores; on another processor or
+another number of cores its last bits differ.
 """
 
 

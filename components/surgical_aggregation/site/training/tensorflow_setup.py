@@ -66,9 +66,9 @@ def half_precision() -> str | None:
 def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     """Set TensorFlow up; must run before the process's first TensorFlow operation.
 
-    Operations run one at a time; the same seed gives the same bits on CPU. NumPy's linear algebra
-    gets as many threads as TensorFlow: sites that share a machine would wait for each other. Mixed
-    precision is used where the machine gains by it, see `half_precision`.
+    Operations run one at a time; the same seed gives the same bits on one and the same CPU. NumPy's
+    linear algebra gets as many threads as TensorFlow: sites that share a machine would wait for
+    each other. Mixed precision is used where the machine gains by it, see `half_precision`.
 
     Returns:
         Whether models compute in mixed precision from now on.

@@ -49,7 +49,8 @@ def write_phantom(
     """Write pictures, labels, truth, splits and site files.
 
     The folder appears complete or not at all. The same arguments and library versions give the same
-    bytes, and a site's do not depend on which others are written.
+    bytes on one and the same processor, and a site's do not depend on which others are written. On
+    another processor a few pixels are one grey level lighter or darker.
 
     Args:
         root: Folder to make; its parents are made too.
