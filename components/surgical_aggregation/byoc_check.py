@@ -46,7 +46,7 @@ class ByocCheck(Filter):
         try:
             for package in self.packages:
                 check(package, custom / package)
-        except ByocError as error:
+        except Exception as error:  # FLARE would log one, and run the code unchecked
             self._reason = str(error)
             self.log_error(fl_ctx, f"cannot take part in the run: {error}", fire_event=False)
             if self.ends_run:
