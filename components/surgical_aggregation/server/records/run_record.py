@@ -55,10 +55,11 @@ class RunRecord(FLComponent):
 
     A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's results to one task
     get lines; "refused_too" counts the others when the task ends. A dropped round has a "round"
-    line as well. The "tasks" of a failure is whether any site had been given one. "column_similarity" is {class: mean cosine similarity of the sites' columns}. A
+    line as well. "column_similarity" is {class: mean cosine similarity of the sites' columns}. A
     continued run records the earlier best model like one of its own. "stopped" comes before the
-    "round" line of the last round. An admin who asks for the running job's statistics gets
-    {"rounds": number done, "best": newest line of a best model or None, "stopped": bool}.
+    "round" line of the last round. "tasks" is whether any site had been given one. An admin who
+    asks for the running job's statistics gets {"rounds": number done, "best": newest line of a best
+    model or None, "stopped": bool}.
 
     Ends the run where FLARE lacks a name that is needed, or where a component at the server, of
     whoever, raises at an event: FLARE would log that, go on, and say that the job has completed.
