@@ -8,8 +8,8 @@ FLARE = ">=2.9,<2.10"
 """Versions of NVIDIA FLARE that this package runs with, as its installer asks for them."""
 
 
-class FlareVersionError(ImportError):
-    """The FLARE that is installed is none of `FLARE`."""
+class FlareError(ImportError):
+    """The FLARE that is installed is none of `FLARE`, or lacks something of it."""
 
 
 def _check_flare() -> None:
@@ -18,7 +18,7 @@ def _check_flare() -> None:
     except metadata.PackageNotFoundError:  # much of the package needs none
         return
     if version.split(".")[:2] != ["2", "9"]:
-        raise FlareVersionError(
+        raise FlareError(
             f"surgical-aggregation needs nvflare {FLARE}; got {version}. At the server, every "
             f"site and here: pip install 'nvflare{FLARE}'"
         )

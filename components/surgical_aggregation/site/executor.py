@@ -98,31 +98,25 @@ class KerasExecutor(Executor):
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Build the model and read the data when the run starts, so that errors show early."""
-        steps = {
-            EventType.ABOUT_TO_START_RUN: self._configure,  # before a component can use TensorFlow
-            EventType.START_RUN: self._start,
-        }
-        if event_type not in steps or self._unfit:
-            return
         try:
-            steps[event_type](fl_ctx)
+            if event_type == EventType.ABOUT_TO_START_RUN:  # before others can use TensorFlow
+                flare_internals.check_names()
+                self._mixed = tensorflow_setup.configure(
+                    self._threads(fl_ctx), self.seed, self.mixed_precision
+                )
+            elif event_type == EventType.START_RUN and not self._unfit:
+                flare_internals.forget_sent_messages()
+                self._start(fl_ctx)
         except Exception as error:  # of the hospital's files, of its code, or of FLARE
             self._unfit = True
             notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)
             said = f"this site cannot take part in the run; {notes} says why"
             self.log_error(fl_ctx, said, fire_event=False)
 
-    def _configure(self, fl_ctx: FLContext) -> None:
-        flare_internals.check_names()
-        self._mixed = tensorflow_setup.configure(
-            self._threads(fl_ctx), self.seed, self.mixed_precision
-        )
-
     def _threads(self, fl_ctx: FLContext) -> int:
         return self.threads or tensorflow_setup.threads_per_site(fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
-        flare_internals.forget_sent_messages()
         options = training_options(self.training)
         if self.send not in SENT:
             raise SiteError(f"send must be one of {SENT}; got {self.send!r}.")

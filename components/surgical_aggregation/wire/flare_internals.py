@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from importlib import import_module
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any, Protocol
 
 from nvflare.apis.fl_constant import FLContextKey
@@ -20,25 +20,19 @@ from nvflare.fuel.f3.streaming import stream_utils
 from nvflare.fuel.f3.streaming.byte_streamer import TxTask
 from nvflare.fuel.utils.fobs import dots, get_dot_handler
 
-from surgical_aggregation import FLARE
+from surgical_aggregation import FLARE, FlareError
 
-_NEEDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "app_common.app_constant.AppConstants": ("METRICS_SELECTION_INFO",),
-        "app_common.workflows.scatter_and_gather.ScatterAndGather": ("_start_round", "_num_rounds"),
-        "private.fed.server.server_runner.ServerRunner": ("ABORT_RETURN_CODES", "config"),
-        "private.fed.server.server_runner.ServerRunnerConfig": ("task_request_interval",),
-        "fuel.f3.streaming.stream_utils": ("callback_thread_pool", "CALLBACK_THREAD_POOL_SIZE"),
-        "fuel.f3.streaming.stream_utils.CheckedExecutor": ("_max_workers",),
-        "fuel.f3.streaming.byte_streamer.TxTask": ("stopped", "stream", "buffer", "direct_buf"),
-        "fuel.utils.fobs.dots": ("NUMPY_DOWNLOAD",),
-    }
-)
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "app_common.app_constant.AppConstants": ("METRICS_SELECTION_INFO",),
+    "app_common.workflows.scatter_and_gather.ScatterAndGather": ("_start_round", "_num_rounds"),
+    "private.fed.server.server_runner.ServerRunner": ("ABORT_RETURN_CODES", "config"),
+    "private.fed.server.server_runner.ServerRunnerConfig": ("task_request_interval",),
+    "fuel.f3.streaming.stream_utils": ("callback_thread_pool", "CALLBACK_THREAD_POOL_SIZE"),
+    "fuel.f3.streaming.stream_utils.CheckedExecutor": ("_max_workers",),
+    "fuel.f3.streaming.byte_streamer.TxTask": ("stopped", "stream", "buffer", "direct_buf"),
+    "fuel.utils.fobs.dots": ("NUMPY_DOWNLOAD",),
+}
 """Module or class of FLARE -> names that this package reads or sets while a job runs."""
-
-
-class FlareError(ValueError):
-    """The installed FLARE lacks what this package needs of it."""
 
 
 def check_names() -> None:
@@ -47,26 +41,20 @@ def check_names() -> None:
     Raises:
         FlareError: It lacks some; the message names them.
     """
-    missing = [
-        f"nvflare.{owner}.{name}"
-        for owner, names in _NEEDED.items()
-        for name in set(names) - _names(f"nvflare.{owner}")
-    ]
-    if missing:
+    lacks = {f"{owner}.{name}" for owner in _NEEDED for name in {*_NEEDED[owner]} - _names(owner)}
+    if lacks:
         raise FlareError(
-            f"this software needs names that the installed FLARE does not have: "
-            f"{', '.join(sorted(missing))}. Install nvflare {FLARE} as it was released."
+            f"the installed nvflare lacks {', '.join(sorted(lacks))}. Install nvflare{FLARE} anew."
         )
 
 
 def _names(owner: str) -> set[str]:
-    """Names that a module or class has; of a class also the attributes that it makes."""
-    module, _, name = owner.rpartition(".")
+    """Names that a module or class of FLARE has; of a class also those that its objects get."""
+    module, _, name = f"nvflare.{owner}".rpartition(".")
     found = getattr(import_module(module), name, None)
-    if not isinstance(found, type):
-        return set(dir(found or import_module(owner)))
-    made = (getattr(cls.__init__, "__code__", None) for cls in found.__mro__)
-    return {*dir(found), *(name for code in made if code for name in code.co_names)}
+    made = [vars(cls).get("__init__") for cls in getattr(found, "__mro__", ())]
+    codes = [make.__code__ for make in made if hasattr(make, "__code__")]
+    return {*dir(found), *(name for code in codes for name in code.co_names)}
 
 
 def plan_rounds(workflow: Any, first: int, number: int) -> None:

@@ -227,15 +227,11 @@ def _watch(
 
 def _aborted(job_id: str, left: Sequence[str]) -> str:
     """What is said of a job that an interrupt aborted; `left`: jobs that left a model."""
+    again = f"job {job_id} was aborted. Go on: the same command with another --out"
     if not left:
-        return (
-            f"job {job_id} was aborted before it had made a round, so there is nothing to go on "
-            "from. Again: the same command with another --out"
-        )
-    return (
-        f"job {job_id} was aborted. Go on: the same command with another --out, --set "
-        f"continues={','.join(left)} and --set num_rounds=0 (the rounds that are missing)"
-    )
+        return f"{again} (it was not seen to make a round, which it could go on from)"
+    continues = f"--set continues={','.join(left)} and --set num_rounds=0"
+    return f"{again}, {continues} (the rounds that are missing)"
 
 
 def _say(steps: Steps, text: str) -> None:

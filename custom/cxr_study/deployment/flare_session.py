@@ -7,7 +7,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -146,7 +146,7 @@ class FlareSession:
         if reason := unreachable(admin["host"], int(admin["port"])):
             raise api_spec.NoConnection(reason)
         try:
-            with redirect_stdout(StringIO()):
+            with redirect_stdout(StringIO()) as said, redirect_stderr(said):
                 # A POC's admins are asked for by their certificates, not by a user name.
                 return new_secure_session(str(admin["username"]), str(self.kit), timeout=5.0)
         except Exception as error:  # of many kinds

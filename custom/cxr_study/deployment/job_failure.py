@@ -14,6 +14,13 @@ from surgical_aggregation.site.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
 NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")
+NOT_LOADED = "FINISHED:ABNORMAL"
+"""A site's process ended while it loaded the job, or the server's was killed."""
+
+_ILL_CONFIGURED = re.compile(
+    "No module named|Can't load class|has parameters error|not in allow_list|not permitted to train"
+)
+"""Words of a reason that stays until somebody corrects the job, or what is allowed or installed."""
 
 _SHOWN = 3
 _LOST_SITE = (
@@ -63,7 +70,11 @@ def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) 
         wrong = [detail for detail in details if not detail.endswith(": OK")] or [meta["status"]]
         return JobFailure(f"it could not be started: {'; '.join(wrong)}", final=True)
     told = _by_logs(job_id, end, server, workspaces, away)
-    final = run_failure.never_began(server) or run_failure.is_ill_configured(told)
+    final = (
+        run_failure.never_began(server)
+        or bool(_ILL_CONFIGURED.search(told))
+        or (meta["status"] == NOT_LOADED and not end.seen.rounds)
+    )
     if not workspaces:
         told += _where_sites_say(job_id, server)
     return JobFailure(told + told_away, final)

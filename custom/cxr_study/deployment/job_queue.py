@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from datetime import datetime
 from typing import Any
-
-SCHEDULED = "scheduled"
-"""What FLARE notes of the try that starts a job."""
 
 TRIES, SHORTEST, LONGEST = 10, 10.0, 600.0
 """FLARE 2.9's scheduler: tries, and seconds after the first, which double up to the longest."""
 
-_PLAIN: Mapping[str, str] = MappingProxyType(
-    {
-        r"connected sites \((\d+)\) < min_sites \((\d+)\)": "{0} of its sites are connected, and "
-        "it needs {1}",
-        r"ok sites (\d+) < min sites (\d+)": "{0} of its sites can take it now, and it needs {1}; "
-        "the others are away, or lack the GPUs or memory that it asks for",
-        r"missing required site (\S+)": "it cannot do without {0}, which is not connected",
-        r"required sites: (\[.*?\]) don't have": "it cannot do without {0}, short of the GPUs or "
-        "memory that it asks for",
-    }
-)
-"""FLARE's reason -> the same in plain words."""
+_TOO_FEW = re.compile(r"(\d+)\)? < min.sites \(?(\d+)")
 
 
 def sites(meta: Mapping[str, Any]) -> set[str]:
@@ -35,37 +21,28 @@ def sites(meta: Mapping[str, Any]) -> set[str]:
 def reasons(meta: Mapping[str, Any]) -> list[str]:
     """Why FLARE did not start a job when it tried, in its own words, each reason once."""
     tries = [entry.partition(": ")[2] for entry in meta.get("schedule_history") or []]
-    return list(dict.fromkeys(why for why in tries if why != SCHEDULED))
+    return list(dict.fromkeys(reason for reason in tries if reason != "scheduled"))
 
 
-def waiting(meta: Mapping[str, Any], connected: Collection[str], running: int, now: float) -> str:
-    """Why a job waits, in a sentence.
+def told(meta: Mapping[str, Any], connected: Collection[str]) -> str:
+    """Why a job waits, in plain words and in FLARE's, and when FLARE tries again and gives up.
 
     Args:
         meta: What FLARE knows of it.
         connected: Names of the sites that are connected to the server.
-        running: Number of jobs that run.
-        now: Seconds since 1970.
     """
     away = ", ".join(sorted(sites(meta) - {*connected}))
-    told = f" Not connected: {away}." if away else ""
-    tries = len(meta.get("schedule_history") or [])
-    if not tries:
-        why = "no site is connected" if not connected else f"{running} other jobs run"
-        return f"{meta['status']}: FLARE has not tried to start it yet; {why}.{told}"
-    said = reasons(meta)[-1]
-    match = next((found for words in _PLAIN if (found := re.search(words, said))), None)
-    plain = _PLAIN[match.re.pattern].format(*match.groups()) if match else "FLARE cannot start it"
-    passed = now - float(meta["last_schedule_time"])
+    missing = f"; not connected: {away}" if away else ""
+    if not (said := reasons(meta)[-1:]):
+        return f"FLARE has not tried to start it: other jobs run, or no site is connected{missing}"
+    plain = "FLARE could not start it"
+    if few := _TOO_FEW.search(said[0]):
+        plain = f"only {few[1]} of the {few[2]} sites that it needs can take it; the others do not "
+        plain += "answer, or lack the GPUs or memory that it asks for"
+    tries, last = len(meta["schedule_history"]), float(meta["last_schedule_time"])
     pauses = [min(SHORTEST * 2 ** (made - 1), LONGEST) for made in range(tries, TRIES)]
-    left = f"tries again {_in(pauses[0] - passed)}, and " if pauses else ""
+    again, end = (datetime.fromtimestamp(last + sum(them)) for them in (pauses[:1], pauses))
     return (
-        f"{meta['status']}: {plain}.{told} FLARE says {said!r} at try {tries} of {TRIES}; it "
-        f"{left}gives up {_in(sum(pauses) - passed)}."
+        f"{plain} (FLARE: {said[0]}){missing}; try {tries} of {TRIES}, the next at "
+        f"{again:%H:%M:%S}, and FLARE gives up at {end:%H:%M:%S}"
     )
-
-
-def _in(seconds: float) -> str:
-    if seconds < 1:
-        return "at any moment"
-    return f"in {seconds:.0f} s" if seconds < 120 else f"in {seconds / 60:.0f} min"

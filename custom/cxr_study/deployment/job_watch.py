@@ -100,20 +100,19 @@ class _Queue:
 
     def __init__(self, session: FlareSession, job_id: str, say: Callable[[str], None]):
         self.session, self.job_id, self.say = session, job_id, say
-        self.tries, self.due, self.told = 0, time.monotonic() + _QUIET, False
+        self.due, self.tries, self.said = time.monotonic() + _QUIET, 0, False
 
     def look(self, meta: Mapping[str, Any]) -> None:
-        """Say why it waits, if there is news; then that it starts."""
-        waits = meta["status"] == "SUBMITTED"
-        tries = len(job_queue.reasons(meta) and meta["schedule_history"])
-        if waits and (tries != self.tries or time.monotonic() > self.due):
-            self.tries, self.due, self.told = tries, time.monotonic() + _HEARTBEAT, True
-            connected, running = self.session.sites(), len(self.session.running())
-            why = job_queue.waiting(meta, connected, running, time.time())
-            self.say(f"job {self.job_id} waits, {why}")
-        elif self.told and not waits:
-            self.told = False
-            self.say(f"job {self.job_id} waits no more: {meta['status']}")
+        """Say why it waits, if there is news; then that it does not any more."""
+        tries = len(meta.get("schedule_history") or [])
+        if meta["status"] != "SUBMITTED":
+            if self.said:
+                self.say(f"job {self.job_id} waits no more: {meta['status']}")
+            self.said = False
+        elif tries != self.tries or time.monotonic() > self.due:
+            self.due, self.tries, self.said = time.monotonic() + _HEARTBEAT, tries, True
+            told = job_queue.told(meta, self.session.sites())
+            self.say(f"job {self.job_id} waits: {told}")
 
 
 def _by_record(folder: Path) -> Progress | None:

@@ -1,4 +1,4 @@
-"""Why a startup kit and the server that it names cannot talk: name, network, certificates."""
+"""Why a startup kit and the server that it names cannot talk: network, certificates, name."""
 
 from __future__ import annotations
 
@@ -14,19 +14,13 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-_SECONDS = 5.0
-
 
 def unreachable(host: str, port: int) -> str | None:
     """Why no connection to a server can be made; None where somebody listens."""
     try:
         socket.create_connection((host, port), timeout=1.0).close()
-    except socket.gaierror:
-        return f"the kit names the server {host!r}, and this machine knows no such name"
-    except TimeoutError:
-        return f"{host}:{port} does not answer; does a firewall stand between?"
-    except OSError as error:
-        return f"nobody listens at {host}:{port} ({error.strerror or error})"
+    except OSError as error:  # "Name or service not known", "Connection refused", "timed out"
+        return f"nobody listens at {host}:{port}: {error.strerror or error}"
     return None
 
 
@@ -40,62 +34,40 @@ def distrust(kit: Path, admin: Mapping[str, Any]) -> str | None:
     Returns:
         What is wrong and what to do; None where the certificates are not the reason.
     """
-    own, root = (_read(kit / "startup" / admin[name]) for name in ("client_cert", "ca_cert"))
-    where, shown = f"{admin['host']}:{admin['port']}", None
-    with suppress(OSError):  # ssl's errors are some: no TLS, or no word without a certificate
-        pem = ssl.get_server_certificate((admin["host"], int(admin["port"])), timeout=_SECONDS)
-        shown = x509.load_pem_x509_certificate(pem.encode())
-    held = {f"kit {kit.name}": own, "root of the kit": root, f"server at {where}": shown}
-    for whose, certificate in held.items():
-        if certificate and (reason := _out_of_time(certificate)):
-            return f"the certificate of the {whose} {reason}"
-    if not _signed(own, root):
-        return f"kit {kit} has files of different kits: its root has not signed its certificate."
-    if shown is None or not _signed(shown, root):
-        return shown and (
-            f"kit {kit} was not made for the server at {where}: its root certificate, "
-            f"{_named(root)}, has not signed the server's, {_named(shown)}. Take the kit of the "
-            "same provisioning as the server's, from whoever provisions."
-        )
-    names = _names(shown)
+    pems = {of: (kit / "startup" / admin[of]).read_text() for of in ("ca_cert", "client_cert")}
+    with suppress(OSError):  # an SSLError is one: it is no TLS, or says nothing to a stranger
+        server = admin["host"], int(admin["port"])
+        pems["server"] = ssl.get_server_certificate(server, timeout=5.0)
+    held = {of: x509.load_pem_x509_certificate(pem.encode()) for of, pem in pems.items()}
+    root, now = held["ca_cert"], datetime.now(timezone.utc)
+    for of, one in held.items():
+        whose = "the server's certificate" if of == "server" else f"{admin[of]} of kit {kit}"
+        try:
+            one.verify_directly_issued_by(root)
+        except (InvalidSignature, ValueError, TypeError):
+            return (
+                f"kit {kit} was not made for this server: its root certificate, {_named(root)}, "
+                f"has not signed {whose}, {_named(one)}. Take the kit from the same provisioning "
+                "as the server's, and all its files."
+            )
+        begin, end = one.not_valid_before_utc, one.not_valid_after_utc
+        if not begin <= now <= end:
+            return (
+                f"{whose} is valid from {begin:%Y-%m-%d} to {end:%Y-%m-%d}, and today is "
+                f"{now:%Y-%m-%d}. Have it renewed by whoever provisions, or set the clock."
+            )
+    found = held["server"].extensions if "server" in held else ()
+    alternative = [e.value for e in found if isinstance(e.value, x509.SubjectAlternativeName)]
+    names = [str(name.value) for names in alternative for name in names]
+    if not names or admin["host"] in names:
+        return None
     return (
-        None
-        if admin["host"] in names
-        else (
-            f"the kit names the server {admin['host']!r}, and its certificate is for "
-            f"{', '.join(names)}. Put the name into host_names of project.yml, and renew the server's."
-        )
+        f"the kit names the server {admin['host']!r}, whose certificate is for {', '.join(names)}. "
+        "Put the name into host_names of project.yml, and renew the server's certificate."
     )
 
 
-def _read(file: Path) -> x509.Certificate:
-    return x509.load_pem_x509_certificate(file.read_bytes())
-
-
-def _out_of_time(certificate: x509.Certificate) -> str | None:
-    now = datetime.now(timezone.utc)
-    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if now > end:
-        return f"ended on {end:%Y-%m-%d}. Have it renewed by whoever provisions."
-    return f"begins on {begin:%Y-%m-%d %H:%M} UTC; is the clock right?" if now < begin else None
-
-
-def _signed(certificate: x509.Certificate, root: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(root)
-    except (InvalidSignature, ValueError, TypeError):
-        return False
-    return True
-
-
 def _named(certificate: x509.Certificate) -> str:
-    """A certificate for people: subject, first day, and the begin of its fingerprint."""
-    subject = certificate.subject.rfc4514_string()
-    return f"{subject} of {certificate.not_valid_before_utc:%Y-%m-%d} (SHA-256 {certificate.fingerprint(SHA256()).hex()[:12]})"
-
-
-def _names(certificate: x509.Certificate) -> list[str]:
-    with suppress(x509.ExtensionNotFound):
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        return [str(name.value) for name in found]
-    return []
+    subject, begin = certificate.subject.rfc4514_string(), certificate.not_valid_before_utc
+    print_ = certificate.fingerprint(SHA256()).hex()[:12]
+    return f"{subject!r} of {begin:%Y-%m-%d} (SHA-256 {print_})"

@@ -18,24 +18,17 @@ Logs = Sequence[Path]
 SERVER = "server"
 """The server among the parties."""
 
-_CORRECTIONS: Mapping[str, str] = MappingProxyType(
+_CURES: Mapping[str, str] = MappingProxyType(
     {
-        r"needs nvflare": "",
-        r"No module named|Can't load class": "Install it there, or correct its name in the job",
+        r"(?s)^(?!.*make room).*(No space left|quota exceeded)": "Make room on that disk, and go "
+        "on with the run",
+        r"No module named|Can't load class(?!.*needs nvflare)": "Install it there, or correct its "
+        "name in the job",
         r"has parameters error": "Correct its arguments in the job",
         r"not in allow_list": "Allow it there with `surgagg deploy kit`, or correct its name in "
         "the job",
         r"not permitted to train": "Permit it in the server's table, or take it out of the site's "
         "classes",
-    }
-)
-"""Words of a reason that stays until somebody does something -> that, unless it says so itself."""
-
-_CURES: Mapping[str, str] = MappingProxyType(
-    {
-        r"(?s)^(?!.*make room).*(No space left|quota exceeded)": "Make room on that disk, and go "
-        "on with the run",
-        **_CORRECTIONS,
         r"MemoryError|out of memory|\bOOM\b": "Lower batch_size, or give that process more memory",
     }
 )
@@ -95,24 +88,14 @@ def why(server: Path | None, logs: Mapping[str, Logs], but: Collection[str] = ()
 
 def ended(server: Path | None) -> str | None:
     """Why the server itself ended the run, by its folder (see `why`); None where it did not."""
-    failed = _failed(server)
-    return failed["reason"] if failed else None
+    events = [] if server is None else read_events(server)
+    return next((event["reason"] for event in events if event["event"] == "failed"), None)
 
 
 def never_began(server: Path | None) -> bool:
-    """Whether the server ended the run before any site had a task; see `ended`."""
-    failed = _failed(server)
-    return failed is not None and failed.get("tasks") is False
-
-
-def is_ill_configured(reason: str) -> bool:
-    """Whether a reason stays until somebody corrects the job, or what is installed or allowed."""
-    return any(re.search(words, reason) for words in _CORRECTIONS)
-
-
-def _failed(server: Path | None) -> dict[str, Any] | None:
+    """Whether the server ended the run, by its folder, before any site had a task."""
     events = [] if server is None else read_events(server)
-    return next((event for event in events if event["event"] == "failed"), None)
+    return any(event["event"] == "failed" and not event.get("tasks", True) for event in events)
 
 
 def refused(server: Path | None) -> list[str]:

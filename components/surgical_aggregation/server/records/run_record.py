@@ -88,10 +88,7 @@ class RunRecord(FLComponent):
             folder = str(Path(code_file).parent)
             self.log_info(fl_ctx, f"surgical-aggregation {__version__} from {folder}")
             self._write("started", version=__version__, code=folder)
-            try:
-                flare_internals.check_names()
-            except flare_internals.FlareError as error:
-                self.system_panic(str(error), fl_ctx)
+            flare_internals.check_names()
         elif event_type == EventType.AFTER_TASK_DATA_FILTER:
             self._tasks = True
         elif event_type == headers.CONTRIBUTION_REFUSED:
