@@ -71,7 +71,7 @@ class RunRecord(FLComponent):
         self._progress: dict[str, Any] = {"rounds": 0, "best": None, "stopped": False}
         self._refusals: Counter[tuple[str, str, int | None]] = Counter()
         self._tasks = False
-        self._raised: list[Exception] = []
+        self._ended = False
         self._run_began = 0.0
         self._round_began = 0.0
 
@@ -123,8 +123,8 @@ class RunRecord(FLComponent):
 
     def _end_for_exceptions(self, fl_ctx: FLContext) -> None:
         for name, error in dict(fl_ctx.get_prop(FLContextKey.EXCEPTIONS, {})).items():
-            if error not in self._raised and not isinstance(error, NotReadyToEndRun):
-                self._raised.append(error)
+            if not self._ended and not isinstance(error, NotReadyToEndRun):
+                self._ended = True  # once: whoever raises may do so at the end of the run, too
                 self.system_panic(f"{name} failed: {type(error).__name__}: {error}", fl_ctx)
 
     def _refused(self, refusal: dict[str, Any]) -> None:
