@@ -1,4 +1,4 @@
-"""Why a startup kit and the server that it names cannot talk: network, certificates, name."""
+"""Why a startup kit and the server that it names cannot talk: network or certificates."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ def unreachable(host: str, port: int) -> str | None:
 
 def distrust(kit: Path, admin: Mapping[str, Any]) -> str | None:
     """Why a kit and the server that listens do not trust each other, by their certificates.
+
+    The server's name is not looked at: FLARE does not, over `scheme: http`.
 
     Args:
         kit: Folder of the startup kit.
@@ -56,15 +58,7 @@ def distrust(kit: Path, admin: Mapping[str, Any]) -> str | None:
                 f"{whose} is valid from {begin:%Y-%m-%d} to {end:%Y-%m-%d}, and today is "
                 f"{now:%Y-%m-%d}. Have it renewed by whoever provisions, or set the clock."
             )
-    found = held["server"].extensions if "server" in held else ()
-    alternative = [e.value for e in found if isinstance(e.value, x509.SubjectAlternativeName)]
-    names = [str(name.value) for names in alternative for name in names]
-    if not names or admin["host"] in names:
-        return None
-    return (
-        f"the kit names the server {admin['host']!r}, whose certificate is for {', '.join(names)}. "
-        "Put the name into host_names of project.yml, and renew the server's certificate."
-    )
+    return None
 
 
 def _named(certificate: x509.Certificate) -> str:
