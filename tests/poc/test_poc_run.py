@@ -97,7 +97,7 @@ def test_a_configuration_that_is_no_use_is_named_with_its_log_and_not_tried_agai
     said = str(raised.value)
     assert reason in said
     log = next(line for line in said.splitlines() if line.startswith("The log of server is "))
-    path = Path(log.removeprefix("The log of server is "))
+    path = Path(log.removeprefix("The log of server is ").partition(",")[0])
     assert reason in path.read_text()
     assert len(list((tmp_path / "results").glob("*/workspace"))) == 1
 
