@@ -70,11 +70,8 @@ def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) 
         wrong = [detail for detail in details if not detail.endswith(": OK")] or [meta["status"]]
         return JobFailure(f"it could not be started: {'; '.join(wrong)}", final=True)
     told = _by_logs(job_id, end, server, workspaces, away)
-    final = (
-        run_failure.never_began(server)
-        or bool(_ILL_CONFIGURED.search(told))
-        or (meta["status"] == NOT_LOADED and not end.seen.rounds)
-    )
+    useless = meta["status"] == NOT_LOADED or _ILL_CONFIGURED.search(told)
+    final = run_failure.never_began(server) or bool(useless and not end.seen.rounds)
     if not workspaces:
         told += _where_sites_say(job_id, server)
     return JobFailure(told + told_away, final)

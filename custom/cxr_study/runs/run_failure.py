@@ -93,8 +93,8 @@ def ended(server: Path | None) -> str | None:
 
 
 def never_began(server: Path | None) -> bool:
-    """Whether the server ended the run, by its folder, before any site had a task."""
-    events = [] if server is None else read_events(server)
+    """Whether the server ended the run, by its folder, for no site, before any had a task."""
+    events = [] if server is None or refused(server) else read_events(server)
     return any(event["event"] == "failed" and not event.get("tasks", True) for event in events)
 
 

@@ -107,11 +107,13 @@ def test_a_site_that_cannot_take_part_is_the_reason_where_too_few_are_left(job, 
         ("", [{"event": "failed", "reason": "'x' left none", "tasks": False}], True),
         ("", [{"event": "failed", "reason": "too few sites", "tasks": True}], False),
         ("", [{"event": "failed", "reason": "of an older version"}], False),
+        ("", [{**REFUSED, "event": "silent", "reason": "gone"},
+              {"event": "failed", "reason": "too few", "tasks": False}], False),
         ("ConfigError: Component 'x' is not in allow_list", [], True),
         ("TypeError: Can't load class x: it needs nvflare >=2.9,<2.10; got 2.8.3", [], True),
         (FULL, [], False),
     ],
-)
+)  # fmt: skip
 def test_what_would_go_the_same_way_another_time_is_final(job, said, events, final, elsewhere):
     job.record(*events)
     job.log("server", line(3, "ServerRunner", RAISED.replace(FULL, said or "x")))
