@@ -61,7 +61,7 @@ def test_a_package_that_cannot_be_compared_is_not_run_unchecked(installed, job, 
     (installed / "__init__.py").write_text(f"raise {raised}")
     package(job, **SAME)
     check_, fl_ctx = started(job)
-    with pytest.raises(ByocError, match="no disk|OSError"):
+    with pytest.raises(ByocError, match=r"no disk|OSError"):
         check_.process(Shareable(), fl_ctx)
 
 
