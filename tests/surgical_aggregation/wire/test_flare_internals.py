@@ -27,7 +27,7 @@ from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import flare_internals
 
 IMPORT = "import surgical_aggregation.server"
-START = "from cxr_study.cli.start import main; main()"
+START = "from cxr_study.cli import start; start()"
 
 
 @pytest.mark.parametrize(
