@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 from cxr_study.cli import main as cli
-from surgical_aggregation import __version__
+from surgical_aggregation import FLARE, __version__
 
 ROOT = Path(__file__).parents[1]
 PROJECT = "surgical-aggregation"
@@ -37,6 +37,13 @@ def test_package_metadata_citation_and_command_have_the_same_version():
     command = Path(sysconfig.get_path("scripts")) / "surgagg"
     said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == __version__
+
+
+def test_the_flare_that_is_checked_for_is_the_one_that_is_asked_for():
+    asked = [
+        r for r in map(Requirement, importlib.metadata.requires(PROJECT)) if r.name == "nvflare"
+    ]
+    assert asked and {str(r.specifier) for r in asked} == {str(Requirement(f"x{FLARE}").specifier)}
 
 
 def test_every_pin_is_one_exact_version_from_a_package_index():

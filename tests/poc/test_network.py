@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 import deployed
 import tiny_job
 from cxr_study.deployment import processes
-from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs import job_templates
@@ -323,6 +323,19 @@ def test_the_server_refuses_bad_certificates_and_they_disturb_nobody(network):
     found = [deployed.keeps_open(network.project.port, kit) for kit in (mercy, *impostors)]
     assert found == [True, False, False]
 
+    lead, foreign = network.lead, deployed.Network(folder / "another").provision(["mercy"]).lead
+    ended = f"to {datetime.date.today() - DAY}, and today"
+    for kit, said in (
+        (foreign, "not made for this server: its root certificate, '"),
+        (copied(lead, folder / "3", own, -DAY), ended),
+        (copied(lead, folder / "4", other, DAY), "all its files"),
+    ):
+        config = kit / "startup/fed_admin.json"
+        admin = json.loads(config.read_text())
+        admin["admin"]["port"] = network.project.port
+        config.write_text(json.dumps(admin))
+        with pytest.raises(SessionError, match=said), FlareSession(kit):
+            pass
     for kit in impostors:
         processes.start(kit, network.environment)
     logs = [kit / "log.txt" for kit in impostors]

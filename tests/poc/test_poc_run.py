@@ -19,7 +19,7 @@ import deployed
 import faulty_run
 import tiny_job
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import deployed_run, poc_run, processes
+from cxr_study.deployment import deployed_run, job_watch, poc_run, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocError
@@ -73,19 +73,49 @@ def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_ru
         assert session.sites() == set(TWO)
 
 
-def test_a_configuration_that_cannot_be_loaded_is_named_with_its_log(system, folder):
+SPOILT = {
+    (".SurgicalAggregator", ".Nothing"): "has no attribute 'Nothing'",
+    ('.BestModelSelector"', '.BestModelSelector", args { workflows = 5 }'): (
+        "BestModelSelector failed: TypeError: argument of type 'int' is not iterable"
+    ),
+}
+"""What is put in place of what: a class that is not there, one that raises at every event."""
+
+
+@pytest.mark.parametrize(("spoilt", "reason"), SPOILT.items(), ids=["class", "events"])
+def test_a_configuration_that_is_no_use_is_named_with_its_log_and_not_tried_again(
+    system, folder, tmp_path, spoilt, reason
+):
     """To an admin elsewhere, who has nothing but a startup kit."""
-    job = tiny_job.make(folder / "spoilt", TWO, settings={"warmup_epochs": 1})
+    settings = {"warmup_epochs": 1, "initial_body": str(folder / "body.npz"), "continues": "x"}
+    job = tiny_job.make(tmp_path, TWO, settings=settings)
     config = job / "app_server/config/config_fed_server.conf"
-    config.write_text(config.read_text().replace(".SurgicalAggregator", ".Nothing"))
-    wanted = DeployedRun(job, folder / "spoilt/results")
+    config.write_text(config.read_text().replace(*spoilt))
+    wanted = DeployedRun(job, tmp_path / "results")
     with FlareSession(system.lead) as session, pytest.raises(DeployedRunError) as raised:
         deployed_run.run(wanted, session, Steps(Console(file=StringIO())))
     said = str(raised.value)
-    assert "has no attribute 'Nothing'" in said
+    assert reason in said
     log = next(line for line in said.splitlines() if line.startswith("The log of server is "))
-    path = Path(log.removeprefix("The log of server is "))
-    assert "has no attribute 'Nothing'" in path.read_text()
+    path = Path(log.removeprefix("The log of server is ").partition(",")[0])
+    assert reason in path.read_text()
+    assert len(list((tmp_path / "results").glob("*/workspace"))) == 1
+
+
+def test_a_job_that_waits_for_a_site_says_so_and_until_when(system, tmp_path):
+    job = tiny_job.make(tmp_path, TWO)
+    processes.end(system.kit("south"))
+
+    def say(text):
+        raise InterruptedError(text)
+
+    with FlareSession(system.lead) as session:
+        job_id = session.submit(job)
+        with pytest.raises(InterruptedError, match=r"only 1 of the 2 sites .* try 1 of 10, the n"):
+            job_watch.watch(session, job_id, print, say)
+        session.abort(job_id)
+    processes.start(system.kit("south"), system.environment)
+    system._wait(system.project, 60)
 
 
 def endless(system, folder):

@@ -56,6 +56,15 @@ def test_an_installed_copy_that_differs_in_one_file_is_refused(installed, job, m
     assert str(installed.parent) not in str(caught.value)
 
 
+@pytest.mark.parametrize("raised", ["OSError('no disk')", "OSError"])
+def test_a_package_that_cannot_be_compared_is_not_run_unchecked(installed, job, raised):
+    (installed / "__init__.py").write_text(f"raise {raised}")
+    package(job, **SAME)
+    check_, fl_ctx = started(job)
+    with pytest.raises(ByocError, match=r"no disk|OSError"):
+        check_.process(Shareable(), fl_ctx)
+
+
 def test_a_job_that_brings_nothing_is_refused(installed, job):
     with pytest.raises(ByocError, match="brings no package 'byoc_example'"):
         check("byoc_example", job / "byoc_example")

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from cxr_study.common.progress import RoundProgress, Steps, round_bars
@@ -100,7 +101,7 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
         try:
             job_id = _submit(session, job, steps)
             jobs.append(job_id)
-            end = _watch(deployed, session, job_id, rounds, steps)
+            end = _watch(deployed, session, job_id, left, rounds, steps)
             server, made = _download(deployed, session, end, jobs, steps)
         except SessionError as error:
             if not jobs:
@@ -121,7 +122,7 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
         reason = f"job {job_id} failed{after}: {failure.reason}"
         if failure.final or not left or attempt == deployed.retries:
             raise DeployedRunError(reason)
-        steps.console.print(reason, markup=False, highlight=False, soft_wrap=True)
+        _say(steps, reason)
         job = _continued(deployed, left, attempt + 1)
     return tuple(servers)
 
@@ -142,7 +143,8 @@ def attend(
         steps.console.print(f"round {now.rounds}{best}", highlight=False)
 
     with steps.step("watch", alone=False) as said:
-        end = job_watch.watch(session, job_id, show, server=workspaces.get("server"))
+        say = partial(_say, steps)
+        end = job_watch.watch(session, job_id, show, say, server=workspaces.get("server"))
         said += end.told()
     if not end.completed:
         server = None if end.lost else session.download(job_id, downloads) / SERVER
@@ -184,8 +186,9 @@ def _submit(session: FlareSession, job: Path, steps: Steps) -> str:
     sites = set(job_folder.sites(job))
     with steps.step("submit") as said:
         deadline = time.monotonic() + _SITES_PATIENCE
-        if missing := sites - session.sites():
-            said.append(f"waited for {', '.join(sorted(missing))}")
+        if missing := ", ".join(sorted(sites - session.sites())):
+            _say(steps, f"waiting up to {_SITES_PATIENCE:.0f} s for {missing}: not connected")
+            said.append(f"waited for {missing}")
         while sites - session.sites() and time.monotonic() < deadline:
             time.sleep(job_watch.POLL)
         job_id = session.submit(job)
@@ -194,31 +197,45 @@ def _submit(session: FlareSession, job: Path, steps: Steps) -> str:
 
 
 def _watch(
-    deployed: DeployedRun, session: FlareSession, job_id: str, rounds: Rounds, steps: Steps
+    deployed: DeployedRun,
+    session: FlareSession,
+    job_id: str,
+    left: Sequence[str],
+    rounds: Rounds,
+    steps: Steps,
 ) -> End:
-    name = "train" if deployed.trains else "run"
+    name, seen = "train" if deployed.trains else "run", Progress()
     with steps.step(name, alone=False) as said, round_bars(steps.console, transient=True) as bars:
         bar = RoundProgress(bars, "training", rounds.planned, rounds.made)
+
+        def show(now: Progress) -> None:
+            nonlocal seen
+            seen = now
+            bar.show(rounds.made + now.rounds, now.best, now.stopped)
+
+        server = deployed.workspaces.get("server")
         try:
-            end = job_watch.watch(
-                session,
-                job_id,
-                lambda now: bar.show(rounds.made + now.rounds, now.best, now.stopped),
-                server=deployed.workspaces.get("server"),
-            )
+            end = job_watch.watch(session, job_id, show, partial(_say, steps), server=server)
         except (KeyboardInterrupt, SystemExit):
             with steps.step("abort", alone=False):
                 session.abort(job_id)
-            steps.console.print(
-                f"job {job_id} was aborted. Go on: the same command with another --out, --set "
-                f"continues={job_id} and --set num_rounds=0 (the rounds that are missing)",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
+            _say(steps, _aborted(job_id, [job_id] * (seen.rounds > 0) + [*left]))
             raise
         said += end.told(rounds.made)
     return end
+
+
+def _aborted(job_id: str, left: Sequence[str]) -> str:
+    """What is said of a job that an interrupt aborted; `left`: jobs that left a model."""
+    again = f"job {job_id} was aborted. Go on: the same command with another --out"
+    if not left:
+        return f"{again} (it was not seen to make a round, which it could go on from)"
+    continues = f"--set continues={','.join(left)} and --set num_rounds=0"
+    return f"{again}, {continues} (the rounds that are missing)"
+
+
+def _say(steps: Steps, text: str) -> None:
+    steps.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _left_alone(jobs: Sequence[str], left: Sequence[str], error: SessionError) -> str:

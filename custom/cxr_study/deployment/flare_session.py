@@ -7,7 +7,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
-from cxr_study.deployment.processes import listens
+from cxr_study.deployment.kit_trust import distrust, unreachable
 
 _LOST = (
     api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply,
@@ -143,11 +143,16 @@ class FlareSession:
         """
         config = json.loads((self.kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
         admin = config["admin"]
-        if not listens(admin["host"], int(admin["port"])):
-            raise api_spec.NoConnection(f"nobody listens at {admin['host']}:{admin['port']}")
-        with redirect_stdout(StringIO()):
-            # A POC's admins are asked for by their certificates, not by a user name.
-            return new_secure_session(str(admin["username"]), str(self.kit), timeout=5.0)
+        if reason := unreachable(admin["host"], int(admin["port"])):
+            raise api_spec.NoConnection(reason)
+        try:
+            with redirect_stdout(StringIO()) as said, redirect_stderr(said):
+                # A POC's admins are asked for by their certificates, not by a user name.
+                return new_secure_session(str(admin["username"]), str(self.kit), timeout=5.0)
+        except Exception as error:  # of many kinds
+            if reason := distrust(self.kit, admin):
+                raise SessionError(reason) from error
+            raise
 
     def _connected(self, patience: float, deadline: float) -> Session:
         """The open session, or a new one; `patience` is the time until the deadline."""
@@ -169,8 +174,7 @@ class FlareSession:
                 ConfigError, api_spec.AuthenticationError, api_spec.AuthorizationError,
             ) as error:  # fmt: skip
                 raise SessionError(
-                    f"the server does not let {self.kit.name} in: {error}. Is the kit of this "
-                    "system, and its certificate valid?"
+                    f"the server does not let {self.kit.name} in: {error}."
                 ) from error
         return self._session
 

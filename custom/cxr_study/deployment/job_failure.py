@@ -6,14 +6,21 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from cxr_study.deployment import job_queue
 from cxr_study.deployment.job_watch import End
 from cxr_study.runs import run_failure
 from surgical_aggregation.site.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
 NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")
+NOT_LOADED = "FINISHED:ABNORMAL"
+"""A site's process ended while it loaded the job, or the server's was killed."""
+
+_ILL_CONFIGURED = re.compile(
+    "No module named|Can't load class|has parameters error|not in allow_list|not permitted to train"
+)
+"""Words of a reason that stays until somebody corrects the job, or what is allowed or installed."""
 
 _SHOWN = 3
 _LOST_SITE = (
@@ -50,7 +57,7 @@ def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) 
     meta = end.meta
     away = _sites_that_cannot(job_id, workspaces)
     told_away = "".join(f"\n{reason}" for reason in away.values())
-    if away and len(_sites(meta)) - len(away) < int(meta["min_clients"]):
+    if away and len(job_queue.sites(meta)) - len(away) < int(meta["min_clients"]):
         return JobFailure(told_away.lstrip(), final=True)
     if end.lost:
         return JobFailure(
@@ -59,17 +66,15 @@ def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) 
     if meta["status"] == ABORTED:
         return JobFailure("it was aborted by an admin.", final=True)
     if meta["status"] in NEVER_RAN:
-        details = meta.get("job_deploy_detail") or meta.get("schedule_history") or []
+        details = meta.get("job_deploy_detail") or job_queue.reasons(meta)
         wrong = [detail for detail in details if not detail.endswith(": OK")] or [meta["status"]]
         return JobFailure(f"it could not be started: {'; '.join(wrong)}", final=True)
     told = _by_logs(job_id, end, server, workspaces, away)
+    useless = meta["status"] == NOT_LOADED or _ILL_CONFIGURED.search(told)
+    final = run_failure.never_began(server) or bool(useless and not end.seen.rounds)
     if not workspaces:
         told += _where_sites_say(job_id, server)
-    return JobFailure(told + told_away, final=False)
-
-
-def _sites(meta: Mapping[str, Any]) -> set[str]:
-    return {party for parties in meta["deploy_map"].values() for party in parties} - {"server"}
+    return JobFailure(told + told_away, final)
 
 
 def _sites_that_cannot(job_id: str, workspaces: Workspaces) -> dict[str, str]:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cxr_study.deployment import job_queue
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.server.records.run_record import RunRecord
@@ -18,6 +19,9 @@ POLL = 1.0
 
 _QUIET = 10.0
 """Seconds in which a job is asked nothing: before it is up, a question is an error in its log."""
+
+_HEARTBEAT = 60.0
+"""Seconds after which a job that waits is spoken of again, though nothing has changed."""
 
 _UNANSWERED = 3
 """Questions in a row after which a job that has answered before is taken to be on its way out."""
@@ -65,17 +69,19 @@ def watch(
     session: FlareSession,
     job_id: str,
     show: Callable[[Progress], None],
+    say: Callable[[str], None],
     *,
     server: Path | None = None,
 ) -> End:
-    """Wait for the end of a job, and show its progress whenever that has changed.
+    """Wait for the end of a job; show its progress when that has changed, say why it waits.
 
     With the server's workspace at hand the job's record is read there; else the server is asked.
     """
     ask = _Asking(session, job_id) if server is None else partial(_by_record, server / job_id)
-    seen = Progress()
+    seen, queue = Progress(), _Queue(session, job_id, say)
     while True:
         meta = session.meta(job_id)
+        queue.look(meta)
         if meta["status"].startswith("FINISHED"):
             return End(meta, lost=False, seen=seen)
         scheduled = meta.get("last_schedule_time")  # FLARE notes it after the status
@@ -87,6 +93,26 @@ def watch(
             if scheduled and scheduled < session.server_started():
                 return End(meta, lost=True, seen=seen)
         time.sleep(POLL)
+
+
+class _Queue:
+    """What is said of a job that waits: when FLARE has tried to start it, and now and then."""
+
+    def __init__(self, session: FlareSession, job_id: str, say: Callable[[str], None]):
+        self.session, self.job_id, self.say = session, job_id, say
+        self.due, self.tries, self.said = time.monotonic() + _QUIET, 0, False
+
+    def look(self, meta: Mapping[str, Any]) -> None:
+        """Say why it waits, if there is news; then that it does not any more."""
+        tries = len(meta.get("schedule_history") or [])
+        if meta["status"] != "SUBMITTED":
+            if self.said:
+                self.say(f"job {self.job_id} waits no more: {meta['status']}")
+            self.said = False
+        elif tries != self.tries or time.monotonic() > self.due:
+            self.due, self.tries, self.said = time.monotonic() + _HEARTBEAT, tries, True
+            told = job_queue.told(meta, self.session.sites())
+            self.say(f"job {self.job_id} waits: {told}")
 
 
 def _by_record(folder: Path) -> Progress | None:

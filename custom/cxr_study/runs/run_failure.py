@@ -22,7 +22,8 @@ _CURES: Mapping[str, str] = MappingProxyType(
     {
         r"(?s)^(?!.*make room).*(No space left|quota exceeded)": "Make room on that disk, and go "
         "on with the run",
-        r"No module named|Can't load class": "Install it there, or correct its name in the job",
+        r"No module named|Can't load class(?!.*needs nvflare)": "Install it there, or correct its "
+        "name in the job",
         r"has parameters error": "Correct its arguments in the job",
         r"not in allow_list": "Allow it there with `surgagg deploy kit`, or correct its name in "
         "the job",
@@ -89,6 +90,12 @@ def ended(server: Path | None) -> str | None:
     """Why the server itself ended the run, by its folder (see `why`); None where it did not."""
     events = [] if server is None else read_events(server)
     return next((event["reason"] for event in events if event["event"] == "failed"), None)
+
+
+def never_began(server: Path | None) -> bool:
+    """Whether the server ended the run, by its folder, for no site, before any had a task."""
+    events = [] if server is None or refused(server) else read_events(server)
+    return any(event["event"] == "failed" and not event.get("tasks", True) for event in events)
 
 
 def refused(server: Path | None) -> list[str]:

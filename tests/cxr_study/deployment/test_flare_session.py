@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 
 from cxr_study.deployment import flare_session
@@ -58,13 +59,14 @@ def kit(tmp_path):
 def open_session(monkeypatch, kit):
     """A session whose connections turn out so: Flare, an error, or None where nobody listens."""
 
-    def open_session(*outcomes, **arguments):
+    def open_session(*outcomes, distrusted=None, **arguments):
         left, waits = list(outcomes), []
 
-        def listens(*server):
+        def unreachable(*server):
+            assert server == ("hub", 8002)
             somebody = bool(left) and left[0] is not None
             del left[: not somebody]
-            return server == ("hub", 8002) and somebody
+            return None if somebody else "nobody listens"
 
         def new(user, location, **_):
             assert (user, location) == ("lead@university.org", str(kit))
@@ -75,7 +77,8 @@ def open_session(monkeypatch, kit):
             return outcome
 
         monkeypatch.setattr(flare_session, "new_secure_session", new)
-        monkeypatch.setattr(flare_session, "listens", listens)
+        monkeypatch.setattr(flare_session, "unreachable", unreachable)
+        monkeypatch.setattr(flare_session, "distrust", lambda kit, admin: distrusted)
         monkeypatch.setattr(flare_session.time, "sleep", lambda _: None)
         session = FlareSession(kit, on_wait=waits.append, **arguments)
         session.waits = waits
@@ -106,7 +109,7 @@ class TestConnection:
     @pytest.mark.parametrize(
         ("outcomes", "message"),
         [
-            ([], "within 0 s: nobody listens at hub:8002"),
+            ([], "within 0 s: nobody listens"),
             (DOWN, r"no FLARE server answers lead.*is .* within 0 s.*down"),
             ([api_spec.AuthenticationError("expired")], "does not let lead in: expired"),
             ([Flare([api_spec.AuthorizationError("not you")])], "asks: not you"),
@@ -118,6 +121,13 @@ class TestConnection:
             open_session(*outcomes, timeout=0, patience=0).meta("x")
         with pytest.raises(SessionError, match="holds no startup/fed_admin"):
             FlareSession(tmp_path).__enter__()
+
+    @pytest.mark.parametrize("error", [DOWN[0], ConfigError("x"), ValueError("x")])
+    def test_a_kit_and_a_server_that_do_not_trust_each_other_are_not_tried_again(
+        self, open_session, error
+    ):
+        with pytest.raises(SessionError, match=r"^the root is another$"):
+            open_session(error, Flare(), distrusted="the root is another")
 
     def test_a_server_that_goes_away_is_waited_for_as_long_as_the_caller_likes(
         self, open_session, monkeypatch

@@ -53,9 +53,11 @@ class Job:
         path = self.workspaces["server"] / "log.txt"
         path.write_text(line(4, "FederatedServer", reason, "INFO"))
 
-    def why(self, status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, elsewhere=False, **meta):
+    def why(
+        self, status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, elsewhere=False, seen=0, **meta
+    ):
         deployed = {"deploy_map": {"app_server": ["server"], "app_client": ["a", "b"]}}
-        end = End({"status": status, "min_clients": 2, **deployed, **meta}, lost, Progress())
+        end = End({"status": status, "min_clients": 2, **deployed, **meta}, lost, Progress(seen))
         return explain(JOB, end, self.result, {} if elsewhere else self.workspaces)
 
 
@@ -69,6 +71,14 @@ class Job:
             "it could not be started: b: BYOC not permitted; 1 < 2",
             True,
         ),
+        (
+            {"status": "FINISHED:CANT_SCHEDULE",
+             "schedule_history": ["2026-01-01 10:00:00: too few"] * 2 + ["2026-01-01: max"]},
+            "it could not be started: too few; max",
+            True,
+        ),
+        ({"status": "FINISHED:ABNORMAL"}, "FINISHED:ABNORMAL: a process of the job ended", True),
+        ({"status": "FINISHED:ABNORMAL", "seen": 1}, "FINISHED:ABNORMAL: a process", False),
         ({"status": "RUNNING", "lost": True}, "the server was restarted under it", False),
     ],
 )  # fmt: skip
@@ -88,6 +98,29 @@ def test_a_site_that_cannot_take_part_is_the_reason_where_too_few_are_left(job, 
     assert "b cannot take part: no file x\nIts notes are " in failure.reason
     job.record({**REFUSED, "reason": "own log"}, {"event": "failed", "reason": "disk full"})
     assert "own log" not in job.why(min_clients=1).reason
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize(
+    ("said", "events", "final"),
+    [
+        ("", [{"event": "failed", "reason": "'x' left none", "tasks": False}], True),
+        ("", [{"event": "failed", "reason": "too few sites", "tasks": True}], False),
+        ("", [{"event": "failed", "reason": "of an older version"}], False),
+        ("", [{**REFUSED, "event": "silent", "reason": "gone"},
+              {"event": "failed", "reason": "too few", "tasks": False}], False),
+        ("ConfigError: Component 'x' is not in allow_list", [], True),
+        ("TypeError: Can't load class x: it needs nvflare >=2.9,<2.10; got 2.8.3", [], True),
+        (FULL, [], False),
+    ],
+)  # fmt: skip
+def test_what_would_go_the_same_way_another_time_is_final(job, said, events, final, elsewhere):
+    job.record(*events)
+    job.log("server", line(3, "ServerRunner", RAISED.replace(FULL, said or "x")))
+    failure = job.why(elsewhere=elsewhere)
+    assert failure.final == final
+    assert "nvflare" not in said or "correct its name" not in failure.reason
+    assert (events or [{"reason": said}])[0]["reason"] in failure.reason
 
 
 class TestByLogs:

@@ -46,7 +46,7 @@ def quick(monkeypatch):
     ],
 )
 def test_a_job_ends_or_is_lost_where_the_server_was_restarted(statuses, started, completed, lost):
-    end = watch(Session(statuses, started=started), "job", lambda now: None)
+    end = watch(Session(statuses, started=started), "job", lambda now: None, print)
     assert (end.completed, end.lost) == (completed, lost)
 
 
@@ -69,7 +69,7 @@ def test_a_job_is_asked_for_its_progress_while_it_may_answer(
 ):
     monkeypatch.setattr(job_watch, "_QUIET", quiet)
     session, shown = Session(["RUNNING"] * looks + [DONE], stats), []
-    seen = watch(session, "job", shown.append).seen
+    seen = watch(session, "job", shown.append, print).seen
     assert [now.rounds for now in shown] == rounds and session.asked == asked
     assert seen == Progress(*rounds[-1:])
 
@@ -92,5 +92,32 @@ def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path, event
     lines = "".join(json.dumps(event) + "\n" for event in events)
     (tmp_path / "job/run_record.jsonl").write_text(lines)
     session, shown = Session(["RUNNING", DONE]), []
-    assert watch(session, "job", shown.append, server=tmp_path).seen == told
+    assert watch(session, "job", shown.append, print, server=tmp_path).seen == told
     assert shown == [told] * bool(events) and session.asked == 0
+
+
+WAITS, RUNS = "SUBMITTED", "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("quiet", "heartbeat", "looks", "said"),
+    [
+        (60, 60, [(WAITS, 0)] * 3 + [(RUNS, 3)], []),
+        (0, 60, [(WAITS, 0)] * 3, ["job waits: FLARE has not"]),
+        (0, 0, [(WAITS, 0)] * 2, ["job waits: FLARE has not"] * 2),
+        (60, 60, [(WAITS, 1)] * 3 + [(WAITS, 2)] * 3, ["try 1 of", "try 2 of"]),
+        (60, 60, [(WAITS, 1), (RUNS, 3), (RUNS, 3)], ["try 1 of", "waits no more: RUNNING"]),
+    ],
+)
+def test_a_job_that_waits_is_spoken_of_when_flare_has_tried_and_now_and_then(
+    monkeypatch, quiet, heartbeat, looks, said
+):
+    monkeypatch.setattr(job_watch, "_QUIET", quiet)
+    monkeypatch.setattr(job_watch, "_HEARTBEAT", heartbeat)
+    facts = {"last_schedule_time": 1.0, "deploy_map": {}}
+    metas = [{**facts, "status": s, "schedule_history": ["t: few"] * n} for s, n in looks]
+    left, session, told = iter([*metas, {**metas[-1], "status": DONE}]), Session([]), []
+    session.meta, session.sites = lambda job_id: next(left), set
+    watch(session, "job", print, told.append)
+    told = [line for line in told if DONE not in line]
+    assert len(told) == len(said) and all(map(str.__contains__, told, said)), told

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import wait
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -19,10 +20,63 @@ from nvflare.fuel.f3.streaming.stream_types import StreamError
 from nvflare.private.fed.server.server_runner import ServerRunner
 
 from flare import Engine, context
+from surgical_aggregation import FlareError
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
-from surgical_aggregation.site.executor import KerasExecutor
+from surgical_aggregation.server.records.run_record import RunRecord
+from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
+from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import UNREADABLE
+
+IMPORT = "import surgical_aggregation.server"
+START = "from cxr_study.cli import start; start()"
+
+
+@pytest.mark.parametrize(
+    ("version", "program", "refused"),
+    [
+        ("2.8.3", IMPORT, True), ("2.9.0", IMPORT, False), ("2.9.7rc1", IMPORT, False),
+        ("2.10.0", IMPORT, True), ("2.8.3", START, True),
+    ],
+)  # fmt: skip
+def test_another_flare_is_refused_by_name_at_the_start(tmp_path, version, program, refused):
+    metadata = tmp_path / f"nvflare-{version}.dist-info/METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: nvflare\nVersion: {version}\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {program}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    said = f"needs nvflare >=2.9,<2.10; got {version}. At the server, every site and here: pip i"
+    assert (said in done.stderr) == refused == bool(done.returncode), done.stderr
+    assert program == IMPORT or "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "lacks"),
+    [
+        ("app_common.app_constant.AppConstants", "METRICS_SELECTION_INFO", False),
+        ("app_common.workflows.scatter_and_gather.ScatterAndGather", "_start_round", False),
+        ("app_common.workflows.scatter_and_gather.ScatterAndGather", "_first_round", True),
+        ("app_common.app_constant.NoConstants", "ANY", True),
+        ("fuel.f3.streaming.stream_utils", "no_pool", True),
+    ],
+)
+def test_names_of_flare_that_are_missing_keep_a_site_out_and_end_a_run(
+    monkeypatch, owner, name, lacks
+):
+    flare_internals.check_names()
+    monkeypatch.setattr(flare_internals, "_NEEDED", {owner: (name,)})
+    with (
+        pytest.raises(FlareError, match=rf"lacks {owner}\.{name}\. Inst")
+        if lacks
+        else nullcontext()
+    ):
+        RunRecord().handle_event(EventType.START_RUN, context())
+    engine, executor = Engine(), KerasExecutor()
+    monkeypatch.setattr(tensorflow_setup, "configure", lambda *_: False)
+    for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
+        executor.handle_event(event, context(engine=engine))
+    assert (f"lacks {owner}.{name}" in engine.notes()) == lacks
+    assert engine.notes().count(CANNOT_TAKE_PART) == 1  # without it, for it has no images
 
 
 def test_flare_looks_at_a_workflows_rounds_before_every_one():

@@ -3,7 +3,10 @@ import json
 import pytest
 from nvflare.apis.dxo import from_shareable
 from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_exception import NotReadyToEndRun
+from nvflare.apis.utils.event import fire_event_to_components
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.widgets.info_collector import GroupInfoCollector, InfoCollector
@@ -67,6 +70,7 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
 )
 def test_an_event_is_a_line_at_once(run, event, name, facts, line):
     told = facts if isinstance(facts, dict) else {"reason": facts}
+    told |= {"tasks": False} if line == "failed" else {}
     assert run.fire(event, **{name: facts}) == {"event": line, **told}
 
 
@@ -80,6 +84,30 @@ def test_a_filter_is_a_line_once_for_each_site_whose_results_it_took_part_in(run
         run.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, **sent, **taken)
     told = [(line["site"], line["filter"]) for line in run.lines()[1:]]
     assert told == [("a", "SVT"), ("b", "SVT"), ("b", "x\\ny")]
+
+
+class Raising(FLComponent):
+    """Raises at whatever happens, also when the run is ended for that."""
+
+    def handle_event(self, event_type, fl_ctx):
+        raise AttributeError("no 'METRICS_SELECTION_INFO'")
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_a_component_raises_at_an_event_ends_the_run_once_and_by_name(run, asked):
+    if asked:
+        run.fire(EventType.AFTER_TASK_DATA_FILTER)
+    handlers = [Raising(), run.record]
+    run.engine.fire_event = lambda event, fl_ctx: fire_event_to_components(event, handlers, fl_ctx)
+    for _ in range(2):
+        run.engine.fire_event(AppEventType.ROUND_STARTED, context(engine=run.engine))
+    reason = "Raising failed: AttributeError: no 'METRICS_SELECTION_INFO'"
+    assert run.lines()[1:] == [{"event": "failed", "reason": reason, "tasks": asked}]
+
+
+def test_a_component_that_is_not_ready_to_end_ends_nothing(run):
+    raised = {FLContextKey.EXCEPTIONS: {"Sender": NotReadyToEndRun()}}
+    assert run.fire(EventType.CHECK_END_RUN_READINESS, **raised)["event"] == "started"
 
 
 def test_a_run_has_its_code_and_its_seconds(run):
