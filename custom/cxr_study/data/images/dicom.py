@@ -8,12 +8,18 @@ from typing import Any
 
 import numpy as np
 import pydicom
+from pydicom.encaps import generate_frames
 from pydicom.pixels import apply_modality_lut, apply_voi_lut, get_decoder
 from pydicom.uid import (
     UID,
     ExplicitVRBigEndian,
     ExplicitVRLittleEndian,
     ImplicitVRLittleEndian,
+    JPEG2000TransferSyntaxes,
+    JPEGLossless,
+    JPEGLosslessSV1,
+    JPEGLSTransferSyntaxes,
+    JPEGTransferSyntaxes,
 )
 
 from cxr_study.data.labels.label_table import FRONTAL
@@ -21,12 +27,20 @@ from cxr_study.data.labels.label_table import FRONTAL
 MODALITIES = ("CR", "DX", "DR", "RG", "CXR")
 """Of radiographs (PS3.3, C.7.3.1.1.1, and what is found besides)."""
 
+_LOSSLESS = (JPEGLossless, JPEGLosslessSV1, *JPEGLSTransferSyntaxes)
+_OF_EXTRA = (*JPEGTransferSyntaxes, *JPEGLSTransferSyntaxes, *JPEG2000TransferSyntaxes)
+_FRAME_HEADERS = (0xC0, 0xC1, 0xC3, 0xF7)  # markers that a JPEG's size and depth follow
+_HUFFMAN, _SCAN = 0xC4, 0xDA
 _CHEST = ("CHEST", "THORAX", "LUNG")  # one of them is in the name of the body part
 _FAR = 1e12  # beyond every value that a window could end at
 
 
 class DicomError(ValueError):
     """A DICOM file holds no single grey image, or one that cannot be decompressed here."""
+
+
+class MissingDecoderError(DicomError):
+    """A DICOM file that could be decoded if one more package were installed."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +106,8 @@ def decode(data: bytes) -> tuple[np.ndarray, DicomHeader]:
 
     Raises:
         DicomError: The file holds no image, or one in colour, with several frames or more than 16
-            bits; nothing here decodes its transfer syntax; it is damaged or cut off.
+            bits; nothing decodes its transfer syntax; it is damaged or cut off.
+        MissingDecoderError: What decodes its transfer syntax is not installed.
     """
     file = _of_pydicom(pydicom.dcmread, BytesIO(data), force=True)
     _check(file)
@@ -164,16 +179,22 @@ def _check(file: pydicom.FileDataset) -> None:
         implicit, little = file.original_encoding
         plain = ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian
         file.file_meta.TransferSyntaxUID = plain if little else ExplicitVRBigEndian
-    syntax = file.file_meta.TransferSyntaxUID
+    _check_decoder(file.file_meta.TransferSyntaxUID)
+
+
+def _check_decoder(syntax: UID) -> None:
+    named = f"transfer syntax {syntax.name} ({syntax})"
     try:
-        decoder = get_decoder(syntax)
+        is_available = get_decoder(syntax).is_available
     except NotImplementedError:
-        raise DicomError(f"transfer syntax {syntax.name} ({syntax}) is not supported") from None
-    if not decoder.is_available:
-        raise DicomError(
-            f"transfer syntax {syntax.name} ({syntax}) needs a decoder that is not installed: "
-            + "; or ".join(decoder.missing_dependencies)
+        is_available = False
+    if not is_available and syntax in _OF_EXTRA:
+        raise MissingDecoderError(
+            f"{named} needs a decoder that is not installed: pip install "
+            "'surgical-aggregation[dicom]'"
         )
+    if not is_available:
+        raise DicomError(f"{named} is not supported")
 
 
 def _without_image(file: pydicom.FileDataset) -> str:
@@ -186,9 +207,39 @@ def _without_image(file: pydicom.FileDataset) -> str:
     return f"the DICOM file holds no image: {kind}" + (f", modality {modality}" if modality else "")
 
 
+def _stored(file: pydicom.FileDataset) -> np.ndarray:
+    """Stored values."""
+    syntax = file.file_meta.TransferSyntaxUID
+    if syntax in _LOSSLESS:
+        _check_jpeg(file)
+    # What Pillow decodes is the same wherever other decoders are installed.
+    plugin = "pillow" if "pillow" in get_decoder(syntax).available_plugins else ""
+    file.pixel_array_options(decoding_plugin=plugin)
+    stored = file.pixel_array
+    if stored.dtype.kind == "i" and syntax in JPEGLSTransferSyntaxes:
+        spare = 8 * stored.itemsize - file.BitsStored
+        stored = stored << spare >> spare  # the sign is the highest stored bit
+    return stored
+
+
+def _check_jpeg(file: pydicom.FileDataset) -> None:
+    """Refuse a damaged header of a JPEG, at which gdcm would end the process."""
+    frame = next(generate_frames(file.PixelData, number_of_frames=1))
+    segments, at = {}, 2
+    while frame[at] == 0xFF and (marker := frame[at + 1]) != _SCAN:
+        length = int.from_bytes(frame[at + 2 : at + 4], "big") if marker != 0xFF else -1
+        segments[marker] = frame[at + 4 : at + 2 + length]
+        at += 2 + length
+    header = next((segments[marker] for marker in _FRAME_HEADERS if marker in segments), b"")
+    size = [int.from_bytes(header[start : start + 2], "big") for start in (1, 3)]
+    codes = segments.get(_HUFFMAN) or file.file_meta.TransferSyntaxUID in JPEGLSTransferSyntaxes
+    if header[:1] > b"\x10" or size != [file.Rows, file.Columns] or not codes:
+        raise DicomError("the header of the JPEG is damaged")
+
+
 def _grey(file: pydicom.FileDataset) -> np.ndarray:
     try:
-        stored = file.pixel_array
+        stored = _stored(file)
     except Exception as error:
         name = file.file_meta.TransferSyntaxUID.name
         raise DicomError(f"its pixels cannot be decoded ({name}): {_text(error)}") from error

@@ -21,7 +21,7 @@ from cxr_study.common import files as common_files
 from cxr_study.data.images.image_files import ImageError, Source, allowed, file_stamp, look_at
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
 
-RECIPE = 3  # raise it when `decoding` gives other pixels than before: what is kept is made again
+RECIPE = 4  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
 MISSING = "missing"
 DUPLICATE = "duplicate"

@@ -8,14 +8,14 @@
 column is a class. A site file may say what a table calls these columns and what its words mean.
 """
 
-import re
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from cxr_study.common.spelling import key, nearest
+from cxr_study.data.images.image_files import relative
 from cxr_study.data.labels.csv_columns import read_columns
 from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import LOADED, VIEWS, assemble
@@ -27,7 +27,6 @@ _SEXES = {"f": "F", "m": "M", "": ""}
 _view = cell_values.one_of(f"{', '.join(VIEWS[:-1])} or a blank", _VIEWS)
 _sex = cell_values.one_of("F, M or a blank", _SEXES)
 _MEANINGS: dict[str, Callable[[str], Any]] = {
-    "image": lambda text: _image(text),
     "patient": cell_values.filled,
     "view": lambda text: _view(text.casefold()),
     "sex": lambda text: _sex(text.casefold()),
@@ -39,10 +38,11 @@ PLAIN = TableLayout()
 """Of a csv with the names and the words that the reader knows."""
 
 
-def read(csv: Path, layout: TableLayout = PLAIN) -> pd.DataFrame:
+def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> pd.DataFrame:
     """Read a hospital's own csv: one line per image, one column per class.
 
-    `image` is the path below the images folder, with the slashes of any system; `view` is PA, AP,
+    `image` is the path below the images folder, with the slashes of any system, or an absolute one
+    that leads below `images`; `view` is PA, AP,
     frontal, lateral, other or blank; `sex` F, M or blank; `age` years or blank; a label 1, 0, -1
     (uncertain) or blank (not mentioned, or nobody looked: the site file says which).
 
@@ -68,9 +68,11 @@ def read(csv: Path, layout: TableLayout = PLAIN) -> pd.DataFrame:
         return lambda text: meaning(words.get(text.casefold(), text))
 
     meanings = {
-        column: _MEANINGS[what] if what in ("image", "patient") else translated(_MEANINGS[what])
+        column: _MEANINGS[what] if what == "patient" else translated(_MEANINGS[what])
         for what, column in column_of.items()
+        if what != "image"
     }
+    meanings[column_of["image"]] = lambda text: relative(text, images)
     values = columns.decode_all(meanings | dict.fromkeys(names, translated(cell_values.label)))
     columns.require_unique(column_of["image"], values[column_of["image"]])
     described: dict[str, Any] = {what: values[column] for what, column in column_of.items()}
@@ -112,10 +114,3 @@ def _columns(
             )
     known = dict.fromkeys((*KINDS, "path", *described, *layout.columns))
     return column_of, cell_values.class_columns(csv, header, known, "table")
-
-
-def _image(text: str) -> str:
-    path = PurePosixPath(text.replace("\\", "/"))
-    if not path.parts or path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", text):
-        raise ValueError(f"needs the path of a file below the images folder; got '{text}'.")
-    return str(path)
