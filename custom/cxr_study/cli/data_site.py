@@ -66,9 +66,7 @@ def site(
         Option(metavar="WORD=MEANING", help="Own csv: what a word stands for, e.g. ja=1."),
     ] = None,
     images: Annotated[Path | None, Option(help="Own csv: folder of its images.")] = None,
-    nested: Annotated[
-        bool, Option("--nested", help="Own csv: images lie in folders that it does not name.")
-    ] = False,
+    nested: Annotated[bool, Option("--nested", help="Own csv: find images at any depth.")] = False,
     encoding: Annotated[str | None, Option(help="Own csv: if not Unicode, e.g. cp1252.")] = None,
     blank: Annotated[
         str | None, Option(help="Own csv: blank labels count as 'negative' or 'not labelled'.")
@@ -91,9 +89,7 @@ def site(
         nested,
     )
     if dataset != "table" and own != TableOptions({}, {}):
-        raise typer.BadParameter(
-            "--column, --word, --images, --nested, --encoding and --blank are of table."
-        )
+        raise typer.BadParameter("--column, --word and what else is of an own csv are of table.")
     if blank not in (None, *BLANKS):
         raise typer.BadParameter(f"--blank is {' or '.join(map(repr, BLANKS))}; got {blank!r}.")
     if dataset not in DATASETS:

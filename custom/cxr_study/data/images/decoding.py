@@ -21,9 +21,8 @@ MODES = {1: "L", 3: "RGB"}
 """Channels of the pixels -> mode of Pillow's images."""
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "JPEG2000", "WEBP", "BMP")
-_BITS_PER_SAMPLE, _PHOTOMETRIC = 258, 262  # tags of TIFF
 _CHUNK = 256  # files whose decoding a killed process loses
-_DARK = 12  # bits of 16 that leave an image nearly black: a sixteenth of the light
+_DARK = 12  # bits of 16 that leave an image nearly blank: a sixteenth of the light
 
 
 def decode_files(
@@ -159,9 +158,7 @@ def _open(
     try:
         image = Image.open(BytesIO(data), formats=_FORMATS)
     except Image.UnidentifiedImageError:
-        raise ImageError(
-            "it is no PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM file that can be read"
-        ) from None
+        raise ImageError("no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM") from None
     pages = getattr(image, "n_frames", 1)
     if pages > 1 and image.format != "MPO":  # a camera's JPEG with previews
         raise ImageError(f"needs one picture; the {image.format} has {pages}")
@@ -174,15 +171,14 @@ def _open(
     tags = image.getexif() if image.format == "TIFF" else {}
     values = np.asarray(image, dtype=np.float64)
     bits = int(values.max()).bit_length()
-    depth = tags.get(_BITS_PER_SAMPLE, 16)
-    is_inverted = tags.get(_PHOTOMETRIC) == 0  # Pillow leaves 16 bits as they are
+    depth = tags.get(258, 16)  # bits per sample
     scaled = np.rint(values / (2**depth - 1) * 255).clip(0, 255)
-    notes = (
-        f"{bits}-bit values in a 16-bit {image.format}, so it is nearly "
-        f"{'white' if is_inverted else 'black'}: scale them to 65535",
-    )
-    grey = (255 - scaled if is_inverted else scaled).astype(np.uint8)
-    return Image.fromarray(grey).convert(mode), None, notes if 0 < bits <= _DARK < depth else ()
+    notes: tuple[str, ...] = ()
+    if 0 < bits <= _DARK < depth:
+        notes = (f"{bits}-bit values in a 16-bit {image.format}, nearly blank: scale to 65535",)
+    if tags.get(262) == 0:  # white is 0, which Pillow leaves so in 16 bits
+        scaled = 255 - scaled
+    return Image.fromarray(scaled.astype(np.uint8)).convert(mode), None, notes
 
 
 def _entry(source: Source, size: int, channels: int) -> DecodedFile | str:

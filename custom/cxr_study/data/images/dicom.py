@@ -4,33 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import numpy as np
 import pydicom
+from pydicom import uid as uids
 from pydicom.encaps import generate_frames
-from pydicom.pixels import apply_modality_lut, apply_voi_lut, get_decoder
-from pydicom.uid import (
-    UID,
-    ExplicitVRBigEndian,
-    ExplicitVRLittleEndian,
-    ImplicitVRLittleEndian,
-    JPEG2000TransferSyntaxes,
-    JPEGLossless,
-    JPEGLosslessSV1,
-    JPEGLSTransferSyntaxes,
-    JPEGTransferSyntaxes,
-)
+from pydicom.pixels import apply_modality_lut, apply_voi_lut, get_decoder, pixel_array
 
 from cxr_study.data.labels.label_table import FRONTAL
 
 MODALITIES = ("CR", "DX", "DR", "RG", "CXR")
 """Of radiographs (PS3.3, C.7.3.1.1.1, and what is found besides)."""
 
-_LOSSLESS = (JPEGLossless, JPEGLosslessSV1, *JPEGLSTransferSyntaxes)
-_OF_EXTRA = (*JPEGTransferSyntaxes, *JPEGLSTransferSyntaxes, *JPEG2000TransferSyntaxes)
-_FRAME_HEADERS = (0xC0, 0xC1, 0xC3, 0xF7)  # markers that a JPEG's size and depth follow
-_HUFFMAN, _SCAN = 0xC4, 0xDA
+_LOSSLESS = (uids.JPEGLossless, uids.JPEGLosslessSV1, *uids.JPEGLSTransferSyntaxes)
+_DECODED_BY_EXTRA = (*_LOSSLESS, *uids.JPEGTransferSyntaxes, *uids.JPEG2000TransferSyntaxes)
 _CHEST = ("CHEST", "THORAX", "LUNG")  # one of them is in the name of the body part
 _FAR = 1e12  # beyond every value that a window could end at
 
@@ -177,30 +166,19 @@ def _check(file: pydicom.FileDataset) -> None:
         raise DicomError(f"needs at most 16 bits per pixel; has {bits}")
     if not file.file_meta.get("TransferSyntaxUID"):
         implicit, little = file.original_encoding
-        plain = ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian
-        file.file_meta.TransferSyntaxUID = plain if little else ExplicitVRBigEndian
-    _check_decoder(file.file_meta.TransferSyntaxUID)
-
-
-def _check_decoder(syntax: UID) -> None:
-    named = f"transfer syntax {syntax.name} ({syntax})"
-    try:
-        is_available = get_decoder(syntax).is_available
-    except NotImplementedError:
-        is_available = False
-    if not is_available and syntax in _OF_EXTRA:
+        plain = uids.ImplicitVRLittleEndian if implicit else uids.ExplicitVRLittleEndian
+        file.file_meta.TransferSyntaxUID = plain if little else uids.ExplicitVRBigEndian
+    syntax = file.file_meta.TransferSyntaxUID
+    if syntax in _DECODED_BY_EXTRA and not get_decoder(syntax).is_available:
         raise MissingDecoderError(
-            f"{named} needs a decoder that is not installed: pip install "
-            "'surgical-aggregation[dicom]'"
+            f"{syntax.name} ({syntax}) needs a decoder: pip install 'surgical-aggregation[dicom]'"
         )
-    if not is_available:
-        raise DicomError(f"{named} is not supported")
 
 
 def _without_image(file: pydicom.FileDataset) -> str:
     """Say what a DICOM file without pixels is."""
     uid = _value(file, "SOPClassUID") or file.file_meta.get("MediaStorageSOPClassUID")
-    kind = UID(uid).name if uid else "of unknown kind"
+    kind = uids.UID(uid).name if uid else "of unknown kind"
     if "Image Storage" in kind:
         return f"the DICOM file ({kind}) has no pixels; is it cut off?"
     modality = _value(file, "Modality")
@@ -208,33 +186,30 @@ def _without_image(file: pydicom.FileDataset) -> str:
 
 
 def _stored(file: pydicom.FileDataset) -> np.ndarray:
-    """Stored values."""
+    """Values as stored in the file."""
     syntax = file.file_meta.TransferSyntaxUID
     if syntax in _LOSSLESS:
-        _check_jpeg(file)
-    # What Pillow decodes is the same wherever other decoders are installed.
+        _check_jpeg(next(generate_frames(file.PixelData, number_of_frames=1)), file)
+    # What Pillow can decode is the same wherever other decoders are installed.
     plugin = "pillow" if "pillow" in get_decoder(syntax).available_plugins else ""
-    file.pixel_array_options(decoding_plugin=plugin)
-    stored = file.pixel_array
-    if stored.dtype.kind == "i" and syntax in JPEGLSTransferSyntaxes:
+    stored: np.ndarray = pixel_array(file, decoding_plugin=plugin)
+    if stored.dtype.kind == "i" and syntax in uids.JPEGLSTransferSyntaxes:
         spare = 8 * stored.itemsize - file.BitsStored
         stored = stored << spare >> spare  # the sign is the highest stored bit
     return stored
 
 
-def _check_jpeg(file: pydicom.FileDataset) -> None:
-    """Refuse a damaged header of a JPEG, at which gdcm would end the process."""
-    frame = next(generate_frames(file.PixelData, number_of_frames=1))
+def _check_jpeg(frame: bytes, file: pydicom.FileDataset) -> None:
+    """Refuse a JPEG with a damaged header, at which gdcm would end the process."""
     segments, at = {}, 2
-    while frame[at] == 0xFF and (marker := frame[at + 1]) != _SCAN:
-        length = int.from_bytes(frame[at + 2 : at + 4], "big") if marker != 0xFF else -1
+    while (marker := frame[at + 1]) != 0xDA:  # start of scan
+        length = int.from_bytes(frame[at + 2 : at + 4], "big")
         segments[marker] = frame[at + 4 : at + 2 + length]
         at += 2 + length
-    header = next((segments[marker] for marker in _FRAME_HEADERS if marker in segments), b"")
-    size = [int.from_bytes(header[start : start + 2], "big") for start in (1, 3)]
-    codes = segments.get(_HUFFMAN) or file.file_meta.TransferSyntaxUID in JPEGLSTransferSyntaxes
-    if header[:1] > b"\x10" or size != [file.Rows, file.Columns] or not codes:
-        raise DicomError("the header of the JPEG is damaged")
+    codes = segments.get(0xC4) or 0xF7 in segments  # JPEG-LS has none
+    start = next((segments[each] for each in (0xC0, 0xC1, 0xC3, 0xF7) if each in segments), b"")
+    if not codes or start[:1] > b"\x10" or start[1:5] != pack(">HH", file.Rows, file.Columns):
+        raise DicomError("the JPEG's header is damaged")
 
 
 def _grey(file: pydicom.FileDataset) -> np.ndarray:

@@ -1,5 +1,5 @@
 """Image files: found below a folder, however the data set was unpacked, and their current state."""
-# ruff: noqa: PTH100, PTH113, PTH116, PTH118, PTH121, PTH206
+# ruff: noqa: PTH100, PTH113, PTH116, PTH117, PTH118, PTH121, PTH206
 # pathlib takes several times as long over 400,000 files.
 
 import os
@@ -7,12 +7,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-SUFFIXES = (
-    *("png", "jpg", "jpeg", "tif", "tiff", "jp2", "j2k", "webp", "bmp"),
-    *("dcm", "dicom"),
-)
+SUFFIXES = ("png", "jpg", "jpeg", "tif", "tiff", "jp2", "j2k", "webp", "bmp", "dcm", "dicom")
 """Of image files, in lower case."""
 
 
@@ -20,24 +17,12 @@ class ImageError(ValueError):
     """Image files cannot be told apart, read, decoded or kept."""
 
 
-def relative(text: str, folder: Path | None = None) -> str:
-    """Path of an image relative to the images folder, with forward slashes.
-
-    Args:
-        text: As a csv has it, with the slashes of any system; absolute below the folder only.
-        folder: The images folder. Default: absolute paths are refused.
-
-    Raises:
-        ValueError: The path leads out of the folder, or is none.
-    """
-    written = text.replace("\\", "/")
-    for root in () if folder is None else (Path(os.path.abspath(folder)), folder.resolve()):
-        written = written.removeprefix(f"{root.as_posix().rstrip('/')}/")
-    path = PurePosixPath(written)
-    if not path.parts or path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", written):
-        where = f" {folder}" if folder else ""
-        raise ValueError(f"needs the path of a file below the images folder{where}; got '{text}'.")
-    return str(path)
+def below(folder: Path, path: str) -> str:
+    """A path with forward slashes; an absolute one that leads below a folder, relative to that."""
+    path = path.replace("\\", "/")
+    for root in (os.path.abspath(folder), os.path.realpath(folder)) if _leaves(path) else ():
+        path = path.removeprefix(f"{Path(root).as_posix().rstrip('/')}/")
+    return path
 
 
 def locate(
@@ -49,7 +34,8 @@ def locate(
     `identifying` path components, suffix aside: `CheXpert-v1.0/train/patient00001/study1/view1.jpg`
     is found in the small version, `00000001_000.png` in `images_001/images/` or resized to `.jpg`.
     Where the whole path identifies it, only a suffix that is missing is supplied. Names are
-    compared in Unicode's form C: macOS writes an umlaut as two characters.
+    compared in Unicode's form C: macOS writes an umlaut as two characters. No path leads out of the
+    folder, but links in it may.
 
     The tree is walked at most once. Links are followed; hidden folders, folders that may not be
     listed and other suffixes are skipped. A file that is reached in two ways is one file.
@@ -66,9 +52,9 @@ def locate(
     Raises:
         ImageError: Two files could be an image that does not lie where its path says.
     """
-    images = list(images)
-    there = [os.path.join(folder, image) for image in images]
-    files = [path if not nested and os.path.isfile(path) else None for path in there]
+    images = [below(folder, image) for image in images]
+    there = ["" if nested or _leaves(image) else os.path.join(folder, image) for image in images]
+    files = [path if os.path.isfile(path) else None for path in there]
     tails = {
         image: _tail(image.split("/"), identifying)
         for image, file in zip(images, files, strict=True)
@@ -140,6 +126,11 @@ def allowed(limit: int | str, total: int) -> int:
     raise ValueError(f"needs a number of images, or a share such as 1%; got {limit!r}.")
 
 
+def _leaves(path: str) -> bool:
+    """Whether a path may lead out of the folder that it starts from."""
+    return os.path.isabs(path) or ".." in path.split("/")
+
+
 def _stem(name: str) -> str:
     """A name without the suffix of an image file."""
     stem, dot, suffix = name.rpartition(".")
@@ -161,24 +152,20 @@ def _search(folder: str, tails: Set[str], identifying: int, nested: bool) -> dic
         below = [part for part in parent[len(folder) :].split(os.sep) if part]
         components = parent.split(os.sep)[-identifying:] if identifying else below
         for name in names:
-            spelt = {_tail([*components, name], identifying)}
-            if not identifying:
-                spelt = _spellings(spelt.pop(), lengths)
+            whole = _tail([*components, name], identifying)
             path = os.path.join(parent, name)
-            for tail in spelt & tails:
-                if not os.path.isfile(path):
-                    continue  # a link to nowhere
+            fitting = tails & ({whole} if identifying else _ends(whole, lengths))
+            for tail in fitting if fitting and os.path.isfile(path) else ():  # or a link to nowhere
                 first = found.setdefault(tail, path)
                 if first != path and not os.path.samefile(first, path):
-                    how = "Point at the folder of one copy"
                     raise ImageError(
                         f"one file needs to be {tail} below {folder}; both {first} and {path} "
-                        f"could be. {how if identifying else f'{how}, or write in the csv which'}."
+                        "could be. Point at the folder of one copy, or give more of the path."
                     )
     return found
 
 
-def _spellings(path: str, lengths: Iterable[int]) -> set[str]:
+def _ends(path: str, lengths: Iterable[int]) -> set[str]:
     """The last components of a path, of some lengths (0: all), with and without the suffix."""
     ends = {"/".join(path.split("/")[-length:]) for length in lengths}
     stems = {_stem(end) for end in ends}

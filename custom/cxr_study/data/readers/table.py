@@ -8,14 +8,15 @@
 column is a class. A site file may say what a table calls these columns and what its words mean.
 """
 
+import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
 
 from cxr_study.common.spelling import key, nearest
-from cxr_study.data.images.image_files import relative
+from cxr_study.data.images.image_files import below
 from cxr_study.data.labels.csv_columns import read_columns
 from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import LOADED, VIEWS, assemble
@@ -42,9 +43,9 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
     """Read a hospital's own csv: one line per image, one column per class.
 
     `image` is the path below the images folder, with the slashes of any system, or an absolute one
-    that leads below `images`; `view` is PA, AP,
-    frontal, lateral, other or blank; `sex` F, M or blank; `age` years or blank; a label 1, 0, -1
-    (uncertain) or blank (not mentioned, or nobody looked: the site file says which).
+    that leads below `images` (default: the csv's folder); `view` is PA, AP, frontal, lateral,
+    other or blank; `sex` F, M or blank; `age` years or blank; a label 1, 0, -1 (uncertain) or blank
+    (not mentioned, or nobody looked: the site file says which).
 
     Returns:
         The label table of the file's classes, in its order; "No Finding" is no class. Without a
@@ -67,12 +68,11 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
     def translated(meaning: Callable[[str], Any]) -> Callable[[str], Any]:
         return lambda text: meaning(words.get(text.casefold(), text))
 
+    known = _MEANINGS | {"image": lambda text: _image(below(images or csv.parent, text))}
     meanings = {
-        column: _MEANINGS[what] if what == "patient" else translated(_MEANINGS[what])
+        column: known[what] if what in ("image", "patient") else translated(known[what])
         for what, column in column_of.items()
-        if what != "image"
     }
-    meanings[column_of["image"]] = lambda text: relative(text, images)
     values = columns.decode_all(meanings | dict.fromkeys(names, translated(cell_values.label)))
     columns.require_unique(column_of["image"], values[column_of["image"]])
     described: dict[str, Any] = {what: values[column] for what, column in column_of.items()}
@@ -114,3 +114,10 @@ def _columns(
             )
     known = dict.fromkeys((*KINDS, "path", *described, *layout.columns))
     return column_of, cell_values.class_columns(csv, header, known, "table")
+
+
+def _image(text: str) -> str:
+    path = PurePosixPath(text.replace("\\", "/"))
+    if not path.parts or path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", text):
+        raise ValueError(f"needs the path of a file below the images folder; got '{text}'.")
+    return str(path)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cxr_study.data.images.image_files import locate, relative, walk
+from cxr_study.data.images.image_files import locate, walk
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
 from cxr_study.data.labels.csv_file import SEPARATORS, CsvFile, guess_encoding, open_csv
 from cxr_study.data.labels.label_table import VIEWS
@@ -205,37 +205,25 @@ def find_images(folder: Path, images: Sequence[str], nested: bool = False) -> tu
         OwnTableError: None is found, or some lie elsewhere below `folder`.
         ImageError: Two files could be an image.
     """
-    paths = [_inside(folder, image) for image in images]
-    best, most = folder, 0
+    paths = [image.replace("\\", "/").removeprefix("./") for image in images]
     folders = [folder] if nested else [folder, *(Path(parent) for parent, _ in walk(str(folder)))]
-    for each in folders:
-        found = sum(file is not None for file in locate(each, paths[:_SAMPLE], 0, nested))
-        if found > most:
-            best, most = each, found
-    if not most:
+    counts = [len([*filter(None, locate(each, paths[:_SAMPLE], 0, nested))]) for each in folders]
+    best = folders[counts.index(max(counts))]
+    if not max(counts):
         raise OwnTableError(
             f"none of the {len(paths)} images lie below {folder}, first {images[0]}. Name the "
             "folder below which they lie as the csv says (--images)."
         )
-    files = zip(paths, locate(best, paths, 0, nested), strict=True)
-    missing = [path for path, file in files if file is None]
-    found = len(paths) - len(missing)
+    files = locate(best, paths, 0, nested)
+    missing = [path for path, file in zip(paths, files, strict=True) if file is None]
     elsewhere = [] if nested else [file for file in locate(folder, missing, 0, True) if file]
     if elsewhere:
         raise OwnTableError(
-            f"{found} of {len(paths)} images lie below {best} as the csv says; {len(elsewhere)} "
+            f"{len(paths) - len(missing)} of {len(paths)} images lie below {best} as the csv says; {len(elsewhere)} "
             f"more lie in other folders, first {elsewhere[0]}. Say --nested to take each image "
             "wherever it lies, or name the one folder that counts (--images)."
         )
-    return best, found
-
-
-def _inside(folder: Path, image: str) -> str:
-    """Path of an image below a folder; of one elsewhere, what no file is called."""
-    try:
-        return relative(image, folder)
-    except ValueError:
-        return ""
+    return best, len(paths) - len(missing)
 
 
 def _kinds(

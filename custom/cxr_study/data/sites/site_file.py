@@ -152,7 +152,7 @@ class SiteFile(FileModel):
             raise ValueError(f"dataset '{self.dataset}' {need} the key 'metadata'.")
         if self.dataset != "table" and (self.nested or self.layout != TableLayout()):
             raise ValueError(
-                "the keys 'columns', 'words', 'encoding' and 'nested' are of dataset 'table'; dataset "
+                "the keys 'columns', 'words', 'encoding', 'nested' are of dataset 'table'; dataset "
                 f"'{self.dataset}' has its own columns and words."
             )
 
