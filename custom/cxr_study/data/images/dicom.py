@@ -202,7 +202,7 @@ def _stored(file: pydicom.FileDataset) -> np.ndarray:
 def _check_jpeg(frame: bytes, file: pydicom.FileDataset) -> None:
     """Refuse a JPEG with a damaged header, at which gdcm would end the process."""
     segments, at = {}, 2
-    while (marker := frame[at + 1]) != 0xDA:  # start of scan
+    while frame[at] == 0xFF and (marker := frame[at + 1]) != 0xDA:  # start of scan
         length = int.from_bytes(frame[at + 2 : at + 4], "big")
         segments[marker] = frame[at + 4 : at + 2 + length]
         at += 2 + length

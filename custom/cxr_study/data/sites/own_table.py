@@ -219,9 +219,9 @@ def find_images(folder: Path, images: Sequence[str], nested: bool = False) -> tu
     elsewhere = [] if nested else [file for file in locate(folder, missing, 0, True) if file]
     if elsewhere:
         raise OwnTableError(
-            f"{len(paths) - len(missing)} of {len(paths)} images lie below {best} as the csv says; {len(elsewhere)} "
-            f"more lie in other folders, first {elsewhere[0]}. Say --nested to take each image "
-            "wherever it lies, or name the one folder that counts (--images)."
+            f"{len(missing)} of {len(paths)} images do not lie below {best} as the csv says; "
+            f"{len(elsewhere)} of them lie in other folders, first {elsewhere[0]}. Say --nested to "
+            "take each where it lies, or name the one folder that counts (--images)."
         )
     return best, len(paths) - len(missing)
 
