@@ -1,8 +1,11 @@
 """DICOM files of a few pixels."""
 
 from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pytest
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian
 
@@ -30,6 +33,26 @@ def written(file):
     data = BytesIO()
     file.save_as(data, enforce_file_format=True)
     return data.getvalue()
+
+
+def encoded(file, syntax):
+    """The bytes of a file whose pixels gdcm has compressed."""
+    gdcm = pytest.importorskip("gdcm")
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/a.dcm"
+        Path(path).write_bytes(written(file))
+        reader, writer = gdcm.ImageReader(), gdcm.ImageWriter()
+        reader.SetFileName(path)
+        assert reader.Read()
+        change = gdcm.ImageChangeTransferSyntax()
+        change.SetTransferSyntax(gdcm.TransferSyntax(gdcm.TransferSyntax.GetTSType(syntax)))
+        change.SetInput(reader.GetImage())
+        assert change.Change()
+        writer.SetFileName(path)
+        writer.SetFile(reader.GetFile())
+        writer.SetImage(change.GetOutput())
+        assert writer.Write()
+        return Path(path).read_bytes()
 
 
 def lut(entries, first=0, bits=16):

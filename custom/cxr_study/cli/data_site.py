@@ -35,6 +35,7 @@ class TableOptions:
         encoding: Of the csv.
         images: Folder below which the images lie.
         blank: What blank labels count as, one of `BLANKS`.
+        nested: Whether the images lie in folders that the csv does not name.
     """
 
     columns: Mapping[str, str]
@@ -42,6 +43,7 @@ class TableOptions:
     encoding: str | None = None
     images: Path | None = None
     blank: str | None = None
+    nested: bool = False
 
 
 @app.command(
@@ -64,6 +66,7 @@ def site(
         Option(metavar="WORD=MEANING", help="Own csv: what a word stands for, e.g. ja=1."),
     ] = None,
     images: Annotated[Path | None, Option(help="Own csv: folder of its images.")] = None,
+    nested: Annotated[bool, Option("--nested", help="Own csv: find images at any depth.")] = False,
     encoding: Annotated[str | None, Option(help="Own csv: if not Unicode, e.g. cp1252.")] = None,
     blank: Annotated[
         str | None, Option(help="Own csv: blank labels count as 'negative' or 'not labelled'.")
@@ -83,9 +86,10 @@ def site(
         encoding,
         images,
         blank,
+        nested,
     )
     if dataset != "table" and own != TableOptions({}, {}):
-        raise typer.BadParameter("--column, --word, --images, --encoding and --blank are of table.")
+        raise typer.BadParameter("--column, --word and what else is of an own csv are of table.")
     if blank not in (None, *BLANKS):
         raise typer.BadParameter(f"--blank is {' or '.join(map(repr, BLANKS))}; got {blank!r}.")
     if dataset not in DATASETS:
@@ -135,13 +139,11 @@ def _say_new_classes(written: SiteFile) -> None:
 
 
 def _refuse_without_images(written: SiteFile) -> None:
-    from cxr_study.data.images.image_files import locate
-    from cxr_study.data.sites.site_data import read_labels
+    from cxr_study.data.sites.site_data import find_files, read_labels
     from cxr_study.data.sites.site_file import SiteFileError
 
     table = read_labels(written)
-    files = locate(written.images, table["image"], DATASETS[written.dataset].identifying)
-    if not any(files):
+    if not any(find_files(written, table["image"])):
         raise SiteFileError(
             f"none of the {len(table)} images of these labels lie below {written.images}, first "
             f"{table['image'][0]}. Put the images there, or link them."
@@ -175,12 +177,13 @@ def described(given: Path, options: TableOptions) -> dict[str, Any]:
         blank = _choice(f"{table.blank:,} labels are blank. They count as", BLANKS)
     _require_all(table, blank)
     folder = options.images or (given if given.is_dir() else csv.parent)
-    images, found = find_images(folder, table.images)
+    images, found = find_images(folder, table.images, options.nested)
     _say_found(table, images, found, blank)
     unlike = {n: kind for n, kind in table.columns.items() if n != kind}
     return {
         "labels": csv,
         "images": images,
+        "nested": options.nested or None,
         "columns": unlike or None,
         "words": {word: _number(meant) for word, meant in table.words.items()} or None,
         "encoding": table.encoding,

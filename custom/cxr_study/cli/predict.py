@@ -25,7 +25,7 @@ def predict(
     model: Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")],
     images: Annotated[
         list[Path],
-        Argument(help="PNG, JPEG and DICOM files, folders of them, csv files that name them."),
+        Argument(help="Image files (DICOM too), folders of them, csv files that name them."),
     ],
     out: Annotated[Path, Option(help="Table to write, .csv or .parquet.")],
     site: Annotated[

@@ -89,7 +89,7 @@ class LoadedModel:
         """Predict images.
 
         Args:
-            images: PNG, JPEG and DICOM files, folders of them, or csv files that name them.
+            images: Image files, folders of them, or csv files that name them.
             calibrated: See `predict_images.predict`. Default True.
 
         Returns:

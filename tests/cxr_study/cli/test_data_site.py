@@ -8,6 +8,7 @@ import yaml
 from PIL import Image
 
 from cxr_study.cli import data_site
+from cxr_study.data.images.image_files import ImageError
 from cxr_study.data.sites.site_data import load_images, load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from typed import answer
@@ -58,6 +59,24 @@ def test_folder_and_csv_become_a_site_that_is_ready_to_train(hospital):
     assert labels.table["Pleuraerguss"].sum() == 10
     assert len(load_images(labels, 64).rows) == 40
     assert "exists; remove it" in answer("data", "site", "table", "klinik", SITE, code=2)
+
+
+def test_images_in_folders_that_the_csv_does_not_name(hospital):
+    for number, image in enumerate(sorted(hospital.rglob("*.png"))):
+        folder = hospital / f"bilder/{number % 28}/a"
+        folder.mkdir(parents=True, exist_ok=True)
+        image.rename(folder / image.name)
+    told = ("data", "site", "table", "klinik", SITE, "--blank", "negative")
+    said = answer(*told, code=2)
+    assert "38 of 40 images do not lie below klinik/bilder/0/a as the csv says; 38 of" in said
+    assert "--nested" in said
+    assert "40 of 40 images usable" in answer(*told, "--nested")
+    twice = hospital / "bilder/twice"
+    twice.mkdir()
+    (twice / image.name).write_bytes(b"")
+    site = read_site_file(hospital.parent / SITE)
+    with pytest.raises(ImageError, match=rf"both .*{image.name} and .*{image.name} could be"):
+        load_labels(site)
 
 
 def test_what_the_csv_does_not_tell_is_asked_for_all_at_once_without_a_terminal(hospital):

@@ -35,7 +35,7 @@ def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
     problems = pd.read_csv(home / "out/p.problems.csv")
     assert problems.to_dict("list") == {
         "image": ["broken.png"],
-        "problem": ["it is neither PNG, JPEG nor DICOM"],
+        "problem": ["no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM"],
     }
     pages = sorted(path.name for path in (home / "out/p-explained").iterdir())
     assert pages == ["0-a.png.html", "1-b.png.html"]

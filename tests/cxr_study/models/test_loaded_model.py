@@ -64,7 +64,10 @@ def test_an_unreadable_image_has_a_row_that_says_why(home):
     assert table["image"].tolist() == ["a.png", "broken.png", "c", "sub/b.jpg"]
     broken = table.iloc[1]
     assert broken[list(CLASSES)].isna().all()
-    assert broken["flags"] == "cannot be read: it is neither PNG, JPEG nor DICOM"
+    assert (
+        broken["flags"]
+        == "cannot be read: no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM"
+    )
     assert table.drop(1)[list(CLASSES)].notna().all(axis=None)
 
 

@@ -20,8 +20,9 @@ from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, Decode
 MODES = {1: "L", 3: "RGB"}
 """Channels of the pixels -> mode of Pillow's images."""
 
+_FORMATS = ("PNG", "JPEG", "TIFF", "JPEG2000", "WEBP", "BMP")
 _CHUNK = 256  # files whose decoding a killed process loses
-_DARK = 12  # bits of 16 that leave an image nearly black: a sixteenth of the light
+_DARK = 12  # bits of 16 that leave an image nearly blank: a sixteenth of the light
 
 
 def decode_files(
@@ -83,13 +84,13 @@ def decode_bytes(data: bytes, size: int) -> np.ndarray:
 
 
 def decode(data: bytes, size: int, channels: int = 1) -> Decoded:
-    """Decode a PNG, JPEG or DICOM file, told by its first bytes, to a square.
+    """Decode a PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM file, told by its first bytes.
 
     With one channel, colour is turned to grey by luma (ITU-R 601); with three, images are red,
-    green and blue, and those in grey have three equal channels. Transparency is ignored, 16-bit
-    grey PNGs are scaled by their full range, DICOM is shown as `dicom.grey` says. Images are
-    resized to the square with antialiasing, width first, whatever their aspect ratio, as in the
-    papers.
+    green and blue, and those in grey have three equal channels. Transparency is ignored, grey of
+    more than 8 bits is scaled by its full range, TIFF whose white is 0 is inverted, DICOM is shown
+    as `dicom.grey` says. Images are resized to the square with antialiasing, width first, whatever
+    their aspect ratio, as in the papers.
 
     Raises:
         ImageError: The bytes cannot be decoded; says why, and not which file.
@@ -151,22 +152,33 @@ def quiet() -> Iterator[None]:
 def _open(
     data: bytes, size: int, mode: str
 ) -> tuple[Image.Image, tuple[float, float, float, float] | None, tuple[str, ...]]:
-    """A PNG or JPEG in a mode, the part of it that is the image, and what is odd about it."""
+    """A picture but DICOM in a mode, the part of it that is the image, and what is odd about it."""
     if not data:
         raise ImageError("the file is empty")
     try:
-        image = Image.open(BytesIO(data), formats=("PNG", "JPEG"))
+        image = Image.open(BytesIO(data), formats=_FORMATS)
     except Image.UnidentifiedImageError:
-        raise ImageError("it is neither PNG, JPEG nor DICOM") from None
+        raise ImageError("no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM") from None
+    pages = getattr(image, "n_frames", 1)
+    if pages > 1 and image.format != "MPO":  # a camera's JPEG with previews
+        raise ImageError(f"needs one picture; the {image.format} has {pages}")
     # A large JPEG decodes at reduced scale; the last pixels of a row may then lie beyond the image.
     reduced = image.draft(mode, (2 * size, 2 * size))
+    if image.format == "TIFF" and image.mode in ("I", "F"):
+        raise ImageError("needs 8 or 16 unsigned bits per pixel; the TIFF has signed or more")
     if not image.mode.startswith("I"):
         return image.convert(mode), None if reduced is None else reduced[1], ()
+    tags = image.getexif() if image.format == "TIFF" else {}
     values = np.asarray(image, dtype=np.float64)
     bits = int(values.max()).bit_length()
-    notes = (f"{bits}-bit values in a 16-bit PNG, so it is nearly black: scale them to 65535",)
-    scaled = np.rint(values / 257).clip(0, 255).astype(np.uint8)
-    return Image.fromarray(scaled).convert(mode), None, notes if 0 < bits <= _DARK else ()
+    depth = tags.get(258, 16)  # bits per sample
+    scaled = np.rint(values / (2**depth - 1) * 255).clip(0, 255)
+    notes: tuple[str, ...] = ()
+    if 0 < bits <= _DARK < depth:
+        notes = (f"{bits}-bit values in a 16-bit {image.format}, nearly blank: scale to 65535",)
+    if tags.get(262) == 0:  # white is 0, which Pillow leaves so in 16 bits
+        scaled = 255 - scaled
+    return Image.fromarray(scaled.astype(np.uint8)).convert(mode), None, notes
 
 
 def _entry(source: Source, size: int, channels: int) -> DecodedFile | str:
@@ -183,6 +195,8 @@ def _entry(source: Source, size: int, channels: int) -> DecodedFile | str:
     except MemoryError:
         return "not enough memory"
     except ImageError as error:
+        if isinstance(error.__cause__, dicom.MissingDecoderError):
+            return str(error)  # and tried again, once it is installed
         return DecodedFile(*known, UNREADABLE, detail=str(error))
     pixels = decoded.pixels
     if (pixels == pixels[0, 0]).all():

@@ -4,29 +4,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import numpy as np
 import pydicom
-from pydicom.pixels import apply_modality_lut, apply_voi_lut, get_decoder
-from pydicom.uid import (
-    UID,
-    ExplicitVRBigEndian,
-    ExplicitVRLittleEndian,
-    ImplicitVRLittleEndian,
-)
+from pydicom import uid as uids
+from pydicom.encaps import generate_frames
+from pydicom.pixels import apply_modality_lut, apply_voi_lut, get_decoder, pixel_array
 
 from cxr_study.data.labels.label_table import FRONTAL
 
 MODALITIES = ("CR", "DX", "DR", "RG", "CXR")
 """Of radiographs (PS3.3, C.7.3.1.1.1, and what is found besides)."""
 
+_LOSSLESS = (uids.JPEGLossless, uids.JPEGLosslessSV1, *uids.JPEGLSTransferSyntaxes)
+_DECODED_BY_EXTRA = (*_LOSSLESS, *uids.JPEGTransferSyntaxes, *uids.JPEG2000TransferSyntaxes)
 _CHEST = ("CHEST", "THORAX", "LUNG")  # one of them is in the name of the body part
 _FAR = 1e12  # beyond every value that a window could end at
 
 
 class DicomError(ValueError):
     """A DICOM file holds no single grey image, or one that cannot be decompressed here."""
+
+
+class MissingDecoderError(DicomError):
+    """A DICOM file that could be decoded if one more package were installed."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,8 @@ def decode(data: bytes) -> tuple[np.ndarray, DicomHeader]:
 
     Raises:
         DicomError: The file holds no image, or one in colour, with several frames or more than 16
-            bits; nothing here decodes its transfer syntax; it is damaged or cut off.
+            bits; nothing decodes its transfer syntax; it is damaged or cut off.
+        MissingDecoderError: What decodes its transfer syntax is not installed.
     """
     file = _of_pydicom(pydicom.dcmread, BytesIO(data), force=True)
     _check(file)
@@ -162,33 +166,55 @@ def _check(file: pydicom.FileDataset) -> None:
         raise DicomError(f"needs at most 16 bits per pixel; has {bits}")
     if not file.file_meta.get("TransferSyntaxUID"):
         implicit, little = file.original_encoding
-        plain = ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian
-        file.file_meta.TransferSyntaxUID = plain if little else ExplicitVRBigEndian
+        plain = uids.ImplicitVRLittleEndian if implicit else uids.ExplicitVRLittleEndian
+        file.file_meta.TransferSyntaxUID = plain if little else uids.ExplicitVRBigEndian
     syntax = file.file_meta.TransferSyntaxUID
-    try:
-        decoder = get_decoder(syntax)
-    except NotImplementedError:
-        raise DicomError(f"transfer syntax {syntax.name} ({syntax}) is not supported") from None
-    if not decoder.is_available:
-        raise DicomError(
-            f"transfer syntax {syntax.name} ({syntax}) needs a decoder that is not installed: "
-            + "; or ".join(decoder.missing_dependencies)
+    if syntax in _DECODED_BY_EXTRA and not get_decoder(syntax).is_available:
+        raise MissingDecoderError(
+            f"{syntax.name} ({syntax}) needs a decoder: pip install 'surgical-aggregation[dicom]'"
         )
 
 
 def _without_image(file: pydicom.FileDataset) -> str:
     """Say what a DICOM file without pixels is."""
     uid = _value(file, "SOPClassUID") or file.file_meta.get("MediaStorageSOPClassUID")
-    kind = UID(uid).name if uid else "of unknown kind"
+    kind = uids.UID(uid).name if uid else "of unknown kind"
     if "Image Storage" in kind:
         return f"the DICOM file ({kind}) has no pixels; is it cut off?"
     modality = _value(file, "Modality")
     return f"the DICOM file holds no image: {kind}" + (f", modality {modality}" if modality else "")
 
 
+def _stored(file: pydicom.FileDataset) -> np.ndarray:
+    """Values as stored in the file."""
+    syntax = file.file_meta.TransferSyntaxUID
+    if syntax in _LOSSLESS:
+        _check_jpeg(next(generate_frames(file.PixelData, number_of_frames=1)), file)
+    # What Pillow can decode is the same wherever other decoders are installed.
+    plugin = "pillow" if "pillow" in get_decoder(syntax).available_plugins else ""
+    stored: np.ndarray = pixel_array(file, decoding_plugin=plugin)
+    if stored.dtype.kind == "i" and syntax in uids.JPEGLSTransferSyntaxes:
+        spare = 8 * stored.itemsize - file.BitsStored
+        stored = stored << spare >> spare  # the sign is the highest stored bit
+    return stored
+
+
+def _check_jpeg(frame: bytes, file: pydicom.FileDataset) -> None:
+    """Refuse a JPEG with a damaged header, at which gdcm would end the process."""
+    segments, at = {}, 2
+    while frame[at] == 0xFF and (marker := frame[at + 1]) != 0xDA:  # start of scan
+        length = int.from_bytes(frame[at + 2 : at + 4], "big")
+        segments[marker] = frame[at + 4 : at + 2 + length]
+        at += 2 + length
+    codes = segments.get(0xC4) or 0xF7 in segments  # JPEG-LS has none
+    start = next((segments[each] for each in (0xC0, 0xC1, 0xC3, 0xF7) if each in segments), b"")
+    if not codes or start[:1] > b"\x10" or start[1:5] != pack(">HH", file.Rows, file.Columns):
+        raise DicomError("the JPEG's header is damaged")
+
+
 def _grey(file: pydicom.FileDataset) -> np.ndarray:
     try:
-        stored = file.pixel_array
+        stored = _stored(file)
     except Exception as error:
         name = file.file_meta.TransferSyntaxUID.name
         raise DicomError(f"its pixels cannot be decoded ({name}): {_text(error)}") from error

@@ -22,7 +22,7 @@ from cxr_study.data.images.image_files import ImageError, Source, allowed, file_
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
 from cxr_study.data.images.sides import SIDES
 
-RECIPE = 3  # raise it when `decoding` gives other pixels than before: what is kept is made again
+RECIPE = 4  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
 MISSING = "missing"
 DUPLICATE = "duplicate"

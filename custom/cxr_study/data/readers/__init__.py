@@ -137,6 +137,7 @@ def read(
     labels: Sequence[Path],
     metadata: Path | None = None,
     layout: TableLayout | None = None,
+    images: Path | None = None,
 ) -> pd.DataFrame:
     """Read the csv files of a data set, one after another, as one label table.
 
@@ -145,6 +146,7 @@ def read(
         labels: One label csv, or several with the same classes.
         metadata: The second csv, where the data set has one.
         layout: Of a hospital's own csv. Default: as the reader knows it.
+        images: Folder below which absolute paths of a hospital's own csv lie.
 
     Raises:
         TableError: See the module; or the files differ in classes, or share an image.
@@ -159,7 +161,7 @@ def read(
     module = import_module(f"{__name__}.{dataset.replace('-', '_')}")
     more: list[object] = [metadata] if known.metadata_names else []
     if layout is not None and dataset == "table":
-        more = [layout]
+        more = [layout, images]
     tables = [module.read(csv, *more) for csv in labels]
     for csv, part in zip(labels, tables, strict=True):
         differ = sorted(set(classes(part)) ^ set(classes(tables[0])))
@@ -172,14 +174,14 @@ def read(
     if len(tables) == 1:
         return tables[0]
     whole: pd.DataFrame = pd.concat(tables, ignore_index=True)
-    images = whole["image"].str.split("/").str[-known.identifying :].str.join("/")
-    again = images.duplicated()
+    names = whole["image"].str.split("/").str[-known.identifying :].str.join("/")
+    again = names.duplicated()
     if again.any():
         file = np.repeat([str(csv) for csv in labels], [len(part) for part in tables])
         row = int(np.argmax(again))
-        first = int(np.argmax(images == images[row]))
+        first = int(np.argmax(names == names[row]))
         raise TableError(
-            f"{file[row]}: image '{images[row]}' stands in {file[first]} already; leave one "
+            f"{file[row]}: image '{names[row]}' stands in {file[first]} already; leave one "
             "of the files out."
         )
     return whole

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from cxr_study.common.spelling import key, nearest
+from cxr_study.data.images.image_files import below
 from cxr_study.data.labels.csv_columns import read_columns
 from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import LOADED, VIEWS, assemble
@@ -27,7 +28,6 @@ _SEXES = {"f": "F", "m": "M", "": ""}
 _view = cell_values.one_of(f"{', '.join(VIEWS[:-1])} or a blank", _VIEWS)
 _sex = cell_values.one_of("F, M or a blank", _SEXES)
 _MEANINGS: dict[str, Callable[[str], Any]] = {
-    "image": lambda text: _image(text),
     "patient": cell_values.filled,
     "view": lambda text: _view(text.casefold()),
     "sex": lambda text: _sex(text.casefold()),
@@ -39,12 +39,13 @@ PLAIN = TableLayout()
 """Of a csv with the names and the words that the reader knows."""
 
 
-def read(csv: Path, layout: TableLayout = PLAIN) -> pd.DataFrame:
+def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> pd.DataFrame:
     """Read a hospital's own csv: one line per image, one column per class.
 
-    `image` is the path below the images folder, with the slashes of any system; `view` is PA, AP,
-    frontal, lateral, other or blank; `sex` F, M or blank; `age` years or blank; a label 1, 0, -1
-    (uncertain) or blank (not mentioned, or nobody looked: the site file says which).
+    `image` is the path below the images folder, with the slashes of any system, or an absolute one
+    that leads below `images` (default: the csv's folder); `view` is PA, AP, frontal, lateral,
+    other or blank; `sex` F, M or blank; `age` years or blank; a label 1, 0, -1 (uncertain) or blank
+    (not mentioned, or nobody looked: the site file says which).
 
     Returns:
         The label table of the file's classes, in its order; "No Finding" is no class. Without a
@@ -67,8 +68,9 @@ def read(csv: Path, layout: TableLayout = PLAIN) -> pd.DataFrame:
     def translated(meaning: Callable[[str], Any]) -> Callable[[str], Any]:
         return lambda text: meaning(words.get(text.casefold(), text))
 
+    known = _MEANINGS | {"image": lambda text: _image(below(images or csv.parent, text))}
     meanings = {
-        column: _MEANINGS[what] if what in ("image", "patient") else translated(_MEANINGS[what])
+        column: known[what] if what in ("image", "patient") else translated(known[what])
         for what, column in column_of.items()
     }
     values = columns.decode_all(meanings | dict.fromkeys(names, translated(cell_values.label)))

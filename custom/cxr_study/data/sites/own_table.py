@@ -190,32 +190,40 @@ def look(
     )
 
 
-def find_images(folder: Path, images: Sequence[str]) -> tuple[Path, int]:
+def find_images(folder: Path, images: Sequence[str], nested: bool = False) -> tuple[Path, int]:
     """Find the folder below which the images lie where the csv says.
 
     Args:
         folder: Where to look, at any depth.
         images: Their paths as the csv has them.
+        nested: Whether they lie in folders that the csv does not name: then it is `folder` itself.
 
     Returns:
         The folder, and how many of the images are there.
 
     Raises:
-        OwnTableError: None is found.
+        OwnTableError: None is found, or some lie elsewhere below `folder`.
+        ImageError: Two files could be an image.
     """
     paths = [image.replace("\\", "/").removeprefix("./") for image in images]
-    folders = [folder, *(Path(parent) for parent, _ in walk(str(folder)))]
-    best, most = folder, 0
-    for each in folders:
-        found = sum(file is not None for file in locate(each, paths[:_SAMPLE], 0))
-        if found > most:
-            best, most = each, found
-    if not most:
+    folders = [folder] if nested else [folder, *(Path(parent) for parent, _ in walk(str(folder)))]
+    counts = [len([*filter(None, locate(each, paths[:_SAMPLE], 0, nested))]) for each in folders]
+    best = folders[counts.index(max(counts))]
+    if not max(counts):
         raise OwnTableError(
             f"none of the {len(paths)} images lie below {folder}, first {images[0]}. Name the "
             "folder below which they lie as the csv says (--images)."
         )
-    return best, sum(file is not None for file in locate(best, paths, 0))
+    files = locate(best, paths, 0, nested)
+    missing = [path for path, file in zip(paths, files, strict=True) if file is None]
+    elsewhere = [] if nested else [file for file in locate(folder, missing, 0, True) if file]
+    if elsewhere:
+        raise OwnTableError(
+            f"{len(missing)} of {len(paths)} images do not lie below {best} as the csv says; "
+            f"{len(elsewhere)} of them lie in other folders, first {elsewhere[0]}. Say --nested to "
+            "take each where it lies, or name the one folder that counts (--images)."
+        )
+    return best, len(paths) - len(missing)
 
 
 def _kinds(

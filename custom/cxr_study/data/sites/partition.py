@@ -86,6 +86,7 @@ def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
     distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in labelled]
     return {
         "views": pool.views,
+        "nested": pool.nested or None,
         "merges": {target: list(sources) for target, sources in pool.merges.items()} or None,
         "distinct": distinct or None,
         "uncertain": {"default": pool.policy.uncertain, **by_class},

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -62,11 +63,20 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
         TableError: A csv does not hold what the dataset promises.
         SiteFileError: A merge is not possible, or not allowed.
     """
-    table = readers.read(site.dataset, site.labels, site.metadata, site.layout)
+    table = readers.read(site.dataset, site.labels, site.metadata, site.layout, site.images)
     try:
         return merges.apply(table, site.merges, site.dataset)
     except ValueError as error:
         raise SiteFileError(f"{site.path}: {error}") from None
+
+
+def find_files(site: SiteFile, images: Iterable[str]) -> list[Path | None]:
+    """Find the files of a site's images, see `image_files.locate`.
+
+    Raises:
+        ImageError: Two files could be one of the images.
+    """
+    return locate(site.images, images, DATASETS[site.dataset].identifying, site.nested)
 
 
 def select_views(site: SiteFile, table: pd.DataFrame) -> pd.DataFrame:
@@ -112,7 +122,7 @@ def load_labels(site: SiteFile) -> SiteLabels:
         raise uncertain_labels.LabelPolicyError(
             f"{site.path}: {', '.join(map(str, site.labels))}: {error}"
         ) from None
-    files = locate(site.images, table["image"], DATASETS[site.dataset].identifying)
+    files = find_files(site, table["image"])
     table["file"] = ["" if file is None else str(file) for file in files]
     return SiteLabels(site, read, table)
 

@@ -127,6 +127,7 @@ class SiteFile(FileModel):
     labels: Annotated[tuple[ExistingFile, ...], BeforeValidator(_list), Field(min_length=1)]
     metadata: ExistingFile | None = None
     images: ExistingFolder
+    nested: bool = False
     split: Target
     classes: Annotated[tuple[str, ...], PlainValidator(_classes)] | None = None
     views: Literal["frontal", "all"] = "frontal"
@@ -149,9 +150,9 @@ class SiteFile(FileModel):
         if has_metadata != (self.metadata is not None):
             need = "needs" if has_metadata else "has no use for"
             raise ValueError(f"dataset '{self.dataset}' {need} the key 'metadata'.")
-        if self.dataset != "table" and self.layout != TableLayout():
+        if self.dataset != "table" and (self.nested or self.layout != TableLayout()):
             raise ValueError(
-                "the keys 'columns', 'words' and 'encoding' are of dataset 'table'; dataset "
+                "the keys 'columns', 'words', 'encoding', 'nested' are of dataset 'table'; dataset "
                 f"'{self.dataset}' has its own columns and words."
             )
 

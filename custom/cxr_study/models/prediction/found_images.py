@@ -35,9 +35,9 @@ class FoundImage(NamedTuple):
 def find(sources: Iterable[str | Path]) -> list[FoundImage]:
     """Find the images of files, folders and csv files.
 
-    A folder's are all PNG, JPEG and DICOM files below it, sorted by path; DICOM files may have no
-    suffix. A csv file names them in one of `COLUMNS`, relative to its folder, or by the end of
-    their paths wherever they lie below it.
+    A folder's are all image files below it, sorted by path; DICOM files may have no suffix. A
+    csv file names them in one of `COLUMNS`: by absolute paths, relative to its folder, or by the
+    end of their paths wherever they lie below it.
 
     Raises:
         ImagesError: A source does not exist, or has no image.
@@ -47,7 +47,7 @@ def find(sources: Iterable[str | Path]) -> list[FoundImage]:
     for source in map(Path, sources):
         if source.is_dir():
             images = _of_folder(source)
-            needed = "a PNG, JPEG or DICOM file"
+            needed = "an image file"
         elif not source.is_file():
             raise ImagesError(
                 f"an image, a folder or a csv file is needed; {source} does not exist."
@@ -88,6 +88,6 @@ def _of_csv(csv: Path) -> list[FoundImage]:
     components = min((name.count("/") + 1 for name in names), default=1)
     files = locate(csv.parent, names, min(components, _MOST_COMPONENTS))
     return [
-        FoundImage(name, "" if file is None else str(file))
+        FoundImage(name, name if Path(name).is_absolute() and not file else str(file or ""))
         for name, file in zip(names, files, strict=True)
     ]

@@ -27,7 +27,7 @@ def of_file(path: Path, image_size: int) -> list[str]:
     """Look at a file's header, and at the colours of one that is not grey.
 
     Args:
-        path: A PNG, JPEG or DICOM file that can be decoded.
+        path: An image file that can be decoded.
         image_size: Side of the model's input; a smaller image has less detail than it was
             trained on.
 

@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.images.image_files import locate
 from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.data.readers import DATASETS, official_files
+from cxr_study.data.readers import official_files
 from cxr_study.data.sites.partition import decisions, write_nih_pool
-from cxr_study.data.sites.site_data import labelled_classes, read_labels, select_views
+from cxr_study.data.sites.site_data import find_files, labelled_classes, read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
 from cxr_study.phantom.demo_data import demo_data_sets, demo_study
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
@@ -115,7 +114,7 @@ def _read(path: Path) -> DataSet:
 
 def _digest(site: SiteFile, table: pd.DataFrame) -> str:
     decided = uncertain_labels.apply(table, site.policy)
-    files = locate(site.images, table["image"], DATASETS[site.dataset].identifying)
+    files = find_files(site, table["image"])
     sizes = np.array([-1 if file is None else file.stat().st_size for file in files], np.int64)
     sha = hashlib.sha256(",".join(decided.columns).encode("utf-8"))
     sha.update(pd.util.hash_pandas_object(decided, index=False).to_numpy().tobytes())

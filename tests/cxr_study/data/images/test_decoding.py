@@ -16,11 +16,26 @@ DEEP = np.array([[0, 257], [51_600, 65535]], dtype=np.uint16)
 NOISE = np.random.default_rng(0).integers(0, 255, (64, 64), dtype=np.uint8)
 
 
-def png(pixels, mode=None, kind="PNG"):
+def png(pixels, mode=None, kind="PNG", **options):
     """The bytes of a file."""
     image, data = Image.fromarray(np.asarray(pixels)), BytesIO()
-    (image.convert(mode) if mode else image).save(data, kind)
+    (image.convert(mode) if mode else image).save(data, kind, **options)
     return data.getvalue()
+
+
+def tiff(pixels, bits, black, form=1):
+    """A TIFF of 2 x 2 pixels; `black` is 1 where 0 is black, `form` its sample format."""
+    body = np.asarray(pixels).tobytes()
+    tags = {256: 2, 257: 2, 258: bits, 259: 1, 262: black, 273: 8, 277: 1, 278: 2}
+    tags |= {279: len(body), 339: form}
+    fields = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    head = b"II*\0" + struct.pack("<I", 8 + len(body))
+    return head + body + struct.pack("<H", len(tags)) + fields + bytes(4)
+
+
+NOISE_16 = np.random.default_rng(0).integers(0, 65536, (64, 64), dtype=np.uint16)
+SHOWN = [[0, 1], [201, 255]]  # of DEEP
+NOISES = ((NOISE, NOISE), (NOISE_16, np.rint(NOISE_16 / 65535 * 255)))
 
 
 def dicom_bytes(pixels, **elements):
@@ -32,11 +47,22 @@ def dicom_bytes(pixels, **elements):
     [
         *((png(GREY, mode), GREY) for mode in ("L", "LA", "RGB", "RGBA", "P")),
         (png(np.dstack([GREY, GREY, GREY, 0 * GREY])), GREY),  # transparency is ignored
-        (png(DEEP), [[0, 1], [201, 255]]),  # scaled by its full range
+        (png(DEEP), SHOWN),  # scaled by its full range
         (png(FLAT, kind="JPEG"), FLAT[..., 0]),
         (dicom_bytes(GREY), GREY),
+        *((png(pixels, kind="TIFF", compression=how, tiffinfo={262: 1}), as_png)
+          for how in (None, "tiff_lzw", "tiff_adobe_deflate") for pixels, as_png in NOISES),
+        *((png(pixels, kind="JPEG2000", irreversible=False, no_jp2=bare), as_png)
+          for bare in (False, True) for pixels, as_png in NOISES),
+        *((png(NOISE, kind=kind, lossless=True), NOISE) for kind in ("WEBP", "BMP")),
+        # Where white is 0, the picture is turned; 12 bits are all of it.
+        (png(NOISE, kind="TIFF", compression="tiff_lzw", tiffinfo={262: 0}), NOISE),
+        (png(65535 - DEEP, kind="TIFF", compression="tiff_lzw", tiffinfo={262: 0}), SHOWN),
+        (tiff(255 - GREY, 8, 0), GREY),
+        (tiff(65535 - DEEP, 16, 0), SHOWN),
+        (tiff(np.array([0, 8, 0, 255, 255, 255], np.uint8), 12, 1), [[0, 128], [255, 255]]),
     ],
-)
+)  # fmt: skip
 def test_every_kind_of_image_becomes_grey(data, grey):
     pixels = decode_bytes(data, len(grey))
     assert pixels.dtype == np.uint8
@@ -93,12 +119,16 @@ def png_with_short_header():
         (png(NOISE, kind="JPEG")[:1500], "."),
         (dicom_bytes(NOISE)[:1500], "."),
         (b"", "^the file is empty$"),
-        (b"<html>404</html>", "^it is neither PNG, JPEG nor DICOM$"),
+        (b"<html>404</html>", "^no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM$"),
+        *((tiff(np.zeros((2, 2), kind), 8 * np.dtype(kind).itemsize, 1, form), "needs 8 or 16 uns")
+          for kind, form in (("<f4", 3), ("<u4", 1), ("<i2", 2))),
+        (png(GREY, kind="TIFF", save_all=True, append_images=[Image.fromarray(GREY)]),
+         "^needs one picture; the TIFF has 2$"),
         (png_with_short_header(), "."),
         (dicom_bytes(GREY, NumberOfFrames=2), "^needs one frame; has 2$"),
         (bytes(128) + b"DICM" + bytes(99), "."),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_whole_image_is_refused_with_the_reason(data, message):
     with pytest.raises(ImageError, match=message):
         decode_bytes(data, 2)
@@ -123,4 +153,5 @@ def test_what_a_file_says_against_itself_is_noted():
     (note,) = decode(png(twelve), 2).notes
     assert note.startswith("12-bit values in a 16-bit PNG")
     assert not decode(png(twelve * 2), 2).notes
+    assert decode(tiff(twelve, 16, 0), 2).notes[0].startswith("12-bit values in a 16-bit TIFF")
     assert not decode(png(GREY), 2).notes

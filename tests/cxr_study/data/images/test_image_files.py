@@ -78,6 +78,43 @@ def test_two_files_for_one_image_are_refused_by_name(tree, tmp_path, other):
         locate(tmp_path, ["a.png"])
 
 
+DEEP, A = "s1/b.tif", "p1/a.PNG"
+OUTSIDE = ("{root}/../elsewhere.png", "../elsewhere.png", "{root}x.png")
+
+
+@pytest.mark.parametrize(
+    ("images", "nested", "file"),
+    [
+        (("p1/a", A, f"{{root}}/{A}"), False, A),  # a suffix is supplied
+        (("p1/a.jpg", "a.PNG", "a", DEEP, *OUTSIDE), False, None),
+        (("p1/a", A, "a.PNG", "a", "{root}/p1/a"), True, A),
+        ((DEEP, "b"), True, f"p2/{DEEP}"),
+        (("p1/b.tif", "a.jpg", *OUTSIDE), True, None),
+        (("1.2.840",), False, "1.2.840.dcm"),
+    ],
+)
+def test_a_whole_path_may_lack_its_suffix_and_where_that_is_said_folders(
+    tree, tmp_path, images, nested, file
+):
+    root = tmp_path / "pix"
+    tree(
+        f"pix/{A}", f"pix/{A}.jpg", f"pix/p2/{DEEP}", "pix/1.2.840.dcm", "elsewhere.png", "pixx.png"
+    )
+    (tmp_path / "link").symlink_to(root)
+    for folder in (root, tmp_path / "link"):
+        found = locate(folder, [image.format(root=root) for image in images], 0, nested)
+        assert found == [None if file is None else folder / file] * len(images)
+
+
+@pytest.mark.parametrize(("image", "nested"), [("a.png", True), ("a", True), ("p1/a", False)])
+def test_what_two_files_could_be_is_refused_with_both(tree, tmp_path, image, nested):
+    tree("a.png", "p1/a.png", "p1/a.tif")
+    with pytest.raises(
+        ImageError, match=rf"both {tmp_path}/\S*a\.\w+ and {tmp_path}/p1/a\.\w+ could"
+    ):
+        locate(tmp_path, [image], 0, nested)
+
+
 def test_links_are_followed_and_one_file_reached_in_two_ways_is_one(tree, tmp_path):
     (file,) = tree("deep/images/a.png")
     (tmp_path / "site").mkdir()

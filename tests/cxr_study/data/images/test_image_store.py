@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from cxr_study.data.images import decoding, image_store
+from cxr_study.data.images.dicom import MissingDecoderError
 from cxr_study.data.images.image_files import ImageError, locate
 from cxr_study.data.images.image_store import check_limit, prepare
 from dicom_files import dataset, written
@@ -93,7 +94,7 @@ def test_images_come_in_the_order_asked_for_with_what_is_wrong_with_each(png, op
         ["b.png", "ok", "", 0],
         ["a.png", "ok", "", 1],
         ["gone.png", "missing", "", -1],
-        ["bad.png", "unreadable", "it is neither PNG, JPEG nor DICOM", -1],
+        ["bad.png", "unreadable", "no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM", -1],
         ["flat.png", "constant", "", -1],
         ["twin.png", "duplicate", "a.png", -1],
         ["again.png", "duplicate", "a.png", -1],
@@ -128,6 +129,7 @@ def test_only_new_and_changed_files_are_decoded(png, open_store, folder):
     [
         (decoding, "file_stamp", PermissionError(13, "Permission denied"), "Permission denied"),
         (Image, "open", MemoryError(), "not enough memory"),
+        (Image, "open", MissingDecoderError("needs a decoder"), "needs a decoder"),
     ],
 )
 def test_what_could_not_be_read_is_tried_again(
@@ -290,6 +292,7 @@ DEATHS = {
 
 FULL = """
 import resource
+from cxr_study.data.images.dicom import MissingDecoderError
 from cxr_study.data.images.image_files import ImageError
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 try:

@@ -40,6 +40,16 @@ def test_columns_words_and_encoding_are_what_the_site_says(write):
     assert rows["sex"].tolist() == ["F", "M"]
 
 
+def test_a_path_may_be_absolute_below_the_images_folder_alone(write, tmp_path):
+    csv = write(f"image,patient,Edema\n{tmp_path}/pix/p1/1.png,7,1\npix/2.png,8,0\n")
+    assert table.read(csv, images=tmp_path / "x/../pix")["image"].tolist() == [
+        "p1/1.png",
+        "pix/2.png",
+    ]
+    with pytest.raises(TableError, match=r"line 2, .*below the images folder; got '/.*pix/p1/1"):
+        table.read(csv, images=tmp_path / "pi")
+
+
 def test_all_cells_without_meaning_are_told_at_once(write):
     csv = write(GERMAN + "1.png;7;63;x;;;ja;vielleicht\n2.png;8;alt;w;;;wohl;ja\n" * 2)
     with pytest.raises(TableError) as error:

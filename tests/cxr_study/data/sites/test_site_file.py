@@ -122,8 +122,9 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
     assert layout.columns == {"Bild": "image", "Datum": "ignored"}
     assert layout.words == {"ja": "1", "k.A.": ""}
     assert layout.encoding == "iso8859-1"
-    with pytest.raises(SiteFileError, match="'words' and 'encoding' are of dataset 'table'"):
-        read(words={"ja": 1})
+    for keys in ({"words": {"ja": 1}}, {"nested": True}):
+        with pytest.raises(SiteFileError, match="'encoding', 'nested' are of dataset 'table'"):
+            read(**keys)
 
 
 @pytest.mark.parametrize(
