@@ -5,6 +5,7 @@ import unicodedata
 import pytest
 
 from cxr_study.data.labels.csv_file import TableError
+from cxr_study.data.readers.table_layout import TableLayout
 from cxr_study.data.sites.own_table import OwnTableError, find_csv, find_images, look
 
 GERMAN = """Bildname;Patient-Nr;Alter;Geschlecht;Aufnahme;Datum;Befund;Erguss;Größe
@@ -28,8 +29,8 @@ def write(tmp_path):
     return write_csv
 
 
-def seen(csv, columns=None, words=None, encoding=None):
-    return look(csv, columns or {}, words or {}, encoding)
+def seen(csv, columns=None, words=None, encoding=None, **more):
+    return look(csv, TableLayout(columns or {}, words or {}, encoding, **more))
 
 
 class TestLook:
