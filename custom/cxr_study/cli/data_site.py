@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -83,7 +83,7 @@ def site(
         Option(metavar="COLUMN", help="The column with the label of a finding: 1, 0, -1 or blank."),
     ] = None,
     unlisted: Annotated[
-        str | None,
+        Literal["negative"] | None,
         Option(help="'negative': a finding that an image does not list is absent, not blank."),
     ] = None,
     threshold: Annotated[
@@ -102,13 +102,16 @@ def site(
     What an own csv (table) does not tell by itself is asked for, or given as options. Its images
     are decoded, too. custom/SITES.md says what else can be in a site file.
     """
-    from cxr_study.data.readers.table_layout import TableLayout
+    from cxr_study.data.readers.table_layout import Findings, TableLayout
 
+    if findings is None and (separator or value or unlisted):
+        raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
+    listed = {"separator": separator, "value": value, "unlisted": unlisted}
     layout = TableLayout(
         pairs(column or [], "--column", "'Bildname=image'"),
         pairs(word or [], "--word", "ja=1"),
         encoding,
-        _findings(findings, separator, value, unlisted),
+        Findings.model_validate({"column": findings} | listed) if findings else None,
         _thresholds(threshold or []),
     )
     own = TableOptions(layout, images, blank)
@@ -222,34 +225,16 @@ def described(given: Path, options: TableOptions) -> dict[str, Any]:
     }
 
 
-def _findings(
-    column: str | None, separator: str | None, value: str | None, unlisted: str | None
-) -> Findings | None:
-    from cxr_study.data.readers.table_layout import Findings
-
-    if column is None and (separator, value, unlisted) != (None, None, None):
-        raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
-    if unlisted not in (None, "negative"):
-        raise typer.BadParameter(
-            f"--unlisted is 'negative'; got {unlisted!r}. Without it --blank says what counts."
-        )
-    if column is None:
-        return None
-    return Findings(column=column, separator=separator, value=value, unlisted=unlisted)
-
-
 def _thresholds(given: Sequence[str]) -> dict[str, float]:
     from cxr_study.data.readers.cell_values import probability
     from cxr_study.data.readers.table_layout import DEFAULT
 
-    found = {}
-    for text in given:
-        column, _, number = text.rpartition("=")
-        found[column.strip() or DEFAULT] = probability(number.strip()) or 0.0
-        if not found[column.strip() or DEFAULT]:
-            raise typer.BadParameter(
-                f"--threshold is above 0, at most 1, such as 0.5 or Edema=0.3; got {text!r}."
-            )
+    cut = [text.rpartition("=") for text in given]
+    found = {name.strip() or DEFAULT: probability(least.strip()) or 0 for name, _, least in cut}
+    if not all(found.values()):
+        raise typer.BadParameter(
+            f"--threshold is 0.5 or Edema=0.5, above 0, at most 1; got {given}."
+        )
     return found
 
 
@@ -330,7 +315,7 @@ def _require_all(table: OwnTable, blank: str | None, lists: Findings | None) -> 
             "or which column names findings: --findings '<name>'"
         )
     unlisted = lists is not None and lists.unlisted is None
-    if blank is None and (table.blank or unlisted):
+    if blank is None and (table.blank or (unlisted and not table.positives)):
         what = "labels that no row lists" if unlisted else f"{table.blank:,} blank labels"
         also = ", or --unlisted negative for images that list others" if unlisted else ""
         needs.append(f"what the {what} count as: --blank negative, or --blank 'not labelled'{also}")
@@ -346,9 +331,8 @@ def _say_found(
 
     form = f"{table.rows:,} rows, {table.separator} between the cells"
     if table.encoding:
-        form += f", {table.encoding} (so that it reads {', '.join(table.shown)})"
-    if table.several_lines:
-        form += f", {table.several_lines:,} cells with line breaks"
+        form += f", {table.encoding}"
+        form += f" (so that it reads {', '.join(table.shown)})" if table.shown else ""
     say(f"csv        {table.csv}: {form}")
     if table.repeated:
         say(f"repeated   {table.repeated:,} rows say what an earlier one does; each counts once")
@@ -362,7 +346,7 @@ def _say_found(
         meant = (f"{word} = {meaning or 'blank'}" for word, meaning in table.words.items())
         say(f"words      {', '.join(meant)}")
     if lists is not None:
-        say(f"unlisted   what an image that lists findings does not is {lists.unlisted or 'blank'}")
+        say(f"unlisted   what the list of an image leaves out is {lists.unlisted or 'blank'}")
     if table.blank:
         say(f"blank      {table.blank:,} labels, which count as {blank}")
     ignored = [

@@ -249,7 +249,8 @@ def _position(file: CsvFile, names: tuple[str, ...]) -> int:
     spelt = " or ".join(f"'{name}'" for name in names)
     if found:
         raise TableError(
-            f"{place}: needs one column {spelt}; {len(found)} have that name. Remove the others."
+            f"{place}: needs one column {spelt}; {len(found)} have that name. Rename or remove the "
+            f"others; of a hospital's own table they can be left out: --column '{names[0]}=ignored'"
         )
     raise TableError(
         f"{place}: needs a column {spelt}; {nearest(names[0], file.header)}. Is this the "

@@ -2,13 +2,23 @@
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
 
 from cxr_study.common.spelling import key
-from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.labels.label_table import (
+    BLANK,
+    DESCRIPTORS,
+    LOADED,
+    NEGATIVE,
+    POSITIVE,
+    UNCERTAIN,
+)
+from cxr_study.data.labels.vocabulary import class_name
+from cxr_study.data.readers.cell_values import NO_CLASS
+from cxr_study.data.readers.table_layout import NORMAL
 
 LIST, LINES, NONE = "list", "lines", "none"
 """Separators that are words: Python's ['a', 'b'], a line for each, and a cell is one finding."""
@@ -22,14 +32,12 @@ def parts(text: str, separator: str) -> list[str]:
     Raises:
         ValueError: The separator is `LIST` and the cell is no Python list of texts.
     """
-    if separator == LIST:
-        return [part.strip() for part in _python_list(text)]
-    if separator == NONE:
-        return [text]
-    return [
-        part.strip()
-        for part in (text.splitlines() if separator == LINES else text.split(separator))
-    ]
+    cut: Mapping[str, Callable[[str], list[str]]] = {
+        LIST: _python_list,
+        LINES: str.splitlines,
+        NONE: lambda whole: [whole],
+    }
+    return [part.strip() for part in cut.get(separator, lambda s: s.split(separator))(text)]
 
 
 def may_be_several(text: str) -> bool:
@@ -37,41 +45,89 @@ def may_be_several(text: str) -> bool:
     return _MARKS.search(text) is not None
 
 
-def spellings(names: Iterable[str]) -> dict[str, str]:
-    """Every name -> the spelling, one for all that differ in case and blanks alone."""
-    spelt: dict[str, str] = {}
-    return {name: spelt.setdefault(key(name), name) for name in sorted(names)}
-
-
-def label_matrix(
-    rows: pd.DataFrame, names: Sequence[str], normal: str, *, unlisted: float
-) -> np.ndarray:
-    """Labels of images from their findings.
+def meaning(separator: str | None, words: Mapping[str, str]) -> Callable[[str], frozenset[str]]:
+    """Meaning of a cell of a hospital's own table that lists findings.
 
     Args:
-        rows: One per finding: `image` (number), `name` (NaN where a cell lists none) and `label`.
-        names: The classes.
-        normal: Name which says, where it is positive, that an image has no finding.
-        unlisted: Label of what is not listed, at an image of which anything is.
+        separator: What stands between findings; None: not said, so nothing may look like it.
+        words: Folded word -> what it stands for: `NORMAL`, or a blank for what is left out.
 
     Returns:
-        Shape (images, classes); blank throughout where nothing is listed.
+        Meaning that gives names of classes, `NORMAL` alone, or nothing.
     """
-    labels = np.full((rows["image"].max() + 1, len(names)), BLANK)
-    labels[rows["image"][rows["name"].notna()]] = unlisted
-    labels[rows["image"][(rows["name"] == normal) & (rows["label"] == POSITIVE)]] = NEGATIVE
-    found = rows[rows["name"].isin(names)]
-    labels[found["image"], pd.Index(names).get_indexer(found["name"])] = found["label"]
-    return labels
+
+    def names_of(text: str) -> frozenset[str]:
+        if separator is None and may_be_several(text):
+            raise ValueError(
+                "may list several findings; say what stands between them, in the site file: "
+                "findings: {separator: '|'}, or list, lines or none"
+            )
+        if text.startswith("[") and separator not in (LIST, NONE):
+            raise ValueError("is a list as Python writes it; its separator is the word 'list'")
+        said = [part for part in parts(text, separator or NONE) if part]
+        said = [part for part in said if words.get(part.casefold()) != ""]
+        names = {
+            NORMAL
+            if key(part) in NO_CLASS or words.get(part.casefold()) == NORMAL
+            else class_name(part, "table")
+            for part in said
+        }
+        if NORMAL in names and len(names) > 1:
+            raise ValueError(f"'{text}' says that there is no finding, and names one.")
+        if odd := names.intersection((*DESCRIPTORS, *LOADED)):
+            raise ValueError(f"no class can have the name '{min(odd)}'; are these findings?")
+        return frozenset(names)
+
+    return names_of
 
 
-def contradicting(rows: pd.DataFrame, normal: str) -> pd.Series:
-    """Which findings, see `label_matrix`, contradict another of the same image."""
-    first = rows.groupby(["image", "name"])["label"].transform("first")
-    said = rows["label"].isin((POSITIVE, UNCERTAIN)) & rows["name"].notna()
-    is_normal = (rows["name"] == normal) & (rows["label"] == POSITIVE)
-    at_normal = rows["image"].isin(rows["image"][is_normal]) & (rows["name"] != normal)
-    return (rows["name"].notna() & (first != rows["label"])) | (said & at_normal)
+def rows(image: np.ndarray, names: np.ndarray, label: np.ndarray) -> pd.DataFrame:
+    """Findings, one per row, from what the rows of a csv list.
+
+    Args:
+        image: Number of each row's image, shape (rows,).
+        names: Set of names that each row lists, shape (rows,); of those that differ in case and
+            blanks alone one is kept.
+        label: Of all that a row lists, shape (rows,).
+
+    Returns:
+        Columns `row` of the csv, `image`, `name` (NaN where a row lists nothing) and `label`.
+    """
+    spelt: dict[str, str] = {}
+    spelling = {n: spelt.setdefault(key(n), n) for n in sorted(frozenset().union(*names))}
+    listed = [sorted({spelling[name] for name in each}) for each in names]
+    frame = pd.DataFrame(
+        {"row": np.arange(len(image)), "image": image, "name": listed, "label": label}
+    )
+    return frame.explode("name", ignore_index=True)
+
+
+def contradicted(rows: pd.DataFrame) -> np.ndarray:
+    """Row that each row of the csv contradicts, of the same image; -1 for none."""
+    first = rows.groupby(["image", "name"])[["label", "row"]].transform("first")
+    normals = rows[(rows["name"] == NORMAL) & (rows["label"] == POSITIVE)]
+    normal = rows["image"].map(normals.drop_duplicates("image").set_index("image")["row"])
+    present = rows["label"].isin((POSITIVE, UNCERTAIN)) & ~rows["name"].isin([NORMAL, np.nan])
+    other = first["row"].where(rows["name"].notna() & (first["label"] != rows["label"]))
+    other = other.fillna(normal.where(present)).fillna(-1)
+    return other.groupby(rows["row"]).max().to_numpy().astype(int)
+
+
+def labels(rows: pd.DataFrame, unlisted: str | None) -> dict[str, np.ndarray]:
+    """Class -> label of each image: what `rows` say, negative throughout where it is `NORMAL`.
+
+    What is not listed is blank, or `unlisted` "negative" at an image of which anything is listed.
+    """
+    found = rows[rows["name"].notna()]
+    normal = found["image"][(found["name"] == NORMAL) & (found["label"] == POSITIVE)]
+    result = {}
+    for name in sorted({*found["name"]} - {NORMAL}):
+        of = np.full(rows["image"].max() + 1, BLANK)
+        of[normal if unlisted is None else found["image"]] = NEGATIVE
+        own = found[found["name"] == name]
+        of[own["image"]] = own["label"]
+        result[name] = of
+    return result
 
 
 def _python_list(text: str) -> list[str]:

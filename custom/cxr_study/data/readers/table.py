@@ -20,33 +20,10 @@ import pandas as pd
 from cxr_study.common.spelling import key, nearest
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
 from cxr_study.data.labels.csv_file import TableError, open_csv
-from cxr_study.data.labels.label_table import (
-    BLANK,
-    DESCRIPTORS,
-    LOADED,
-    NEGATIVE,
-    POSITIVE,
-    VIEWS,
-    assemble,
-)
-from cxr_study.data.labels.vocabulary import class_name
+from cxr_study.data.labels.label_table import LOADED, POSITIVE, VIEWS, assemble
 from cxr_study.data.readers import cell_values
-from cxr_study.data.readers.findings import (
-    NONE,
-    contradicting,
-    label_matrix,
-    may_be_several,
-    parts,
-    spellings,
-)
-from cxr_study.data.readers.table_layout import (
-    DEFAULT,
-    IGNORED,
-    KINDS,
-    NORMAL,
-    Findings,
-    TableLayout,
-)
+from cxr_study.data.readers import findings as lists_of
+from cxr_study.data.readers.table_layout import DEFAULT, IGNORED, KINDS, Findings, TableLayout
 
 _VIEWS = {view.casefold(): view for view in VIEWS}
 _SEXES = {"f": "F", "m": "M", "": ""}
@@ -110,7 +87,7 @@ def read_rows(csv: Path, layout: TableLayout) -> tuple[pd.DataFrame, int]:
     for name in (*names, *listing[1:]):
         meanings[name] = translated(cell_values.label_from(layout.threshold(name)))
     if lists is not None:
-        meanings[lists.column] = _finding_names(lists, words)
+        meanings[lists.column] = lists_of.meaning(lists.separator, words)
     values = columns.decode_all(meanings)
     again = pd.DataFrame(values).duplicated().to_numpy()
     columns, values = columns.rows(~again), {name: of[~again] for name, of in values.items()}
@@ -183,51 +160,27 @@ def _require_alike(
         )
 
 
-def _finding_names(lists: Findings, words: dict[str, str]) -> Callable[[str], frozenset[str]]:
-    """Meaning of a cell that lists findings: names of classes, `NORMAL`, or nothing."""
-
-    def meaning(text: str) -> frozenset[str]:
-        if lists.separator is None and may_be_several(text):
-            raise ValueError(
-                "may list several findings; say what stands between them, in the site file: "
-                "findings: {separator: '|'}, or list, lines or none"
-            )
-        names = set()
-        for part in parts(text, lists.separator or NONE):
-            meant = words.get(part.casefold())
-            if key(part) in cell_values.NO_CLASS or meant == NORMAL:
-                names.add(NORMAL)
-            elif key(part) in (*DESCRIPTORS, *LOADED):
-                raise ValueError(
-                    f"no class can have the name '{part}'; is this a list of findings?"
-                )
-            elif part and meant != "":
-                names.add(class_name(part, "table"))
-        return frozenset(names)
-
-    return meaning
-
-
 def _listed(
     columns: CsvColumns, lists: Findings, values: dict[str, np.ndarray], image: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Class -> its labels, of each image."""
-    rows = pd.DataFrame({"image": image, "row": np.arange(len(image)), "label": POSITIVE})
+    named, label, cells = values[lists.column], np.full(len(image), POSITIVE), columns[lists.column]
     if lists.value is not None:
-        rows["label"] = values[lists.value]
-    spelt = spellings(frozenset().union(*values[lists.column]) | {NORMAL})
-    rows["name"] = [sorted({spelt[name] for name in names}) for names in values[lists.column]]
-    rows = rows.explode("name", ignore_index=True)
-    wrong = np.isin(np.arange(len(image)), rows["row"][contradicting(rows, NORMAL)])
-    cells = columns[lists.column].to_numpy()
-    message = "'{}' contradicts another finding of the same image; correct or remove one of them."
-    columns.refuse(wrong, lists.column, message, cells)
-    names = sorted({*spelt.values()} - {NORMAL})
-    if not names:
+        label, cells = values[lists.value], cells + " = " + columns[lists.value]
+    rows = lists_of.rows(image, named, label)
+    other = lists_of.contradicted(rows)
+    columns.refuse(
+        other >= 0,
+        lists.column,
+        "'{}' contradicts '{}' in line {}, of the same image; correct or remove one of them.",
+        cells.to_numpy(),
+        cells.to_numpy()[other],
+        columns.lines[other],
+    )
+    labels = lists_of.labels(rows, lists.unlisted)
+    if not labels:
         raise TableError(f"{columns.path}, column '{lists.column}': no row names a finding.")
-    unlisted = BLANK if lists.unlisted is None else NEGATIVE
-    labels = label_matrix(rows, names, NORMAL, unlisted=unlisted)
-    return dict(zip(names, labels.T, strict=True))
+    return labels
 
 
 def _image(text: str) -> str:

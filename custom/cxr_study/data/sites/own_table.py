@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 
+import numpy as np
+
 from cxr_study.data.images.image_files import locate, walk
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
 from cxr_study.data.labels.csv_file import SEPARATORS, CsvFile, guess_encoding, open_csv
@@ -80,7 +82,6 @@ class OwnTable:
         csv: The file.
         rows: Of the file.
         repeated: Rows that say what an earlier one does.
-        several_lines: Cells with line breaks.
         separator: What stands between its cells, as a word.
         encoding: Of a file that is not Unicode.
         shown: Some of its words that show whether the encoding is right.
@@ -98,7 +99,6 @@ class OwnTable:
     csv: Path
     rows: int
     repeated: int
-    several_lines: int
     separator: str
     encoding: str | None
     shown: Sequence[str]
@@ -168,6 +168,9 @@ def look(csv: Path, said: TableLayout) -> OwnTable:
     kinds, missing = _kinds(file, columns)
     used = [name for name in file.header if kinds.get(name) != IGNORED]
     cells = read_columns(file, used, several_lines=used)
+    image = next((name for name, kind in kinds.items() if kind == "image"), None)
+    if image is not None:
+        _refuse_swallowed(cells, file, image)
     meant = {word.casefold(): meaning for word, meaning in words.items()}
     occurring = dict(words) if lists is not None else {}  # some may be findings
     unknown: dict[str, list[str]] = {}
@@ -196,7 +199,6 @@ def look(csv: Path, said: TableLayout) -> OwnTable:
         }
         if kind is None:
             blank += sum(number for text, number in counts.items() if meanings[text] == "")
-    image = next((name for name, kind in kinds.items() if kind == "image"), None)
     listed_cells = [] if lists is None or lists.separator else _counts(cells, lists.column)
     unseparated = [text for text in listed_cells if may_be_several(text)]
     any_class = lists is not None or not kinds.keys() >= set(used)
@@ -210,9 +212,6 @@ def look(csv: Path, said: TableLayout) -> OwnTable:
         csv=csv,
         rows=len(cells.lines),
         repeated=repeated,
-        several_lines=sum(
-            len(text.splitlines()) > 1 for name in cells.texts for text in cells[name]
-        ),
         separator=SEPARATORS[file.separator],
         encoding=encoding,
         shown=shown,
@@ -275,6 +274,25 @@ def _kinds(
         if not name and name not in kinds:
             kinds[name] = IGNORED  # a spreadsheet's numbering
     return kinds, missing
+
+
+def _refuse_swallowed(cells: CsvColumns, file: CsvFile, image: str) -> None:
+    """Refuse a cell with a line that has a file like the image's where rows have theirs."""
+    place = file.header.index(image)
+    endings = [Path(name).suffix or "\n" for name in cells[image]]
+    for name in cells.texts:
+        wrong = [
+            "\n" in text
+            and any(
+                cut.strip(' "').endswith(ending)
+                for line in text.splitlines()[1:]
+                for cut in line.split(file.separator)[place : place + 1]
+            )
+            for text, ending in zip(cells[name], endings, strict=True)
+        ]
+        cells.refuse(
+            np.array(wrong), name, "the cell has a whole row in it; is there a quote too many?"
+        )
 
 
 def _counts(cells: CsvColumns, name: str) -> dict[str, int]:
