@@ -74,8 +74,8 @@ def meaning(separator: str | None, words: Mapping[str, str]) -> Callable[[str], 
         }
         if NORMAL in names and len(names) > 1:
             raise ValueError(f"'{text}' says that there is no finding, and names one.")
-        if odd := names.intersection((*DESCRIPTORS, *LOADED)):
-            raise ValueError(f"no class can have the name '{min(odd)}'; are these findings?")
+        if odd := [name for name in said if key(name) in (*DESCRIPTORS, *LOADED)]:
+            raise ValueError(f"no class can have the name '{odd[0]}'; are these findings?")
         return frozenset(names)
 
     return names_of
