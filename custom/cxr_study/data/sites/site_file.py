@@ -124,7 +124,7 @@ def _encoding(value: object) -> str:
 
 
 def _thresholds(value: object) -> dict[str, float]:
-    given = value if isinstance(value, dict) else {DEFAULT: value}
+    given: dict[Any, Any] = value if isinstance(value, dict) else {DEFAULT: value}
     for least in given.values():
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 < least <= 1:
             raise NeedError(

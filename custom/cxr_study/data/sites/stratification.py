@@ -113,7 +113,7 @@ def _best_exchange(
             after = before + sign * change
             off, allowed = (abs(n - shares[side] * present.sum(axis=0)) for n in (after, before))
             fits = (off <= np.maximum(allowed, _OFF)) & ((after > 0) | (before == 0))
-            gain[~fits.all(axis=2)] = 0
+            gain *= fits.all(axis=2)
         if gain.size and gain.max() > most:
             most = gain.max()
             row, column = np.unravel_index(gain.argmax(), gain.shape)

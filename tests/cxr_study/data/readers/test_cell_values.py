@@ -104,7 +104,7 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
         (padchest, {"PatientID": ""}, "column 'PatientID': the cell is blank"),
         (padchest, {"PatientBirth": "50"}, "column 'PatientBirth': needs a year, e.g. 1950; got"),
         (padchest, {"StudyDate_DICOM": "2014"}, "column 'StudyDate_DICOM': needs a date"),
-        (table, {"image": "./p1/1.png", "My finding": "0"}, "'My finding': got '0', but line 2 has"),
+        (table, {"image": "./p1/1.png", "My finding": "0"}, "My finding': got '0', but line 2 has"),
         *((table, {"image": text}, "column 'image': needs the path of a file below the images")
           for text in ("", "/b.png", r"C:\b.png", "../b.png")),
         (table, {"patient": ""}, "column 'patient': the cell is blank"),

@@ -104,10 +104,10 @@ def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels)
 @pytest.mark.parametrize(
     ("rows", "keys", "message"),
     [
-        (ROWS + "1.png,7,Edema,0\n", {"value": "label"}, "6, .*'Edema = 0' .* 'Edema = 1' in line 2"),
+        (ROWS + "1.png,7,Edema,0\n", {"value": "label"}, "'Edema = 0' .* 'Edema = 1' in line 2"),
         (ROWS + "2.png,8,Edema,-1\n", {"value": "label"}, "6, .*'No Finding = 1' in line 4"),
         (ROWS + "1.png,8,Mass,1\n", {}, "line 6, column 'patient': got '8', but line 2 has '7'"),
-        (LISTED.format("Edema|normal"), {"separator": "|"}, "line 2, .*says that there is no finding"),
+        (LISTED.format("Edema|normal"), {"separator": "|"}, "line 2, .*says that there is no"),
         (LISTED.format("Edema|Mass"), {}, "may list several findings; say what stands between"),
         (LISTED.format("\"['Edema']\""), {"separator": ","}, "separator is the word 'list'"),
         (LISTED.format("\"['Edema' 'Mass']\""), {"separator": "list"}, "needs a list like"),
