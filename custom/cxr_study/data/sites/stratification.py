@@ -106,7 +106,7 @@ def _best_exchange(
         gives, takes = gives[-_KINDS:], takes[:_KINDS]
         moved = images[gives][:, None] - images[takes]
         gain = moved * (gap - moved)  # half of what the sum of squared surpluses loses
-        gain[present[gives].any(axis=1)[:, None] != present[takes].any(axis=1)] = 0
+        gain[present[gives].max(axis=1)[:, None] != present[takes].max(axis=1)] = 0
         change = present[gives][:, None].astype(int) - present[takes]
         for side, sign in ((giver, -1), (taker, 1)):
             before = present[part == side].sum(axis=0)
