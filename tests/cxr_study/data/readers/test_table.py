@@ -110,7 +110,7 @@ def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels)
         (LISTED.format("Edema|normal"), {"separator": "|"}, "line 2, .*says that there is no"),
         (LISTED.format("Edema|Mass"), {}, "may list several findings; say what stands between"),
         (LISTED.format("\"['Edema']\""), {"separator": ","}, "separator is the word 'list'"),
-        (LISTED.format("\"['Edema' 'Mass']\""), {"separator": "list"}, "line 2, .*needs a list like"),
+        (LISTED.format("\"['Edema' 'Mass']\""), {"separator": "list"}, "line 2, .*needs a list"),
         (LISTED.format("Split"), {}, "line 2, .*no class can have the name 'Split'"),
         (LISTED.format("normal"), {}, "column 'found': no row names a finding"),
         (ROWS, {"value": "labels"}, "key 'findings' .*got 'labels', nearest.* label"),
