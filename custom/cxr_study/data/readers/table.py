@@ -22,7 +22,7 @@ from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
 from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import LOADED, POSITIVE, VIEWS, assemble
 from cxr_study.data.readers import cell_values
-from cxr_study.data.readers import findings as lists_of
+from cxr_study.data.readers import finding_lists as lists_of
 from cxr_study.data.readers.table_layout import DEFAULT, IGNORED, KINDS, Findings, TableLayout
 
 _VIEWS = {view.casefold(): view for view in VIEWS}

@@ -27,7 +27,7 @@ class Findings(FileModel):
     Attributes:
         column: Names of findings, in one row of an image or in several.
         separator: What stands between the findings of a cell: a text, or a word of
-            `readers.findings`. None: not said, so a cell that looks like several is refused.
+            `readers.finding_lists`. None: not said, so a cell that looks like several is refused.
         value: Column with the label of what is listed. None: it is positive.
         unlisted: "negative" where a finding that is not listed is absent. None: it is blank.
     """

@@ -18,7 +18,7 @@ from cxr_study.data.labels.csv_file import SEPARATORS, CsvFile, guess_encoding, 
 from cxr_study.data.labels.label_table import BLANK, POSITIVE, VIEWS, classes
 from cxr_study.data.labels.vocabulary import is_class, known_alike
 from cxr_study.data.readers.cell_values import probability
-from cxr_study.data.readers.findings import may_be_several
+from cxr_study.data.readers.finding_lists import may_be_several
 from cxr_study.data.readers.table import read_rows
 from cxr_study.data.readers.table_layout import (
     DEFAULT,
