@@ -223,8 +223,8 @@ OFFICIAL = {
             ["p2/1.png", "B 2", "AP", "M", NAN, 0, 1],
         ],
         ("Pleural Effusion", "My finding"),
-        itself("image", "patient") | unread("No Finding"),
-        itself("view", "sex", "age", "My finding") | {"pleural_effusion": {"Pleural Effusion"}},
+        itself("image", "patient", "age") | unread("No Finding"),
+        itself("view", "sex", "My finding") | {"pleural_effusion": {"Pleural Effusion"}},
         needed={"image", "patient"},
     ),
 }

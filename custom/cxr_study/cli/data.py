@@ -205,7 +205,8 @@ def split_site(
         scheme += f"; {share} of the training patients used"
     write_split(assignment, table, written.split, scheme=scheme, seed=seed)
     for name, part in counts(assignment, table).items():
-        say(f"{name:10}  {part['patients']:,} patients, {part['images']:,} images")
+        images = f"{part['images']:,} images ({part['images'] / len(table):.0%})"
+        say(f"{name:10}  {part['patients']:,} patients, {images}")
     say(f"split      {written.split}")
     labelled = labelled_classes(written, classes_of(table))
     missing = patient_split.without_positives(assignment, table, labelled)

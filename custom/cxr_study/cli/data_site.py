@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -19,6 +19,7 @@ from cxr_study.common.spelling import nearest
 from cxr_study.data.readers import DATASETS, official_files
 
 if TYPE_CHECKING:
+    from cxr_study.data.readers.table_layout import Findings, TableLayout
     from cxr_study.data.sites.own_table import OwnTable
     from cxr_study.data.sites.site_file import SiteFile
 
@@ -30,24 +31,22 @@ class TableOptions:
     """What a person says of a csv; each is asked for where it is needed and a terminal is there.
 
     Attributes:
-        columns: Column -> what it is.
-        words: Word -> what it stands for.
-        encoding: Of the csv.
+        layout: How the csv is written.
         images: Folder below which the images lie.
         blank: What blank labels count as, one of `BLANKS`.
         nested: Whether the images lie in folders that the csv does not name.
     """
 
-    columns: Mapping[str, str]
-    words: Mapping[str, str]
-    encoding: str | None = None
+    layout: TableLayout
     images: Path | None = None
     blank: str | None = None
     nested: bool = False
 
 
 @app.command(
-    epilog="Example:  surgagg data site chexpert data/CheXpert-v1.0-small sites/stanford.yaml"
+    epilog="Examples:  surgagg data site chexpert data/CheXpert-v1.0-small sites/stanford.yaml     "
+    "A row per image, its findings as 'Mass; Edema':  surgagg data site table klinik "
+    "sites/klinik.yaml --findings Befund --separator ';' --unlisted negative --blank 'not labelled'"
 )
 def site(
     dataset: Annotated[str, Argument(help=f"{', '.join(DATASETS)} (a hospital's own csv).")],
@@ -71,6 +70,32 @@ def site(
     blank: Annotated[
         str | None, Option(help="Own csv: blank labels count as 'negative' or 'not labelled'.")
     ] = None,
+    findings: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="Own csv: the column that names findings, in lists or rows."),
+    ] = None,
+    separator: Annotated[
+        str | None,
+        Option(
+            help="Of the findings in a cell, e.g. '|'; 'list' for Python's ['a', 'b'], 'lines' for "
+            "a line each, 'none' where a cell is one."
+        ),
+    ] = None,
+    value: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="The column with the label of a finding: 1, 0, -1 or blank."),
+    ] = None,
+    unlisted: Annotated[
+        Literal["negative"] | None,
+        Option(help="'negative': a finding that an image does not list is absent, not blank."),
+    ] = None,
+    threshold: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NUMBER",
+            help="Own csv: probability from which on a label is positive, e.g. 0.5 or Edema=0.3.",
+        ),
+    ] = None,
     prepare: Annotated[
         bool, Option(help="Decode the images of an own csv at once, at 64 pixels.")
     ] = True,
@@ -80,16 +105,24 @@ def site(
     What an own csv (table) does not tell by itself is asked for, or given as options. Its images
     are decoded, too. custom/SITES.md says what else can be in a site file.
     """
-    own = TableOptions(
+    from cxr_study.data.readers.table_layout import Findings, TableLayout
+
+    if findings is None and (separator or value or unlisted):
+        raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
+    listed = {"separator": separator, "value": value, "unlisted": unlisted}
+    layout = TableLayout(
         pairs(column or [], "--column", "'Bildname=image'"),
         pairs(word or [], "--word", "ja=1"),
         encoding,
-        images,
-        blank,
-        nested,
+        Findings.model_validate({"column": findings} | listed) if findings else None,
+        _thresholds(threshold or []),
     )
-    if dataset != "table" and own != TableOptions({}, {}):
-        raise typer.BadParameter("--column, --word and what else is of an own csv are of table.")
+    own = TableOptions(layout, images, blank, nested)
+    if dataset != "table" and own != TableOptions(TableLayout()):
+        raise typer.BadParameter(
+            "--column, --word, --images, --encoding, --blank, --findings, --separator, --value, "
+            "--unlisted, --threshold and --nested are of table."
+        )
     if blank not in (None, *BLANKS):
         raise typer.BadParameter(f"--blank is {' or '.join(map(repr, BLANKS))}; got {blank!r}.")
     if dataset not in DATASETS:
@@ -167,18 +200,19 @@ def described(given: Path, options: TableOptions) -> dict[str, Any]:
     from cxr_study.data.sites.own_table import find_csv, find_images, look
 
     csv = find_csv(given)
-    columns, words = dict(options.columns), dict(options.words)
-    table = look(csv, columns, words, options.encoding)
+    folder = options.images or (given if given.is_dir() else csv.parent)
+    columns, words = dict(options.layout.columns), dict(options.layout.words)
+    layout = replace(options.layout, columns=columns, words=words)
+    table = look(csv, layout, folder)
     while _asks() and (table.missing or table.unknown):
         _ask(table, columns, words)
-        table = look(csv, columns, words, options.encoding)
-    blank = options.blank
+        table = look(csv, layout, folder)
+    lists, blank = layout.findings, options.blank
     if blank is None and table.blank and _asks():
         blank = _choice(f"{table.blank:,} labels are blank. They count as", BLANKS)
-    _require_all(table, blank)
-    folder = options.images or (given if given.is_dir() else csv.parent)
+    _require_all(table, blank, lists)
     images, found = find_images(folder, table.images, options.nested)
-    _say_found(table, images, found, blank)
+    _say_found(table, images, found, blank, lists)
     unlike = {n: kind for n, kind in table.columns.items() if n != kind}
     return {
         "labels": csv,
@@ -187,8 +221,23 @@ def described(given: Path, options: TableOptions) -> dict[str, Any]:
         "columns": unlike or None,
         "words": {word: _number(meant) for word, meant in table.words.items()} or None,
         "encoding": table.encoding,
+        "findings": lists.model_dump(exclude_none=True) if lists is not None else None,
+        "threshold": dict(layout.thresholds) or None,
         "blank": blank if table.blank else None,
     }
+
+
+def _thresholds(given: Sequence[str]) -> dict[str, float]:
+    from cxr_study.data.readers.cell_values import probability
+    from cxr_study.data.readers.table_layout import DEFAULT
+
+    cut = [text.rpartition("=") for text in given]
+    found = {name.strip() or DEFAULT: probability(least.strip()) or 0 for name, _, least in cut}
+    if not all(found.values()):
+        raise typer.BadParameter(
+            f"--threshold is 0.5 or Edema=0.5, above 0, at most 1; got {given}."
+        )
+    return found
 
 
 def pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
@@ -239,7 +288,7 @@ def _choice(question: str, names: Sequence[str]) -> str:
     return names[number - 1]
 
 
-def _require_all(table: OwnTable, blank: str | None) -> None:
+def _require_all(table: OwnTable, blank: str | None, lists: Findings | None) -> None:
     """Refuse a csv that leaves something open; names all of it, each with the option it takes."""
     from cxr_study.data.sites.own_table import OwnTableError, listed
 
@@ -252,34 +301,54 @@ def _require_all(table: OwnTable, blank: str | None) -> None:
         f"view, F, M; nothing for a blank), or --column '{name}=ignored'"
         for name, unknown in table.unknown.items()
     ]
-    if not table.missing and not table.positives:
+    if table.probabilities:
         needs.append(
-            "a column with labels: 1, 0, -1 or a blank, or words that --word '<word>=1' explains"
+            f"from which number on a label is positive in {listed(table.probabilities)}: "
+            f"--threshold 0.5, or --threshold '{table.probabilities[0]}=0.5'"
         )
-    if table.blank and blank is None:
+    if table.unseparated:
         needs.append(
-            f"what the {table.blank:,} blank labels count as: --blank negative, or "
-            "--blank 'not labelled'"
+            f"what stands between the findings in {listed(table.unseparated)}: --separator '|' or "
+            "another text, list for ['a', 'b'], lines, or none where a cell is one finding"
         )
+    if not (needs or table.positives):
+        needs.append(
+            "a column with labels: 1, 0, -1 or a blank, or words that --word '<word>=1' explains; "
+            "or which column names findings: --findings '<name>'"
+        )
+    unlisted = lists is not None and lists.unlisted is None
+    if blank is None and (table.blank or (unlisted and not table.positives)):
+        what = "labels that no row lists" if unlisted else f"{table.blank:,} blank labels"
+        also = ", or --unlisted negative for images that list others" if unlisted else ""
+        needs.append(f"what the {what} count as: --blank negative, or --blank 'not labelled'{also}")
     if needs:
         raise OwnTableError("\n  ".join([f"{table.csv} does not tell everything. Say", *needs]))
 
 
-def _say_found(table: OwnTable, images: Path, found: int, blank: str | None) -> None:
+def _say_found(
+    table: OwnTable, images: Path, found: int, blank: str | None, lists: Findings | None
+) -> None:
     """Say what goes into the site file, and what does not."""
     from cxr_study.data.readers.table_layout import IGNORED
 
     form = f"{table.rows:,} rows, {table.separator} between the cells"
     if table.encoding:
-        form += f", {table.encoding} (so that it reads {', '.join(table.shown)})"
+        form += f", {table.encoding}"
+        form += f" (so that it reads {', '.join(table.shown)})" if table.shown else ""
     say(f"csv        {table.csv}: {form}")
+    if table.repeated:
+        say(f"repeated   {table.repeated:,} rows say what an earlier one does; each counts once")
     used = {kind: name for name, kind in table.columns.items() if kind != IGNORED}
+    if lists is not None:
+        used |= {"findings": lists.column} | ({"value": lists.value} if lists.value else {})
     say(f"columns    {', '.join(f'{kind}: {name}' for kind, name in used.items())}")
     named = (f"{name} ({number:,} positive)" for name, number in table.positives.items())
     say(f"classes    {', '.join(named)}")
     if table.words:
         meant = (f"{word} = {meaning or 'blank'}" for word, meaning in table.words.items())
         say(f"words      {', '.join(meant)}")
+    if lists is not None:
+        say(f"unlisted   what the list of an image leaves out is {lists.unlisted or 'blank'}")
     if table.blank:
         say(f"blank      {table.blank:,} labels, which count as {blank}")
     ignored = [

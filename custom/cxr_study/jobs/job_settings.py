@@ -74,7 +74,7 @@ class JobSettings(BaseModel):
     # Of a site.
     sites: str = Field("{$CXR_SITES}", title="folder of <site>.yaml, at the site; or phantom")
     backbone: str = Field("small_densenet", title="of keras.applications, or small_densenet")
-    image_size: int = Field(64, ge=SIDES[0], le=SIDES[-1])
+    image_size: int = Field(64, ge=8, le=SIDES[-1])
     hidden: int = Field(
         0, ge=0, le=HIDDEN_UNITS[-1], title="units between pooling and head; 0: none"
     )

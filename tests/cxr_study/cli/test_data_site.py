@@ -111,10 +111,45 @@ def test_a_person_at_a_terminal_is_asked(hospital, monkeypatch):
     assert (keys["words"]["wohl"], keys["blank"]) == (1, "not labelled")
 
 
+def test_findings_in_lists_and_probabilities_take_options(hospital):
+    csv, options = hospital / "befunde.csv", ("--images", "klinik", "--no-prepare")
+    rows = [f"Müller_{n}.png,{n},{'Edema; Mass' if n % 4 else ''},0.{n + 10}\n" for n in range(40)]
+    csv.write_text("image,patient,Befund,Pneumonia\n" + "".join(rows[:1] + rows))
+    said = answer("data", "site", "table", csv, SITE, *options, code=2)
+    assert "positive in 'Pneumonia': --threshold 0.5, or --threshold 'Pneumonia=0.5'" in said
+    said = answer("data", "site", "table", csv, SITE, *options, "--findings", "Befund", code=2)
+    for part in ("between the findings in 'Edema; Mass': --separator '|'", "--unlisted negative"):
+        assert part in said
+    lists = ("--findings", "Befund", "--separator", ";", "--unlisted", "negative")
+    said = answer("data", "site", "table", csv, SITE, *options, *lists, "--blank", "not labelled")
+    for part in (
+        "repeated   1 rows say what an earlier one does; each counts once",
+        "findings: Befund\nclasses    Edema (30 positive), Mass (30 positive)",
+        "unlisted   what the list of an image leaves out is negative",
+        "blank      20 labels, which count as not labelled",
+        "ignored    Pneumonia",
+        "train       28 patients, 28 images (70%)",
+    ):
+        assert part in said
+    site = read_site_file(hospital.parent / SITE)
+    assert site.layout.findings.model_dump() == {
+        **{"column": "Befund", "separator": ";"},
+        **{"value": None, "unlisted": "negative"},
+    }
+    site.path.unlink()
+    answer("data", "site", "table", csv, SITE, *options, "--threshold", "0,3")
+    site = read_site_file(hospital.parent / SITE)
+    assert (site.threshold, load_labels(site).table["Pneumonia"].sum()) == ({"default": 0.3}, 20)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["nih", "--word", "ja=1"], "are of table"),
+        (["nih", "--threshold", "0.5"], "are of table"),
+        (["table", "--separator", "|"], "go with --findings COLUMN"),
+        (["table", "--threshold", "50%"], "above 0, at most 1; got ['50%']"),
+        (["table", "--findings", "Bild"], "no column 'Bild'"),
         (["table", "--word", "ja"], "--word is given as ja=1"),
         (["table", "--blank", "zero"], "--blank is 'negative' or 'not labelled'"),
         (["table", "--word", "ja=yes"], "'ja' can stand for one of 1, 0, -1"),

@@ -6,7 +6,7 @@ that no patient number is rounded.
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,11 @@ class CsvColumns:
     def __getitem__(self, column: str) -> pd.Series:
         cells = self.texts[column][self.codes[column]]
         return pd.Series(cells, pd.Index(self.lines, name="line"), dtype=object)
+
+    def rows(self, kept: np.ndarray) -> "CsvColumns":
+        """The rows for which `kept`, bool (rows,), is true."""
+        codes = {name: found[kept] for name, found in self.codes.items()}
+        return CsvColumns(self.path, self.lines[kept], codes, self.texts)
 
     def refuse(
         self,
@@ -158,7 +163,11 @@ def matching(pattern: str, text: str, need: str) -> re.Match[str]:
 
 
 def read_columns(
-    csv: Path | CsvFile, wanted: Sequence[str | tuple[str, ...]], *, comments: bool = False
+    csv: Path | CsvFile,
+    wanted: Sequence[str | tuple[str, ...]],
+    *,
+    comments: bool = False,
+    several_lines: Collection[str] = (),
 ) -> CsvColumns:
     """Read the named columns of a csv (or .csv.gz); other columns and blank lines are ignored.
 
@@ -166,10 +175,11 @@ def read_columns(
         csv: The file, or one that is open already.
         wanted: Column names; a tuple holds alternative spellings, the first names the result.
         comments: See `open_csv`, of a file that is not open.
+        several_lines: Columns whose cells may have line breaks in quotes.
 
     Raises:
         TableError: The file cannot be read or has no rows, a column is missing or stands there
-            twice, or a line has not as many cells as the header.
+            twice, a line has not as many cells as the header, or a cell has several lines.
     """
     spellings = [(name,) if isinstance(name, str) else name for name in wanted]
     file = csv if isinstance(csv, CsvFile) else open_csv(csv, comments=comments)
@@ -193,7 +203,7 @@ def read_columns(
         raise TableError(f"{file.path} has a header but no rows; needs one line per row.")
     columns = CsvColumns(file.path, lines, codes, texts)
     if not plain:
-        columns.decode_all(dict.fromkeys(where, _one_line))
+        columns.decode_all({name: _one_line for name in where if name not in several_lines})
     return columns
 
 
@@ -239,7 +249,8 @@ def _position(file: CsvFile, names: tuple[str, ...]) -> int:
     spelt = " or ".join(f"'{name}'" for name in names)
     if found:
         raise TableError(
-            f"{place}: needs one column {spelt}; {len(found)} have that name. Remove the others."
+            f"{place}: needs one column {spelt}; {len(found)} have that name. Rename or remove the "
+            f"others; of a hospital's own table they can be left out: --column '{names[0]}=ignored'"
         )
     raise TableError(
         f"{place}: needs a column {spelt}; {nearest(names[0], file.header)}. Is this the "

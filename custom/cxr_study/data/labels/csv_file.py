@@ -189,7 +189,10 @@ def _bytes(path: Path) -> bytes:
 
 def _utf8(path: Path, raw: bytes, encoding: str | None) -> bytes:
     if raw.startswith(_WORKBOOKS):
-        raise TableError(f"{path} is a workbook, no csv; save the sheet as csv in UTF-8.")
+        raise TableError(
+            f"{path} is a workbook, no csv; save the sheet as 'CSV UTF-8', which has what the "
+            "cells show: leading zeros and dates, too."
+        )
     if raw.startswith(codecs.BOM_UTF8):
         raw, encoding = raw.removeprefix(codecs.BOM_UTF8), None
     elif raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -215,7 +218,7 @@ def _utf8(path: Path, raw: bytes, encoding: str | None) -> bytes:
 def _separator(path: Path, line: int, text: bytes) -> str:
     """What separates the cells: what the header has, or what cuts the first lines alike."""
     first = [row.decode() for row in islice(io.BytesIO(text), _LOOKED_AT)]
-    outside = [re.sub(r'"[^"]*"', "", each) for each in first]
+    outside = re.sub(r'"[^"]*"', "", "".join(first)).splitlines()  # a cell may have several lines
     found = [mark for mark in SEPARATORS if mark in outside[0]]
     if len(found) > 1:
         rows = [each for each in outside if each.strip()]

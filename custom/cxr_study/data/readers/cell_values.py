@@ -4,6 +4,7 @@ A meaning takes a cell's stripped text and raises a ValueError that says what it
 `CsvColumns.decode` adds file, line and column.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +23,8 @@ OLDEST = 120.0
 """Years; an age above it is a mistake, and taken as unknown."""
 
 _CERTAIN = {"1": POSITIVE, "1.0": POSITIVE, "0": NEGATIVE, "0.0": NEGATIVE}
-_NO_CLASS = {"no finding", "normal"}
+NO_CLASS = {"no finding", "normal"}
+"""Folded names which say that there is no finding."""
 _LABEL = _CERTAIN | {"-1": UNCERTAIN, "-1.0": UNCERTAIN, "": BLANK}
 
 
@@ -38,6 +40,33 @@ def one_of(what: str, values: Mapping[str, Value]) -> Callable[[str], Value]:
 
 
 label = one_of("1, 0, -1 or a blank", _LABEL)
+
+
+def probability(text: str) -> float | None:
+    """A number from 0 to 1, with a point or a comma; None for any other text."""
+    if not re.fullmatch(r"[0-9]*[.,]?[0-9]+(e-?[0-9]+)?", text, re.IGNORECASE):
+        return None
+    number = float(text.replace(",", "."))
+    return number if number <= 1 else None
+
+
+def label_from(threshold: float | None) -> Callable[[str], float]:
+    """Meaning of a label that may be a probability, positive from a threshold on."""
+
+    def meaning(text: str) -> float:
+        number = None if text in _LABEL else probability(text)
+        if number is None:
+            return label(text)
+        if threshold is None:
+            raise ValueError(
+                "numbers between 0 and 1 need the least that counts as positive, in the site file: "
+                "threshold: 0.5"
+            )
+        return POSITIVE if number >= threshold else NEGATIVE
+
+    return meaning
+
+
 certain_label = one_of("1 or 0", _CERTAIN)
 
 
@@ -90,7 +119,7 @@ def class_columns(
     column_of: dict[str, str] = {}  # folded name of the class -> column
     names: dict[str, str] = {}
     for position, column in enumerate(header, start=1):
-        if column in descriptors or key(column) in _NO_CLASS:
+        if column in descriptors or key(column) in NO_CLASS:
             continue
         if not column:
             raise TableError(f"{csv}, line 1: column {position} has no name; name or remove it.")
@@ -125,7 +154,7 @@ def refuse_unread_classes(
         for name in header
         if name
         and name not in read
-        and key(name) not in _NO_CLASS
+        and key(name) not in NO_CLASS
         and any(name == other or resemblance(name, other) for other in UNION_CLASSES)
     ]
     if unread:

@@ -15,7 +15,7 @@ from cxr_study.data.labels.csv_columns import matching, read_columns
 from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, class_name
-from cxr_study.data.readers import cell_values
+from cxr_study.data.readers import cell_values, finding_lists
 
 _UNITS_PER_YEAR = {"": 1.0, "Y": 1.0, "M": 12.0, "W": 52.0, "D": 365.0}
 
@@ -82,10 +82,10 @@ def _names(path: Path) -> list[str]:
 
 
 def _labels(text: str) -> tuple[float, ...]:
-    findings = [finding.strip() for finding in text.split("|")]
-    if findings == ["No Finding"]:
+    found = finding_lists.parts(text, "|")
+    if found == ["No Finding"]:
         return (NEGATIVE,) * len(NIH_CLASSES)
-    present = {_class(finding) for finding in findings}
+    present = {_class(finding) for finding in found}
     return tuple(POSITIVE if name in present else NEGATIVE for name in NIH_CLASSES)
 
 

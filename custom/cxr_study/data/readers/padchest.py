@@ -4,7 +4,6 @@ A finding counts by its whole name only: "emphysema" is not in "subcutaneous emp
 radiologists and by a network (`MethodLabel`) are treated alike.
 """
 
-import ast
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pandas as pd
 from cxr_study.data.labels.csv_columns import matching, read_columns
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import class_name
-from cxr_study.data.readers import cell_values
+from cxr_study.data.readers import cell_values, finding_lists
 
 _SILENT = {"", "unchanged", "exclude", "suboptimal study"}  # say nothing about findings
 _VIEWS = {"PA": "PA", "AP": "AP", "AP_horizontal": "AP", "L": "lateral", "": "", "UNK": ""}
@@ -34,8 +33,8 @@ def read(csv: Path) -> pd.DataFrame:
     columns.require_unique("ImageID")
     folder = pd.Series(columns.decode("ImageDir", cell_values.number), columns.lines)
     age = columns.decode("StudyDate_DICOM", _study_year) - columns.decode("PatientBirth", _year)
-    findings = [found for found in set(columns.decode("Labels", _findings)) if found is not None]
-    occurring = sorted(frozenset().union(*findings))
+    lists = [found for found in set(columns.decode("Labels", _findings)) if found is not None]
+    occurring = sorted(frozenset().union(*lists))
     labels = columns.decode("Labels", lambda text: _labels(_findings(text), occurring))
     return assemble(
         dict(zip(occurring, labels.T, strict=True)),
@@ -49,28 +48,16 @@ def read(csv: Path) -> pd.DataFrame:
 
 def _findings(text: str) -> frozenset[str] | None:
     """Classes that a list names; None where it says nothing about findings."""
-    tokens = {token.strip().lower() for token in _list(text)} - _SILENT
+    tokens = {token.lower() for token in finding_lists.parts(text, finding_lists.LIST)} - _SILENT
     if not tokens:
         return None
     return frozenset(class_name(token, "padchest") for token in tokens - {"normal"})
 
 
-def _list(text: str) -> list[str]:
-    if not text:
-        return []
-    try:
-        tokens = ast.literal_eval(text) if "\\" not in text else None
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        tokens = None
-    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise ValueError(f"needs a list like ['cardiomegaly', 'pleural effusion']; got {text}.")
-    return tokens
-
-
-def _labels(findings: frozenset[str] | None, names: list[str]) -> np.ndarray:
-    if findings is None:
+def _labels(listed: frozenset[str] | None, names: list[str]) -> np.ndarray:
+    if listed is None:
         return np.full(len(names), np.nan, np.float32)
-    present = [POSITIVE if name in findings else NEGATIVE for name in names]
+    present = [POSITIVE if name in listed else NEGATIVE for name in names]
     return np.array(present, np.float32)
 
 

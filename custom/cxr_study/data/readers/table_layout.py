@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
+from cxr_study.common.yaml_files import FileModel, Text
 from cxr_study.data.labels.label_table import DESCRIPTORS, VIEWS
 
 KINDS = DESCRIPTORS
@@ -13,6 +15,27 @@ IGNORED = "ignored"
 
 LABELS = ("1", "0", "-1")
 SEXES = ("F", "M")
+NORMAL = "No Finding"
+"""What a listed finding stands for which says that there is none."""
+DEFAULT = "default"
+"""The column of a threshold that is for all columns without their own."""
+
+
+class Findings(FileModel):
+    """Where a table lists findings, which then has no column for each class.
+
+    Attributes:
+        column: Names of findings, in one row of an image or in several.
+        separator: What stands between the findings of a cell: a text, or a word of
+            `readers.finding_lists`. None: not said, so a cell that looks like several is refused.
+        value: Column with the label of what is listed. None: it is positive.
+        unlisted: "negative" where a finding that is not listed is absent. None: it is blank.
+    """
+
+    column: Text
+    separator: str | None = None
+    value: Text | None = None
+    unlisted: Literal["negative"] | None = None
 
 
 @dataclass(frozen=True)
@@ -24,16 +47,24 @@ class TableLayout:
         words: Text of a cell, in any case -> what it stands for in columns of labels, views, sexes
             and ages: 1, 0, -1, a blank, a view, F, M, or a number of years.
         encoding: Of a csv that is not Unicode, such as cp1252.
+        findings: Where findings are listed. None: there is a column for each class.
+        thresholds: Column of probabilities, or `DEFAULT` -> the least that counts as positive.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     encoding: str | None = None
+    findings: Findings | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+    def threshold(self, column: str) -> float | None:
+        """The least probability of a column that counts as positive; None where nobody said."""
+        return self.thresholds.get(column, self.thresholds.get(DEFAULT))
 
 
 def word_fault(meant: str) -> str | None:
     """What a word would need to stand for instead; None where `meant` will do."""
-    if meant in (*LABELS, *VIEWS, *SEXES) or meant.isdecimal():
+    if meant in (*LABELS, *VIEWS, *SEXES, NORMAL) or meant.isdecimal():
         return None
-    known = ", ".join((*LABELS, *filter(None, VIEWS), *SEXES))
+    known = ", ".join((*LABELS, *filter(None, VIEWS), *SEXES, NORMAL))
     return f"one of {known}, a number of years or '' for a blank"

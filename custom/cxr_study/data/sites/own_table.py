@@ -6,15 +6,29 @@ Nothing of it is used before it stands in a site file, where a person can see an
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
+
+import numpy as np
 
 from cxr_study.data.images.image_files import locate, walk
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
 from cxr_study.data.labels.csv_file import SEPARATORS, CsvFile, guess_encoding, open_csv
-from cxr_study.data.labels.label_table import VIEWS
+from cxr_study.data.labels.label_table import BLANK, POSITIVE, VIEWS, classes
 from cxr_study.data.labels.vocabulary import is_class, known_alike
-from cxr_study.data.readers.table_layout import IGNORED, KINDS, LABELS, SEXES, word_fault
+from cxr_study.data.readers.cell_values import probability
+from cxr_study.data.readers.finding_lists import may_be_several
+from cxr_study.data.readers.table import read_rows
+from cxr_study.data.readers.table_layout import (
+    DEFAULT,
+    IGNORED,
+    KINDS,
+    LABELS,
+    SEXES,
+    TableLayout,
+    word_fault,
+)
 
 _NAMES = {
     "image": "image, path, file, filename, file name, image name, image index, image id, imageid, "
@@ -67,13 +81,16 @@ class OwnTable:
     Attributes:
         csv: The file.
         rows: Of the file.
+        repeated: Rows that say what an earlier one does.
         separator: What stands between its cells, as a word.
         encoding: Of a file that is not Unicode.
         shown: Some of its words that show whether the encoding is right.
         columns: Its columns that are no classes -> what they are: one of `KINDS`, or ignored.
-        positives: Its classes -> positive labels.
+        positives: Its classes -> positive labels; none while anything is unknown or missing.
         words: Words that occur and stand for another -> what they stand for.
         unknown: Column -> words in it that mean nothing yet, the most frequent first.
+        probabilities: Columns of numbers between 0 and 1, and nobody said which count as positive.
+        unseparated: Cells that may list several findings, and nobody said what is between them.
         blank: Cells of classes that are blank.
         missing: What is needed and no column seems to be -> columns that it may be.
         images: Text of the cells of the image column.
@@ -81,6 +98,7 @@ class OwnTable:
 
     csv: Path
     rows: int
+    repeated: int
     separator: str
     encoding: str | None
     shown: Sequence[str]
@@ -88,6 +106,8 @@ class OwnTable:
     positives: Mapping[str, int]
     words: Mapping[str, str]
     unknown: Mapping[str, Sequence[str]]
+    probabilities: Sequence[str]
+    unseparated: Sequence[str]
     blank: int
     missing: Mapping[str, Sequence[str]]
     images: Sequence[str]
@@ -115,28 +135,28 @@ def find_csv(given: Path) -> Path:
     raise OwnTableError(f"needs a folder with one csv, or the csv itself; {given}: {has}.")
 
 
-def look(
-    csv: Path, columns: Mapping[str, str], words: Mapping[str, str], encoding: str | None
-) -> OwnTable:
+def look(csv: Path, said: TableLayout, images: Path | None = None) -> OwnTable:
     """Look at a csv.
 
     Args:
         csv: The file.
-        columns: What a person says that columns are, as in a site file.
-        words: What a person says that words stand for, likewise.
-        encoding: What a person says. Default: told by the bytes.
+        said: What a person says of it, as in a site file. An encoding that is not said is told by
+            the bytes.
+        images: Folder below which an absolute path of the csv must lead; None: the csv's.
 
     Raises:
-        TableError: The file cannot be read as csv.
+        TableError: The file cannot be read as csv, or rows of an image contradict each other.
         OwnTableError: A person speaks of a column that there is not, or what a column or a word
             is said to be is nothing that it can be.
     """
+    columns, words, encoding, lists = said.columns, said.words, said.encoding, said.findings
+    listing = () if lists is None else (lists.column, lists.value)
     shown: list[str] = []
     if encoding is None:
         encoding, shown = guess_encoding(csv)
     file = open_csv(csv, encoding=encoding)
-    for name in columns:
-        if name not in file.header:
+    for name in (*columns, *filter(None, listing), *said.thresholds):
+        if name not in (*file.header, DEFAULT):
             raise OwnTableError(
                 f"{csv} has no column '{name}'; its columns are {', '.join(file.header)}."
             )
@@ -147,36 +167,52 @@ def look(
         if fault := word_fault(meaning):
             raise OwnTableError(f"'{word}' can stand for {fault}; got '{meaning}'.")
     kinds, missing = _kinds(file, columns)
-    cells = read_columns(file, [name for name in file.header if kinds.get(name) != IGNORED])
+    used = [name for name in file.header if kinds.get(name) != IGNORED]
+    cells = read_columns(file, used, several_lines=used)
+    image = next((name for name, kind in kinds.items() if kind == "image"), None)
+    if image is not None:
+        _refuse_swallowed(cells, file, image)
     meant = {word.casefold(): meaning for word, meaning in words.items()}
-    occurring: dict[str, str] = {}
+    occurring = dict(words) if lists is not None else {}  # some may be findings
     unknown: dict[str, list[str]] = {}
-    positives: dict[str, int] = {}
-    blank = 0
+    probabilities, positives, blank, repeated = [], {}, 0, 0
     for name in cells.texts:
         kind = kinds.get(name)
-        if kind in ("image", "patient"):
+        if kind in ("image", "patient") or (lists is not None and name == lists.column):
             continue
         counts = _counts(cells, name)
-        said = {text: _meaning(text, kind, meant) for text in counts}
-        odd = [text for text, meaning in said.items() if meaning is None]
-        if kind is None and not _may_be_class(name, said):
-            kinds[name] = IGNORED
-            continue
+        meanings = {text: _meaning(text, kind, meant) for text in counts}
+        if kind is None and name not in (listing or said.thresholds):
+            if lists is not None or not _may_be_class(name, meanings):
+                kinds[name] = IGNORED
+                continue
+        odd = [text for text, meaning in meanings.items() if meaning is None]
+        if kind is None and any(probability(text) is not None for text in odd):
+            odd = [text for text in odd if probability(text) is None]
+            if said.threshold(name) is None:
+                probabilities.append(name)
         if odd:
             unknown[name] = odd
         occurring |= {
             text: m
-            for text, m in said.items()
+            for text, m in meanings.items()
             if m is not None and m != text and not (kind and m.casefold() == text.casefold())
         }
         if kind is None:
-            positives[name] = sum(number for text, number in counts.items() if said[text] == "1")
-            blank += sum(number for text, number in counts.items() if said[text] == "")
-    image = next((name for name, kind in kinds.items() if kind == "image"), None)
+            blank += sum(number for text, number in counts.items() if meanings[text] == "")
+    listed_cells = [] if lists is None or lists.separator else _counts(cells, lists.column)
+    unseparated = [text for text in listed_cells if may_be_several(text)]
+    any_class = lists is not None or not kinds.keys() >= set(used)
+    if any_class and not (missing or unknown or probabilities or unseparated):
+        layout = replace(said, columns=kinds, words=occurring, encoding=encoding)
+        table, repeated = read_rows(csv, layout, images)
+        labels = table[classes(table)]
+        positives = (labels == POSITIVE).sum().to_dict()
+        blank = int((labels == BLANK).to_numpy().sum())
     return OwnTable(
         csv=csv,
         rows=len(cells.lines),
+        repeated=repeated,
         separator=SEPARATORS[file.separator],
         encoding=encoding,
         shown=shown,
@@ -184,9 +220,11 @@ def look(
         positives=positives,
         words=occurring,
         unknown=unknown,
+        probabilities=probabilities,
+        unseparated=unseparated,
         blank=blank,
         missing=missing,
-        images=[] if image is None else cells[image].tolist(),
+        images=[] if image is None else list(dict.fromkeys(cells[image])),
     )
 
 
@@ -247,6 +285,25 @@ def _kinds(
     return kinds, missing
 
 
+def _refuse_swallowed(cells: CsvColumns, file: CsvFile, image: str) -> None:
+    """Refuse a cell with a line that has a file like the image's where rows have theirs."""
+    place = file.header.index(image)
+    endings = [Path(name).suffix or "\n" for name in cells[image]]
+    for name in cells.texts:
+        wrong = [
+            "\n" in text
+            and any(
+                cut.strip(' "').endswith(ending)
+                for line in text.splitlines()[1:]
+                for cut in line.split(file.separator)[place : place + 1]
+            )
+            for text, ending in zip(cells[name], endings, strict=True)
+        ]
+        cells.refuse(
+            np.array(wrong), name, "the cell has a whole row in it; is there a quote too many?"
+        )
+
+
 def _counts(cells: CsvColumns, name: str) -> dict[str, int]:
     """How often each text occurs in a column, the most frequent first."""
     return dict(Counter(cells[name].tolist()).most_common())
@@ -260,7 +317,7 @@ def _meaning(text: str, kind: str | None, given: Mapping[str, str]) -> str | Non
     if not text:
         return ""
     if kind == "age":
-        return text if re.fullmatch(r"\d+(\.\d*)?", text) else None
+        return text if re.fullmatch(r"\d+([.,]\d*)?", text) else None
     known = {"sex": SEXES, "view": VIEWS}.get(kind or "", LABELS)
     if text in known:
         return text
@@ -287,7 +344,7 @@ def _by_word(meanings: Mapping[str, str]) -> dict[str, str]:
 
 def listed(words: Iterable[str]) -> str:
     """Name some words, the first of many."""
-    some = [f"'{word}'" for word in words]
+    some = [f"'{shorten(word, 60, placeholder=' ...')}'" for word in words]
     more = f" and {len(some) - _LISTED} more" if len(some) > _LISTED else ""
     return ", ".join(some[:_LISTED]) + more
 

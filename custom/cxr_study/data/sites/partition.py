@@ -92,6 +92,9 @@ def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
         "uncertain": {"default": pool.policy.uncertain, **by_class},
         "blank": pool.policy.blank,
         "bad_images": pool.bad_images,
+        **{name: getattr(pool, name) or None for name in ("columns", "words", "encoding")},
+        "findings": pool.findings.model_dump(exclude_none=True) if pool.findings else None,
+        "threshold": dict(pool.threshold) or None,
     }
 
 

@@ -25,7 +25,14 @@ from cxr_study.data.images.image_files import allowed
 from cxr_study.data.labels.uncertain_labels import Blank, LabelPolicy, Uncertain
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
-from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout, word_fault
+from cxr_study.data.readers.table_layout import (
+    DEFAULT,
+    IGNORED,
+    KINDS,
+    Findings,
+    TableLayout,
+    word_fault,
+)
 
 
 class SiteFileError(ValueError):
@@ -116,6 +123,16 @@ def _encoding(value: object) -> str:
         raise NeedError("the name of an encoding, such as cp1252") from None
 
 
+def _thresholds(value: object) -> dict[str, float]:
+    given: dict[Any, Any] = value if isinstance(value, dict) else {DEFAULT: value}
+    for least in given.values():
+        if isinstance(least, bool) or not isinstance(least, int | float) or not 0 < least <= 1:
+            raise NeedError(
+                "a number above 0, at most 1, or lines '<name in the csv>: <number>'", least
+            )
+    return {str(name): float(least) for name, least in given.items()}
+
+
 _Merges = Annotated[dict[str, tuple[str, ...]], PlainValidator(_merges)]
 _Uncertain = Annotated[dict[str, Uncertain], BeforeValidator(_policies)]
 
@@ -141,6 +158,10 @@ class SiteFile(FileModel):
     columns: Annotated[dict[str, str], PlainValidator(_columns)] = Field(default_factory=dict)
     words: Annotated[dict[str, str], PlainValidator(_words)] = Field(default_factory=dict)
     encoding: Annotated[str, PlainValidator(_encoding)] | None = None
+    findings: Findings | None = None
+    threshold: Annotated[dict[str, float], PlainValidator(_thresholds)] = Field(
+        default_factory=dict
+    )
     _path: Path
 
     def model_post_init(self, context: Any, /) -> None:
@@ -152,8 +173,8 @@ class SiteFile(FileModel):
             raise ValueError(f"dataset '{self.dataset}' {need} the key 'metadata'.")
         if self.dataset != "table" and (self.nested or self.layout != TableLayout()):
             raise ValueError(
-                "the keys 'columns', 'words', 'encoding', 'nested' are of dataset 'table'; dataset "
-                f"'{self.dataset}' has its own columns and words."
+                "the keys 'columns', 'words', 'encoding', 'findings', 'threshold' and 'nested' are "
+                f"of dataset 'table'; dataset '{self.dataset}' has its own columns and words."
             )
 
     @property
@@ -169,7 +190,7 @@ class SiteFile(FileModel):
     @property
     def layout(self) -> TableLayout:
         """How a hospital's own csv is written."""
-        return TableLayout(self.columns, self.words, self.encoding)
+        return TableLayout(self.columns, self.words, self.encoding, self.findings, self.threshold)
 
     @property
     def policy(self) -> LabelPolicy:

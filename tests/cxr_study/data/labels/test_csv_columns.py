@@ -38,6 +38,15 @@ def test_columns_are_found_by_name_and_rows_by_the_line_where_they_begin(write, 
         assert {line: [columns["c"][line], columns["b"][line]] for line in columns.lines} == cells
 
 
+def test_cells_of_columns_that_may_have_line_breaks_do(write):
+    path = write('a,b\n1,"x;\n\ny,;"\n2,z\n')
+    columns = read_columns(path, ["a", "b"], several_lines=["b"])
+    assert columns["b"].to_dict() == {2: "x;\n\ny,;", 5: "z"}
+    with pytest.raises(TableError, match="line 2, column 'b': the cell has several lines"):
+        read_columns(path, ["a", "b"])
+    assert open_csv(write('a;"b\n,c"\n1;2\n')).header == ["a", "b\n,c"]
+
+
 def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(write):
     text = ' a ,b,,"two\r\nlines"\n1,2,3,4\n'
     for path in (write(text), write(gzip.compress(text.encode()), "table.csv.gz")):

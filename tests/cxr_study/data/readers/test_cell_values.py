@@ -104,7 +104,7 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
         (padchest, {"PatientID": ""}, "column 'PatientID': the cell is blank"),
         (padchest, {"PatientBirth": "50"}, "column 'PatientBirth': needs a year, e.g. 1950; got"),
         (padchest, {"StudyDate_DICOM": "2014"}, "column 'StudyDate_DICOM': needs a date"),
-        (table, {"image": "./p1/1.png"}, "column 'image': 'p1/1.png' stands in line 2 already"),
+        (table, {"image": "./p1/1.png", "My finding": "0"}, "My finding': got '0', but line 2 has"),
         *((table, {"image": text}, "column 'image': needs the path of a file below the images")
           for text in ("", "/b.png", r"C:\b.png", "../b.png")),
         (table, {"patient": ""}, "column 'patient': the cell is blank"),
@@ -113,7 +113,8 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
         *((table, {"age": text}, "column 'age': needs a number of years; got")
           for text in ("nan", "inf", "-1", "1e1", "٦٣", "63Y")),
         (table, {"My finding": "true"}, "column 'My finding': needs 1, 0, -1 or a blank"),
-        (table, {"My finding": "0.5"}, "column 'My finding': needs 1, 0, -1 or a blank"),
+        (table, {"My finding": "0.5"}, "column 'My finding': .* in the site file: threshold: 0.5"),
+        (table, {"My finding": "1.5"}, "column 'My finding': needs 1, 0, -1 or a blank"),
     ],
 )  # fmt: skip
 def test_a_bad_cell_is_refused_by_file_line_and_column(read, reader, bad, message):

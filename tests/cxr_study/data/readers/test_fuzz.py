@@ -115,6 +115,8 @@ def test_a_damaged_shape_is_refused(official, read_damaged, data):
         got = read_damaged(official, damaged, written(grid))
     except TableError:
         return
+    if damage == "again" and official.dataset == "table":
+        return assert_same(got, official.table)  # the very same row counts once
     fields = official.free.get(name, official.blank.get(name, {name}))
     assert damage in (["drop", "rename", "twice"] if not fields else ["drop", "rename"])
     assert name not in official.needed if official.needed else not fields

@@ -4,7 +4,7 @@ import pytest
 
 from cxr_study.data.labels.csv_file import TableError
 from cxr_study.data.readers import table
-from cxr_study.data.readers.table_layout import TableLayout
+from cxr_study.data.readers.table_layout import Findings, TableLayout
 
 GERMAN = "Bildname;Patient-Nr;Alter;Geschlecht;Aufnahme;Datum;Pleuraerguss;Stauung\n"
 LAYOUT = TableLayout(
@@ -70,3 +70,93 @@ def test_all_cells_without_meaning_are_told_at_once(write):
 def test_a_layout_that_does_not_fit_is_refused(write, columns, message):
     with pytest.raises(TableError, match=message):
         table.read(write(GERMAN + "1;2;3;4;5;6;1;0\n"), TableLayout(columns, {}, "cp1252"))
+
+
+HEADER = "image,patient,found,label\n"
+ROWS = "1.png,7,Edema,1\n1.png,7,Größe,0\n2.png,8,No Finding,1\n3.png,9,,\n"
+LISTED = "1.png,7,{},1\n2.png,8,normal,1\n3.png,9,,1\n"
+ALONE, BLANKS = {"Edema": [1, 0, -2]}, {"Edema": [1, 0, -2], "Größe": [1, 0, -2]}
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "labels"),
+    [
+        (ROWS, {"value": "label"}, {"Edema": [1, 0, -2], "Größe": [0, 0, -2]}),
+        (ROWS.replace(",0\n", ",-1\n"), {"value": "label"}, {"Größe": [-1, 0, -2]}),
+        (ROWS, {}, BLANKS),
+        (ROWS + "4.png,6,größe,1\n", {}, {"Edema": [1, 0, -2, -2]}),
+        (ROWS + "4.png,6,größe,1\n", {"unlisted": "negative"}, {"Edema": [1, 0, -2, 0]}),
+        (ROWS + "4.png,6,größe,1\n", {"value": "label"}, {"Größe": [0, 0, -2, 1]}),
+        (ROWS.replace(",0\n", ',"0,7"\n'), {"value": "label"}, {"Größe": [1, 0, -2]}),
+        (ROWS.replace(",0\n", ",.4\n"), {"value": "label"}, {"Größe": [0, 0, -2]}),
+        (ROWS.replace("No Finding", "o.B."), {}, BLANKS),
+        (ROWS.replace("Größe", "entfällt"), {}, ALONE),
+        (LISTED.format("edema|Größe"), {"separator": "|"}, BLANKS),
+        (LISTED.format(" Edema ;; Größe;"), {"separator": ";"}, BLANKS),
+        (LISTED.format('"Edema, Größe"'), {"separator": ","}, BLANKS),
+        (
+            LISTED.format("\"['edema', 'Größe']\"").replace("normal", "['normal']"),
+            {"separator": "list"},
+            BLANKS,
+        ),
+        (LISTED.format('"Edema\nGröße"'), {"separator": "lines"}, BLANKS),
+        (LISTED.format("Edema; links"), {"separator": "none"}, {"Edema; links": [1, 0, -2]}),
+    ],
+)
+def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels):
+    words = {"o.B.": "No Finding", "entfällt": ""}
+    lists, thresholds = Findings(column="found", **keys), {"default": 0.5}
+    read = table.read(write(HEADER + rows), TableLayout({}, words, "cp1252", lists, thresholds))
+    assert {name: read[name].tolist() for name in labels} == labels
+    assert read["patient"].tolist() == ["7", "8", "9", "6"][: len(read)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "message"),
+    [
+        (ROWS + "1.png,7,Edema,0\n", {"value": "label"}, "'Edema = 0' .* 'Edema = 1' in line 2"),
+        (ROWS + "2.png,8,Edema,-1\n", {"value": "label"}, "6, .*'No Finding = 1' in line 4"),
+        (ROWS + "1.png,8,Mass,1\n", {}, "line 6, column 'patient': got '8', but line 2 has '7'"),
+        (LISTED.format("Edema|normal"), {"separator": "|"}, "line 2, .*says that there is no"),
+        (LISTED.format("Edema|Mass"), {}, "may list several findings; say what stands between"),
+        (LISTED.format("\"['Edema']\""), {"separator": ","}, "separator is the word 'list'"),
+        (LISTED.format("\"['Edema' 'Mass']\""), {"separator": "list"}, "line 2, .*needs a list"),
+        (LISTED.format("Split"), {}, "line 2, .*no class can have the name 'Split'"),
+        (LISTED.format("normal"), {}, "column 'found': no row names a finding"),
+        (ROWS, {"value": "labels"}, "key 'findings' .*got 'labels', nearest.* label"),
+        (ROWS.replace("1.png", '"1\n.png"'), {}, "line 2, column 'image': the cell has several"),
+    ],
+)  # fmt: skip
+def test_lists_that_contradict_or_cannot_be_told_apart_are_refused_by_line(
+    write, rows, keys, message
+):
+    with pytest.raises(TableError, match=message):
+        table.read(
+            write(HEADER + rows),
+            TableLayout(encoding="cp1252", findings=Findings(column="found", **keys)),
+        )
+
+
+def test_rows_that_say_the_same_count_once_and_others_of_the_image_are_refused(write):
+    text = "image,patient,age,note,Mass\n1.png,7,,a,1\n2.png,8,63,b,0\n./1.png,7,,c,1.0\n"
+    layout = TableLayout(columns={"note": "ignored"})
+    read, repeated = table.read_rows(write(text), layout)
+    assert (read["image"].tolist(), read["Mass"].tolist(), repeated) == (
+        ["1.png", "2.png"],
+        [1, 0],
+        1,
+    )
+    with pytest.raises(TableError, match="line 5, column 'Mass': got '0', but line 2 has '1' for"):
+        table.read(write(text + "1.png,7,,c,0\n"), layout)
+
+
+def test_a_probability_is_positive_from_its_columns_threshold_on(write):
+    csv = write('image,patient,age,Mass,Edema\n1.png,7,"63,5",0.5,"0,29"\n2.png,8,,-1,\n')
+    thresholds = {"default": 0.5, "Edema": 0.3}
+    read = table.read(csv, TableLayout(thresholds=thresholds))
+    assert read[["age", "Mass", "Edema"]].iloc[0].tolist() == [63.5, 1, 0]
+    assert read[["Mass", "Edema"]].iloc[1].tolist() == [-1, -2]
+    with pytest.raises(
+        TableError, match=r"'Mass': numbers between 0 and 1 need the least .*: 0\.5"
+    ):
+        table.read(csv)

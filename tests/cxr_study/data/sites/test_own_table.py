@@ -5,6 +5,7 @@ import unicodedata
 import pytest
 
 from cxr_study.data.labels.csv_file import TableError
+from cxr_study.data.readers.table_layout import Findings, TableLayout
 from cxr_study.data.sites.own_table import OwnTableError, find_csv, find_images, look
 
 GERMAN = """Bildname;Patient-Nr;Alter;Geschlecht;Aufnahme;Datum;Befund;Erguss;Größe
@@ -28,8 +29,8 @@ def write(tmp_path):
     return write_csv
 
 
-def seen(csv, columns=None, words=None, encoding=None):
-    return look(csv, columns or {}, words or {}, encoding)
+def seen(csv, columns=None, words=None, encoding=None, **more):
+    return look(csv, TableLayout(columns or {}, words or {}, encoding, **more))
 
 
 class TestLook:
@@ -78,6 +79,35 @@ class TestLook:
         table = seen(csv)
         assert table.unknown == {"sex": ["x"], "Edema": ["3", "2"]}
         assert table.columns["Score"] == "ignored"
+
+    def test_probabilities_wait_for_a_threshold_and_are_no_words(self, write):
+        rows = "".join(f"{i}.png,{i},0.{i},0.{99 - i}\n" for i in range(10, 30))
+        csv = write("image,patient,Edema,Score\n" + rows)
+        assert (seen(csv).probabilities, seen(csv).unknown) == (["Edema"], {})
+        table = seen(csv, thresholds={"default": 0.2})
+        assert (table.positives, table.columns["Score"]) == ({"Edema": 10}, "ignored")
+        assert (table.probabilities, table.words) == ([], {})
+        table = seen(csv, thresholds={"default": 0.2, "Score": 0.8})
+        assert table.positives == {"Edema": 10, "Score": 10}
+
+    def test_findings_are_what_a_person_names_and_the_other_columns_are_left_out(self, write):
+        csv = write("image,patient,what,Mass\n1.png,1,Edema|Wasser,1\n2.png,2,,1\n2.png,2,,1\n")
+        assert not seen(csv).repeated or seen(csv).positives == {"Mass": 2}
+        assert seen(csv, findings=Findings(column="what")).unseparated == ["Edema|Wasser"]
+        lists = Findings(column="what", separator="|")
+        table = seen(csv, words={"nichts": "No Finding"}, findings=lists)
+        assert (table.positives, table.blank) == ({"Edema": 1, "Wasser": 1}, 2)
+        assert (table.repeated, table.columns["Mass"]) == (1, "ignored")
+        assert table.words == {"nichts": "No Finding"}
+
+    def test_reports_have_line_breaks_but_no_whole_rows(self, write):
+        report = 'Lungs clear, "dry".\n\nHeart, as in 2.png: big.'.replace('"', '""')
+        rows = f'1.png,1,"{report}",1\n2.png,2,"ok",0\n3.png,2,ok,0\n4.png,2,ok,0\n'
+        csv = write("image,patient,report,Edema\n" + rows)
+        assert (seen(csv).rows, seen(csv).positives) == (4, {"Edema": 1})
+        csv = write(csv.read_text().replace('"ok"', '"ok').replace("4.png,2,ok", '4.png,2,ok"'))
+        with pytest.raises(TableError, match="line 5, column 'report': the cell has a whole row"):
+            seen(csv)
 
     def test_a_spreadsheets_numbering_is_left_out(self, write):
         table = seen(write(",image,patient,Edema\n0,1.png,1,0\n1,2.png,2,1\n"))
