@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.checkpoints import manifest_form
+from surgical_aggregation.wire.untrusted_text import one_line
 
 MANIFEST = "manifest.json"
 FORMAT = 2
@@ -115,30 +119,86 @@ def _write(file: Any, manifest: str, variables: Mapping[str, Array]) -> None:
                 np.lib.format.write_array(entry, np.asarray(value), allow_pickle=False)
 
 
-def load(path: Path) -> Checkpoint:
-    """Read a checkpoint; raises `CheckpointError` where that is missing, damaged or too new."""
+def load(path: Path, fault: Callable[[bytes], str | None] = manifest_form.fault) -> Checkpoint:
+    """Read a checkpoint, whoever wrote it; what it takes in memory is bounded by the file's size.
+
+    Args:
+        path: The file.
+        fault: Says why a manifest, as JSON, must be refused. Default: where it is no model's.
+
+    Raises:
+        CheckpointError: It is missing, damaged or too new, or its manifest has a fault.
+    """
     if not path.is_file():
         where = "" if path.is_absolute() else f" in {Path.cwd()}"
         raise CheckpointError(f"checkpoint {str(path)!r} does not exist{where}.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            manifest = json.loads(archive.read(MANIFEST))
-            variables: dict[str, Array] = {}
-            moments: dict[str, Array] = {}
-            for name in archive.namelist():
-                if name != MANIFEST:
-                    with archive.open(name) as entry:
-                        array = np.lib.format.read_array(entry, allow_pickle=False)
-                    part = moments if name.startswith(_MOMENTS) else variables
-                    part[name.removeprefix(_MOMENTS).removesuffix(".npy")] = array
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-        raise CheckpointError(
-            f"{str(path)!r} is not a checkpoint of this project: {error}. "
-            "Make an initial body with `surgagg model init`, or point to the best.npz of a run."
-        ) from error
+    with path.open("rb") as file:
+        try:
+            text, arrays = _contents(file, path.stat().st_size)
+        except Exception as error:  # zipfile, json and NumPy raise many kinds
+            raise _other(path, _said(error)) from error
+    manifest = json.loads(text)
+    if not isinstance(manifest, dict):
+        raise _other(path, f"entry {MANIFEST!r} needs facts by name; got {manifest!r}")
     if manifest.get("format") not in range(1, FORMAT + 1):
         raise CheckpointError(
-            f"checkpoint {str(path)!r} has format {manifest.get('format')!r}; this version reads "
-            f"formats 1 to {FORMAT}. Install the version that wrote it."
+            f"checkpoint {str(path)!r} has format {one_line(repr(manifest.get('format')))}; this "
+            f"version reads formats 1 to {FORMAT}. Install the version that wrote it."
         )
-    return Checkpoint(variables, manifest, moments)
+    if why := fault(text):
+        raise _other(path, f"entry {MANIFEST!r}: {why}")
+    reserved = [name for name in arrays if name.startswith(_MOMENTS)]
+    moments = {name.removeprefix(_MOMENTS): arrays.pop(name) for name in reserved}
+    return Checkpoint(arrays, manifest, moments)
+
+
+def _other(path: Path, why: str) -> CheckpointError:
+    return CheckpointError(
+        f"{str(path)!r} is not a checkpoint of this project: {one_line(why)}. "
+        "Make an initial body with `surgagg model init`, or point to the best.npz of a run."
+    )
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _contents(file: IO[bytes], size: int) -> tuple[bytes, dict[str, Array]]:
+    """Manifest, as JSON, and arrays in a file of so many bytes; damage raises many kinds."""
+    arrays: dict[str, Array] = {}
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        if sum(entry.file_size for entry in entries) > size:  # packed, or one over another
+            raise ValueError(f"its entries would be larger than the file, which has {size} bytes")
+        if archive.getinfo(MANIFEST).file_size > manifest_form.LARGEST:
+            raise ValueError(f"{MANIFEST!r} has more than {manifest_form.LARGEST} bytes")
+        names = [entry.filename.removesuffix(".npy") for entry in entries]
+        if twice := [name for name, number in Counter(names).items() if number > 1]:
+            raise ValueError(f"entry {twice[0]!r} stands twice")
+        for name, entry in zip(names, entries, strict=True):
+            try:
+                if entry.compress_type != zipfile.ZIP_STORED:
+                    raise ValueError("is compressed; a checkpoint's entries are stored as they are")
+                if not name.isprintable():
+                    raise ValueError("has no printable name")
+                if name == MANIFEST:
+                    json.loads(text := archive.read(entry))
+                else:
+                    arrays[name] = _array(archive, entry)
+            except Exception as error:
+                raise ValueError(f"entry {name!r}: {_said(error)}") from error
+    return text, arrays
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
+    """An array whose header fits its entry; nothing is allocated before that is known."""
+    with archive.open(entry) as file:
+        np.lib.format.read_magic(file)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        held = entry.file_size - file.tell()
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise ValueError(f"an array of numbers is needed; got dtype {dtype}")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != held:
+        raise ValueError(f"{held} bytes are no array of shape {shape} and dtype {dtype}")
+    with archive.open(entry) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)

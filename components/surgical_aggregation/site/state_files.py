@@ -96,7 +96,7 @@ def set_aside(folder: Path, names: Iterable[str]) -> None:
 
 
 def _read(path: Path) -> SiteState:
-    checkpoint = load(path)
+    checkpoint = load(path, fault=lambda _: None)
     kept: dict[int, dict[str, Array]] = {}
     training = {}
     try:

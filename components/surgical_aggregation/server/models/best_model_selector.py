@@ -267,5 +267,5 @@ def _of_record(best: dict[str, Any]) -> Measured:
     """The model of a record, see `BEST`, without sites whose classes it does not say."""
     classes = best.get("classes", {})
     has = best.get("columns", [name for of in classes.values() for name in of])
-    losses = {site: best["sites"][site] for site in classes}
+    losses = {site: loss for site, loss in best.get("sites", {}).items() if site in classes}
     return Measured(best["round"], frozenset(has), losses, classes)
