@@ -7,10 +7,11 @@ import json
 import math
 import os
 import shutil
+import sys
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +19,9 @@ from typing import IO, Any
 import numpy as np
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.class_names import unfit
 from surgical_aggregation.checkpoints import manifest_form
+from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.untrusted_text import one_line
 
 MANIFEST = "manifest.json"
@@ -119,34 +122,44 @@ def _write(file: Any, manifest: str, variables: Mapping[str, Array]) -> None:
                 np.lib.format.write_array(entry, np.asarray(value), allow_pickle=False)
 
 
-def load(path: Path, fault: Callable[[bytes], str | None] = manifest_form.fault) -> Checkpoint:
-    """Read a checkpoint, whoever wrote it; what it takes in memory is bounded by the file's size.
-
-    Args:
-        path: The file.
-        fault: Says why a manifest, as JSON, must be refused. Default: where it is no model's.
+def load(path: Path) -> Checkpoint:
+    """Read a model, whoever wrote it; see `read`.
 
     Raises:
-        CheckpointError: It is missing, damaged or too new, or its manifest has a fault.
+        CheckpointError: It cannot be read, or its manifest or the name of a class is none that may
+            be used.
+    """
+    checkpoint = read(path)
+    try:
+        classes = wire.classes_of(checkpoint.variables)
+    except wire.WireError as error:
+        raise _other(path, str(error)) from error
+    if why := next(filter(None, (unfit(name, sys.maxsize) for name in classes)), None):
+        raise _other(path, why)
+    if why := manifest_form.fault(checkpoint.manifest):
+        raise _other(path, f"entry {MANIFEST!r}: {why}")
+    return checkpoint
+
+
+def read(path: Path) -> Checkpoint:
+    """Read any checkpoint; what it takes in memory is bounded by the size of the file.
+
+    Raises:
+        CheckpointError: It is missing, damaged or too new.
     """
     if not path.is_file():
         where = "" if path.is_absolute() else f" in {Path.cwd()}"
         raise CheckpointError(f"checkpoint {str(path)!r} does not exist{where}.")
     with path.open("rb") as file:
         try:
-            text, arrays = _contents(file, path.stat().st_size)
+            manifest, arrays = _contents(file, path.stat().st_size)
         except Exception as error:  # zipfile, json and NumPy raise many kinds
             raise _other(path, _said(error)) from error
-    manifest = json.loads(text)
-    if not isinstance(manifest, dict):
-        raise _other(path, f"entry {MANIFEST!r} needs facts by name; got {manifest!r}")
     if manifest.get("format") not in range(1, FORMAT + 1):
         raise CheckpointError(
             f"checkpoint {str(path)!r} has format {one_line(repr(manifest.get('format')))}; this "
             f"version reads formats 1 to {FORMAT}. Install the version that wrote it."
         )
-    if why := fault(text):
-        raise _other(path, f"entry {MANIFEST!r}: {why}")
     reserved = [name for name in arrays if name.startswith(_MOMENTS)]
     moments = {name.removeprefix(_MOMENTS): arrays.pop(name) for name in reserved}
     return Checkpoint(arrays, manifest, moments)
@@ -163,8 +176,8 @@ def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _contents(file: IO[bytes], size: int) -> tuple[bytes, dict[str, Array]]:
-    """Manifest, as JSON, and arrays in a file of so many bytes; damage raises many kinds."""
+def _contents(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Manifest and arrays in a file of so many bytes; damage raises many kinds."""
     arrays: dict[str, Array] = {}
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
@@ -182,12 +195,12 @@ def _contents(file: IO[bytes], size: int) -> tuple[bytes, dict[str, Array]]:
                 if not name.isprintable():
                     raise ValueError("has no printable name")
                 if name == MANIFEST:
-                    json.loads(text := archive.read(entry))
+                    manifest = manifest_form.parsed(archive.read(entry))
                 else:
                     arrays[name] = _array(archive, entry)
             except Exception as error:
                 raise ValueError(f"entry {name!r}: {_said(error)}") from error
-    return text, arrays
+    return manifest, arrays
 
 
 def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
 
 LARGEST = 2**26
 """Bytes that a manifest may have; the statistics of features are most of one."""
@@ -41,7 +42,7 @@ class _Imported(_Facts):
 class _Class(_Facts):
     sites: list[Text]
     last_round: Count | None = None
-    rounds: list[tuple[Count, Count, list[Text]]] = []
+    rounds: list[Annotated[tuple[Count, Count, list[Text]], Field(strict=False)]] = []
     imported: _Imported | None = None
 
 
@@ -61,7 +62,7 @@ class _Best(_Facts):
 
 class _Earlier(_Facts):
     job: Text
-    rounds: tuple[Count, Count]
+    rounds: Annotated[tuple[Count, Count], Field(strict=False)]
 
 
 class _Removed(_Facts):
@@ -95,12 +96,21 @@ class _Manifest(_Facts):
     input: dict[Text, Any] = {}
 
 
-def fault(text: bytes) -> str | None:
-    """The first reason why a manifest, as JSON, cannot be read; None: it can."""
+def parsed(text: bytes) -> dict[str, Any]:
+    """A manifest of JSON, nested 200 deep at most; raises ValueError where it is none."""
+    facts = from_json(text)
+    if not isinstance(facts, dict):
+        raise ValueError(f"needs facts by name; got {facts!r}")
+    return facts
+
+
+def fault(manifest: dict[str, Any]) -> str | None:
+    """The first reason why a model's manifest cannot be used; None: it can."""
     try:
-        _Manifest.model_validate_json(text)
+        _Manifest.model_validate(manifest)
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         place = "".join(f"{part}: " for part in first["loc"])
-        return f"{place}{first['msg']}; got {first['input']!r}"
+        need = first["msg"].removeprefix("Input should be ").removeprefix("Value error, needs ")
+        return f"{place}needs {need}; got {first['input']!r}"
     return None
