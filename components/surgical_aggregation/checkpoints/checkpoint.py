@@ -131,13 +131,11 @@ def load(path: Path) -> Checkpoint:
     """
     checkpoint = read(path)
     try:
-        classes = wire.classes_of(checkpoint.variables)
+        faults = [unfit(name, sys.maxsize) for name in wire.classes_of(checkpoint.variables)]
     except wire.WireError as error:
-        raise _other(path, str(error)) from error
-    if why := next(filter(None, (unfit(name, sys.maxsize) for name in classes)), None):
+        faults = [str(error)]
+    if why := next(filter(None, (*faults, manifest_form.fault(checkpoint.manifest))), None):
         raise _other(path, why)
-    if why := manifest_form.fault(checkpoint.manifest):
-        raise _other(path, f"entry {MANIFEST!r}: {why}")
     return checkpoint
 
 
@@ -154,7 +152,7 @@ def read(path: Path) -> Checkpoint:
         try:
             manifest, arrays = _contents(file, path.stat().st_size)
         except Exception as error:  # zipfile, json and NumPy raise many kinds
-            raise _other(path, _said(error)) from error
+            raise _other(path, str(error)) from error
     if manifest.get("format") not in range(1, FORMAT + 1):
         raise CheckpointError(
             f"checkpoint {str(path)!r} has format {one_line(repr(manifest.get('format')))}; this "
@@ -170,10 +168,6 @@ def _other(path: Path, why: str) -> CheckpointError:
         f"{str(path)!r} is not a checkpoint of this project: {one_line(why)}. "
         "Make an initial body with `surgagg model init`, or point to the best.npz of a run."
     )
-
-
-def _said(error: Exception) -> str:
-    return str(error) or type(error).__name__
 
 
 def _contents(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -192,14 +186,12 @@ def _contents(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Arr
             try:
                 if entry.compress_type != zipfile.ZIP_STORED:
                     raise ValueError("is compressed; a checkpoint's entries are stored as they are")
-                if not name.isprintable():
-                    raise ValueError("has no printable name")
                 if name == MANIFEST:
                     manifest = manifest_form.parsed(archive.read(entry))
                 else:
                     arrays[name] = _array(archive, entry)
             except Exception as error:
-                raise ValueError(f"entry {name!r}: {_said(error)}") from error
+                raise ValueError(f"entry {name!r}: {error}") from error
     return manifest, arrays
 
 
@@ -209,9 +201,8 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
         np.lib.format.read_magic(file)
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
         held = entry.file_size - file.tell()
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise ValueError(f"an array of numbers is needed; got dtype {dtype}")
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != held:
-        raise ValueError(f"{held} bytes are no array of shape {shape} and dtype {dtype}")
+    fits = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == held
+    if not fits or dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise ValueError(f"{held} bytes are no numbers of shape {shape} and dtype {dtype}")
     with archive.open(entry) as file:
         return np.lib.format.read_array(file, allow_pickle=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import GenericAlias
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, create_model
 from pydantic_core import from_json
 
 LARGEST = 2**26
@@ -13,87 +15,51 @@ LARGEST = 2**26
 
 def _printable(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("needs printable text in one line")
+        raise ValueError("printable text in one line")
     return text
 
 
 Text = Annotated[str, AfterValidator(_printable)]
-Count = Annotated[int, Field(ge=0, lt=2**31)]
-Share = Annotated[float, Field(ge=0, le=1)]
-_MISSING: Any = None  # may be, but not null
+Count = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Names = list[Text]
 
 
-class _Facts(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+def _facts(needs: Mapping[str, Any], has: Mapping[str, Any]) -> Any:
+    """Facts by name, some of them needed; any that are not named here may be there as well."""
+    optional: Any = {name: (form, None) for name, form in has.items()}
+    return create_model("facts", **optional, **needs)
 
 
-class _Kinds(_Facts):
-    batch_norm: list[Text]
-    constant: list[Text]
-
-
-class _Imported(_Facts):
-    model_sha256: Text
-    round: Count | None = None
-    created: Text | None = None
-    auroc: dict[Text, Share] = {}
-
-
-class _Class(_Facts):
-    sites: list[Text]
-    last_round: Count | None = None
-    rounds: list[Annotated[tuple[Count, Count, list[Text]], Field(strict=False)]] = []
-    imported: _Imported | None = None
-
-
-class _Validation(_Facts):
-    round: Count
-    auroc: dict[Text, dict[Text, Share]]
-
-
-class _Best(_Facts):
-    round: Count
-    metric: Text | None = None
-    value: float | None = None
-    sites: dict[Text, float] = {}
-    classes: dict[Text, list[Text]] = {}
-    columns: list[Text] = []
-
-
-class _Earlier(_Facts):
-    job: Text
-    rounds: Annotated[tuple[Count, Count], Field(strict=False)]
-
-
-class _Removed(_Facts):
-    round: Count
-    sites: list[Text]
-
-
-class _Manifest(_Facts):
-    head_features: Count = _MISSING
-    variable_kinds: _Kinds = _MISSING
-    classes: dict[Text, _Class] = {}
-    round: Count = _MISSING
-    planned_rounds: Count = _MISSING
-    not_compared: Count = _MISSING
-    job: Text = _MISSING
-    history: list[_Earlier] = []
-    best: _Best = _MISSING
-    best_of_rounds: _Best = _MISSING
-    candidate: Text | None = None
-    removed: dict[Text, _Removed] = {}
-    validation: _Validation = _MISSING
-    features: dict[Text, Any] = {}
-    initial_body_sha256: Text | None = None
-    created: Text | None = None
-    version: Text | None = None
-    strategy: Text | None = None
-    site: Text | None = None
-    backbone: Text = _MISSING
-    hidden: Count = _MISSING
-    image_size: Count = _MISSING
-    input: dict[Text, Any] = {}
+_RECORD = _facts(
+    {"round": Count},
+    {"value": Number, "sites": dict[Text, Number], "classes": dict[Text, Names], "columns": Names},
+)
+_IMPORTED = _facts(
+    {"model_sha256": Text},
+    {"round": Count | None, "created": Text | None, "auroc": dict[Text, Number]},
+)
+_ROUNDS = list[tuple[Count, Count, Names]]
+_CLASS = _facts(
+    {"sites": Names}, {"last_round": Count | None, "rounds": _ROUNDS, "imported": _IMPORTED}
+)
+_COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden", "image_size")
+_TEXTS = ("job", "candidate", "created", "version", "strategy", "site", "backbone")
+_MODEL = _facts(
+    {},
+    {
+        **dict.fromkeys(_COUNTS, Count),
+        **dict.fromkeys(_TEXTS, Text),
+        **dict.fromkeys(("best", "best_of_rounds"), _RECORD),
+        **dict.fromkeys(("features", "input"), dict[Text, Any]),
+        "initial_body_sha256": Text | None,
+        "variable_kinds": _facts({"batch_norm": Names, "constant": Names}, {}),
+        "classes": GenericAlias(dict, (Text, _CLASS)),
+        "removed": GenericAlias(dict, (Text, _facts({"round": Count, "sites": Names}, {}))),
+        "history": GenericAlias(list, (_facts({"job": Text, "rounds": tuple[Count, Count]}, {}),)),
+        "validation": _facts({"round": Count, "auroc": dict[Text, dict[Text, Number]]}, {}),
+    },
+)
 
 
 def parsed(text: bytes) -> dict[str, Any]:
@@ -107,10 +73,10 @@ def parsed(text: bytes) -> dict[str, Any]:
 def fault(manifest: dict[str, Any]) -> str | None:
     """The first reason why a model's manifest cannot be used; None: it can."""
     try:
-        _Manifest.model_validate(manifest)
+        _MODEL.model_validate(manifest)
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         place = "".join(f"{part}: " for part in first["loc"])
-        need = first["msg"].removeprefix("Input should be ").removeprefix("Value error, needs ")
-        return f"{place}needs {need}; got {first['input']!r}"
+        need = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+        return f"its manifest: {place}needs {need}; got {first['input']!r}"
     return None
