@@ -107,7 +107,7 @@ def give_second_name(path: Path, second: Path) -> None:
         try:
             os.link(path, temporary)
         except OSError:
-            shutil.copyfile(path, temporary)
+            shutil.copy(path, temporary)  # with its mode: others may not read a model
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
         temporary.replace(second)

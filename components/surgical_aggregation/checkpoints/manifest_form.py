@@ -43,7 +43,7 @@ _ROUNDS = list[tuple[Count, Count, Names]]
 _CLASS = _facts(
     {"sites": Names}, {"last_round": Count | None, "rounds": _ROUNDS, "imported": _IMPORTED}
 )
-_COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden", "image_size")
+_COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden")
 _TEXTS = ("job", "candidate", "created", "version", "strategy", "site", "backbone")
 _MODEL = _facts(
     {},
@@ -52,6 +52,7 @@ _MODEL = _facts(
         **dict.fromkeys(_TEXTS, Text),
         **dict.fromkeys(("best", "best_of_rounds"), _RECORD),
         **dict.fromkeys(("features", "input"), dict[Text, Any]),
+        "image_size": Annotated[int, Field(strict=True, ge=1, le=8192)],
         "initial_body_sha256": Text | None,
         "variable_kinds": _facts({"batch_norm": Names, "constant": Names}, {}),
         "classes": GenericAlias(dict, (Text, _CLASS)),
