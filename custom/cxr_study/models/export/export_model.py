@@ -19,9 +19,9 @@ from cxr_study.models.loaded_model import LoadedModel
 from cxr_study.training.backbones import IMAGENET, Normalisation
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.checkpoints.manifest_form import LARGEST, parsed
+from surgical_aggregation.site.training.tensorflow_setup import quietly
 from surgical_aggregation.wire.privacy_json import is_class_names
 from surgical_aggregation.wire.untrusted_text import one_line
-from surgical_aggregation.site.training.tensorflow_setup import quietly
 
 if TYPE_CHECKING:
     import keras
