@@ -31,36 +31,31 @@ def _facts(needs: Mapping[str, Any], has: Mapping[str, Any]) -> Any:
     return create_model("facts", **optional, **needs)
 
 
-_RECORD = _facts(
-    {"round": Count},
-    {"value": Number, "sites": dict[Text, Number], "classes": dict[Text, Names], "columns": Names},
-)
-_IMPORTED = _facts(
-    {"model_sha256": Text},
-    {"round": Count | None, "created": Text | None, "auroc": dict[Text, Number]},
-)
-_ROUNDS = list[tuple[Count, Count, Names]]
-_CLASS = _facts(
-    {"sites": Names}, {"last_round": Count | None, "rounds": _ROUNDS, "imported": _IMPORTED}
-)
+_RECORD = _facts({"round": Count}, {
+    "value": Number, "sites": dict[Text, Number], "classes": dict[Text, Names], "columns": Names,
+})  # fmt: skip
+_IMPORTED = _facts({"model_sha256": Text}, {
+    "round": Count | None, "created": Text | None, "auroc": dict[Text, Number],
+})  # fmt: skip
+_CLASS = _facts({"sites": Names}, {
+    "last_round": Count | None, "rounds": list[tuple[Count, Count, Names]], "imported": _IMPORTED,
+})  # fmt: skip
+_REMOVED = _facts({"round": Count, "sites": Names}, {})
+_EARLIER = _facts({"job": Text, "rounds": tuple[Count, Count]}, {})
 _COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden")
 _TEXTS = ("job", "candidate", "created", "version", "strategy", "site", "backbone")
-_MODEL = _facts(
-    {},
-    {
-        **dict.fromkeys(_COUNTS, Count),
-        **dict.fromkeys(_TEXTS, Text),
-        **dict.fromkeys(("best", "best_of_rounds"), _RECORD),
-        **dict.fromkeys(("features", "input"), dict[Text, Any]),
-        "image_size": Annotated[int, Field(strict=True, ge=1, le=8192)],
-        "initial_body_sha256": Text | None,
-        "variable_kinds": _facts({"batch_norm": Names, "constant": Names}, {}),
-        "classes": GenericAlias(dict, (Text, _CLASS)),
-        "removed": GenericAlias(dict, (Text, _facts({"round": Count, "sites": Names}, {}))),
-        "history": GenericAlias(list, (_facts({"job": Text, "rounds": tuple[Count, Count]}, {}),)),
-        "validation": _facts({"round": Count, "auroc": dict[Text, dict[Text, Number]]}, {}),
-    },
-)
+_MODEL = _facts({}, {
+    **dict.fromkeys(_COUNTS, Count), **dict.fromkeys(_TEXTS, Text),
+    **dict.fromkeys(("best", "best_of_rounds"), _RECORD),
+    **dict.fromkeys(("features", "input"), dict[Text, Any]),
+    "image_size": Annotated[int, Field(strict=True, ge=1, le=8192)],
+    "initial_body_sha256": Text | None,
+    "variable_kinds": _facts({"batch_norm": Names, "constant": Names}, {}),
+    "classes": GenericAlias(dict, (Text, _CLASS)),
+    "removed": GenericAlias(dict, (Text, _REMOVED)),
+    "history": GenericAlias(list, (_EARLIER,)),
+    "validation": _facts({"round": Count, "auroc": dict[Text, dict[Text, Number]]}, {}),
+})  # fmt: skip
 
 
 def parsed(text: bytes) -> dict[str, Any]:
