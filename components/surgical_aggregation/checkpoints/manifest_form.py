@@ -37,8 +37,9 @@ _RECORD = _facts({"round": Count}, {
 _IMPORTED = _facts({"model_sha256": Text}, {
     "round": Count | None, "created": Text | None, "auroc": dict[Text, Number],
 })  # fmt: skip
-_CLASS = _facts({"sites": Names}, {
-    "last_round": Count | None, "rounds": list[tuple[Count, Count, Names]], "imported": _IMPORTED,
+_CLASS = _facts({}, {
+    "sites": Names, "last_round": Count | None, "rounds": list[tuple[Count, Count, Names]],
+    "imported": _IMPORTED,
 })  # fmt: skip
 _REMOVED = _facts({"round": Count, "sites": Names}, {})
 _EARLIER = _facts({"job": Text, "rounds": tuple[Count, Count]}, {})

@@ -113,7 +113,7 @@ class BestModelSelector(FLComponent):
     def _votes(self, site: str, fl_ctx: FLContext) -> bool:
         """Whether a site trained in this run or the one continued, or measured the best model."""
         classes = current_global_model(fl_ctx).manifest.get("classes", {}).values()
-        voters = self._accepted | {name for facts in classes for name in facts["sites"]}
+        voters = self._accepted | {name for facts in classes for name in facts.get("sites", ())}
         if self._selection.best:
             voters |= self._selection.best.losses.keys()
         if site not in voters:
