@@ -99,7 +99,8 @@ def test_a_calibration_of_another_model_is_refused(home, tmp_path):
     ],
 )
 def test_a_calibration_that_cannot_be_used_is_refused_by_file_and_class(curve, reason, tmp_path):
-    text = f'{{"classes": {{"Mass": {{"curve": {curve}}}}}}}'
+    of = '"model_sha256": "", "sites": [], "threshold_rule": "", "created": "", "version": ""'
+    text = f'{{{of}, "classes": {{"Mass": {{"curve": {curve}}}}}}}'
     (tmp_path / "best.calibration.json").write_text(text)
     with pytest.raises(CalibrationError, match=rf"best\.calibration\.json is no .*{reason}"):
         read_calibration(tmp_path / "best.npz", Checkpoint({}))
