@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -21,9 +22,15 @@ def fold(name: str) -> str:
 
 
 def unfit(name: str, longest: int = LONGEST) -> str | None:
-    """Why a text cannot name a class; None when it can. `longest` is in bytes of UTF-8."""
+    """Why a text cannot name a class; None when it can. `longest` is in bytes of UTF-8.
+
+    Names head the columns of csv files, where a spreadsheet would run a formula, also one behind a
+    separator.
+    """
     if not name.isprintable() or name != name.strip() or not name:
         return f"a class name must be printable text without outer spaces; got {shown(name)}"
+    if re.search(r"(?:^|[;,])\s*[=+@-]", fold(name)):
+        return f"a class name must not begin as formulas do, with =, +, - or @; got {shown(name)}"
     if (size := len(name.encode())) > longest:
         return f"a class name may have {longest} bytes in UTF-8; {shown(name)} has {size}"
     return None

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
+import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.class_names import unfit
+from surgical_aggregation.checkpoints import manifest_form
+from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.untrusted_text import one_line
 
 MANIFEST = "manifest.json"
 FORMAT = 2
@@ -100,7 +107,7 @@ def give_second_name(path: Path, second: Path) -> None:
         try:
             os.link(path, temporary)
         except OSError:
-            shutil.copyfile(path, temporary)
+            shutil.copy(path, temporary)  # with its mode: others may not read a model
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
         temporary.replace(second)
@@ -116,29 +123,86 @@ def _write(file: Any, manifest: str, variables: Mapping[str, Array]) -> None:
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint; raises `CheckpointError` where that is missing, damaged or too new."""
+    """Read a model, whoever wrote it; see `read`.
+
+    Raises:
+        CheckpointError: It cannot be read, or its manifest or the name of a class is none that may
+            be used.
+    """
+    checkpoint = read(path)
+    try:
+        faults = [unfit(name, sys.maxsize) for name in wire.classes_of(checkpoint.variables)]
+    except wire.WireError as error:
+        faults = [str(error)]
+    if why := next(filter(None, (*faults, manifest_form.fault(checkpoint.manifest))), None):
+        raise _other(path, why)
+    return checkpoint
+
+
+def read(path: Path) -> Checkpoint:
+    """Read any checkpoint; what it takes in memory is bounded by the size of the file.
+
+    Raises:
+        CheckpointError: It is missing, damaged or too new.
+    """
     if not path.is_file():
         where = "" if path.is_absolute() else f" in {Path.cwd()}"
         raise CheckpointError(f"checkpoint {str(path)!r} does not exist{where}.")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            manifest = json.loads(archive.read(MANIFEST))
-            variables: dict[str, Array] = {}
-            moments: dict[str, Array] = {}
-            for name in archive.namelist():
-                if name != MANIFEST:
-                    with archive.open(name) as entry:
-                        array = np.lib.format.read_array(entry, allow_pickle=False)
-                    part = moments if name.startswith(_MOMENTS) else variables
-                    part[name.removeprefix(_MOMENTS).removesuffix(".npy")] = array
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
-        raise CheckpointError(
-            f"{str(path)!r} is not a checkpoint of this project: {error}. "
-            "Make an initial body with `surgagg model init`, or point to the best.npz of a run."
-        ) from error
+    with path.open("rb") as file:
+        try:
+            manifest, arrays = _contents(file, path.stat().st_size)
+        except Exception as error:  # zipfile, json and NumPy raise many kinds
+            raise _other(path, str(error)) from error
     if manifest.get("format") not in range(1, FORMAT + 1):
         raise CheckpointError(
-            f"checkpoint {str(path)!r} has format {manifest.get('format')!r}; this version reads "
-            f"formats 1 to {FORMAT}. Install the version that wrote it."
+            f"checkpoint {str(path)!r} has format {one_line(repr(manifest.get('format')))}; this "
+            f"version reads formats 1 to {FORMAT}. Install the version that wrote it."
         )
-    return Checkpoint(variables, manifest, moments)
+    reserved = [name for name in arrays if name.startswith(_MOMENTS)]
+    moments = {name.removeprefix(_MOMENTS): arrays.pop(name) for name in reserved}
+    return Checkpoint(arrays, manifest, moments)
+
+
+def _other(path: Path, why: str) -> CheckpointError:
+    return CheckpointError(
+        f"{str(path)!r} is not a checkpoint of this project: {one_line(why)}. "
+        "Make an initial body with `surgagg model init`, or point to the best.npz of a run."
+    )
+
+
+def _contents(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Manifest and arrays in a file of so many bytes; damage raises many kinds."""
+    arrays: dict[str, Array] = {}
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        if sum(entry.file_size for entry in entries) > size:  # packed, or one over another
+            raise ValueError(f"its entries would be larger than the file, which has {size} bytes")
+        if archive.getinfo(MANIFEST).file_size > manifest_form.LARGEST:
+            raise ValueError(f"{MANIFEST!r} has more than {manifest_form.LARGEST} bytes")
+        names = [entry.filename.removesuffix(".npy") for entry in entries]
+        if twice := [name for name, number in Counter(names).items() if number > 1]:
+            raise ValueError(f"entry {twice[0]!r} stands twice")
+        for name, entry in zip(names, entries, strict=True):
+            try:
+                if entry.compress_type != zipfile.ZIP_STORED:
+                    raise ValueError("is compressed; a checkpoint's entries are stored as they are")
+                if name == MANIFEST:
+                    manifest = manifest_form.parsed(archive.read(entry))
+                else:
+                    arrays[name] = _array(archive, entry)
+            except Exception as error:
+                raise ValueError(f"entry {name!r}: {error}") from error
+    return manifest, arrays
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
+    """An array whose header fits its entry; nothing is allocated before that is known."""
+    with archive.open(entry) as file:
+        np.lib.format.read_magic(file)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        held = entry.file_size - file.tell()
+    fits = min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == held
+    if not fits or dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise ValueError(f"{held} bytes are no numbers of shape {shape} and dtype {dtype}")
+    with archive.open(entry) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)

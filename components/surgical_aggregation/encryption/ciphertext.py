@@ -45,7 +45,7 @@ def form(packed: Packed) -> Array:
     try:
         dtype, shape = json.loads(header)
         return np.broadcast_to(np.zeros((), np.dtype(dtype)), shape)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise CiphertextError(f"a packed ciphertext was needed; got {header[:40]!r}.") from error
 
 

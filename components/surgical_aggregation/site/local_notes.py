@@ -2,12 +2,14 @@
 
 FLARE streams a site's error_log.txt to the server unless its kit forbids it, and any other log
 where a job asks for it. So what may not leave (withheld classes, counts, paths, rows of a table)
-goes to a file that FLARE does not know; the log names the file.
+goes to a file that FLARE does not know, and that only the site's own account can read; the log
+names the file.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -54,8 +56,9 @@ def _write(fl_ctx: FLContext, level: int, text: str, traced: Exception | None = 
     line = logging.LogRecord(LOGGER, level, "", 0, text, None, trace)
     path = Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / name
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(private, "a", encoding="utf-8") as file:
             file.write(_LINE.format(line) + "\n")
     except OSError as problem:  # a full disk must not keep a site from answering
         print(f"{name} cannot be written: {problem}\n{text}", file=sys.stderr)

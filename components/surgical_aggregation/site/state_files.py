@@ -10,7 +10,7 @@ from typing import Any
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.averaging import Array
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, read, save
 from surgical_aggregation.wire.untrusted_text import checked_job
 
 STATE_FILE = "site_state.npz"
@@ -96,7 +96,7 @@ def set_aside(folder: Path, names: Iterable[str]) -> None:
 
 
 def _read(path: Path) -> SiteState:
-    checkpoint = load(path)
+    checkpoint = read(path)
     kept: dict[int, dict[str, Array]] = {}
     training = {}
     try:

@@ -16,6 +16,7 @@ from cxr_study.cli.run import SiteFiles, check_data, console, say, split
 from cxr_study.common.wording import counted, listed
 from cxr_study.models.prediction import Method
 from cxr_study.reports.page.numbers import count, interval
+from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary_json import ClassAuroc
@@ -73,8 +74,13 @@ def show(
 
 
 def _facts_table(facts: ModelFacts) -> Table:
+    from cxr_study.training.backbones import BACKBONES
+    from cxr_study.training.network_facts import input_facts
+
     made = Table.grid(padding=(0, 2))
     network, input_ = facts.network, facts.network.get("input", {})
+    name = network.get("backbone")
+    known = name in BACKBONES and input_ == input_facts(name)
     hidden = network.get("hidden")
     body = (
         f"{network.get('backbone')}, {f'hidden layer of {hidden}' if hidden else 'no hidden layer'}"
@@ -86,8 +92,9 @@ def _facts_table(facts: ModelFacts) -> Table:
         "input": f"{network['image_size']} x {network['image_size']} pixels"
         if "image_size" in network
         else None,
-        "resizing": _resizing(input_.get("resizing")),
-        "normalisation": _normalisation(input_.get("normalisation")),
+        "resizing": _resizing(input_["resizing"]) if known else None,
+        "normalisation": _normalisation(input_["normalisation"]) if known else None,
+        "input of its own": None if known or not input_ else one_line(json.dumps(input_)),
         "strategy": facts.strategy,
         "rounds": facts.round,
         "made": facts.created and f"on {facts.created} by version {facts.version}",
@@ -105,16 +112,12 @@ def _kind(facts: ModelFacts) -> str:
     return "global model" if facts.classes else "body without a head: to start from"
 
 
-def _resizing(facts: dict[str, Any] | None) -> str | None:
-    if not facts:
-        return None
+def _resizing(facts: dict[str, Any]) -> str:
     words = ["antialiased"] * facts["antialias"] + [facts["method"]]
     return f"{' '.join(words)}, aspect ratio {'kept' if facts['keep_aspect_ratio'] else 'not kept'}"
 
 
-def _normalisation(facts: dict[str, Any] | None) -> str | None:
-    if not facts:
-        return None
+def _normalisation(facts: dict[str, Any]) -> str:
     return f"(pixel / {facts['scale']} - {facts['mean']}) / {facts['sd']}"
 
 

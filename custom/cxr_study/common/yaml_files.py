@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from cxr_study.common.spelling import nearest
+from surgical_aggregation.wire.untrusted_text import LONGEST, one_line
 
 _NEEDS = {
     "string_type": "a text (in quotes where it is a number)",
@@ -128,8 +129,28 @@ EachOnce = AfterValidator(_each_once)
 """Validator of a list whose entries differ."""
 
 
+class YamlError(ValueError):
+    """A text is no YAML, or none that is read here."""
+
+
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, where YAML would quietly take the last."""
+    """Refuses aliases, endless values, and a key that stands twice, whose last YAML would take."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.composer.ComposerError(problem="*aliases are not read", problem_mark=mark)
+        return super().compose_node(parent, index)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            if isinstance(node, yaml.ScalarNode) and len(node.value) > LONGEST:
+                raise ValueError(f"a value of {len(node.value):,} characters")
+            return super().construct_object(node, deep)
+        except (ArithmeticError, AttributeError, LookupError, ValueError) as error:
+            raise yaml.constructor.ConstructorError(
+                problem=f"no value that can be read: {error}", problem_mark=node.start_mark
+            ) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value]
@@ -140,6 +161,18 @@ class _Loader(yaml.SafeLoader):
                     problem_mark=node.value[place][0].start_mark,
                 )
         return super().construct_mapping(node, deep)
+
+
+def parse_yaml(text: str) -> Any:
+    """The value of a YAML text, which has no aliases and no value longer than `LONGEST`.
+
+    Raises:
+        YamlError: It cannot be read; the message is never long.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    except (yaml.YAMLError, RecursionError) as problem:
+        raise YamlError(str(problem)[:LONGEST]) from problem
 
 
 def read_yaml(path: Path, kind: str, error: type[ValueError]) -> dict[Any, Any]:
@@ -155,13 +188,13 @@ def read_yaml(path: Path, kind: str, error: type[ValueError]) -> dict[Any, Any]:
             the same key twice.
     """
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        values = parse_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise error(f"{kind} {path} does not exist.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
+    except (OSError, UnicodeDecodeError, YamlError) as problem:
         raise error(f"{kind} {path} cannot be read as YAML: {problem}") from problem
     if not isinstance(values, dict):
-        raise error(f"{path}: needs lines 'key: value'; got {values!r}.")
+        raise error(f"{path}: needs lines 'key: value'; got {one_line(repr(values))}.")
     return values
 
 
@@ -187,7 +220,11 @@ def read_model(model: type[Model], path: Path, kind: str, error: type[ValueError
 
 
 def said(problem: ValidationError, values: object) -> str:
-    """Say what is wrong first with some values: where, what it needs, what it has."""
+    """Say what is wrong first with some values, in one line: where, what it needs, what it has."""
+    return one_line(_said(problem, values))
+
+
+def _said(problem: ValidationError, values: object) -> str:
     first = problem.errors()[0]
     place, got, context = "", first["input"], first.get("ctx", {})
     for part in first["loc"]:

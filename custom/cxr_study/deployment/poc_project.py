@@ -61,7 +61,10 @@ class PocProject:
                 f"{path} does not exist; a POC needs FLARE's project file. Run from the project's "
                 "root, or give --project one, such as `nvflare provision -g` makes."
             ) from None
-        except (yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
+        except (
+            yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError, TypeError,
+            StopIteration,
+        ) as error:  # fmt: skip
             raise PocError(
                 f"{path} is no project file of FLARE with a server, a project_admin and a lead: "
                 f"{error!r}."

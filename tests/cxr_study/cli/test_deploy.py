@@ -162,6 +162,9 @@ def test_a_servers_table_of_another_form_is_refused(kits, tmp_path):
         table.write_text(text)
         said = kit("server", kits / "server", *options, code=2)
         assert "needs a list of class names for each site" in said
+    table.write_text("nih: [")
+    said = kit("server", kits / "server", *options, code=2)
+    assert "permitted.yaml cannot be read as YAML" in said
     table.write_text("nih: [Edema, 'Mass, lung']\nchexpert: []\n")
     kit("server", kits / "server", *options)
     permitted = {"nih": ["Edema", "Mass, lung"], "chexpert": []}

@@ -10,6 +10,7 @@ import yaml
 from PIL import Image
 
 from cxr_study import phantom
+from surgical_aggregation.checkpoints.checkpoint import load, save
 from tiny_model import CLASSES, picture, saved
 from typed import answer, typed
 
@@ -124,6 +125,10 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
         assert text in said
     said = answer("model", "show", home / "best.npz")
     assert "does not say: the day it was made; " in said and "the AUROC per site" in said
+    model = load(home / "best.npz")
+    model.manifest["input"] = {"resizing": [1]}  # another application's
+    save(model, home / "other.npz")
+    assert '{"resizing": [1]}' in answer("model", "show", home / "other.npz")
     said = answer("model", "show", PRETRAINED)
     assert "body without a head" in said and "does not say" not in said and "class" not in said
     facts = json.loads(answer("model", "show", home / "full.npz", "--json"))

@@ -89,11 +89,24 @@ class TestReadModel:
             ("people: 2", r"a\.yaml: needs key 'name'; has people"),
             ("{}", "needs key 'name'; has none"),
             ("1: 2", "key '1' is not known"),
+            ("a: &a [x]\nb: [*a, *a]", r"a\.yaml .*\*aliases are not read[\s\S]*line 2"),
+            ("name: 2020-99-99", r"a\.yaml .*month must be in 1\.\.12[\s\S]*line 1, column 7"),
+            (f"name: {'9' * 6000}", r"a\.yaml .*a value of 6,000 characters[\s\S]*line 1"),
+            (f"name: 0x{'f' * 6000}", r"a\.yaml .*a value of 6,002 characters"),
+            ("name: !!timestamp x", r"a\.yaml .*no value that can be read"),
+            ("name: !!int ''", r"a\.yaml .*no value that can be read"),
+            ("name: !!bool x", r"a\.yaml .*no value that can be read"),
+            ("[" * 5000, r"a\.yaml cannot be read as YAML: maximum recursion"),
+            (f"a: !{'x' * 9999} 1", r"a\.yaml .*could not determine"),
+            ("- x\n" * 9999, r"needs lines 'key: value'; got \['x', "),
+            (f"name: x\nto: [{'x, ' * 9999}]", r"key 'to' needs a path; got \['x', "),
+            ('"\\e[31m": x', r"key '\\x1b\[31m' is not known"),
         ],
     )
     def test_another_file_is_refused(self, read, tmp_path, text, message):
-        with pytest.raises(WrongError, match=message):
+        with pytest.raises(WrongError, match=message) as got:
             read(text)
+        assert len(str(got.value)) < 1500
         with pytest.raises(WrongError, match=rf"recipe {tmp_path}/no\.yaml does not exist"):
             read_model(Recipe, tmp_path / "no.yaml", "recipe", WrongError)
 

@@ -31,6 +31,12 @@ def test_a_name_is_printable_text(name):
     assert "printable text without outer spaces" in unfit(name)
 
 
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\uff1d", "a;=", "a, -"])
+def test_a_name_is_no_formula(start):
+    assert "must not begin as formulas do" in unfit(f"{start}HYPERLINK(1)")
+    assert unfit(f"Mass{start[-1]}left") is None
+
+
 def test_length_is_counted_in_bytes_and_a_long_name_is_cut():
     for good in ("Nodule/Mass", "\u00c9panchement pleural", "\u80f8\u6c34", "\u00e9" * 100):
         assert unfit(good) is None

@@ -1,3 +1,4 @@
+import os
 import re
 
 import pytest
@@ -36,6 +37,16 @@ def test_of_an_unforeseen_error_there_is_a_trace(engine, error, text, trace):
         note_error(context(engine=engine), "x: ", raised)
     assert f"x: {text}\n" in engine.notes()
     assert ("Traceback" in engine.notes() and "raise error" in engine.notes()) == trace
+
+
+def test_only_the_sites_account_can_read_them(engine, tmp_path):
+    before = os.umask(0)
+    try:
+        note(context(engine=engine), "3 positives of Edema")
+    finally:
+        os.umask(before)
+    file = tmp_path / "server" / notes_file("job")
+    assert [path.stat().st_mode & 0o777 for path in (file, file.parent)] == [0o600, 0o700]
 
 
 def test_a_disk_that_takes_none_keeps_nothing_from_going_on(engine, tmp_path, capsys):

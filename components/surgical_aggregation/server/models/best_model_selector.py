@@ -113,7 +113,7 @@ class BestModelSelector(FLComponent):
     def _votes(self, site: str, fl_ctx: FLContext) -> bool:
         """Whether a site trained in this run or the one continued, or measured the best model."""
         classes = current_global_model(fl_ctx).manifest.get("classes", {}).values()
-        voters = self._accepted | {name for facts in classes for name in facts["sites"]}
+        voters = self._accepted | {name for facts in classes for name in facts.get("sites", ())}
         if self._selection.best:
             voters |= self._selection.best.losses.keys()
         if site not in voters:
@@ -267,5 +267,5 @@ def _of_record(best: dict[str, Any]) -> Measured:
     """The model of a record, see `BEST`, without sites whose classes it does not say."""
     classes = best.get("classes", {})
     has = best.get("columns", [name for of in classes.values() for name in of])
-    losses = {site: best["sites"][site] for site in classes}
+    losses = {site: loss for site, loss in best.get("sites", {}).items() if site in classes}
     return Measured(best["round"], frozenset(has), losses, classes)

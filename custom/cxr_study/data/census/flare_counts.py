@@ -103,7 +103,7 @@ def from_flare_job(path: Path) -> list[SharedCensus]:
         raise CensusError(
             f"{path} cannot be read as a census job's statistics: {error}."
         ) from error
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError):
         raise CensusError(
             f"{path} needs counts by feature and site, as the job census writes them."
         ) from None

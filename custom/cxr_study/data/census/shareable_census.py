@@ -48,7 +48,7 @@ def _moments(values: Any) -> Moments:
     try:
         images, mean, covariance = (values[key] for key in ("images", "mean", "covariance"))
         mean, covariance = np.array(mean, float), np.array(covariance, float)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"needs 'images', 'mean' and 'covariance': {error}.") from None
     shapes = mean.shape, covariance.shape
     pixels = SIDE * SIDE
@@ -177,7 +177,7 @@ def read_shared(path: Path) -> SharedCensus:
     """
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CensusError(f"{path} cannot be read as a shared census: {error}.") from error
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise CensusError(

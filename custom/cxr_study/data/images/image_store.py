@@ -94,7 +94,7 @@ def prepare(
     sources, failures = look_at(folder, images, files)
     decoded = 0
     try:
-        store.mkdir(parents=True, exist_ok=True)
+        store.mkdir(mode=0o700, parents=True, exist_ok=True)  # patients' images
         known = journal.read()
         if _undecoded(known, sources):  # else nothing that decodes needs to be imported
             from cxr_study.data.images.decoding import decode_files

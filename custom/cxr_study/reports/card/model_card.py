@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from cxr_study.common.files import replace
 from cxr_study.common.wording import counted, listed
@@ -83,12 +84,13 @@ def markdown(source: CardSource) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         loader=PackageLoader(__package__, ""),
+        finalize=lambda value: value if isinstance(value, Markup) else cell(value),
     )
     environment.filters |= {
-        "cell": cell, "counted": counted, "listed": listed, "number": numbers.count,
+        "counted": counted, "listed": listed, "number": numbers.count,
         "auroc": _auroc, "trained": _trained,
     }  # fmt: skip
-    environment.globals |= {"to_fill": lambda what: f"**{TO_FILL}: {what}**"}
+    environment.globals |= {"to_fill": lambda what: Markup(f"**{TO_FILL}: {what}**")}
     body = environment.get_template("card.md.j2").render(
         source=source,
         facts=source.facts,
@@ -155,9 +157,8 @@ def page(text: str, title: str) -> str:
 
 def cell(value: object) -> str:
     """A text in Markdown as it is, in one line: nothing in a name is markup."""
-    line = " ".join(str(value).split())
-    escaped = re.sub(r"([\\`*_{}\[\]#|])", r"\\\1", line)
-    return html.escape(escaped, quote=False)
+    line = re.sub(r"\s+", " ", str(value))
+    return html.escape(re.sub(r"([\\`*_{}\[\]#|])", r"\\\1", line), quote=False)
 
 
 def _auroc(row: ClassAuroc | MeanAuroc) -> str:

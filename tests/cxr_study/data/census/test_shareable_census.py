@@ -104,6 +104,7 @@ def test_what_is_written_is_read_again_and_another_form_refused_by_name(
     path.write_text(json.dumps(values))
     with pytest.raises(CensusError, match=rf"here\.json: .*{message}"):
         read_shared(path)
-    path.write_text("{")
-    with pytest.raises(CensusError, match=r"here\.json cannot be read as a shared census"):
-        read_shared(path)
+    for text in ("{", "[" * 100_000, f'{{"format": {"9" * 6000}}}'):
+        path.write_text(text)
+        with pytest.raises(CensusError, match=r"here\.json cannot be read as a shared census"):
+            read_shared(path)

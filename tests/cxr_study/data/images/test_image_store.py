@@ -227,6 +227,7 @@ def test_too_many_unusable_images_are_counted_by_kind_and_listed(png, open_store
     (folder / "bad.png").touch()
     gone = [f"gone{i}.png" for i in range(4)]
     prepared = open_store([png("a.png", 5), "bad.png", *gone, png("b.png", 5)])
+    assert prepared.problems.parent.stat().st_mode & 0o777 == 0o700  # patients' images
     listed = pd.read_csv(prepared.problems, keep_default_na=False)
     assert listed[["image", "status", "detail"]].to_numpy().tolist() == [
         ["bad.png", "unreadable", "the file is empty"],

@@ -51,9 +51,10 @@ def test_a_file_made_by_hand_needs_no_header_but_known_splits(csv):
     csv.write_text("# seed: 0\npatient,split\n1,test\n2,val\n")
     with pytest.raises(TableError, match="line 4, column 'split': needs"):
         read_split(csv)
-    csv.write_text("# seed: [\npatient,split\n1,test\n")
-    with pytest.raises(SplitError, match=r"split\.csv: the header cannot be rea"):
-        read_split(csv)
+    for seed in ("[", "2020-99-99", "[" * 5000, "9" * 6000):
+        csv.write_text(f"# seed: {seed}\npatient,split\n1,test\n")
+        with pytest.raises(SplitError, match=r"split\.csv: the header cannot be rea"):
+            read_split(csv)
 
 
 def apply(csv, table=TABLE, site="a"):

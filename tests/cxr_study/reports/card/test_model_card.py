@@ -126,6 +126,15 @@ def test_names_are_text_in_markdown_and_html(source, summary):
     assert cell("Nodule/Mass") == "Nodule/Mass"
 
 
+@pytest.mark.parametrize("where", ["created", "version", "strategy", "backbone", "site"])
+@pytest.mark.parametrize("evil", ["<script>x</script>", "[a](javascript:x)", "`<b onclick=x>`"])
+def test_whatever_a_foreign_manifest_says_is_text(where, evil, source):
+    text = markdown(dataclasses.replace(source, facts=facts(**{where: evil})))
+    shown = Page(page(text, "m"))
+    assert not {"script", "a", "b"} & set(shown.tags)
+    assert evil in shown.text
+
+
 def test_both_files_are_written_and_the_page_has_tables_and_marks(source, tmp_path):
     path = write(source, tmp_path)
     shown = Page(path.read_text())
