@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.filter import Filter
 from nvflare.apis.fl_component import FLComponent
@@ -157,24 +157,6 @@ def _filled(value):
     return _changed(lambda data: data.update({_KERNEL: np.full_like(data[_KERNEL], value)}))
 
 
-def _typed(dtype):
-    return _changed(lambda data: data.update({_KERNEL: np.zeros(data[_KERNEL].shape, dtype)}))
-
-
-def _far(data):
-    name = next(name for name in data if name.startswith("head/") and name.endswith("/kernel"))
-    data[name] = np.full_like(data[name], np.finfo(np.float32).max)
-
-
-def _loss(value):
-    def process(shareable):
-        dxo = from_shareable(shareable)
-        dxo.set_meta_prop(MetaKey.INITIAL_METRICS, {"bce": value})
-        return dxo.update_shareable(shareable)
-
-    return process
-
-
 def _unlabelled(data):
     first = next(name for name in data if name.startswith("head/")).rpartition("/")[0]
     for part in ("kernel", "bias"):
@@ -209,11 +191,7 @@ HOSTILE = {
     "torn": _torn,
     "nan": _filled(np.nan),
     "huge": _filled(3e38),
-    "far": _changed(_far),
-    "dates": _typed("datetime64[s]"),
-    "records": _typed([("a", "f4"), ("b", "S8")]),
-    "loss": _loss(1e300),
-    "shape": _changed(lambda data: data.update({_KERNEL: data[_KERNEL][:, :-1].copy()})),
+    "dates": _changed(lambda data: data.update({_KERNEL: data[_KERNEL].astype("M8[s]")})),
     "unlabelled": _changed(_unlabelled),
     "truncated": _changed(_truncated),
     "corrupted": _corrupted,

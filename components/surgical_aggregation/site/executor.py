@@ -101,29 +101,27 @@ class KerasExecutor(Executor):
         self.threads = threads
         self._tasks: SiteTasks | None = None
         self._mixed = False
-        self._unfit = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Build the model and read the data when the run starts, so that errors show early."""
-        try:
-            if event_type == EventType.ABOUT_TO_START_RUN:  # before others can use TensorFlow
-                flare_internals.check_names()
-                self._mixed = tensorflow_setup.configure(
-                    self._threads(fl_ctx), self.seed, self.mixed_precision
-                )
-            elif event_type == EventType.START_RUN and not self._unfit:
-                flare_internals.forget_sent_messages()
+        if event_type == EventType.ABOUT_TO_START_RUN:  # before any component can use TensorFlow
+            self._mixed = tensorflow_setup.configure(
+                self._threads(fl_ctx), self.seed, self.mixed_precision
+            )
+        elif event_type == EventType.START_RUN:
+            try:
                 self._start(fl_ctx)
-        except Exception as error:  # of the hospital's files, of its code, or of FLARE
-            self._unfit = True
-            notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)
-            said = f"this site cannot take part in the run; {notes} says why"
-            self.log_error(fl_ctx, said, fire_event=False)
+            except Exception as error:  # of the hospital's files, of its code, or of FLARE
+                notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)
+                said = f"this site cannot take part in the run; {notes} says why"
+                self.log_error(fl_ctx, said, fire_event=False)
 
     def _threads(self, fl_ctx: FLContext) -> int:
         return min(self.threads, MOST_THREADS) or tensorflow_setup.threads_per_site(fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
+        flare_internals.check_names()
+        flare_internals.forget_sent_messages()
         check_allow_list(fl_ctx)
         options = training_options(self.training)
         if self.send not in SENT:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from importlib import import_module
+from pydoc import locate
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -41,7 +41,6 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "private.fed.server.server_runner.ServerRunner": ("ABORT_RETURN_CODES", "config"),
     "private.fed.server.server_runner.ServerRunnerConfig": ("task_request_interval",),
     "fuel.f3.streaming.stream_utils": ("callback_thread_pool", "CALLBACK_THREAD_POOL_SIZE"),
-    "fuel.f3.streaming.stream_utils.CheckedExecutor": ("_max_workers",),
     "fuel.f3.streaming.byte_streamer.TxTask": ("stopped", "stream", "buffer", "direct_buf"),
     "fuel.utils.fobs.dots": ("NUMPY_DOWNLOAD",),
 }
@@ -63,11 +62,9 @@ def check_names() -> None:
 
 def _names(owner: str) -> set[str]:
     """Names that a module or class of FLARE has; of a class also those that its objects get."""
-    module, _, name = f"nvflare.{owner}".rpartition(".")
-    found = getattr(import_module(module), name, None)
-    made = [vars(cls).get("__init__") for cls in getattr(found, "__mro__", ())]
-    codes = [make.__code__ for make in made if hasattr(make, "__code__")]
-    return {*dir(found), *(name for code in codes for name in code.co_names)}
+    found = locate(f"nvflare.{owner}")
+    made = getattr(getattr(found, "__init__", None), "__code__", None)
+    return {*dir(found), *(made.co_names if made else ())}
 
 
 def plan_rounds(workflow: Any, first: int, number: int) -> None:

@@ -44,17 +44,12 @@ def test_few_images_or_a_feature_that_is_not_finite_give_none():
         ({"mean": [], "variance": []}, "must be as many"),
         ({"variance": [1.0, float("nan"), 0]}, "finite numbers"),
         ({"mean": [1.0, "2", 0]}, "finite numbers"),
-        (
-            {"variance": [1.0, -1.0, 0]},
-            "variance of a feature must be from 0 to 4.29077e+09; got",
-        ),
-        ({"variance": [1.0, 1e300, 0]}, "variance of a feature must be from 0 to 4.29077e+09"),
+        ({"variance": [1.0, -1.0, 0]}, "variance of a feature must be from 0 to"),
+        ({"variance": [1.0, 1e300, 0]}, "to 4.29077e+09; got 1e+300"),
         ({"variance": [0, 0.0, 0]}, "no feature varies"),
         ({"mean": [1.0, -1e30, 0]}, "mean of a feature must be from -65504 to 65504; got -1e+30"),
         ({"limit": 1e308}, "limit must be from 0 to 100.1; got 1e+308"),
-        ({"limit": -1.0}, "limit must be from 0"),
         ({"images": 3}, "number of images must be from 50 to 1e+12; got 3"),
-        ({"images": 1e13}, "number of images must be from 50"),
         ({"mean": [0.0] * 4, "variance": [1.0] * 4}, "as many as the model has, 3; got 4 and 4"),
         ({"more": 1}, "must be mean, variance, limit and images"),
     ],
@@ -75,18 +70,11 @@ def test_no_honest_limit_is_above_what_one_image_in_a_hundred_allows(images):
 @pytest.mark.parametrize(
     ("widths", "kept"),
     [
-        ([3.0], [3.0]),
         ([1.0, 4.0], [1.0, 4.0]),  # as wide as another may be
         ([1.0, 40.0], [1.0, 4.0]),
         ([1.0, 2.0, 40.0], [1.0, 2.0, 8.0]),
-        ([1e-9, 2.0, 3.0], [1e-9, 2.0, 3.0]),
     ],
 )
 def test_a_limit_is_lowered_where_images_would_lie_much_wider_than_at_the_middle_site(widths, kept):
-    """However a site says it: by its limit, or by its variance."""
-    for variance in (1.0, 1e9):
-        sites = {str(n): {"limit": w, "variance": [1.0]} for n, w in enumerate(widths[:-1])}
-        sites["last"] = {"limit": widths[-1] / variance, "variance": [variance]}
-        found = limits(sites)
-        found["last"] *= variance
-        assert list(found.values()) == pytest.approx(kept)
+    sites = {str(n): {"limit": width / 9, "variance": [9.0]} for n, width in enumerate(widths)}
+    assert [9 * limit for limit in limits(sites).values()] == pytest.approx(kept)

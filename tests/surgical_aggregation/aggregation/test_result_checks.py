@@ -68,14 +68,8 @@ BAD = {
     "bias's shape": (column(bias=np.zeros(2, "f4")), "bias of Edema"),
     "integers": (body(bn_gamma=np.ones(2, int)), "array of float32; got int64"),
     "precision": (body(bn_gamma=np.ones(2, "f2")), "array of float32; got float16"),
-    "far from the received body": (
-        body(bn_gamma=np.full(2, 3e38, "f4")),
-        "2 values farther .* 3e.38",
-    ),
     "far from zeros": (column(np.float32([0, -1e30, 0])), "kernel of Edema' has 1 values farther"),
-    "a bias": (column(bias=np.float32([65536])), "'bias of Edema' has 1 values farther than 6.55e"),
     "dates": (body(bn_gamma=np.zeros(2, "M8[s]")), r"of float32; got datetime64\[s\]"),
-    "records": (body(bn_gamma=np.zeros(2, [("a", "f4")])), r"got \[\('a', '<f4'\)\]"),
     "column's precision": (column(np.zeros(3), np.zeros(1)), "of Edema' .* float32; got float64"),
     "no array": (body(bn_gamma=[1, 2]), "array of float32; got list"),
     "unknown variable": (body(x=BODY["bn/gamma"]), "'x' are not among"),
@@ -108,9 +102,7 @@ def test_refuses(contribution, reason):
     ("kernel", "variance", "bias", "reason"),
     [
         (2, 4e9, 2, None),  # a running variance may go as far as the square
-        (0, 4e9, 0, None),
-        (3, 4e9, 1, "'conv/kernel' has 4 values"),
-        (-0.1, 4e9, 1, "'conv/kernel' has 4 values"),
+        (3, 4e9, 1, "'conv/kernel' has 4 values farther than 6.55e+04 from "),
         (1, 5e9, 1, "'bn/moving_variance' has 1 values farther than 4.291e+09"),
         (1, 4e9, 2.1, "'bias of Edema' has 1 values"),
     ],
@@ -237,9 +229,8 @@ def test_differences_are_added_to_the_variables_that_they_are_from():
         (None, "array of float32; got NoneType"),
         (np.float32([np.nan, 0]), "1 values that are NaN"),
         (np.full(2, np.finfo(np.float32).max), "2 values that are NaN or infinite"),
-        (np.full(2, -1e38, np.float32), "2 values farther than 6.55e.04"),
     ],
-    ids=["shape", "precision", "nothing", "NaN", "overflow", "far"],
+    ids=["shape", "precision", "nothing", "NaN", "overflow"],
 )
 def test_a_difference_keeps_the_fault_that_it_came_with(difference, reason):
     largest = {"bn/gamma": np.full(2, np.finfo(np.float32).max)}

@@ -110,14 +110,6 @@ def test_a_site_that_cannot_start_says_why_in_its_notes_and_answers_with_an_erro
             assert "p17" not in text and noted not in text
 
 
-def test_a_site_whose_kit_lets_jobs_do_anything_takes_no_part(start, tmp_path):
-    (tmp_path / "server/local").mkdir(parents=True)
-    kit = tmp_path / "server/local/resources.json"
-    kit.write_text('{"class_allow_list": ["surgical_aggregation."]}')
-    start()
-    assert f"{CANNOT_TAKE_PART}{kit}: with surgical_aggregation. on" in start.notes()
-
-
 def test_tensorflow_is_set_up_before_a_policy_can_look_at_batches(site, monkeypatch, tmp_path):
     order = []
     monkeypatch.setattr(tensorflow_setup, "configure", lambda *args: order.append(args) or False)

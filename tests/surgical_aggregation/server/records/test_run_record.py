@@ -93,16 +93,14 @@ class Raising(FLComponent):
         raise AttributeError("no 'METRICS_SELECTION_INFO'")
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_what_a_component_raises_at_an_event_ends_the_run_once_and_by_name(run, asked):
-    if asked:
-        run.fire(EventType.AFTER_TASK_DATA_FILTER)
+def test_what_a_component_raises_at_an_event_ends_the_run_once_and_by_name(run):
+    run.fire(EventType.AFTER_TASK_DATA_FILTER)
     handlers = [Raising(), run.record]
     run.engine.fire_event = lambda event, fl_ctx: fire_event_to_components(event, handlers, fl_ctx)
     for _ in range(2):
         run.engine.fire_event(AppEventType.ROUND_STARTED, context(engine=run.engine))
     reason = "Raising failed: AttributeError: no 'METRICS_SELECTION_INFO'"
-    assert run.lines()[1:] == [{"event": "failed", "reason": reason, "tasks": asked}]
+    assert run.lines()[1:] == [{"event": "failed", "reason": reason, "tasks": True}]
 
 
 def test_a_component_that_is_not_ready_to_end_ends_nothing(run):
