@@ -142,8 +142,7 @@ class KerasExecutor(Executor):
             note(fl_ctx, f"the head stays here, and so does what is measured of {', '.join(stays)}")
         training = LocalTraining(site, options)
         # now that nothing can fail any more
-        exact = site.policy.report_counts
-        self._tasks = SiteTasks(training, reported, counts, exact, features, self.send, self._log)
+        self._tasks = SiteTasks(training, reported, counts, features, self.send, self._log)
         threads = self._threads(fl_ctx)
         self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")
 

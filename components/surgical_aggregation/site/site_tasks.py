@@ -46,9 +46,8 @@ class SiteTasks:
     Args:
         training: The site's training.
         reported: The site's classes as far as its policy shares them.
-        counts: Whether to report labels per class.
-        exact: Whether the policy shares them; else what is measured is rounded, see
-            `metrics.without_counts`.
+        counts: Whether to report labels per class. Where the site's policy does not share them,
+            what is measured is rounded, see `metrics.without_counts`.
         features: Whether to report the features' statistics of a test.
         send: "weights", or "differences" from the received model.
         log: Writes to the site's log.
@@ -59,7 +58,6 @@ class SiteTasks:
         training: LocalTraining,
         reported: tuple[str, ...],
         counts: bool,
-        exact: bool,
         features: bool,
         send: str,
         log: Callable[[FLContext, str], None],
@@ -67,7 +65,7 @@ class SiteTasks:
         self.training = training
         self.reported = reported
         self.counts = counts
-        self.exact = exact
+        self.exact = training.site.policy.report_counts
         self.features = features
         self.send = send
         self.log = log

@@ -33,25 +33,29 @@ class Refusal:
         return f"{self.site}, task {self.task!r}{of_round}: {self.reason}."
 
 
-def announce(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
-    """Log that a result is refused, and fire CONTRIBUTION_REFUSED."""
-    component.log_warning(fl_ctx, f"refused the result of {refusal}")
-    _fire(component, headers.CONTRIBUTION_REFUSED, refusal, fl_ctx)
+_SAID = {
+    headers.CONTRIBUTION_REFUSED: "refused the result of",
+    headers.REQUEST_REFUSED: "sent no columns at the request of",
+    headers.SITE_SILENT: "no result of",
+}
 
 
-def announce_request(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
-    """Log that a site that asks for a task gets no columns, and fire REQUEST_REFUSED."""
-    component.log_warning(fl_ctx, f"sent no columns at the request of {refusal}")
-    _fire(component, headers.REQUEST_REFUSED, refusal, fl_ctx)
+def announce(
+    component: FLComponent,
+    refusal: Refusal,
+    fl_ctx: FLContext,
+    event: str = headers.CONTRIBUTION_REFUSED,
+) -> None:
+    """Log a refusal, and fire its event.
 
-
-def announce_silence(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
-    """Log that a result never came, and fire SITE_SILENT."""
-    component.log_warning(fl_ctx, f"no result of {refusal}")
-    _fire(component, headers.SITE_SILENT, refusal, fl_ctx)
-
-
-def _fire(component: FLComponent, event: str, refusal: Refusal, fl_ctx: FLContext) -> None:
+    Args:
+        component: Logs and fires.
+        refusal: What is refused.
+        fl_ctx: Context of the message.
+        event: CONTRIBUTION_REFUSED: a result is refused. REQUEST_REFUSED: a site that asks for a
+            task gets no columns. SITE_SILENT: a result never came.
+    """
+    component.log_warning(fl_ctx, f"{_SAID[event]} {refusal}")
     fl_ctx.set_prop(headers.REFUSAL, asdict(refusal), private=True, sticky=False)
     component.fire_event(event, fl_ctx)
 

@@ -52,7 +52,6 @@ class ArraysFile:
     folder: Path
     without_room: Callable[[NoRoomError], object] | None = None
     _places: dict[str, _Place] = field(default_factory=dict)
-    _unfit: dict[str, Array] = field(default_factory=dict)
 
     @cached_property
     def _file(self) -> IO[bytes]:
@@ -67,12 +66,10 @@ class ArraysFile:
         """
         try:
             for name, value in arrays.items():
-                if value.dtype.kind not in _NUMBERS:
-                    self._unfit[name] = np.empty(0, value.dtype)
-                    continue
-                place = _Place(value.shape, value.dtype, self._file.tell())
-                self._file.write(np.ascontiguousarray(value).data)
-                self._places[name] = place
+                fits, place = value.dtype.kind in _NUMBERS, self._file.tell()
+                if fits:
+                    self._file.write(np.ascontiguousarray(value).data)
+                self._places[name] = _Place(value.shape if fits else (0,), value.dtype, place)
                 self._file.write(bytes(-self._file.tell() % _ALIGNED or _ALIGNED))
                 self._file.flush()
         except OSError as error:
@@ -91,10 +88,10 @@ class ArraysFile:
     def arrays(self) -> dict[str, Array]:
         """All arrays by name, and no more can be added; what is written to them stays in memory."""
         if not self._places:
-            return dict(self._unfit)
+            return {}
         with self._file as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        return self._unfit | {
+        return {
             name: np.ndarray(place.shape, place.dtype, content, place.offset)
             for name, place in self._places.items()
         }

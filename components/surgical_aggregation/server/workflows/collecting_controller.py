@@ -19,16 +19,11 @@ from surgical_aggregation.server.access.declared_classes import (
     declaration_fault,
     hold_to_declaration,
 )
-from surgical_aggregation.server.access.refusal_events import (
-    Refusal,
-    announce,
-    announce_request,
-    announce_silence,
-)
+from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import set_site
 from surgical_aggregation.server.workflows.task_status import Collection
-from surgical_aggregation.wire import flare_internals
-from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, GONE, REFUSAL, UNREADABLE
+from surgical_aggregation.wire import flare_internals, headers
+from surgical_aggregation.wire.headers import GONE, REFUSAL, UNREADABLE
 
 UNKNOWN_TASK = "unknown"
 """Task of a refused result that answers none, whatever the result says."""
@@ -127,7 +122,7 @@ class CollectingController(Controller):
             reason = declaration_fault(fl_ctx, asking=True)
             if reason and site not in collection.reasons:  # else at every request
                 collection.reasons[site] = reason
-                announce_request(self, self._refusal(client_task, reason, fl_ctx), fl_ctx)
+                self._refuse(client_task, reason, fl_ctx, headers.REQUEST_REFUSED)
             hold_to_declaration(fl_ctx)
             if callback:
                 callback(client_task, fl_ctx)
@@ -152,7 +147,7 @@ class CollectingController(Controller):
                 collection.failed.add(site)
                 client_task.result = None
                 if fl_ctx.get_prop(REFUSAL) is None:  # a filter or the aggregator knows it better
-                    announce(self, self._refusal(client_task, reason, fl_ctx), fl_ctx)
+                    self._refuse(client_task, reason, fl_ctx)
             self._answered.set()
 
         return receive
@@ -166,9 +161,11 @@ class CollectingController(Controller):
         self.prepare(client_task, fl_ctx)
         return None
 
-    def _refusal(self, client_task: ClientTask, reason: str, fl_ctx: FLContext) -> Refusal:
-        name, round_ = client_task.task.name, self.current_round(fl_ctx)
-        return Refusal(client_task.client.name, name, round_, reason)
+    def _refuse(
+        self, of: ClientTask, why: str, fl_ctx: FLContext, event: str = headers.CONTRIBUTION_REFUSED
+    ) -> None:
+        refusal = Refusal(of.client.name, of.task.name, self.current_round(fl_ctx), why)
+        announce(self, refusal, fl_ctx, event)
 
     def process_result_of_unknown_task(
         self,
@@ -192,7 +189,7 @@ class CollectingController(Controller):
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Note why results are refused, whoever refuses them."""
         super().handle_event(event_type, fl_ctx)
-        if event_type == CONTRIBUTION_REFUSED and self._collection:
+        if event_type == headers.CONTRIBUTION_REFUSED and self._collection:
             refusal = fl_ctx.get_prop(REFUSAL)
             if refusal["task"] == self._collection.task:
                 self._collection.reasons.setdefault(refusal["site"], refusal["reason"])
@@ -217,7 +214,7 @@ class CollectingController(Controller):
                 late = "it still had time when the task ended"
             silence = Refusal(site, task.name, collection.round, gone.get(site, late))
             collection.reasons.setdefault(site, silence.reason)
-            announce_silence(self, silence, fl_ctx)
+            announce(self, silence, fl_ctx, headers.SITE_SILENT)
         exception = getattr(task, "exception", None)
         if shortage := collection.shortage([f"the server: {exception}"] if exception else []):
             self.system_panic(shortage, fl_ctx)

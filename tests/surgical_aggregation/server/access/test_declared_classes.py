@@ -14,13 +14,7 @@ from surgical_aggregation.server.access.declared_classes import (
     permitted_classes,
     tables,
 )
-from surgical_aggregation.server.access.refusal_events import (
-    Refusal,
-    announce,
-    announce_request,
-    announce_silence,
-    drop_round,
-)
+from surgical_aggregation.server.access.refusal_events import Refusal, announce, drop_round
 from surgical_aggregation.server.access.site_identity import claimed_site, set_site, site_of
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.wire import headers
@@ -134,24 +128,23 @@ DROP = {"round": 3, "reason": "it is not finite"}
 
 
 @pytest.mark.parametrize(
-    ("tell", "facts", "event", "name", "text"),
+    ("facts", "event", "name", "text"),
     [
-        (announce, [Refusal(**NAN)], headers.CONTRIBUTION_REFUSED, headers.REFUSAL,
+        (NAN, headers.CONTRIBUTION_REFUSED, headers.REFUSAL,
          "refused the result of a, task 'train' of round 3: it has NaN."),
-        (announce_request, [Refusal(**GONE)], headers.REQUEST_REFUSED, headers.REFUSAL,
+        (GONE, headers.REQUEST_REFUSED, headers.REFUSAL,
          "sent no columns at the request of a, task 'test': it is gone."),
-        (announce_silence, [Refusal(**GONE)], headers.SITE_SILENT, headers.REFUSAL,
-         "no result of a, task 'test': it is gone."),
-        (drop_round, DROP.values(), headers.ROUND_DROPPED, headers.DROP,
-         "round 3 is dropped: it is not finite"),
+        (GONE, headers.SITE_SILENT, headers.REFUSAL, "no result of a, task 'test': it is gone."),
+        (DROP, headers.ROUND_DROPPED, headers.DROP, "round 3 is dropped: it is not finite"),
     ],
-    ids=["a refusal", "a request", "a site that is silent", "a round that is dropped"],
 )  # fmt: skip
-def test_is_logged_and_told_to_the_servers_components(tell, facts, event, name, text, logged):
+def test_is_logged_and_told_to_the_servers_components(facts, event, name, text, logged):
     engine = Engine()
     fl_ctx = context("a", engine=engine)
-    tell(RunRecord(), *facts, fl_ctx)
+    if facts is DROP:
+        drop_round(RunRecord(), *DROP.values(), fl_ctx)
+    else:
+        announce(RunRecord(), Refusal(**facts), fl_ctx, event)
     assert engine.events == [event] and logged["warning"] + logged["error"] == [text]
-    told = next(one for one in (NAN, GONE, DROP) if one["reason"] in text)
     # A public property would travel to the sites, and a refusal may name another site's class.
-    assert fl_ctx.get_prop_detail(name) == {"value": told, "private": True, "sticky": False}
+    assert fl_ctx.get_prop_detail(name) == {"value": facts, "private": True, "sticky": False}
