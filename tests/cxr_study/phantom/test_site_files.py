@@ -33,7 +33,6 @@ def folders(tmp_path, monkeypatch):
         ("hospital", SitePolicy(site_files="hospital"), "", "hospital"),
         ("started", SitePolicy(site_files="hospital"), "started", "hospital"),
         ("started", POLICY, "started", "started"),
-        (None, SitePolicy(site_files=PHANTOM), "", "demo"),
         (PHANTOM, POLICY, PHANTOM, "demo"),
     ],
 )
@@ -48,10 +47,8 @@ def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
     ("site", "given", "policy", "message"),
     [
         ("nih", "job", SitePolicy(site_files="hospital"), "says itself .* the job names 'job'"),
-        ("nih", PHANTOM, SitePolicy(site_files="hospital"), "the job names 'phantom'"),
         ("nih", "job", POLICY, "the job names 'job'"),
         ("nih", PHANTOM, POLICY, "the job names 'phantom'"),
-        ("nih", None, POLICY, "needs the folder .*site_files.*CXR_SITES.*'phantom'"),
         ("nih", "", POLICY, "needs the folder .*site_files.*CXR_SITES.*'phantom'"),
         ("../job/nih", None, SitePolicy(site_files="hospital"), "does not exist"),
         ("/etc/nih", "job", NO_POLICY, "does not exist"),

@@ -82,16 +82,6 @@ class TestTransferSyntax:
         file.compress(RLELossless)
         assert grey(written(file)).tolist() == [[0, 128], [255, 0]]
 
-    @pytest.mark.skipif(not features.check("jpg_2000"), reason="Pillow without JPEG 2000")
-    def test_jpeg_2000(self):
-        pixels = np.random.default_rng(0).integers(0, 4096, (32, 16), dtype=np.uint16)
-        coded = BytesIO()
-        Image.fromarray(pixels).save(coded, "JPEG2000", irreversible=False, no_jp2=True)
-        file = dataset(pixels, JPEG2000Lossless)
-        file.PixelData = encapsulate([coded.getvalue()])
-        file["PixelData"].is_undefined_length = True
-        np.testing.assert_array_equal(grey(written(file)), grey(written(dataset(pixels))))
-
     @pytest.mark.parametrize("syntax", ["57", "70", "80", "81", "90"])
     @pytest.mark.parametrize(
         ("dtype", "bits", "elements"),
@@ -101,9 +91,7 @@ class TestTransferSyntax:
         pixels = (NOISE % 2**bits - 2 ** (bits - 1) * (dtype is I16)).astype(dtype)
         file = dataset(pixels, BitsStored=bits, HighBit=bits - 1, **elements)
         coded = encoded(file, f"{COMPRESSED}{syntax}")
-        stored = dicom._stored(pydicom.dcmread(BytesIO(coded)))
-        assert stored.dtype == dtype
-        np.testing.assert_array_equal(stored, pixels)
+        np.testing.assert_array_equal(dicom._stored(pydicom.dcmread(BytesIO(coded))), pixels)
         np.testing.assert_array_equal(grey(coded), grey(written(file)))
 
     def test_the_sign_in_jpeg_ls_is_the_highest_stored_bit(self):
