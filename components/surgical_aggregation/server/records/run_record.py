@@ -18,8 +18,8 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.widgets.info_collector import InfoCollector
 
-from surgical_aggregation import __file__ as code_file
 from surgical_aggregation import FlareError, __version__
+from surgical_aggregation import __file__ as code_file
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.wire import flare_internals, headers
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
