@@ -251,26 +251,24 @@ def test_logs_at_the_server_are_those_of_the_site_that_streams_them(
 
 
 @pytest.mark.parametrize("app", ["app_server", "app_client"])
-@pytest.mark.parametrize(
-    ("path", "arguments"),
-    [
-        ("cxr_study.common.files.replace", 'path = "{}", content = "x"'),
-        ("subprocess.Popen", 'args = ["touch", "{}"]'),
-    ],
-)
-def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, path, arguments):
-    folder, owned = network.folder / f"{path}-{app}", network.folder / "owned"
+@pytest.mark.parametrize("attack", ["file", "command"])
+def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, attack):
+    folder, owned = network.folder / f"{attack}-{app}", network.folder / "owned"
     job_templates.write("surgical", folder / "template", "installed")
     job = tiny_job.make(folder, SITES, job=folder / "template")
-    hostile = f'{{ id = "hostile", path = "{path}", args {{ {arguments.format(owned)} }} }}'
+    path, arguments = {
+        "file": ("cxr_study.common.files.replace", f'path = "{owned}", content = "x"'),
+        "command": ("subprocess.Popen", f'args = ["touch", "{owned}"]'),
+    }[attack]
     for config in job.glob(f"{app}/config/*.conf"):
-        text = config.read_text()
-        config.write_text(text.replace("components = [", f"components = [\n  {hostile}", 1))
+        hostile = f'{{ id = "hostile", path = "{path}", args {{ {arguments} }} }}'
+        text = config.read_text().replace("components = [", f"components = [\n  {hostile}", 1)
+        config.write_text(text)
     result = deployed.run(network, job)
     assert result.status in ("FINISHED:ABNORMAL", "FINISHED:EXECUTION_EXCEPTION")
     assert result.last is None and not owned.exists()
-    logs = [log.read_text() for log in network.folder.rglob("error_log.txt")]
-    assert any(f"{path!r}" in log and "allow_list" in log for log in logs)
+    logs = [*network.folder.rglob("error_log.txt")]
+    assert any(f"{path!r}" in log.read_text() and "allow_list" in log.read_text() for log in logs)
 
 
 # After the tests of the server's files: one stranger takes part in a job.

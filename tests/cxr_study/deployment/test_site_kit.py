@@ -93,12 +93,12 @@ def test_the_server_stores_nothing_in_tmp_and_has_a_table_once_one_is_given(kits
     localise_server(kits / "server", Path("/data/flare"))
     assert "/tmp" not in (local / "resources.json").read_text()
     resources = read(kits / "server", "resources.json")
+    assert resources["class_allow_list"] == list(ALLOWED)
+    assert resources["class_list_enforcement_mode"] == "enforce"
     stored = resources["snapshot_persistor"]["args"]["storage"]["args"]["root_dir"]
     assert stored == "/data/flare/snapshot-storage"
     assert args(resources, "job_manager")["uri_root"] == "/data/flare/jobs-storage"
     assert args(resources, "log_receiver")["dest_dir"] == "/data/flare/logs"
-    assert resources["class_allow_list"] == list(ALLOWED)
-    assert resources["class_list_enforcement_mode"] == "enforce"
     assert not (local / "privacy.json").exists()
     table = {"nih": ["Edema"]}
     for permitted in (table, None):  # without one, that of before stays
