@@ -137,6 +137,21 @@ def result_filters(task: str, fl_ctx: FLContext) -> list[Filter]:
     return found
 
 
+def server_filters(task: str, fl_ctx: FLContext) -> list[Filter] | None:
+    """What a task's data pass on the way to a site, and its result at the server.
+
+    FLARE 2.9's server runner has the job's filters in its `config`. None outside of a run.
+    """
+    if not (runner := fl_ctx.get_prop(FLContextKey.RUNNER)):
+        return None
+    return [
+        passed
+        for kind, way in (("data", FilterKey.OUT), ("result", FilterKey.IN))
+        for name in (f"task_{kind}_filters",)
+        for passed in get_filters(name, fl_ctx, getattr(runner.config, name), task, way)
+    ]
+
+
 class ReceivedArrays(Protocol):
     """Takes arrays as they come, by name, and has them all at the end."""
 

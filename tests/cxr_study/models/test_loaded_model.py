@@ -12,9 +12,7 @@ import pytest
 
 from cxr_study import load_model
 from cxr_study.data.images.decoding import decode_bytes
-from cxr_study.models.loaded_model import LoadedModel
 from cxr_study.models.prediction.calibration_file import CalibrationError, read_calibration
-from cxr_study.training.network_facts import network_of
 from dicom_files import dataset, written
 from rounding import last_places
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save
@@ -109,13 +107,6 @@ def test_a_calibration_that_cannot_be_used_is_refused_by_file_and_class(curve, r
     (tmp_path / "best.calibration.json").write_text(text)
     with pytest.raises(CalibrationError, match=rf"best\.calibration\.json is no .*{reason}"):
         read_calibration(tmp_path / "best.npz", Checkpoint({}))
-
-
-def test_statistics_of_images_are_numbers(home):
-    model = load(home / "best.npz")
-    model.manifest["features"] = {"a": {"mean": [0]}}
-    with pytest.raises(CheckpointError, match=r"best\.npz: of site 'a': feature statistics must"):
-        LoadedModel(home / "best.npz", model, network_of(model)).features  # noqa: B018
 
 
 def test_a_model_that_does_not_say_its_network_is_refused(home, tmp_path):
