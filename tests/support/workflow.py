@@ -70,7 +70,7 @@ class RunningTask:
             args=[self.task, fl_ctx, None, needed, wait, self.signal],
         )
         self.thread.start()
-        while self.task.schedule_time is None:
+        while self.task.schedule_time is None and self.thread.is_alive():
             self.thread.join(0.01)
 
     def context(self, site=None, **said):

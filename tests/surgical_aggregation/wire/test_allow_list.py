@@ -25,7 +25,9 @@ def kit(tmp_path):
     return make
 
 
-@pytest.mark.parametrize("whole", ["surgical_aggregation.", "cxr_study.training.", "own.", "*"])
+@pytest.mark.parametrize(
+    "whole", ["surgical_aggregation.", "cxr_study.common", "own.module.function", "*"]
+)
 def test_a_whole_package_is_refused_and_ends_the_servers_run(kit, panics, whole):
     fl_ctx = kit(ONE, whole)
     with pytest.raises(AllowListError, match=r"any job could run any command .*deploy kit"):

@@ -1,4 +1,5 @@
 import threading
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -16,7 +17,7 @@ from surgical_aggregation.server.workflows import collecting_controller
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
 from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire.headers import GONE, UNREADABLE
-from workflow import runner, running
+from workflow import SECONDS, runner, running
 
 
 class Base(Controller):
@@ -117,6 +118,15 @@ class TestEnd:
         assert task.is_over() and panics == []
         ended, silent = ("silent", "south", "its job process has ended"), "no sign of life"
         assert task.engine.said == [ended, ("silent", "west", silent)]
+
+    def test_without_the_filters_that_guard_it_no_task_is_sent(self, start, panics):
+        config = SimpleNamespace(task_data_filters={}, task_result_filters={})
+        running = start(runner=SimpleNamespace(config=config, ABORT_RETURN_CODES=[]))
+        running.thread.join(SECONDS)
+        assert running.task.schedule_time is None
+        assert panics == [
+            "task 'train' needs SelectHead among the server's filters; the job lists []."
+        ]
 
     def test_an_abort_ends_it_without_a_word(self, start, panics):
         task = start()
