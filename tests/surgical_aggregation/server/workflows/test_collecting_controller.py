@@ -1,5 +1,4 @@
 import threading
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -120,8 +119,9 @@ class TestEnd:
         assert task.engine.said == [ended, ("silent", "west", silent)]
 
     def test_without_the_filters_that_guard_it_no_task_is_sent(self, start, panics):
-        config = SimpleNamespace(task_data_filters={}, task_result_filters={})
-        running = start(runner=SimpleNamespace(config=config, ABORT_RETURN_CODES=[]))
+        bare = runner()
+        bare.config.task_data_filters = {}
+        running = start(runner=bare)
         running.thread.join(SECONDS)
         assert running.task.schedule_time is None
         assert panics == [
