@@ -204,22 +204,22 @@ def _watch(
     rounds: Rounds,
     steps: Steps,
 ) -> End:
-    name, seen = "train" if deployed.trains else "run", Progress()
+    name = "train" if deployed.trains else "run"
     with steps.step(name, alone=False) as said, round_bars(steps.console, transient=True) as bars:
         bar = RoundProgress(bars, "training", rounds.planned, rounds.made)
-
-        def show(now: Progress) -> None:
-            nonlocal seen
-            seen = now
-            bar.show(rounds.made + now.rounds, now.best, now.stopped)
-
-        server = deployed.workspaces.get("server")
         try:
-            end = job_watch.watch(session, job_id, show, partial(_say, steps), server=server)
+            end = job_watch.watch(
+                session,
+                job_id,
+                lambda now: bar.show(rounds.made + now.rounds, now.best, now.stopped),
+                partial(_say, steps),
+                server=deployed.workspaces.get("server"),
+            )
         except (KeyboardInterrupt, SystemExit):
             with steps.step("abort", alone=False):
                 session.abort(job_id)
-            _say(steps, _aborted(job_id, [job_id] * (seen.rounds > 0) + [*left]))
+            made_a_round = bars.tasks[0].completed > rounds.made
+            _say(steps, _aborted(job_id, [job_id] * made_a_round + [*left]))
             raise
         said += end.told(rounds.made)
     return end

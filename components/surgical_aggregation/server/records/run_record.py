@@ -18,8 +18,8 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.widgets.info_collector import InfoCollector
 
+from surgical_aggregation import FlareError, __version__
 from surgical_aggregation import __file__ as code_file
-from surgical_aggregation import __version__
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.wire import flare_internals, headers
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
@@ -99,10 +99,10 @@ class RunRecord(FLComponent):
             folder = str(Path(code_file).parent)
             self.log_info(fl_ctx, f"surgical-aggregation {__version__} from {folder}")
             self._write("started", version=__version__, code=folder)
-            flare_internals.check_names()
             try:
+                flare_internals.check_names()
                 check_allow_list(fl_ctx)
-            except AllowListError as error:
+            except (FlareError, AllowListError) as error:
                 self.system_panic(str(error), fl_ctx)
         elif event_type == EventType.AFTER_TASK_DATA_FILTER:
             self._tasks = True
