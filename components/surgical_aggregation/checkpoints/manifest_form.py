@@ -18,7 +18,6 @@ Text = Annotated[str, AfterValidator(_printable)]
 Count = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Names = list[Text]
-Scores = dict[Text, Number]
 
 
 def _facts(needs: dict[str, Any], has: dict[str, Any]) -> Any:
@@ -27,20 +26,15 @@ def _facts(needs: dict[str, Any], has: dict[str, Any]) -> Any:
     return create_model("facts", **fields)
 
 
-_RECORD = _facts(
-    {"round": Count},
-    {"value": Number, "sites": Scores, "classes": dict[Text, Names], "columns": Names},
-)
-_IMPORTED = _facts({"model_sha256": Text}, {})
 _CLASS = _facts({}, {
     "sites": Names, "last_round": Count | None, "rounds": list[tuple[Count, Count, Names]],
-    "imported": _IMPORTED,
+    "imported": _facts({"model_sha256": Text}, {}),
 })  # fmt: skip
 _COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden")
 _TEXTS = ("job", "candidate", "created", "version", "strategy", "site", "backbone")
 _MODEL = _facts({}, {
     **dict.fromkeys(_COUNTS, Count), **dict.fromkeys(_TEXTS, Text),
-    **dict.fromkeys(("best", "best_of_rounds"), _RECORD),
+    **dict.fromkeys(("best", "best_of_rounds"), _facts({"round": Count}, {"value": Number})),
     **dict.fromkeys(("features", "input"), dict[Text, Any]),
     "image_size": Annotated[int, Field(strict=True, ge=1, le=8192)],
     "initial_body_sha256": Text | None,
@@ -48,7 +42,7 @@ _MODEL = _facts({}, {
     "classes": GenericAlias(dict, (Text, _CLASS)),
     "removed": dict[Text, dict[Text, Any]],
     "history": GenericAlias(list, (_facts({"job": Text, "rounds": tuple[Count, Count]}, {}),)),
-    "validation": _facts({"round": Count, "auroc": dict[Text, Scores]}, {}),
+    "validation": _facts({"round": Count, "auroc": dict[Text, dict[Text, Number]]}, {}),
 })  # fmt: skip
 
 
