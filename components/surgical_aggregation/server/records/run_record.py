@@ -87,10 +87,6 @@ class RunRecord(FLComponent):
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Append the event's line, if it has one; end the run for what components raised."""
-        self._tell(event_type, fl_ctx)
-        self._end_for_exceptions(fl_ctx)
-
-    def _tell(self, event_type: str, fl_ctx: FLContext) -> None:
         if event_type == EventType.START_RUN:
             workspace = fl_ctx.get_engine().get_workspace()
             self._path = Path(workspace.get_run_dir(fl_ctx.get_job_id())) / RECORD_FILE
@@ -136,18 +132,16 @@ class RunRecord(FLComponent):
         elif event_type == InfoCollector.EVENT_TYPE_GET_STATS:
             collector = fl_ctx.get_prop(InfoCollector.CTX_KEY_STATS_COLLECTOR)
             collector.set_info(type(self).__name__, dict(self._progress))
+        for name, raised in dict(fl_ctx.get_prop(FLContextKey.EXCEPTIONS, {})).items():
+            if not self._ended and not isinstance(raised, NotReadyToEndRun):
+                self._ended = True  # once: whoever raises may do so at the end of the run, too
+                self.system_panic(f"{name} failed: {type(raised).__name__}: {raised}", fl_ctx)
 
     def _filtered(self, site: str, names: list[str]) -> None:
         for name in map(one_line, map(str, names[:TOLD])):
             if (site, name) not in self._filters:
                 self._filters.add((site, name))
                 self._write("filtered", site=site, filter=name)
-
-    def _end_for_exceptions(self, fl_ctx: FLContext) -> None:
-        for name, error in dict(fl_ctx.get_prop(FLContextKey.EXCEPTIONS, {})).items():
-            if not self._ended and not isinstance(error, NotReadyToEndRun):
-                self._ended = True  # once: whoever raises may do so at the end of the run, too
-                self.system_panic(f"{name} failed: {type(error).__name__}: {error}", fl_ctx)
 
     def _refused(self, refusal: dict[str, Any]) -> None:
         of = (refusal["site"], refusal["task"], refusal["round"])
