@@ -113,6 +113,7 @@ REFUSED = {
     "depth": (archive("[" * 100_000), f"{OTHER}recursion"),
     "a long number": (archive(f'{{"format": {"9" * 6000}}}'), f"{OTHER}4300"),
     "no whole number": (with_facts(round=math.nan), f"{OTHER}round: needs a valid integer; got n"),
+    "a large number": (with_facts(round=2**31), f"{OTHER}round: needs less than 2147483648"),
     "a large image": (with_facts(image_size=10**6), f"{OTHER}less than or equal to 8192"),
     "an escape": (with_facts(version="\x1b[31m"), rf"{OTHER}printable .* got '\\x1b"),
     "no text": (with_facts(site=["x" * 10**6]), f"{OTHER}site: needs a valid string; got"),

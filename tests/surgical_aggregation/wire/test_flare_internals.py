@@ -34,7 +34,7 @@ START = "from cxr_study.cli import start; start()"
     ("version", "program", "refused"),
     [
         ("2.8.3", IMPORT, True), ("2.9.0", IMPORT, False), ("2.9.7rc1", IMPORT, False),
-        ("2.10.0", IMPORT, True), ("2.8.3", START, True),
+        ("3.0.0", IMPORT, True), ("2.8.3", START, True),
     ],
 )  # fmt: skip
 def test_another_flare_is_refused_by_name_at_the_start(tmp_path, version, program, refused):
