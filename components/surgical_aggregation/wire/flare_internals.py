@@ -37,7 +37,6 @@ from surgical_aggregation.wire.headers import UNREADABLE
 
 _NEEDED = (
     "app_common.app_constant:AppConstants.METRICS_SELECTION_INFO",
-    "app_common.workflows.scatter_and_gather:ScatterAndGather",
     "private.fed.server.server_runner:ServerRunner.ABORT_RETURN_CODES",
     "fuel.f3.streaming.stream_utils:callback_thread_pool",
     "fuel.f3.streaming.stream_utils:CALLBACK_THREAD_POOL_SIZE",

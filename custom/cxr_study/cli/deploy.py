@@ -230,13 +230,12 @@ def server(
 
 def _permitted(file: Path) -> dict[str, list[str]]:
     from cxr_study.common.yaml_files import read_yaml
-    from surgical_aggregation.wire.untrusted_text import one_line
 
     content = read_yaml(file, "table", KitError)
     if not all(map(is_class_names, content.values())):
         raise KitError(
             f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass]; got "
-            f"{one_line(repr(content))}."
+            f"{content!r}."
         )
     return content
 

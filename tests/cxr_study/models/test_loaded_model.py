@@ -88,7 +88,7 @@ def test_images_are_predicted_the_same_whatever_the_chunk(home, monkeypatch):
 def test_a_calibration_that_is_no_use_is_refused(home, tmp_path, classes, reason):
     model = load(home / "best.npz")
     save(model, tmp_path / "best.npz")
-    of = {"sites": ["a"], "threshold_rule": "f1", "created": "", "version": ""}
+    of = {"sites": ["a"], "threshold_rule": "f1", "created": "", "version": "", "refused": {}}
     calibration = {"model_sha256": "0", **of, "classes": classes}
     (tmp_path / "best.calibration.json").write_text(json.dumps(calibration))
     with pytest.raises(CalibrationError, match=rf"best\.calibration\.json .*{reason}"):
