@@ -6,9 +6,9 @@ Tests fail where an installed version does not have it any more.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import wraps
-from importlib import import_module
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -35,39 +35,29 @@ from nvflare.fuel.utils.fobs import dots, get_dot_handler
 from surgical_aggregation import FLARE, FlareError
 from surgical_aggregation.wire.headers import UNREADABLE
 
-_NEEDED: Mapping[str, tuple[str, ...]] = {
-    "app_common.app_constant.AppConstants": ("METRICS_SELECTION_INFO",),
-    "app_common.workflows.scatter_and_gather.ScatterAndGather": ("_start_round", "_num_rounds"),
-    "private.fed.server.server_runner.ServerRunner": ("ABORT_RETURN_CODES", "config"),
-    "private.fed.server.server_runner.ServerRunnerConfig": ("task_request_interval",),
-    "fuel.f3.streaming.stream_utils": ("callback_thread_pool", "CALLBACK_THREAD_POOL_SIZE"),
-    "fuel.f3.streaming.stream_utils.CheckedExecutor": ("_max_workers",),
-    "fuel.f3.streaming.byte_streamer.TxTask": ("stopped", "stream", "buffer", "direct_buf"),
-    "fuel.utils.fobs.dots": ("NUMPY_DOWNLOAD",),
-}
-"""Module or class of FLARE -> names that this package reads or sets while a job runs."""
+_NEEDED = (
+    "app_common.app_constant:AppConstants.METRICS_SELECTION_INFO",
+    "private.fed.server.server_runner:ServerRunner.ABORT_RETURN_CODES",
+    "fuel.f3.streaming.stream_utils:callback_thread_pool",
+    "fuel.f3.streaming.stream_utils:CALLBACK_THREAD_POOL_SIZE",
+    "fuel.utils.fobs.dots:NUMPY_DOWNLOAD",
+)
+"""Names of FLARE that would be missed, or set in vain, in the middle of a run."""
 
 
 def check_names() -> None:
-    """Refuse a FLARE without a name that would be missed, or set in vain, in the middle of a run.
+    """Refuse a FLARE that lacks a name which is needed while a job runs.
 
     Raises:
-        FlareError: It lacks some; the message names them.
+        FlareError: It lacks one; the message names it.
     """
-    lacks = {f"{owner}.{name}" for owner in _NEEDED for name in {*_NEEDED[owner]} - _names(owner)}
-    if lacks:
-        raise FlareError(
-            f"the installed nvflare lacks {', '.join(sorted(lacks))}. Install nvflare{FLARE} anew."
-        )
-
-
-def _names(owner: str) -> set[str]:
-    """Names that a module or class of FLARE has; of a class also those that its objects get."""
-    module, _, name = f"nvflare.{owner}".rpartition(".")
-    found = getattr(import_module(module), name, None)
-    made = [vars(cls).get("__init__") for cls in getattr(found, "__mro__", ())]
-    codes = [make.__code__ for make in made if hasattr(make, "__code__")]
-    return {*dir(found), *(name for code in codes for name in code.co_names)}
+    for name in _NEEDED:
+        try:
+            resolve_name(f"nvflare.{name}")
+        except (ImportError, AttributeError) as error:
+            raise FlareError(
+                f"the installed nvflare lacks {name}. Install nvflare{FLARE} anew."
+            ) from error
 
 
 def plan_rounds(workflow: Any, first: int, number: int) -> None:
