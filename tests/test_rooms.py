@@ -15,6 +15,7 @@ FLOORS = """
 surgical_aggregation
 surgical_aggregation.aggregation
 surgical_aggregation.wire
+surgical_aggregation.kit
 surgical_aggregation.checkpoints
 surgical_aggregation.server.access
 surgical_aggregation.server.models

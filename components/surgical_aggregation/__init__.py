@@ -12,16 +12,9 @@ class FlareError(ImportError):
     """The FLARE that is installed is none of `FLARE`, or lacks something of it."""
 
 
-def _check_flare() -> None:
-    try:
-        version = metadata.version("nvflare")
-    except metadata.PackageNotFoundError:  # much of the package needs none
-        return
-    if version.split(".")[:2] != ["2", "9"]:
-        raise FlareError(
-            f"surgical-aggregation needs nvflare {FLARE}; got {version}. At the server, every "
-            f"site and here: pip install 'nvflare{FLARE}'"
-        )
-
-
-_check_flare()
+_installed = next(iter(metadata.distributions(name="nvflare")), None)  # much needs none
+if _installed is not None and _installed.version.split(".")[:2] != ["2", "9"]:
+    raise FlareError(
+        f"surgical-aggregation needs nvflare {FLARE}; got {_installed.version}. At the server, "
+        f"every site and here: pip install 'nvflare{FLARE}'"
+    )

@@ -251,19 +251,26 @@ def test_logs_at_the_server_are_those_of_the_site_that_streams_them(
 
 
 @pytest.mark.parametrize("app", ["app_server", "app_client"])
-@pytest.mark.parametrize("attack", ["file", "command"])
+@pytest.mark.parametrize("attack", ["file", "command", "found by name"])
 def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, attack):
     folder, owned = network.folder / f"{attack}-{app}", network.folder / "owned"
     job_templates.write("surgical", folder / "template", "installed")
     job = tiny_job.make(folder, SITES, job=folder / "template")
+    config = job / app / "config"
+    if attack == "found by name":
+        (config / "comm_config.json").write_text('{"comm_driver_path": "."}')
+        (config / "evil.py").write_text(f"open({str(owned)!r}, 'w')")
+        with FlareSession(network.lead) as session:
+            meta = deployed.wait(session, session.submit(job))
+        assert meta["status"] == "FINISHED:FAILED_TO_RUN" and not owned.exists()
+        return
     path, arguments = {
         "file": ("cxr_study.common.files.replace", f'path = "{owned}", content = "x"'),
         "command": ("subprocess.Popen", f'args = ["touch", "{owned}"]'),
     }[attack]
-    for config in job.glob(f"{app}/config/*.conf"):
-        hostile = f'{{ id = "hostile", path = "{path}", args {{ {arguments} }} }}'
-        text = config.read_text().replace("components = [", f"components = [\n  {hostile}", 1)
-        config.write_text(text)
+    (file,) = config.glob("*.conf")
+    hostile = f'{{ id = "hostile", path = "{path}", args {{ {arguments} }} }}'
+    file.write_text(file.read_text().replace("components = [", f"components = [\n  {hostile}", 1))
     result = deployed.run(network, job)
     assert result.status in ("FINISHED:ABNORMAL", "FINISHED:EXECUTION_EXCEPTION")
     assert result.last is None and not owned.exists()
@@ -324,11 +331,9 @@ def test_the_server_refuses_bad_certificates_and_they_disturb_nobody(network):
     assert found == [True, False, False]
 
     lead, foreign = network.lead, deployed.Network(folder / "another").provision(["mercy"]).lead
-    ended = f"to {datetime.date.today() - DAY}, and today"
     for kit, said in (
         (foreign, "not made for this server: its root certificate, '"),
-        (copied(lead, folder / "3", own, -DAY), ended),
-        (copied(lead, folder / "4", other, DAY), "all its files"),
+        (copied(lead, folder / "3", own, -DAY), f"ended on {datetime.date.today() - DAY}"),
     ):
         config = kit / "startup/fed_admin.json"
         admin = json.loads(config.read_text())

@@ -135,4 +135,4 @@ def test_nothing_of_it_is_left_running_once_it_is_stopped(network):
     assert processes.processes(network.relay)
     network.stop()
     assert not network.running
-    assert not processes.listens("localhost", network.relay_port)
+    assert processes.unreachable("localhost", network.relay_port)

@@ -69,7 +69,7 @@ class Network(PocSystem):
 
     def wait(self):
         deadline = time.monotonic() + 60
-        while not processes.listens("localhost", self.project.port):
+        while processes.unreachable("localhost", self.project.port):
             assert time.monotonic() < deadline
             time.sleep(0.2)
 

@@ -45,6 +45,9 @@ class Engine:
     def get_component(self, component_id):
         return self.components.get(component_id)
 
+    def get_all_components(self):
+        return self.components
+
     def new_context(self):
         return context(engine=self)
 

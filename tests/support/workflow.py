@@ -7,13 +7,14 @@ from types import SimpleNamespace
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import Task
 from nvflare.apis.dxo import DXO, DataKind
-from nvflare.apis.fl_constant import FLContextKey, ReservedKey
+from nvflare.apis.fl_constant import FilterKey, FLContextKey, ReservedKey
 from nvflare.apis.fl_context import FLContextManager
 from nvflare.apis.impl.wf_comm_server import WFCommServer
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from flare import Engine, context
+from surgical_aggregation.server.access.class_filters import SelectHead
 from surgical_aggregation.wire.headers import (
     CONTRIBUTION_REFUSED,
     REFUSAL,
@@ -70,7 +71,7 @@ class RunningTask:
             args=[self.task, fl_ctx, None, needed, wait, self.signal],
         )
         self.thread.start()
-        while self.task.schedule_time is None:
+        while self.task.schedule_time is None and self.thread.is_alive():
             self.thread.join(0.01)
 
     def context(self, site=None, **said):
@@ -118,4 +119,6 @@ def running(controller, sites=("north", "south", "west"), needed=2, **options):
 
 def runner():
     """Stands for FLARE's runner, as far as workflows touch it."""
-    return SimpleNamespace(ABORT_RETURN_CODES=["UNSAFE_JOB"])
+    guarded = {f"train{FilterKey.DELIMITER}{FilterKey.OUT}": [SelectHead()]}
+    config = SimpleNamespace(task_data_filters=guarded, task_result_filters={})
+    return SimpleNamespace(ABORT_RETURN_CODES=["UNSAFE_JOB"], config=config)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import GenericAlias
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError, create_model
-from pydantic_core import from_json
-
-LARGEST = 2**26
-"""Bytes that a manifest may have; the statistics of features are most of one."""
 
 
 def _printable(text: str) -> str:
@@ -25,46 +20,30 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Names = list[Text]
 
 
-def _facts(needs: Mapping[str, Any], has: Mapping[str, Any]) -> Any:
+def _facts(needs: dict[str, Any], has: dict[str, Any]) -> Any:
     """Facts by name, some of them needed; any that are not named here may be there as well."""
-    optional: Any = {name: (form, None) for name, form in has.items()}
-    return create_model("facts", **optional, **needs)
+    fields: Any = {**needs, **{name: (form, None) for name, form in has.items()}}
+    return create_model("facts", **fields)
 
 
-_RECORD = _facts({"round": Count}, {
-    "value": Number, "sites": dict[Text, Number], "classes": dict[Text, Names], "columns": Names,
-})  # fmt: skip
-_IMPORTED = _facts({"model_sha256": Text}, {
-    "round": Count | None, "created": Text | None, "auroc": dict[Text, Number],
-})  # fmt: skip
 _CLASS = _facts({}, {
     "sites": Names, "last_round": Count | None, "rounds": list[tuple[Count, Count, Names]],
-    "imported": _IMPORTED,
+    "imported": _facts({"model_sha256": Text}, {}),
 })  # fmt: skip
-_REMOVED = _facts({"round": Count, "sites": Names}, {})
-_EARLIER = _facts({"job": Text, "rounds": tuple[Count, Count]}, {})
 _COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden")
 _TEXTS = ("job", "candidate", "created", "version", "strategy", "site", "backbone")
 _MODEL = _facts({}, {
     **dict.fromkeys(_COUNTS, Count), **dict.fromkeys(_TEXTS, Text),
-    **dict.fromkeys(("best", "best_of_rounds"), _RECORD),
+    **dict.fromkeys(("best", "best_of_rounds"), _facts({"round": Count}, {"value": Number})),
     **dict.fromkeys(("features", "input"), dict[Text, Any]),
     "image_size": Annotated[int, Field(strict=True, ge=1, le=8192)],
     "initial_body_sha256": Text | None,
     "variable_kinds": _facts({"batch_norm": Names, "constant": Names}, {}),
     "classes": GenericAlias(dict, (Text, _CLASS)),
-    "removed": GenericAlias(dict, (Text, _REMOVED)),
-    "history": GenericAlias(list, (_EARLIER,)),
+    "removed": dict[Text, dict[Text, Any]],
+    "history": GenericAlias(list, (_facts({"job": Text, "rounds": tuple[Count, Count]}, {}),)),
     "validation": _facts({"round": Count, "auroc": dict[Text, dict[Text, Number]]}, {}),
 })  # fmt: skip
-
-
-def parsed(text: bytes) -> dict[str, Any]:
-    """A manifest of JSON, nested 200 deep at most; raises ValueError where it is none."""
-    facts = from_json(text)
-    if not isinstance(facts, dict):
-        raise ValueError(f"needs facts by name; got {facts!r}")
-    return facts
 
 
 def fault(manifest: dict[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ from nvflare.app_opt.he.homomorphic_encrypt import load_tenseal_context_from_wor
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.result_checks import Contribution, Expected, fault
-from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, body_weights, check
+from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, check, site_weight
 from surgical_aggregation.encryption.ciphertext import (
     CiphertextError,
     form,
@@ -96,17 +96,14 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
     def _expected(self, model: GlobalModel) -> Expected:
         return super()._expected(replace(model, variables=_forms(model.variables)))
 
-    def _average(
-        self, accepted: Mapping[str, Contribution], start: tuple[GlobalModel, Expected]
-    ) -> dict[str, Array]:
+    def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
         helper = WeightedAggregationHelper(weigh_by_local_iter=False)  # the sites have weighed
         forms: dict[str, Array] = {}
         for site, contribution in accepted.items():
             sent = wire.join(contribution.body, contribution.columns)
             forms.update(_forms(sent))
             vectors = {name: unpack(value, self._context) for name, value in sent.items()}
-            (weight,) = body_weights(self.weighting, [contribution], {})
-            helper.add(vectors, weight, site, 0)
+            helper.add(vectors, site_weight(self.weighting, contribution), site, 0)
         return {
             name: pack(vector, forms[name]) for name, vector in sorted(helper.get_result().items())
         }

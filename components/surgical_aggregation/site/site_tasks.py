@@ -161,6 +161,10 @@ class SiteTasks:
     def _refit(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:
         """Fit the columns anew on a model's body; they alone leave the site."""
         training = self.training
+        if training.options.personal_head:
+            raise SiteError(
+                "a personal head stays at the site, so its columns are not fitted anew."
+            )
         training.receive(model.body, model.columns)
         self.log(fl_ctx, _refitted(training.refit(stop)))
         return self._result(model, {}, set(training.variables()) - training.head)

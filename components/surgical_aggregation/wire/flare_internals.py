@@ -6,9 +6,9 @@ Tests fail where an installed version does not have it any more.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import wraps
-from pydoc import locate
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -35,36 +35,29 @@ from nvflare.fuel.utils.fobs import dots, get_dot_handler
 from surgical_aggregation import FLARE, FlareError
 from surgical_aggregation.wire.headers import UNREADABLE
 
-_NEEDED: Mapping[str, tuple[str, ...]] = {
-    "app_common.app_constant.AppConstants": ("METRICS_SELECTION_INFO",),
-    "app_common.workflows.scatter_and_gather.ScatterAndGather": ("_start_round", "_num_rounds"),
-    "private.fed.server.server_runner.ServerRunner": ("ABORT_RETURN_CODES", "config"),
-    "private.fed.server.server_runner.ServerRunnerConfig": ("task_request_interval",),
-    "fuel.f3.streaming.stream_utils": ("callback_thread_pool", "CALLBACK_THREAD_POOL_SIZE"),
-    "fuel.f3.streaming.byte_streamer.TxTask": ("stopped", "stream", "buffer", "direct_buf"),
-    "fuel.utils.fobs.dots": ("NUMPY_DOWNLOAD",),
-}
-"""Module or class of FLARE -> names that this package reads or sets while a job runs."""
+_NEEDED = (
+    "app_common.app_constant:AppConstants.METRICS_SELECTION_INFO",
+    "private.fed.server.server_runner:ServerRunner.ABORT_RETURN_CODES",
+    "fuel.f3.streaming.stream_utils:callback_thread_pool",
+    "fuel.f3.streaming.stream_utils:CALLBACK_THREAD_POOL_SIZE",
+    "fuel.utils.fobs.dots:NUMPY_DOWNLOAD",
+)
+"""Names of FLARE that would be missed, or set in vain, in the middle of a run."""
 
 
 def check_names() -> None:
-    """Refuse a FLARE without a name that would be missed, or set in vain, in the middle of a run.
+    """Refuse a FLARE that lacks a name which is needed while a job runs.
 
     Raises:
-        FlareError: It lacks some; the message names them.
+        FlareError: It lacks one; the message names it.
     """
-    lacks = {f"{owner}.{name}" for owner in _NEEDED for name in {*_NEEDED[owner]} - _names(owner)}
-    if lacks:
-        raise FlareError(
-            f"the installed nvflare lacks {', '.join(sorted(lacks))}. Install nvflare{FLARE} anew."
-        )
-
-
-def _names(owner: str) -> set[str]:
-    """Names that a module or class of FLARE has; of a class also those that its objects get."""
-    found = locate(f"nvflare.{owner}")
-    made = getattr(getattr(found, "__init__", None), "__code__", None)
-    return {*dir(found), *(made.co_names if made else ())}
+    for name in _NEEDED:
+        try:
+            resolve_name(f"nvflare.{name}")
+        except (ImportError, AttributeError) as error:
+            raise FlareError(
+                f"the installed nvflare lacks {name}. Install nvflare{FLARE} anew."
+            ) from error
 
 
 def plan_rounds(workflow: Any, first: int, number: int) -> None:
@@ -132,6 +125,21 @@ def result_filters(task: str, fl_ctx: FLContext) -> list[Filter]:
     of_job = runner.task_result_filters if runner else {}
     found: list[Filter] = get_filters("task_result_filters", fl_ctx, of_job, task, FilterKey.OUT)
     return found
+
+
+def server_filters(task: str, fl_ctx: FLContext) -> list[Filter] | None:
+    """What a task's data pass on the way to a site, and its result at the server.
+
+    FLARE 2.9's server runner has the job's filters in its `config`. None outside of a run.
+    """
+    if not (runner := fl_ctx.get_prop(FLContextKey.RUNNER)):
+        return None
+    return [
+        passed
+        for kind, way in (("data", FilterKey.OUT), ("result", FilterKey.IN))
+        for name in (f"task_{kind}_filters",)
+        for passed in get_filters(name, fl_ctx, getattr(runner.config, name), task, way)
+    ]
 
 
 class ReceivedArrays(Protocol):

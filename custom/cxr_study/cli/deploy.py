@@ -229,17 +229,13 @@ def server(
 
 
 def _permitted(file: Path) -> dict[str, list[str]]:
-    from cxr_study.common.yaml_files import YamlError, parse_yaml
-    from surgical_aggregation.wire.untrusted_text import one_line
+    from cxr_study.common.yaml_files import read_yaml
 
-    try:
-        content = parse_yaml(file.read_text(encoding="utf-8"))
-    except YamlError as problem:
-        raise KitError(f"{file} cannot be read as YAML: {problem}") from problem
-    if not isinstance(content, dict) or not all(map(is_class_names, content.values())):
+    content = read_yaml(file, "table", KitError)
+    if not all(map(is_class_names, content.values())):
         raise KitError(
             f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass]; got "
-            f"{one_line(repr(content))}."
+            f"{content!r}."
         )
     return content
 

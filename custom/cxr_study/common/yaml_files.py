@@ -129,10 +129,6 @@ EachOnce = AfterValidator(_each_once)
 """Validator of a list whose entries differ."""
 
 
-class YamlError(ValueError):
-    """A text is no YAML, or none that is read here."""
-
-
 class _Loader(yaml.SafeLoader):
     """Refuses aliases, endless values, and a key that stands twice, whose last YAML would take."""
 
@@ -167,12 +163,12 @@ def parse_yaml(text: str) -> Any:
     """The value of a YAML text, which has no aliases and no value longer than `LONGEST`.
 
     Raises:
-        YamlError: It cannot be read; the message is never long.
+        yaml.YAMLError: It cannot be read; the message is never long.
     """
     try:
         return yaml.load(text, _Loader)
     except (yaml.YAMLError, RecursionError) as problem:
-        raise YamlError(str(problem)[:LONGEST]) from problem
+        raise yaml.YAMLError(str(problem)[:LONGEST]) from problem
 
 
 def read_yaml(path: Path, kind: str, error: type[ValueError]) -> dict[Any, Any]:
@@ -191,7 +187,7 @@ def read_yaml(path: Path, kind: str, error: type[ValueError]) -> dict[Any, Any]:
         values = parse_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise error(f"{kind} {path} does not exist.") from None
-    except (OSError, UnicodeDecodeError, YamlError) as problem:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
         raise error(f"{kind} {path} cannot be read as YAML: {problem}") from problem
     if not isinstance(values, dict):
         raise error(f"{path}: needs lines 'key: value'; got {one_line(repr(values))}.")

@@ -101,7 +101,7 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
         try:
             job_id = _submit(session, job, steps)
             jobs.append(job_id)
-            end = _watch(deployed, session, job_id, left, rounds, steps)
+            end = _watch(deployed, session, [job_id, *left], rounds, steps)
             server, made = _download(deployed, session, end, jobs, steps)
         except SessionError as error:
             if not jobs:
@@ -197,29 +197,24 @@ def _submit(session: FlareSession, job: Path, steps: Steps) -> str:
 
 
 def _watch(
-    deployed: DeployedRun,
-    session: FlareSession,
-    job_id: str,
-    left: Sequence[str],
-    rounds: Rounds,
-    steps: Steps,
+    deployed: DeployedRun, session: FlareSession, jobs: Sequence[str], rounds: Rounds, steps: Steps
 ) -> End:
-    name, seen = "train" if deployed.trains else "run", Progress()
+    """Watch the first of some jobs; the others left a model."""
+    name = "train" if deployed.trains else "run"
     with steps.step(name, alone=False) as said, round_bars(steps.console, transient=True) as bars:
         bar = RoundProgress(bars, "training", rounds.planned, rounds.made)
 
         def show(now: Progress) -> None:
-            nonlocal seen
-            seen = now
             bar.show(rounds.made + now.rounds, now.best, now.stopped)
 
         server = deployed.workspaces.get("server")
         try:
-            end = job_watch.watch(session, job_id, show, partial(_say, steps), server=server)
+            end = job_watch.watch(session, jobs[0], show, partial(_say, steps), server=server)
         except (KeyboardInterrupt, SystemExit):
             with steps.step("abort", alone=False):
-                session.abort(job_id)
-            _say(steps, _aborted(job_id, [job_id] * (seen.rounds > 0) + [*left]))
+                session.abort(jobs[0])
+            made_none = bars.tasks[0].completed == rounds.made
+            _say(steps, _aborted(jobs[0], jobs[1:] if made_none else jobs))
             raise
         said += end.told(rounds.made)
     return end

@@ -19,7 +19,8 @@ from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
-from cxr_study.deployment.kit_trust import distrust, unreachable
+from cxr_study.deployment.kit_trust import distrust
+from cxr_study.deployment.processes import unreachable
 
 _LOST = (
     api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply,

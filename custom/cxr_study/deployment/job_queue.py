@@ -37,8 +37,7 @@ def told(meta: Mapping[str, Any], connected: Collection[str]) -> str:
         return f"FLARE has not tried to start it: other jobs run, or no site is connected{missing}"
     plain = "FLARE could not start it"
     if few := _TOO_FEW.search(said[0]):
-        plain = f"only {few[1]} of the {few[2]} sites that it needs can take it; the others do not "
-        plain += "answer, or lack the GPUs or memory that it asks for"
+        plain = f"only {few[1]} of the {few[2]} sites it needs answer and have the GPUs it asks for"
     tries, last = len(meta["schedule_history"]), float(meta["last_schedule_time"])
     pauses = [min(SHORTEST * 2 ** (made - 1), LONGEST) for made in range(tries, TRIES)]
     again, end = (datetime.fromtimestamp(last + sum(them)) for them in (pauses[:1], pauses))

@@ -100,17 +100,14 @@ class _Queue:
 
     def __init__(self, session: FlareSession, job_id: str, say: Callable[[str], None]):
         self.session, self.job_id, self.say = session, job_id, say
-        self.due, self.tries, self.said = time.monotonic() + _QUIET, 0, False
+        self.due, self.tries = time.monotonic() + _QUIET, 0
 
     def look(self, meta: Mapping[str, Any]) -> None:
-        """Say why it waits, if there is news; then that it does not any more."""
+        """Say why it waits, if there is news."""
         tries = len(meta.get("schedule_history") or [])
-        if meta["status"] != "SUBMITTED":
-            if self.said:
-                self.say(f"job {self.job_id} waits no more: {meta['status']}")
-            self.said = False
-        elif tries != self.tries or time.monotonic() > self.due:
-            self.due, self.tries, self.said = time.monotonic() + _HEARTBEAT, tries, True
+        news = tries != self.tries or time.monotonic() > self.due
+        if meta["status"] == "SUBMITTED" and news:
+            self.due, self.tries = time.monotonic() + _HEARTBEAT, tries
             told = job_queue.told(meta, self.session.sites())
             self.say(f"job {self.job_id} waits: {told}")
 

@@ -131,12 +131,13 @@ def check_free(port: int) -> None:
             ) from error
 
 
-def listens(host: str, port: int) -> bool:
-    """Whether somebody listens on a port."""
-    with suppress(OSError):
+def unreachable(host: str, port: int) -> str | None:
+    """Why no connection to a server can be made; None where somebody listens."""
+    try:
         socket.create_connection((host, port), timeout=1.0).close()
-        return True
-    return False
+    except OSError as error:  # "Connection refused", "Name or service not known", "timed out"
+        return f"nobody listens at {host}:{port}: {error.strerror or error}"
+    return None
 
 
 def _holder(port: int) -> str:

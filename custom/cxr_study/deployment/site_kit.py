@@ -17,6 +17,12 @@ SCOPE = "cxr"
 """The privacy scope of every job that names none."""
 
 GATE = "surgical_aggregation.site.policy_filter.PolicyGate"
+_GUARD = "surgical_aggregation.kit.job_guard"
+_VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
+"""Variables of a service's environment that a job's settings may refer to."""
+
+_FOUND_BY_NAME = {"comm_config.json": "local", "resources.json": "local"}
+"""File that FLARE looks for in all folders of a kit, jobs' too -> its folder."""
 
 BYOC_ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"anyone": ("project_admin", "lead"), "admin": ("project_admin",), "nobody": ()}
@@ -47,9 +53,9 @@ def localise_site(
     """Write a hospital's own files into the local/ folder of its site's startup kit.
 
     They are FLARE's defaults, which local files replace whole, and: the site's policy and the
-    filter that holds every job to it; a job without code may name these `classes` alone; error
-    logs, which may hold paths, are not streamed to the server; nobody of another organisation reads
-    its files.
+    filter that holds every job to it; a job without code holds a configuration (see `job_guard`)
+    that names these `classes` alone; error logs, which may hold paths, are not streamed to the
+    server; nobody of another organisation reads its files.
 
     Args:
         kit: Startup kit.
@@ -74,7 +80,8 @@ def localise_site(
     privacy = _scope(properties)
     privacy["scopes"][0]["task_result_filters"] = [{"path": GATE}]
     files = {"resources.json": resources, "privacy.json": privacy}
-    return _write(kit, {**files, "authorization.json": _rights(kit, byoc)}, force)
+    files["authorization.json"] = _rights(kit, byoc)
+    return _write(kit, files, "fed_client.json", force)
 
 
 def localise_server(
@@ -107,10 +114,11 @@ def localise_server(
     snapshots["root_dir"] = str(stored / "snapshot-storage")
     _component(resources, "job_manager")["uri_root"] = str(stored / "jobs-storage")
     _component(resources, "log_receiver")["dest_dir"] = str(stored / "logs")
+    resources["components"].append({"id": "job_ids", "path": f"{_GUARD}.JobIds"})
     files = {"resources.json": resources, "authorization.json": _rights(kit, byoc)}
     if permitted is not None:
         files["privacy.json"] = _scope({"permitted": dict(permitted)})
-    return _write(kit, files, force)
+    return _write(kit, files, "fed_server.json", force)
 
 
 def _resources(kit: Path, kind: str, startup: str, classes: Sequence[str]) -> Contents:
@@ -122,6 +130,7 @@ def _resources(kit: Path, kind: str, startup: str, classes: Sequence[str]) -> Co
         )
     resources = _read(kit / "local/resources.json.default")
     resources |= {"class_allow_list": list(classes), "class_list_enforcement_mode": "enforce"}
+    resources["app_validator"] = {"path": f"{_GUARD}.JobFiles", "args": {"variables": _VARIABLES}}
     return resources
 
 
@@ -153,8 +162,8 @@ def _rights(kit: Path, byoc: str) -> Contents:
     return rights
 
 
-def _write(kit: Path, files: Mapping[str, Contents], force: bool) -> list[Path]:
-    """Write local files of a kit."""
+def _write(kit: Path, files: Mapping[str, Contents], startup: str, force: bool) -> list[Path]:
+    """Write local files of a kit, and put what FLARE looks for by name where it looks first."""
     paths = {kit / "local" / name: content for name, content in files.items()}
     taken = [path.name for path in paths if path.exists()]
     if taken and not force:
@@ -165,6 +174,12 @@ def _write(kit: Path, files: Mapping[str, Contents], force: bool) -> list[Path]:
     for path, content in paths.items():
         text = json.dumps(content, indent=2, ensure_ascii=False)
         path.write_text(text + "\n", encoding="utf-8")
+    for name, folder in {**_FOUND_BY_NAME, startup: "startup"}.items():
+        (kit / name).unlink(missing_ok=True)
+        if (kit / folder / name).is_file():
+            (kit / name).symlink_to(Path(folder, name))
+        else:
+            (kit / name).write_text("{}\n", encoding="utf-8")
     return list(paths)
 
 

@@ -58,7 +58,7 @@ class JobSettings(BaseModel):
     initial_body: str = Field("{$CXR_INITIAL_BODY}", title="a checkpoint, or drawings")
     continues: str = Field("", title="earlier job(s) here to go on from: id, or newest,older")
     keep_rounds: int = Field(0, ge=0, title="newest rounds' models that stay on the server's disk")
-    body_weighting: str = Field("mean", title="mean | samples | classes | conflict_averse")
+    body_weighting: str = Field("mean", title="mean | samples")
     head_weighting: str = Field("mean", title="mean | samples; in surgical also positives")
     server_optimizer: str = Field("none", title="none | fedavgm | fedadam")
     server_learning_rate: float = Field(0.0, title="0: its own; fedavgm 1, fedadam 0.003")
@@ -132,32 +132,16 @@ class JobSettings(BaseModel):
         # Where sites share a union head, every site has every column, most without a positive.
         heads = weighting.SITE_WEIGHTINGS if "union" in given else weighting.HEAD_WEIGHTINGS
         weighting.check("weighting", self.weighting, weighting.SITE_WEIGHTINGS)
-        weighting.check("body_weighting", self.body_weighting, weighting.BODY_WEIGHTINGS)
+        weighting.check("body_weighting", self.body_weighting, weighting.SITE_WEIGHTINGS)
         weighting.check("head_weighting", self.head_weighting, heads)
         weight_average.check(self.average_decay)
         self._check_after_training(given)
-        self._check_taught(given)
         if self.head_weighting == "positives" and not self.report_counts:
             raise JobError(
                 "head_weighting 'positives' needs the sites' counts; set report_counts=true as "
                 "well."
             )
         return self
-
-    def _check_taught(self, given: Set[str]) -> None:
-        """What a site teaches differs where each sends the columns of its own classes."""
-        if self.body_weighting != "classes":
-            return
-        if "union" in given:
-            why = "every site sends the columns of the whole union"
-        elif "head_weighting" not in given:
-            why = "heads stay at the sites"
-        else:
-            return
-        raise JobError(
-            "body_weighting 'classes' needs a job whose sites send the columns of their own "
-            f"classes; here {why}. Take 'mean' or 'samples'."
-        )
 
     def _check_after_training(self, given: Set[str]) -> None:
         """What is done with the finished model needs one that all sites have in common."""

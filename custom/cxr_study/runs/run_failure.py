@@ -93,9 +93,9 @@ def ended(server: Path | None) -> str | None:
 
 
 def never_began(server: Path | None) -> bool:
-    """Whether the server ended the run, by its folder, for no site, before any had a task."""
+    """Whether the server ended the run, by its folder, for no site, before the first round."""
     events = [] if server is None or refused(server) else read_events(server)
-    return any(event["event"] == "failed" and not event.get("tasks", True) for event in events)
+    return any(event["event"] == "failed" and not event.get("began", True) for event in events)
 
 
 def refused(server: Path | None) -> list[str]:

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from cxr_study.deployment import processes
-from cxr_study.deployment.processes import PortError, check_free, free_port, listens
+from cxr_study.deployment.processes import PortError, check_free, unreachable
 
 SLEEP = "import time; time.sleep(60)"
 WATCHDOG = """#!/usr/bin/env bash
@@ -91,7 +91,9 @@ def test_neither_one_that_will_not_end_nor_one_that_starts_another_is_left(tmp_p
 
 
 def test_who_has_a_port_is_named_as_far_as_this_user_may_know(taken, monkeypatch):
-    assert listens("localhost", taken) and not listens("localhost", free_port())
+    assert unreachable("localhost", taken) is None
+    assert unreachable("localhost", 1) == "nobody listens at localhost:1: Connection refused"
+    assert "name" in unreachable("no.such.host.invalid", 1).lower()
     with pytest.raises(PortError, match=rf"port {taken}; process {os.getpid()} \(.*python"):
         check_free(taken)
     denied = Mock(side_effect=psutil.AccessDenied)

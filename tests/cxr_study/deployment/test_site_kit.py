@@ -15,6 +15,8 @@ from cxr_study.deployment.site_kit import KitError, localise_server, localise_si
 from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
+GUARD = "surgical_aggregation.kit.job_guard.JobFiles"
+VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
 POC = Path(__file__).parents[3] / "poc"
 
 ADMIN = Person("admin@network.org", "network", "project_admin")
@@ -63,8 +65,13 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
         "class_allow_list": list(ALLOWED),
         "class_list_enforcement_mode": "enforce",
         "allow_log_streaming": False,
+        "app_validator": {"path": GUARD, "args": {"variables": list(VARIABLES)}},
     }
     assert read(nih, "resources.json") == changed
+    # FLARE looks for these in every folder of the kit, a job's too, and here first.
+    assert (nih / "resources.json").samefile(nih / "local/resources.json")
+    assert (nih / "fed_client.json").samefile(nih / "startup/fed_client.json")
+    assert json.loads((nih / "comm_config.json").read_text()) == {}
 
     policy = SitePolicy(share=("Edema",), min_positives=20, site_files="sites")
     with pytest.raises(KitError, match=r"has its own resources\.json, privacy\.json"):
@@ -99,6 +106,8 @@ def test_the_server_stores_nothing_in_tmp_and_has_a_table_once_one_is_given(kits
     assert stored == "/data/flare/snapshot-storage"
     assert args(resources, "job_manager")["uri_root"] == "/data/flare/jobs-storage"
     assert args(resources, "log_receiver")["dest_dir"] == "/data/flare/logs"
+    assert "job_ids" in {component["id"] for component in resources["components"]}
+    assert resources["app_validator"]["path"] == GUARD
     assert not (local / "privacy.json").exists()
     table = {"nih": ["Edema"]}
     for permitted in (table, None):  # without one, that of before stays

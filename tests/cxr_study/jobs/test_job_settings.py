@@ -52,7 +52,7 @@ def test_a_value_of_another_type_or_out_of_range_is_refused(name, value, need):
         *[(name, -1.0) for name in ("learning_rate", "focal_gamma", "server_learning_rate")],
         *[(name, "foo") for name in ("backbone", "strategy", "augmentation", "class_weighting",
                                      "send", "tracking", "server_optimizer")],
-        ("body_weighting", "positives"),
+        *[("body_weighting", value) for value in ("positives", "classes", "conflict_averse")],
     ],
 )  # fmt: skip
 def test_what_no_run_could_use_is_refused_by_name(name, value):
@@ -71,12 +71,6 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
         ),
         ("vanilla", {"head_weighting": "positives"}, None, "head_weighting must be one of"),
         ("surgical_he", {"weighting": "positives"}, None, "weighting must be one of"),
-        ("surgical_he", {"weighting": "classes"}, None, "weighting must be one of"),
-        ("personalised", {"body_weighting": "classes"}, None, "heads stay at the sites"),
-        *[
-            (job, {"body_weighting": "classes"}, None, "sends the columns of the whole union")
-            for job in ("vanilla", "partial_loss")
-        ],
         ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
         (
             "surgical",

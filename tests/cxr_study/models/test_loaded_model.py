@@ -1,5 +1,6 @@
 import gc
 import json
+import math
 import re
 import subprocess
 import sys
@@ -12,12 +13,10 @@ import pytest
 
 from cxr_study import load_model
 from cxr_study.data.images.decoding import decode_bytes
-from cxr_study.models.loaded_model import LoadedModel
-from cxr_study.models.prediction.calibration_file import CalibrationError, read_calibration
-from cxr_study.training.network_facts import network_of
+from cxr_study.models.prediction.calibration_file import CalibrationError
 from dicom_files import dataset, written
 from rounding import last_places
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save
+from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load, save
 from tiny_model import CLASSES, SIZE, picture, saved
 
 README = Path(__file__).parents[3] / "README.md"
@@ -66,10 +65,7 @@ def test_an_unreadable_image_has_a_row_that_says_why(home):
     assert table["image"].tolist() == ["a.png", "broken.png", "c", "sub/b.jpg"]
     broken = table.iloc[1]
     assert broken[list(CLASSES)].isna().all()
-    assert (
-        broken["flags"]
-        == "cannot be read: no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM"
-    )
+    assert broken["flags"].startswith("cannot be read: no readable PNG, JPEG, TIFF, JPEG 2000, ")
     assert table.drop(1)[list(CLASSES)].notna().all(axis=None)
 
 
@@ -82,40 +78,22 @@ def test_images_are_predicted_the_same_whatever_the_chunk(home, monkeypatch):
     pd.testing.assert_frame_equal(model.predict(home / "images"), once, rtol=1e-5)
 
 
-def test_a_calibration_of_another_model_is_refused(home, tmp_path):
-    model = load(home / "best.npz")
-    save(model, tmp_path / "best.npz")
-    of = {"sites": ["a"], "threshold_rule": "f1", "created": "", "version": ""}
-    nothing = {"classes": {}, "refused": {}}
-    (tmp_path / "best.calibration.json").write_text(
-        json.dumps({"model_sha256": "0", **of, **nothing})
-    )
-    with pytest.raises(CalibrationError, match="made for another model"):
-        load_model(tmp_path / "best.npz").predict(home / "images/a.png")
-    assert len(load_model(tmp_path / "best.npz").predict(home / "images/a.png", calibrated=False))
-
-
 @pytest.mark.parametrize(
-    ("curve", "reason"),
+    ("classes", "reason"),
     [
-        ('{"method": "platt", "slope": NaN}', "classes: Mass: curve: slope: .*finite"),
-        ('{"method": "isotonic"}', "classes: Mass: curve: .*as many x as y"),
-        ('{"method": "isotonic", "x": [0, 1], "y": [0]}', "as many x as y"),
+        ({}, "made for another model"),
+        ({"Mass": {"curve": {"method": "platt", "slope": math.nan}}}, "should be a finite number"),
     ],
 )
-def test_a_calibration_that_cannot_be_used_is_refused_by_file_and_class(curve, reason, tmp_path):
-    of = '"model_sha256": "", "sites": [], "threshold_rule": "", "created": "", "version": ""'
-    text = f'{{{of}, "classes": {{"Mass": {{"curve": {curve}}}}}}}'
-    (tmp_path / "best.calibration.json").write_text(text)
-    with pytest.raises(CalibrationError, match=rf"best\.calibration\.json is no .*{reason}"):
-        read_calibration(tmp_path / "best.npz", Checkpoint({}))
-
-
-def test_statistics_of_images_are_numbers(home):
+def test_a_calibration_that_is_no_use_is_refused(home, tmp_path, classes, reason):
     model = load(home / "best.npz")
-    model.manifest["features"] = {"a": {"mean": [0]}}
-    with pytest.raises(CheckpointError, match=r"best\.npz: of site 'a': feature statistics must"):
-        LoadedModel(home / "best.npz", model, network_of(model)).features  # noqa: B018
+    save(model, tmp_path / "best.npz")
+    of = {"sites": ["a"], "threshold_rule": "f1", "created": "", "version": "", "refused": {}}
+    calibration = {"model_sha256": "0", **of, "classes": classes}
+    (tmp_path / "best.calibration.json").write_text(json.dumps(calibration))
+    with pytest.raises(CalibrationError, match=rf"best\.calibration\.json .*{reason}"):
+        load_model(tmp_path / "best.npz").predict(home / "images/a.png")
+    assert len(load_model(tmp_path / "best.npz").predict(home / "images/a.png", calibrated=False))
 
 
 def test_a_model_that_does_not_say_its_network_is_refused(home, tmp_path):

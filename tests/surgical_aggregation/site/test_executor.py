@@ -149,6 +149,13 @@ def test_a_withheld_class_is_in_nothing_that_is_sent(start, body, args):
         assert "Edema" not in str(reply)
 
 
+def test_a_personal_head_is_not_fitted_anew_for_the_server(start, body):
+    executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, personal_head=True)
+    reply = executor.execute("refit", task(body, {}), fl_ctx, Signal())
+    assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+    assert "a personal head stays at the site" in start.notes()
+
+
 def test_a_personal_head_is_trained_for_all_classes(start, body, caplog):
     caplog.set_level("INFO")
     executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, personal_head=True)

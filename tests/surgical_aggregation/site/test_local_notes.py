@@ -1,4 +1,3 @@
-import os
 import re
 
 import pytest
@@ -40,11 +39,7 @@ def test_of_an_unforeseen_error_there_is_a_trace(engine, error, text, trace):
 
 
 def test_only_the_sites_account_can_read_them(engine, tmp_path):
-    before = os.umask(0)
-    try:
-        note(context(engine=engine), "3 positives of Edema")
-    finally:
-        os.umask(before)
+    note(context(engine=engine), "3 positives of Edema")
     file = tmp_path / "server" / notes_file("job")
     assert [path.stat().st_mode & 0o777 for path in (file, file.parent)] == [0o600, 0o700]
 

@@ -10,7 +10,7 @@ from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
 
 
-@pytest.mark.parametrize("whole", ["surgical_aggregation.", "own.", "*", ""])
+@pytest.mark.parametrize("whole", ["cxr_study.common", "own.module.function", "*", ""])
 def test_where_a_job_may_name_a_whole_package_neither_server_nor_site_runs(tmp_path, panics, whole):
     engine, file = Engine(tmp_path), tmp_path / "server/local/resources.json"
     file.parent.mkdir(parents=True)

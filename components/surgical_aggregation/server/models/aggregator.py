@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,12 +25,7 @@ from surgical_aggregation.aggregation.averaging import Array, column_similarity,
 from surgical_aggregation.aggregation.class_names import Spellings
 from surgical_aggregation.aggregation.result_checks import Contribution, Expected
 from surgical_aggregation.aggregation.size_limits import limits as limits_by_name
-from surgical_aggregation.aggregation.weighting import (
-    WeightingError,
-    body_weights,
-    check_counts,
-    head_weights,
-)
+from surgical_aggregation.aggregation.weighting import WeightingError, head_weights, site_weight
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import (
@@ -65,8 +60,7 @@ class SurgicalAggregator(Aggregator):
         strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
             same as the sites'. Default "fedbn+".
         personal_head: Every head stays at its site: results must have no columns. Default False.
-        body_weighting: Strategy f: "mean" (default, the papers), "samples", "classes" or
-            "conflict_averse"; see `weighting.body_weights`.
+        body_weighting: Strategy f: "mean" (default, the papers) or "samples".
         head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
         limits: Name of a limit -> its value, where it is not the default; see `Limits`.
         columns_only: Results have columns and no body, see `ModelRefit`. Default False.
@@ -87,7 +81,7 @@ class SurgicalAggregator(Aggregator):
         super().__init__()
         strategies.check(strategy)
         limits_by_name(limits)
-        weightings.check("body_weighting", body_weighting, weightings.BODY_WEIGHTINGS)
+        weightings.check("body_weighting", body_weighting, weightings.SITE_WEIGHTINGS)
         weightings.check("head_weighting", head_weighting, weightings.HEAD_WEIGHTINGS)
         self.strategy = strategy
         self.personal_head = personal_head
@@ -165,7 +159,7 @@ class SurgicalAggregator(Aggregator):
         if reason := too_large or self._fault(contribution, expected):
             return reason
         try:
-            check_counts(self.body_weighting, self.head_weighting, contribution)
+            self._weights(contribution)  # a site that cannot be weighed must not end the round
         except WeightingError as error:
             return str(error).rstrip(".")
         if wire.result(shareable).data_kind == DataKind.WEIGHT_DIFF:
@@ -182,20 +176,12 @@ class SurgicalAggregator(Aggregator):
             dxo.data = result_checks.added(dxo.data, model.variables)
         return labelled(dxo)
 
-    def _weigh(
-        self, contributions: Sequence[Contribution], start: tuple[GlobalModel, Expected]
-    ) -> list[dict[str, float]]:
-        """For each site the weight of each variable, by its name on the wire."""
-        model, expected = start
-        trained = expected.sent - model.kinds.statistics
-        body = {path: model.body[path] for path in trained}
-        bodies = body_weights(self.body_weighting, contributions, body)
-        weights = []
-        for contribution, weight in zip(contributions, bodies, strict=True):
-            head = head_weights(self.head_weighting, contribution)
-            columns = {name: (own, own) for name, own in head.items()}
-            weights.append(wire.join(dict.fromkeys(contribution.body, weight), columns))
-        return weights
+    def _weights(self, contribution: Contribution) -> dict[str, float]:
+        """A site's weight for each variable, by its name on the wire."""
+        body = site_weight(self.body_weighting, contribution)
+        head = head_weights(self.head_weighting, contribution)
+        columns = {name: (own, own) for name, own in head.items()}
+        return wire.join(dict.fromkeys(contribution.body, body), columns)
 
     def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
         return result_checks.fault(contribution, expected)
@@ -224,8 +210,8 @@ class SurgicalAggregator(Aggregator):
         """
         with self._lock:
             self._closed = True
-            accepted, start = dict(sorted(self._accepted.items())), self._start
-        if not accepted or start is None:
+            accepted = dict(sorted(self._accepted.items()))
+        if not accepted:
             raise WeightingError(
                 f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs the accepted result of "
                 "one site at least; got none. The server's log says which were refused, and why."
@@ -233,18 +219,16 @@ class SurgicalAggregator(Aggregator):
         similarity = self._similarity(accepted)
         fl_ctx.set_prop(COLUMN_SIMILARITY, similarity, private=True, sticky=False)
         fl_ctx.set_prop(ACCEPTED, accepted, private=True, sticky=False)
-        data = self._average(accepted, start)
+        data = self._average(accepted)
         trained_by = {
             name: [site for site, c in accepted.items() if name in c.columns]
             for name in wire.classes_of(data)
         }
         return DXO(DataKind.WEIGHTS, data=data, meta={TRAINED_BY: trained_by}).to_shareable()
 
-    def _average(
-        self, accepted: Mapping[str, Contribution], start: tuple[GlobalModel, Expected]
-    ) -> dict[str, Array]:
+    def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
         sent = [wire.join(c.body, c.columns) for c in accepted.values()]
-        return mean_by_name(sent, self._weigh([*accepted.values()], start))
+        return mean_by_name(sent, [self._weights(c) for c in accepted.values()])
 
     def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
         return column_similarity([contribution.columns for contribution in accepted.values()])

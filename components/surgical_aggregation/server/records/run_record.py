@@ -58,7 +58,7 @@ class RunRecord(FLComponent):
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity"}
         {"event": "stopped", "round", "best_round", "patience"}
-        {"event": "failed", "reason", "tasks"}
+        {"event": "failed", "reason", "began"}
         {"event": "ended", "seconds"}
 
     A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's results to one task
@@ -67,9 +67,9 @@ class RunRecord(FLComponent):
     "filter" is a name that one of FLARE's filters left in an accepted result of the site, which
     gets one line. A dropped round has a "round" line as well. "column_similarity" is {class: mean
     cosine similarity of the sites' columns}. A continued run records the earlier best model like
-    one of its own. "stopped" comes before the "round" line of the last round. "tasks" is whether
-    any site had been given one. An admin who asks for the running job's statistics gets {"rounds":
-    number done, "best": newest line of a best model or None, "stopped": bool}.
+    one of its own. "stopped" comes before the "round" line of the last round. "began" is whether a
+    round had begun. An admin who asks for the running job's statistics gets {"rounds": number done,
+    "best": newest line of a best model or None, "stopped": bool}.
 
     Ends the run where FLARE lacks a name that is needed, or where a component at the server, of
     whoever, raises at an event: FLARE would log that, go on, and say that the job has completed.
@@ -81,17 +81,12 @@ class RunRecord(FLComponent):
         self._progress: dict[str, Any] = {"rounds": 0, "best": None, "stopped": False}
         self._refusals: Counter[tuple[str, str, int | None]] = Counter()
         self._filters: set[tuple[str, str]] = set()
-        self._tasks = False
         self._ended = False
         self._run_began = 0.0
         self._round_began = 0.0
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Append the event's line, if it has one; end the run for what components raised."""
-        self._tell(event_type, fl_ctx)
-        self._end_for_exceptions(fl_ctx)
-
-    def _tell(self, event_type: str, fl_ctx: FLContext) -> None:
         if event_type == EventType.START_RUN:
             workspace = fl_ctx.get_engine().get_workspace()
             self._path = Path(workspace.get_run_dir(fl_ctx.get_job_id())) / RECORD_FILE
@@ -104,8 +99,6 @@ class RunRecord(FLComponent):
                 check_allow_list(fl_ctx)
             except (FlareError, AllowListError) as error:
                 self.system_panic(str(error), fl_ctx)
-        elif event_type == EventType.AFTER_TASK_DATA_FILTER:
-            self._tasks = True
         elif event_type == headers.CONTRIBUTION_REFUSED:
             self._refused(fl_ctx.get_prop(headers.REFUSAL))
         elif event_type in _EVENTS:
@@ -131,7 +124,7 @@ class RunRecord(FLComponent):
             )
         elif event_type == EventType.FATAL_SYSTEM_ERROR:
             reason = str(fl_ctx.get_prop(FLContextKey.EVENT_DATA))
-            self._write("failed", reason=reason, tasks=self._tasks)
+            self._write("failed", reason=reason, began=self._round_began > 0)
         elif event_type == EventType.END_WORKFLOW:
             self._count_refusals()
         elif event_type == EventType.END_RUN:
@@ -139,18 +132,16 @@ class RunRecord(FLComponent):
         elif event_type == InfoCollector.EVENT_TYPE_GET_STATS:
             collector = fl_ctx.get_prop(InfoCollector.CTX_KEY_STATS_COLLECTOR)
             collector.set_info(type(self).__name__, dict(self._progress))
+        for name, raised in dict(fl_ctx.get_prop(FLContextKey.EXCEPTIONS, {})).items():
+            if not self._ended and not isinstance(raised, NotReadyToEndRun):
+                self._ended = True  # once: whoever raises may do so at the end of the run, too
+                self.system_panic(f"{name} failed: {type(raised).__name__}: {raised}", fl_ctx)
 
     def _filtered(self, site: str, names: list[str]) -> None:
         for name in map(one_line, map(str, names[:TOLD])):
             if (site, name) not in self._filters:
                 self._filters.add((site, name))
                 self._write("filtered", site=site, filter=name)
-
-    def _end_for_exceptions(self, fl_ctx: FLContext) -> None:
-        for name, error in dict(fl_ctx.get_prop(FLContextKey.EXCEPTIONS, {})).items():
-            if not self._ended and not isinstance(error, NotReadyToEndRun):
-                self._ended = True  # once: whoever raises may do so at the end of the run, too
-                self.system_panic(f"{name} failed: {type(error).__name__}: {error}", fl_ctx)
 
     def _refused(self, refusal: dict[str, Any]) -> None:
         of = (refusal["site"], refusal["task"], refusal["round"])

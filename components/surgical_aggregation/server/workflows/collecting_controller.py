@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import ClientTask, Task, TaskCompletionStatus
+from nvflare.apis.filter import Filter
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.impl.controller import Controller
@@ -15,6 +16,7 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
+from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.access.declared_classes import (
     declaration_fault,
     hold_to_declaration,
@@ -27,6 +29,9 @@ from surgical_aggregation.wire.headers import GONE, REFUSAL, UNREADABLE
 
 UNKNOWN_TASK = "unknown"
 """Task of a refused result that answers none, whatever the result says."""
+
+TRAINED: frozenset[type[Filter]] = frozenset({SelectHead, CheckResult})
+"""Guards of a task whose results are models."""
 
 _LOOK = 0.5
 """Seconds between two looks at who is gone."""
@@ -55,8 +60,11 @@ class CollectingController(Controller):
     `fault` finds one, or when it was not asked for. A site that does not answer is on record as
     well.
 
-    Filters learn from it which site a task is sent to, see `site_identity`.
+    Filters learn from it which site a task is sent to, see `site_identity`. Where the server's
+    filters lack one of `guards`, no task is sent, and the run ends.
     """
+
+    guards: frozenset[type[Filter]] = frozenset({SelectHead})
 
     _collection: Collection | None = None
 
@@ -87,6 +95,12 @@ class CollectingController(Controller):
         abort_signal: Signal | None = None,
     ) -> None:
         """Give a task to sites (None: all of the job), and wait as the class says."""
+        passed = flare_internals.server_filters(task.name, fl_ctx)
+        if passed is not None and not self.guards <= {type(one) for one in passed}:
+            names = " and ".join(sorted(guard.__name__ for guard in self.guards))
+            reason = f"task {task.name!r} needs {names} among the server's filters; the job lists"
+            self.system_panic(f"{reason} {[type(one).__name__ for one in passed]}.", fl_ctx)
+            return
         asked = targets or fl_ctx.get_engine().get_clients()
         sites = [getattr(site, "name", site) for site in asked]
         round_, wait = self.current_round(fl_ctx), wait_time_after_min_received

@@ -17,7 +17,10 @@ from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.server.access.declared_classes import declared_classes
 from surgical_aggregation.server.models.global_model import current_global_model, from_learnable
-from surgical_aggregation.server.workflows.collecting_controller import CollectingController
+from surgical_aggregation.server.workflows.collecting_controller import (
+    TRAINED,
+    CollectingController,
+)
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOPPED
 
@@ -51,6 +54,8 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         Early stopping on the mean over sites of the validation loss: Kulkarni et al., "From
         Isolation to Collaboration", ML4H 2024.
     """
+
+    guards = TRAINED
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import Any
@@ -35,6 +36,8 @@ class SiteWatch(FLComponent):
 
     def __init__(self, silence: float = 120.0):
         super().__init__()
+        if not 0 < silence < math.inf:
+            raise ValueError(f"silence must be a number of seconds above 0; got {silence!r}.")
         self.silence = silence
         self._ended = threading.Event()
         self._heard: dict[str, float] = {}

@@ -20,7 +20,10 @@ from surgical_aggregation.server.models.candidates import refit_of, set_global_m
 from surgical_aggregation.server.models.evaluated_model import continues_header
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE, checkpoint_folders
-from surgical_aggregation.server.workflows.collecting_controller import CollectingController
+from surgical_aggregation.server.workflows.collecting_controller import (
+    TRAINED,
+    CollectingController,
+)
 from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, REFIT
 
 MODELS = {"best": BEST_FILE, "last": LAST_FILE}
@@ -47,6 +50,8 @@ class ModelRefit(CollectingController):
             "column_aggregator".
         task_name: Name of the task. Default "refit".
     """
+
+    guards = TRAINED
 
     def __init__(
         self,

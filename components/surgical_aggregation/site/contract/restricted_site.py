@@ -128,10 +128,15 @@ def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> S
     it has the withheld classes as well: for a caller that sends nothing about them.
 
     Raises:
-        SiteError: The job has no `Site` under this id, or the policy keeps it from taking part.
+        SiteError: The job has no `Site` under this id, or another one too; or the policy keeps it
+            from taking part.
         PolicyError: The policy is malformed.
     """
-    site = fl_ctx.get_engine().get_component(site_id)
+    engine = fl_ctx.get_engine()
+    site = engine.get_component(site_id)
+    sites = [id_ for id_, found in engine.get_all_components().items() if isinstance(found, Site)]
+    if len(sites) > 1:  # the policy's filter would look at one, and the executor at another
+        raise SiteError(f"a job needs one Site component; got {', '.join(sorted(sites))}.")
     if not isinstance(site, Site):
         raise SiteError(
             f"the client's configuration needs a Site component with id {site_id!r}; "

@@ -81,5 +81,5 @@ class CensusStatistics(Statistics):
         train = table.loc[table["split"] == "train", labelled]
         stay = withheld(policy, labelled, lambda: train.to_numpy(np.float32))
         labels = replace(labels, table=table.drop(columns=list(stay)))
-        least = max(self.min_count, LEAST_MIN_COUNT)
+        least = max(LEAST_MIN_COUNT, self.min_count)  # in this order: NaN is not above it
         return to_counts(take(labels, self.image_size, least).shared)

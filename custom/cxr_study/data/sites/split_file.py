@@ -24,7 +24,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from cxr_study.common.yaml_files import YamlError, parse_yaml
+from cxr_study.common.yaml_files import parse_yaml
 from cxr_study.data.labels.csv_columns import read_columns
 from cxr_study.data.labels.csv_file import open_csv
 from cxr_study.data.readers.cell_values import filled, one_of
@@ -174,6 +174,6 @@ def _header(csv: Path) -> dict[str, Any]:
             comment.append(line[1:].removeprefix(" "))
     try:
         header = parse_yaml("".join(comment))
-    except YamlError as error:
+    except yaml.YAMLError as error:
         raise SplitError(f"{csv}: the header cannot be read as YAML: {error}") from error
     return header if isinstance(header, dict) else {}

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cxr_study.models.prediction import Method
 from surgical_aggregation.aggregation.metrics import Floats
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
-from surgical_aggregation.wire.untrusted_text import one_line
 
 POSITIVE = " positive"
 """End of the name of a column that says whether a class reaches its threshold."""
@@ -46,12 +45,6 @@ class Curve(_Strict):
     intercept: float = 0
     x: tuple[float, ...] = ()
     y: tuple[float, ...] = ()
-
-    @model_validator(mode="after")
-    def _has_points(self) -> Curve:
-        if len(self.x) != len(self.y) or (self.method == "isotonic" and not self.x):
-            raise ValueError("an isotonic curve needs points, as many x as y")
-        return self
 
     def apply(self, probabilities: Floats) -> Floats:
         """Calibrate probabilities of any shape; float64."""
@@ -161,11 +154,9 @@ def read_calibration(model: Path, checkpoint: Checkpoint) -> Calibration | None:
     try:
         file = CalibrationFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        what = one_line("".join(f"{part}: " for part in first["loc"]) + first["msg"])
         raise CalibrationError(
-            f"{path} is no calibration that this version reads: {what}. Make it anew: surgagg "
-            "model calibrate"
+            f"{path} is no calibration that this version reads: {error.errors()[0]['msg']}. Make "
+            "it anew: surgagg model calibrate"
         ) from None
     if file.model_sha256 != digest(checkpoint.variables):
         raise CalibrationError(

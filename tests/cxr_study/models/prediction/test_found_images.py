@@ -39,7 +39,7 @@ def test_a_csv_without_images_is_refused(tmp_path, text, message):
 
 
 def test_a_source_without_images_is_refused(tmp_path):
-    with pytest.raises(ImagesError, match="needs a PNG, JPEG or DICOM file"):
+    with pytest.raises(ImagesError, match="needs an image file"):
         find([tmp_path])
     with pytest.raises(ImagesError, match="does not exist"):
         find([tmp_path / "nothing.png"])

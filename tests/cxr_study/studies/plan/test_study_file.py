@@ -1,3 +1,4 @@
+import json
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -34,7 +35,7 @@ def write(tmp_path):
     def write_study(**keys):
         path = tmp_path / "own.yaml"
         kept = {key: value for key, value in (KEYS | keys).items() if value is not ...}
-        path.write_text(yaml.safe_dump(kept, sort_keys=False))
+        path.write_text(yaml.safe_dump(json.loads(json.dumps(kept)), sort_keys=False))
         return path
 
     return write_study

@@ -16,7 +16,7 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, global_model, result
-from surgical_aggregation.aggregation.weighting import WeightingError
+from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, WeightingError
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
@@ -71,23 +71,13 @@ class TestAggregate:
         dxo = aggregate(SurgicalAggregator(**POSITIVES), [("a", a), ("b", b)])
         assert values(dxo) == (2, {"Edema": 1})
 
-    def test_the_body_by_how_much_of_the_union_a_site_teaches(self):
-        """Edema counts a half for either of its sites."""
-        few, many = train(0, ["Edema"]), train(4, ["Edema", "Mass"])
-        aggregator = SurgicalAggregator(body_weighting="classes")
-        body, columns = values(aggregate(aggregator, [("a", few), ("b", many)]))
-        assert (body, columns) == (3, {"Edema": 2, "Mass": 4})
-
-    def test_the_body_by_updates_from_the_rounds_model_without_running_statistics(self):
-        """From 10 on, "a" goes 9 back and "b" 1: nearer to "b" nobody is worked against more."""
-        start = global_model(
-            {**BODY, "conv/kernel": np.full(2, 10, np.float32)}, {}, 2, (VARIANCE,)
-        )
-        aggregator = SurgicalAggregator("fedavg", body_weighting="conflict_averse")
-        far, near = ({VARIANCE: np.full(2, v, np.float32)} for v in (1, 1e6))
-        sent = [("a", train(1, ["Edema"], far)), ("b", train(9, ["Edema"], near))]
-        body, _ = values(aggregate(aggregator, sent, start))
-        assert 6 < body < 9
+    @pytest.mark.parametrize("weighting", SITE_WEIGHTINGS)
+    @pytest.mark.parametrize("moved", [0, 4])
+    def test_inventing_classes_or_standing_still_gives_no_more_of_the_body(self, weighting, moved):
+        invented = [f"Invented {number}" for number in range(100)]
+        results = [("a", train(2, ["Edema"], samples=5)), ("b", train(moved, invented, samples=5))]
+        aggregator = SurgicalAggregator(body_weighting=weighting)
+        assert values(aggregate(aggregator, results))[0] == (2 + moved) / 2
 
     def test_body_over_all_sites_and_columns_over_those_that_label_the_class(self):
         aggregator, fl_ctx = SurgicalAggregator(), context(model=MODEL)
@@ -232,10 +222,6 @@ class TestAccept:
         said = give(SurgicalAggregator(strategy), "a", sent)
         assert said is None if why is None else why in said
 
-    def test_where_heads_are_personal_nobody_can_be_weighed_by_classes(self):
-        aggregator = SurgicalAggregator(personal_head=True, body_weighting="classes")
-        assert "needs columns of every site" in give(aggregator, "a", train(1, []))
-
     def test_where_heads_are_personal_columns_are_refused_and_the_aggregate_has_none(self):
         aggregator = SurgicalAggregator(personal_head=True)
         assert "columns of 'Edema' came" in give(aggregator, "a", EDEMA)
@@ -249,7 +235,8 @@ class TestAccept:
     ("arguments", "why"),
     [
         ({"strategy": "fedprox"}, "got 'fedprox'"),
-        ({"body_weighting": "median"}, "body_weighting must .* got 'median'"),
+        ({"body_weighting": "classes"}, r"body_weighting must be .*mean.*samples.*got 'classes'"),
+        ({"body_weighting": "conflict_averse"}, "body_weighting must .* got 'conflict_averse'"),
         ({"head_weighting": "median"}, "head_weighting must .* got 'median'"),
         ({"limits": {"classes": 1}}, "limits are class_name_bytes"),
     ],

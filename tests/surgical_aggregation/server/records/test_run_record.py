@@ -70,7 +70,7 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
 )
 def test_an_event_is_a_line_at_once(run, event, name, facts, line):
     told = facts if isinstance(facts, dict) else {"reason": facts}
-    told |= {"tasks": False} if line == "failed" else {}
+    told |= {"began": False} if line == "failed" else {}
     assert run.fire(event, **{name: facts}) == {"event": line, **told}
 
 
@@ -93,19 +93,17 @@ class Raising(FLComponent):
         raise AttributeError("no 'METRICS_SELECTION_INFO'")
 
 
-def test_what_a_component_raises_at_an_event_ends_the_run_once_and_by_name(run):
-    run.fire(EventType.AFTER_TASK_DATA_FILTER)
+@pytest.mark.parametrize("event", [AppEventType.TRAINING_STARTED, AppEventType.ROUND_STARTED])
+def test_what_a_component_raises_at_an_event_ends_the_run_once_and_by_name(run, event):
+    not_ready = {FLContextKey.EXCEPTIONS: {"Sender": NotReadyToEndRun()}}
+    assert run.fire(EventType.CHECK_END_RUN_READINESS, **not_ready)["event"] == "started"
     handlers = [Raising(), run.record]
     run.engine.fire_event = lambda event, fl_ctx: fire_event_to_components(event, handlers, fl_ctx)
     for _ in range(2):
-        run.engine.fire_event(AppEventType.ROUND_STARTED, context(engine=run.engine))
+        run.engine.fire_event(event, context(engine=run.engine))
     reason = "Raising failed: AttributeError: no 'METRICS_SELECTION_INFO'"
-    assert run.lines()[1:] == [{"event": "failed", "reason": reason, "tasks": True}]
-
-
-def test_a_component_that_is_not_ready_to_end_ends_nothing(run):
-    raised = {FLContextKey.EXCEPTIONS: {"Sender": NotReadyToEndRun()}}
-    assert run.fire(EventType.CHECK_END_RUN_READINESS, **raised)["event"] == "started"
+    began = event == AppEventType.ROUND_STARTED
+    assert run.lines()[1:] == [{"event": "failed", "reason": reason, "began": began}]
 
 
 def test_a_run_has_its_code_and_its_seconds(run):

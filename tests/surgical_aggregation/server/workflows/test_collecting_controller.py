@@ -16,7 +16,7 @@ from surgical_aggregation.server.workflows import collecting_controller
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
 from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire.headers import GONE, UNREADABLE
-from workflow import runner, running
+from workflow import SECONDS, runner, running
 
 
 class Base(Controller):
@@ -117,6 +117,16 @@ class TestEnd:
         assert task.is_over() and panics == []
         ended, silent = ("silent", "south", "its job process has ended"), "no sign of life"
         assert task.engine.said == [ended, ("silent", "west", silent)]
+
+    def test_without_the_filters_that_guard_it_no_task_is_sent(self, start, panics):
+        bare = runner()
+        bare.config.task_data_filters = {}
+        running = start(runner=bare)
+        running.thread.join(SECONDS)
+        assert running.task.schedule_time is None
+        assert panics == [
+            "task 'train' needs SelectHead among the server's filters; the job lists []."
+        ]
 
     def test_an_abort_ends_it_without_a_word(self, start, panics):
         task = start()

@@ -93,6 +93,9 @@ def test_looks_from_the_start_of_a_run_to_its_end_whatever_fails_but_not_in_the_
         raise RuntimeError("no network")
 
     monkeypatch.setattr(SiteWatch, "look", look)
+    for silence in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="silence must be a number of seconds above 0"):
+            SiteWatch(silence=silence)
     network, watch = Network("north"), SiteWatch(silence=0.08)
     network.new_context = lambda: nullcontext(context(engine=network))
     fl_ctx = context(engine=network)

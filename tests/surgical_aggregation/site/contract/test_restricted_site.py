@@ -96,6 +96,12 @@ class TestFindSite:
         with pytest.raises(SiteError, match="Site component with id 'site'; got NoneType"):
             found(None)
 
+    def test_a_second_site_beside_it_is_refused(self, tiny):
+        engine = Engine(site=tiny("Edema"), real=tiny("Mass"))
+        for name in ("site", "real"):
+            with pytest.raises(SiteError, match="needs one Site component; got real, site"):
+                find_site(name, context(engine=engine))
+
 
 class Counting(Site):
     """A site whose images cannot be looked at for nothing."""

@@ -44,8 +44,6 @@ VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "fixbn": ("#44AA99", None, "left"),
     "momentum": ("#999933", None, "right"),
     "consistency": ("#AA4499", None, "left"),
-    "classes": ("#CC6677", None, "right"),
-    "conflict-averse": ("#661100", None, "left"),
     "soft": ("#DDAA33", None, "left"),
     "confident": ("#BB5566", None, "right"),
     "recommended": ("#000000", None, "full"),

@@ -1,0 +1,96 @@
+"""What a job without code may hold: its configuration, and nothing that FLARE would follow.
+
+FLARE looks for files by name in the whole kit, jobs' folders included: a job's comm_config.json
+would name a folder of Python to import, its resources.json replace the site's. It removes the
+folder that a job's id names. And it puts the service's environment, and whatever file or address a
+HOCON file includes, into a job's settings, from where a class's name would carry it to the server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nvflare.apis.app_validation import AppValidator
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.job_def import JobMetaKey
+from nvflare.fuel.utils.config_factory import ConfigFactory
+from nvflare.lighter.tool_consts import NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE
+
+_CONFIGURATION = re.compile(r"config/config_fed_(server|client)\.(conf|json)")
+_SIGNATURES = (NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE)
+_FOLLOWED = re.compile(r"\$\{|\binclude\b\s*(\"|required|url|file|package)", re.IGNORECASE)
+_REFERENCE = re.compile(r"\{(?:\$(?P<variable>\w+)|\w+)\}")
+
+
+class JobFiles(AppValidator):
+    """Refuse an app without custom/ that holds more than a configuration, or says what it may not.
+
+    Runs in the service of a server or site, as `app_validator` of its local/resources.json, before
+    anything of the job runs there. An app with custom/ brings code, for which its submitter needs
+    the right.
+
+    Args:
+        variables: Names of the environment variables that a job's settings may refer to. A text
+            with braces must be one reference, {name} or {$VARIABLE}. Default: none.
+    """
+
+    def __init__(self, variables: Sequence[str] = ()):
+        self.variables = variables
+
+    def validate(self, app_folder: str) -> tuple[str, dict[str, bool]]:
+        """What is wrong with an app, or ""; and what FLARE is to note of it, which is nothing."""
+        app = Path(app_folder)
+        if (app / "custom").exists():
+            return "", {}
+        faults = (self._fault(path, path.relative_to(app).as_posix()) for path in app.rglob("*"))
+        return next(filter(None, faults), ""), {}
+
+    def _fault(self, path: Path, name: str) -> str:
+        if name == "config" or path.name in _SIGNATURES:
+            return ""
+        if not _CONFIGURATION.fullmatch(name) or not path.is_file():
+            return f"a job without code holds its configurations alone; this one also has {name!r}"
+        if path.suffix == ".conf" and (found := _FOLLOWED.search(path.read_text("utf-8"))):
+            return f"{name}: a job without code has no {found[0]!r}; write the value itself"
+        for text in _texts(ConfigFactory.load_config(str(path)).to_dict()):
+            refers = _REFERENCE.fullmatch(text.strip())
+            if set(text) & {"{", "}"} and not (refers and self._may(refers["variable"])):
+                known = ", ".join(f"{{${variable}}}" for variable in self.variables)
+                return (
+                    f"{name}: braces stand around the name of a setting, or are one of {known}; "
+                    f"got {text!r}"
+                )
+        return ""
+
+    def _may(self, variable: str | None) -> bool:
+        return variable is None or variable in self.variables
+
+
+class JobIds(FLComponent):
+    """Refuse a submission that brings its own id: FLARE gives a job a new one.
+
+    Runs in the server's service, as a component of its local/resources.json.
+    """
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Look at a job's meta before FLARE stores the job."""
+        meta = fl_ctx.get_prop(FLContextKey.JOB_META) or {}
+        if event_type == EventType.SUBMIT_JOB and JobMetaKey.JOB_ID.value in meta:
+            reason = "the server gives a job its id; take 'job_id' out of its meta.json"
+            fl_ctx.set_prop(FLContextKey.JOB_BLOCK_REASON, reason, private=True, sticky=False)
+
+
+def _texts(content: object) -> Iterator[str]:
+    """Every text in a configuration, keys too."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, dict | list | tuple):
+        for part in content:
+            yield from _texts(part)
+        for value in content.values() if isinstance(content, dict) else ():
+            yield from _texts(value)

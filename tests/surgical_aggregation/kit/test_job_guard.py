@@ -1,0 +1,80 @@
+"""What a job without code may hold, in the folders that jobs are and in hostile ones."""
+
+from pathlib import Path
+
+import pytest
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.kit.job_guard import JobFiles, JobIds
+
+JOBS = Path(__file__).parents[3] / "jobs"
+CLIENT = "config/config_fed_client.conf"
+
+
+@pytest.fixture
+def said(tmp_path):
+    """What the guard says of an app with such files."""
+
+    def said(**files):
+        for name, text in {CLIENT: "tasks = []", **files}.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return JobFiles(["CXR_SITES"]).validate(str(tmp_path))
+
+    return said
+
+
+@pytest.mark.parametrize("app", sorted(JOBS.glob("*/app_*")), ids=lambda app: str(app)[-30:])
+def test_the_jobs_of_this_software_are_taken_with_and_without_their_marker(app, tmp_path):
+    guard = JobFiles(["CXR_SITES", "CXR_MODEL", "CXR_INITIAL_BODY"])
+    (tmp_path / "config").mkdir()
+    for file in (app / "config").iterdir():
+        (tmp_path / "config" / file.name).write_text(file.read_text())
+    (tmp_path / ".__nvfl_sig.json").write_text("{}")
+    assert guard.validate(str(app)) == guard.validate(str(tmp_path)) == ("", {})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config/comm_config.json", "config/resources.json", "config/evil.py", "fed_client.json",
+     "config/deco/__init__.py", "config/config_fed_client.yml", "other/config_fed_client.conf"],
+)  # fmt: skip
+def test_a_file_that_flare_might_find_or_import_is_refused(said, name):
+    reason = "a job without code holds its configurations alone; this one also has '"
+    assert said(**{name: "{}"})[0].startswith(reason + name.rpartition("/")[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('stolen { include file("/etc/passwd") }', "has no 'include file'"),
+        ('INCLUDE url("http://127.0.0.1/x")', "has no 'INCLUDE url'"),
+        ('x { include required("x") }', "has no 'include required'"),
+        ("pw = ${SITE_SECRET}", "has no '${'"),
+        ('pw = "{$SITE_SECRET}"', "got '{$SITE_SECRET}'"),
+        ('pw = "{""$SITE_SECRET}"', "got '{$SITE_SECRET}'"),
+        ('pw = "x{$CXR_SITES}"', "got 'x{$CXR_SITES}'"),
+        ('d = "$", pw = "{{{d}SITE_SECRET}}"', "got '{{{d}SITE_SECRET}}'"),
+        ('p = "{", d = "$"', "got '{'"),
+        ('components = [{ args { a = ["{a.__class__}"] } }]', "got '{a.__class__}'"),
+        ('"{$SITE_SECRET}" = 1', "got '{$SITE_SECRET}'"),
+    ],
+)
+def test_a_setting_that_refers_to_more_than_settings_is_refused(said, text, reason):
+    assert reason in said(**{CLIENT: text})[0]
+
+
+def test_references_to_settings_and_the_variables_of_the_kit_are_taken(said):
+    text = 'sites = "{$CXR_SITES}", x { args { a = "{sites}", exclude = "(beta|gamma)$" } }'
+    assert said(**{CLIENT: f"# what it includes\n{text}"}) == ("", {})
+
+
+@pytest.mark.parametrize(("meta", "blocked"), [({"job_id": "local"}, True), ({"name": "x"}, False)])
+def test_a_submission_with_an_id_of_its_own_is_blocked(meta, blocked):
+    fl_ctx = FLContext()
+    fl_ctx.set_prop(FLContextKey.JOB_META, meta, private=True, sticky=False)
+    JobIds().handle_event(EventType.SUBMIT_JOB, fl_ctx)
+    assert bool(fl_ctx.get_prop(FLContextKey.JOB_BLOCK_REASON)) is blocked
