@@ -140,10 +140,9 @@ class KerasExecutor(Executor):
         features = self.report_features and site.policy.report_features
         if stays := [name for name in site.classes if name not in reported]:
             note(fl_ctx, f"the head stays here, and so does what is measured of {', '.join(stays)}")
-        training = LocalTraining(site, options)
+        training, threads = LocalTraining(site, options), self._threads(fl_ctx)
         # now that nothing can fail any more
         self._tasks = SiteTasks(training, reported, counts, features, self.send, self._log)
-        threads = self._threads(fl_ctx)
         self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")
 
     def execute(
