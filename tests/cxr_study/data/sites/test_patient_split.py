@@ -76,13 +76,13 @@ class TestImages:
         rows = table(np.arange(32) % 2).loc[np.repeat(np.arange(32), images)]
         rows["Edema"] = (rows["patient"].str[1:].astype(int) % 5 == 0).astype(float)
         split = split_patients(rows, seed=seed)
-        without = split_patients(rows, seed=seed, even=False)
+        without = split_patients(rows, seed=seed, draws=1)
         assert split["split"].value_counts().equals(without["split"].value_counts())
         assert not without_positives(split, rows, ["Mass", "Edema"])
         shares = rows["patient"].map(split.set_index("patient")["split"]).value_counts() / len(rows)
         assert (abs(shares - split["split"].value_counts() / 32) <= off).all()
 
-    def test_a_patient_is_not_exchanged_where_a_split_then_lacks_a_class(self):
+    def test_no_split_is_taken_that_lacks_a_class(self):
         rows = table([1] * 30).loc[np.repeat(np.arange(30), [30] * 3 + [1] * 27)]
         rows["Hernia"] = (rows["patient"] < "p003").astype(float)  # one of the three in each split
         split = split_patients(rows, seed=0)
@@ -91,7 +91,7 @@ class TestImages:
     def test_where_all_have_equally_many_or_shares_are_near_nothing_changes(self):
         for rows in (ROWS, table([1, 0] * 20, images=3), NEAR):
             pd.testing.assert_frame_equal(
-                split_patients(rows, seed=2), split_patients(rows, seed=2, even=False)
+                split_patients(rows, seed=2), split_patients(rows, seed=2, draws=1)
             )
 
 
