@@ -104,12 +104,11 @@ def site(
     if findings is None and (separator or value or unlisted):
         raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
     separator = separator and separator.replace(r"\n", "\n")
-    listed = {"separator": separator, "value": value, "unlisted": unlisted}
     layout = TableLayout(
         pairs(column or [], "--column", "'Bildname=image'"),
         pairs(word or [], "--word", "ja=1"),
         encoding,
-        Findings.model_validate({"column": findings} | listed) if findings else None,
+        findings and Findings(column=findings, separator=separator, value=value, unlisted=unlisted),
         threshold,
     )
     own = TableOptions(layout, images, blank, nested)

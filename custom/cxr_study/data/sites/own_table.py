@@ -162,9 +162,9 @@ def look(csv: Path, said: TableLayout, images: Path | None = None) -> OwnTable:
     cells = read_columns(file, used, several_lines=used)
     image = next((name for name, kind in kinds.items() if kind == "image"), None)
     if image is not None:
-        ending = "|".join({re.escape(Path(name).suffix) or "\n" for name in cells[image]})
+        ending = re.escape(cells[image].map(lambda name: Path(name).suffix).mode()[0]) or "(?!)"
         for name in used:  # a quote too many makes a cell of whole rows
-            row = cells[name].str.contains(rf"\n.*(?:{ending})\"?(?:{file.separator}|\n|$)")
+            row = cells[name].str.contains(rf"\n.*{ending}\"?(?:{file.separator}|\n|$)")
             cells.refuse(row, name, "the cell has a whole row in it; is there a quote too many?")
     meant = {word.casefold(): meaning for word, meaning in words.items()}
     occurring = dict(words) if listing else {}  # some may be findings

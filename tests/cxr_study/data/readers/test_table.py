@@ -42,10 +42,8 @@ def test_columns_words_and_encoding_are_what_the_site_says(write):
 
 def test_a_path_may_be_absolute_below_the_images_folder_alone(write, tmp_path):
     csv = write(f"image,patient,Edema\n{tmp_path}/pix/p1/1.png,7,1\npix/2.png,8,0\n")
-    assert table.read(csv, images=tmp_path / "x/../pix")["image"].tolist() == [
-        "p1/1.png",
-        "pix/2.png",
-    ]
+    read = table.read(csv, images=tmp_path / "x/../pix")
+    assert read["image"].tolist() == ["p1/1.png", "pix/2.png"]
     with pytest.raises(TableError, match=r"line 2, .*below the images folder; got '/.*pix/p1/1"):
         table.read(csv, images=tmp_path / "pi")
 
@@ -88,7 +86,6 @@ def listing(**keys):
     ("rows", "keys", "labels"),
     [
         (ROWS, {"value": "label"}, ALONE | {"Größe": [0, 0, -2]}),
-        (ROWS.replace(",0\n", ",-1\n"), {"value": "label"}, ALONE | {"Größe": [-1, 0, -2]}),
         (ROWS.replace(",0\n", ',"0,7"\n'), {"value": "label"}, BOTH),
         (ROWS + "2.png,8,Größe,\n", {"value": "label"}, ALONE | {"Größe": [0, 0, -2]}),
         (ROWS + "4.png,6,größe,1\n", {}, {"Edema": [1, 0, -2, -2], "Größe": [1, 0, -2, 1]}),
@@ -96,7 +93,6 @@ def listing(**keys):
         (ROWS.replace("No Finding", "o.B."), {}, BOTH),
         (ROWS.replace("Größe", "entfällt"), {}, ALONE),
         (LISTED.format(" edema ;; Größe;"), {"separator": ";"}, BOTH),
-        (LISTED.format('"Edema, Größe"'), {"separator": ","}, BOTH),
         (LISTED.format('"Edema\r\nGröße"'), {"separator": "\n"}, BOTH),
         (LISTED.replace("normal", "['normal']").format("\"['edema', 'Größe']\""),
          {"separator": "list"}, BOTH),
@@ -121,7 +117,6 @@ def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels)
         (LISTED.format("Split"), {}, "line 2, .*no class can have the name 'Split'"),
         (LISTED.format("normal"), {}, "column 'found': no row names a finding"),
         (ROWS, {"value": "labels"}, "'findings' .*got 'labels', nearest.* label"),
-        (ROWS.replace("1.png", '"1\n.png"'), {}, "line 2, column 'image': the cell has several"),
     ],
 )  # fmt: skip
 def test_lists_that_cannot_be_told_are_refused_by_line(write, rows, keys, message):
