@@ -108,7 +108,9 @@ def site(
         pairs(column or [], "--column", "'Bildname=image'"),
         pairs(word or [], "--word", "ja=1"),
         encoding,
-        findings and Findings(column=findings, separator=separator, value=value, unlisted=unlisted),
+        Findings(column=findings, separator=separator, value=value, unlisted=unlisted)
+        if findings
+        else None,
         threshold,
     )
     own = TableOptions(layout, images, blank, nested)
