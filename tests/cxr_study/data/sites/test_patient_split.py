@@ -78,6 +78,14 @@ def test_each_split_has_its_share_of_the_images_and_its_classes(seed, heavy, off
     assert (abs(images - split["split"].value_counts(normalize=True)) <= off).all()
 
 
+def test_no_draw_is_taken_that_lacks_a_class_which_another_has():
+    rng = np.random.default_rng(1009)
+    rows = table([0] * 12).loc[np.repeat(np.arange(12), rng.choice([1, 2, 12], 12))]
+    for name in "abcd":
+        rows[name] = (rng.random(12) < 0.35)[rows.index].astype(float)
+    assert not without_positives(split_patients(rows, seed=0), rows, list("abcd"))
+
+
 @pytest.mark.parametrize("rows", [ROWS, table([1, 0] * 20, images=3), NEAR])
 def test_where_all_have_equally_many_or_shares_are_near_nothing_changes(rows):
     assert split_patients(rows, seed=2).equals(split_patients(rows, seed=2, draws=1))
