@@ -19,7 +19,7 @@ from cxr_study.common.spelling import nearest
 from cxr_study.data.readers import DATASETS, official_files
 
 if TYPE_CHECKING:
-    from cxr_study.data.readers.table_layout import Findings, TableLayout
+    from cxr_study.data.readers.table_layout import TableLayout
     from cxr_study.data.sites.own_table import OwnTable
     from cxr_study.data.sites.site_file import SiteFile
 
@@ -76,10 +76,7 @@ def site(
     ] = None,
     separator: Annotated[
         str | None,
-        Option(
-            help="Of the findings in a cell, e.g. '|'; 'list' for Python's ['a', 'b'], 'lines' for "
-            "a line each, 'none' where a cell is one."
-        ),
+        Option(help=r"Of the findings in a cell: '|', '\n', ...; 'list' for Python's ['a', 'b']."),
     ] = None,
     value: Annotated[
         str | None,
@@ -90,11 +87,8 @@ def site(
         Option(help="'negative': a finding that an image does not list is absent, not blank."),
     ] = None,
     threshold: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NUMBER",
-            help="Own csv: probability from which on a label is positive, e.g. 0.5 or Edema=0.3.",
-        ),
+        float | None,
+        Option(min=0, max=1, help="Own csv: probability from which on a label is positive."),
     ] = None,
     prepare: Annotated[
         bool, Option(help="Decode the images of an own csv at once, at 64 pixels.")
@@ -109,13 +103,15 @@ def site(
 
     if findings is None and (separator or value or unlisted):
         raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
-    listed = {"separator": separator, "value": value, "unlisted": unlisted}
+    separator = separator and separator.replace(r"\n", "\n")
     layout = TableLayout(
         pairs(column or [], "--column", "'Bildname=image'"),
         pairs(word or [], "--word", "ja=1"),
         encoding,
-        Findings.model_validate({"column": findings} | listed) if findings else None,
-        _thresholds(threshold or []),
+        Findings(column=findings, separator=separator, value=value, unlisted=unlisted)
+        if findings
+        else None,
+        threshold,
     )
     own = TableOptions(layout, images, blank, nested)
     if dataset != "table" and own != TableOptions(TableLayout()):
@@ -207,12 +203,12 @@ def described(given: Path, options: TableOptions) -> dict[str, Any]:
     while _asks() and (table.missing or table.unknown):
         _ask(table, columns, words)
         table = look(csv, layout, folder)
-    lists, blank = layout.findings, options.blank
+    blank = options.blank
     if blank is None and table.blank and _asks():
         blank = _choice(f"{table.blank:,} labels are blank. They count as", BLANKS)
-    _require_all(table, blank, lists)
+    _require_all(table, blank, layout)
     images, found = find_images(folder, table.images, options.nested)
-    _say_found(table, images, found, blank, lists)
+    _say_found(table, images, found, blank, layout.listing)
     unlike = {n: kind for n, kind in table.columns.items() if n != kind}
     return {
         "labels": csv,
@@ -221,23 +217,10 @@ def described(given: Path, options: TableOptions) -> dict[str, Any]:
         "columns": unlike or None,
         "words": {word: _number(meant) for word, meant in table.words.items()} or None,
         "encoding": table.encoding,
-        "findings": lists.model_dump(exclude_none=True) if lists is not None else None,
-        "threshold": dict(layout.thresholds) or None,
+        "findings": layout.findings and layout.findings.model_dump(exclude_none=True),
+        "threshold": layout.threshold,
         "blank": blank if table.blank else None,
     }
-
-
-def _thresholds(given: Sequence[str]) -> dict[str, float]:
-    from cxr_study.data.readers.cell_values import probability
-    from cxr_study.data.readers.table_layout import DEFAULT
-
-    cut = [text.rpartition("=") for text in given]
-    found = {name.strip() or DEFAULT: probability(least.strip()) or 0 for name, _, least in cut}
-    if not all(found.values()):
-        raise typer.BadParameter(
-            f"--threshold is 0.5 or Edema=0.5, above 0, at most 1; got {given}."
-        )
-    return found
 
 
 def pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
@@ -288,7 +271,7 @@ def _choice(question: str, names: Sequence[str]) -> str:
     return names[number - 1]
 
 
-def _require_all(table: OwnTable, blank: str | None, lists: Findings | None) -> None:
+def _require_all(table: OwnTable, blank: str | None, layout: TableLayout) -> None:
     """Refuse a csv that leaves something open; names all of it, each with the option it takes."""
     from cxr_study.data.sites.own_table import OwnTableError, listed
 
@@ -301,32 +284,17 @@ def _require_all(table: OwnTable, blank: str | None, lists: Findings | None) -> 
         f"view, F, M; nothing for a blank), or --column '{name}=ignored'"
         for name, unknown in table.unknown.items()
     ]
-    if table.probabilities:
-        needs.append(
-            f"from which number on a label is positive in {listed(table.probabilities)}: "
-            f"--threshold 0.5, or --threshold '{table.probabilities[0]}=0.5'"
-        )
-    if table.unseparated:
-        needs.append(
-            f"what stands between the findings in {listed(table.unseparated)}: --separator '|' or "
-            "another text, list for ['a', 'b'], lines, or none where a cell is one finding"
-        )
-    if not (needs or table.positives):
-        needs.append(
-            "a column with labels: 1, 0, -1 or a blank, or words that --word '<word>=1' explains; "
-            "or which column names findings: --findings '<name>'"
-        )
-    unlisted = lists is not None and lists.unlisted is None
-    if blank is None and (table.blank or (unlisted and not table.positives)):
-        what = "labels that no row lists" if unlisted else f"{table.blank:,} blank labels"
-        also = ", or --unlisted negative for images that list others" if unlisted else ""
-        needs.append(f"what the {what} count as: --blank negative, or --blank 'not labelled'{also}")
+    if table.blank and blank is None:
+        what = "--blank negative, or --blank 'not labelled'"
+        if layout.findings is not None and layout.findings.unlisted is None:
+            what += ", or --unlisted negative for what images that list others do not list"
+        needs.append(f"what the {table.blank:,} blank labels count as: {what}")
     if needs:
         raise OwnTableError("\n  ".join([f"{table.csv} does not tell everything. Say", *needs]))
 
 
 def _say_found(
-    table: OwnTable, images: Path, found: int, blank: str | None, lists: Findings | None
+    table: OwnTable, images: Path, found: int, blank: str | None, listing: Sequence[str]
 ) -> None:
     """Say what goes into the site file, and what does not."""
     from cxr_study.data.readers.table_layout import IGNORED
@@ -339,16 +307,13 @@ def _say_found(
     if table.repeated:
         say(f"repeated   {table.repeated:,} rows say what an earlier one does; each counts once")
     used = {kind: name for name, kind in table.columns.items() if kind != IGNORED}
-    if lists is not None:
-        used |= {"findings": lists.column} | ({"value": lists.value} if lists.value else {})
+    used |= dict(zip(("findings", "value"), listing, strict=False))
     say(f"columns    {', '.join(f'{kind}: {name}' for kind, name in used.items())}")
     named = (f"{name} ({number:,} positive)" for name, number in table.positives.items())
     say(f"classes    {', '.join(named)}")
     if table.words:
         meant = (f"{word} = {meaning or 'blank'}" for word, meaning in table.words.items())
         say(f"words      {', '.join(meant)}")
-    if lists is not None:
-        say(f"unlisted   what the list of an image leaves out is {lists.unlisted or 'blank'}")
     if table.blank:
         say(f"blank      {table.blank:,} labels, which count as {blank}")
     ignored = [

@@ -38,12 +38,7 @@ class CsvColumns:
 
     def __getitem__(self, column: str) -> pd.Series:
         cells = self.texts[column][self.codes[column]]
-        return pd.Series(cells, pd.Index(self.lines, name="line"), dtype=object)
-
-    def rows(self, kept: np.ndarray) -> "CsvColumns":
-        """The rows for which `kept`, bool (rows,), is true."""
-        codes = {name: found[kept] for name, found in self.codes.items()}
-        return CsvColumns(self.path, self.lines[kept], codes, self.texts)
+        return pd.Series(cells, pd.Index(self.lines, name="line"), dtype=object, name=column)
 
     def refuse(
         self,
@@ -249,8 +244,7 @@ def _position(file: CsvFile, names: tuple[str, ...]) -> int:
     spelt = " or ".join(f"'{name}'" for name in names)
     if found:
         raise TableError(
-            f"{place}: needs one column {spelt}; {len(found)} have that name. Rename or remove the "
-            f"others; of a hospital's own table they can be left out: --column '{names[0]}=ignored'"
+            f"{place}: needs one column {spelt}; {len(found)} have that name. Remove the others."
         )
     raise TableError(
         f"{place}: needs a column {spelt}; {nearest(names[0], file.header)}. Is this the "

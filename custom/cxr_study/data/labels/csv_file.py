@@ -189,10 +189,7 @@ def _bytes(path: Path) -> bytes:
 
 def _utf8(path: Path, raw: bytes, encoding: str | None) -> bytes:
     if raw.startswith(_WORKBOOKS):
-        raise TableError(
-            f"{path} is a workbook, no csv; save the sheet as 'CSV UTF-8', which has what the "
-            "cells show: leading zeros and dates, too."
-        )
+        raise TableError(f"{path} is a workbook, no csv; save the sheet as 'CSV UTF-8'.")
     if raw.startswith(codecs.BOM_UTF8):
         raw, encoding = raw.removeprefix(codecs.BOM_UTF8), None
     elif raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

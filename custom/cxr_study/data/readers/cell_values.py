@@ -42,27 +42,22 @@ def one_of(what: str, values: Mapping[str, Value]) -> Callable[[str], Value]:
 label = one_of("1, 0, -1 or a blank", _LABEL)
 
 
-def probability(text: str) -> float | None:
-    """A number from 0 to 1, with a point or a comma; None for any other text."""
-    if not re.fullmatch(r"[0-9]*[.,]?[0-9]+(e-?[0-9]+)?", text, re.IGNORECASE):
-        return None
-    number = float(text.replace(",", "."))
-    return number if number <= 1 else None
+PROBABILITY = re.compile(r"0*[.,][0-9]+|1[.,]0+|[0-9]([.,][0-9]+)?e-[0-9]+", re.IGNORECASE)
+"""A number from 0 to 1 that is no whole one, with a point or a comma."""
 
 
 def label_from(threshold: float | None) -> Callable[[str], float]:
     """Meaning of a label that may be a probability, positive from a threshold on."""
 
     def meaning(text: str) -> float:
-        number = None if text in _LABEL else probability(text)
-        if number is None:
+        if text in _LABEL or not PROBABILITY.fullmatch(text):
             return label(text)
         if threshold is None:
             raise ValueError(
-                "numbers between 0 and 1 need the least that counts as positive, in the site file: "
-                "threshold: 0.5"
+                "numbers between 0 and 1 need the least that counts as positive: --threshold 0.5 "
+                "(site file: threshold: 0.5)."
             )
-        return POSITIVE if number >= threshold else NEGATIVE
+        return POSITIVE if float(text.replace(",", ".")) >= threshold else NEGATIVE
 
     return meaning
 

@@ -10,7 +10,7 @@ which column lists findings where there is none for each class.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,10 +21,16 @@ from cxr_study.common.spelling import key, nearest
 from cxr_study.data.images.image_files import below
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
 from cxr_study.data.labels.csv_file import TableError, open_csv
-from cxr_study.data.labels.label_table import LOADED, POSITIVE, VIEWS, assemble
-from cxr_study.data.readers import cell_values
-from cxr_study.data.readers import finding_lists as lists_of
-from cxr_study.data.readers.table_layout import DEFAULT, IGNORED, KINDS, Findings, TableLayout
+from cxr_study.data.labels.label_table import (
+    BLANK,
+    LOADED,
+    NEGATIVE,
+    POSITIVE,
+    VIEWS,
+    assemble,
+)
+from cxr_study.data.readers import cell_values, finding_lists
+from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout
 
 _VIEWS = {view.casefold(): view for view in VIEWS}
 _SEXES = {"f": "F", "m": "M", "": ""}
@@ -43,13 +49,6 @@ PLAIN = TableLayout()
 
 
 def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> pd.DataFrame:
-    """Read a hospital's own csv, see `read_rows`."""
-    return read_rows(csv, layout, images)[0]
-
-
-def read_rows(
-    csv: Path, layout: TableLayout, images: Path | None = None
-) -> tuple[pd.DataFrame, int]:
     """Read a hospital's own csv: one line per image, one column per class, or a list of findings.
 
     `image` is the path below the images folder, with the slashes of any system, or an absolute one
@@ -60,13 +59,12 @@ def read_rows(
 
     Returns:
         The label table of the file's classes, in its order, or by name where they are listed; "No
-        Finding" is no class. Without a column `view` all images count as frontal. And how many
-        rows say what an earlier one does.
+        Finding" is no class. Without a column `view` all images count as frontal. Its
+        `attrs["repeated"]` is how many rows say what an earlier one does.
     """
     file = open_csv(csv, encoding=layout.encoding)
     column_of, names = _columns(csv, file.header, layout)
-    lists = layout.findings
-    listing = [] if lists is None else [c for c in (lists.column, lists.value) if c is not None]
+    lists, listing = layout.findings, layout.listing
     for name in names:
         if key(name) in LOADED:
             raise TableError(
@@ -74,8 +72,9 @@ def read_rows(
             )
     if not names and lists is None:
         raise TableError(
-            f"{csv}, line 1: needs a column for every class; has only {', '.join(file.header)}. Or "
-            "say which lists findings, in the site file (key 'findings')."
+            f"{csv}, line 1: needs a column for every class; has only {', '.join(file.header)}. "
+            "Explain words that are labels (--word '<word>=1'), or say which column names findings "
+            "(--findings '<name>'; site file: findings: {column: <name>})."
         )
     columns = read_columns(file, [*column_of.values(), *names, *listing], several_lines=listing[:1])
     words = {word.strip().casefold(): meant for word, meant in layout.words.items()}
@@ -88,38 +87,43 @@ def read_rows(
         column: known[what] if what in ("image", "patient") else translated(known[what])
         for what, column in column_of.items()
     }
-    for name in (*names, *listing[1:]):
-        meanings[name] = translated(cell_values.label_from(layout.threshold(name)))
+    meaning = translated(cell_values.label_from(layout.threshold))
+    meanings |= dict.fromkeys((*names, *listing[1:]), meaning)
     if lists is not None:
-        meanings[lists.column] = lists_of.meaning(lists.separator, words)
+        meanings[lists.column] = finding_lists.meaning(lists.separator, words)
     values = columns.decode_all(meanings)
-    again = pd.DataFrame(values).duplicated().to_numpy()
-    columns, values = columns.rows(~again), {name: of[~again] for name, of in values.items()}
-    image, _ = pd.factorize(values[column_of["image"]])
-    _require_alike(columns, [*column_of.values(), *names], values, image)
-    first = np.unique(image, return_index=True)[1]
-    labels = {class_name: values[column][first] for column, class_name in names.items()}
+    column_of |= {name: column for column, name in names.items()}
+    said = {what: values[column] for what, column in column_of.items()}
+    cells = {what: columns[column] for what, column in column_of.items()}
     if lists is not None:
-        labels = _listed(columns, lists, values, image)
-    described: dict[str, Any] = {what: values[name][first] for what, name in column_of.items()}
-    return assemble(labels, **{"view": "frontal"} | described), int(again.sum())
+        label, cell = np.full(len(columns.lines), POSITIVE), columns[lists.column]
+        if lists.value is not None:
+            label, cell = values[lists.value], (cell + " = " + columns[lists.value])
+        labels = finding_lists.labels(values[lists.column], label)
+        if not labels:
+            raise TableError(f"{csv}, column '{lists.column}': no row names a finding.")
+        said, cells = said | labels, cells | dict.fromkeys(labels, cell.rename(lists.column))
+    table = _one_per_image(columns, pd.DataFrame(said), cells)
+    if lists is not None:
+        found = table[list(labels)].dropna(how="all").fillna(NEGATIVE if lists.unlisted else BLANK)
+        table[list(labels)] = found.reindex(table.index, fill_value=BLANK)
+    whole: dict[str, Any] = {"view": "frontal"} | dict(table)
+    described = {what: whole.pop(what) for what in KINDS if what in whole}
+    result = assemble(whole, **described)
+    result.attrs["repeated"] = int(pd.DataFrame(values).duplicated().sum())
+    return result
 
 
 def _columns(
     csv: Path, header: Sequence[str], layout: TableLayout
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Columns of what describes an image, by what they are, and class names by their columns."""
-    lists = layout.findings
-    used = {"columns": layout.columns, "threshold": {*layout.thresholds} - {DEFAULT}}
-    if lists is not None:
-        used["findings"] = [name for name in (lists.column, lists.value) if name is not None]
-    for of, given in used.items():
-        for name in given:
-            if name not in header:
-                raise TableError(
-                    f"{csv}, line 1: key '{of}' of the site file needs names of columns; got "
-                    f"'{name}', {nearest(name, header)}."
-                )
+    for name in (*layout.columns, *layout.listing):
+        if name not in header:
+            raise TableError(
+                f"{csv}, line 1: keys 'columns' and 'findings' of the site file need names of "
+                f"columns; got '{name}', {nearest(name, header)}."
+            )
     described = {name: what for name, what in layout.columns.items() if what != IGNORED}
     for what in KINDS:
         spellings = ("image", "path") if what == "image" else (what,)
@@ -140,51 +144,28 @@ def _columns(
                 f"{csv}, line 1: needs a column {spelt}; {nearest(what, header)}. If it has "
                 f"another name, say which in the site file: columns: {{<name>: {what}}}"
             )
-    if lists is not None:
+    if layout.listing:
         return column_of, {}
     known = dict.fromkeys((*KINDS, "path", *described, *layout.columns))
     return column_of, cell_values.class_columns(csv, header, known, "table")
 
 
-def _require_alike(
-    columns: CsvColumns, names: Sequence[str], values: dict[str, np.ndarray], image: np.ndarray
-) -> None:
-    """Refuse rows of an image that say something else than its first one."""
-    first = np.unique(image, return_index=True)[1][image]
-    for name in names:
-        cells, of = columns[name].to_numpy(), pd.Series(values[name])
-        other = pd.Series(of.to_numpy()[first])
+def _one_per_image(
+    columns: CsvColumns, rows: pd.DataFrame, cells: Mapping[str, pd.Series]
+) -> pd.DataFrame:
+    """What rows say of each image, NaN being nothing; refuses those that contradict an earlier."""
+    for name, cell in cells.items():
+        said = pd.Series(np.arange(len(rows))).where(rows[name].notna())
+        first = said.groupby(rows["image"]).transform("first").fillna(0).to_numpy(int)
         columns.refuse(
-            (of != other) & (of.notna() | other.notna()),
-            name,
+            rows[name].notna() & (rows[name] != rows[name].to_numpy()[first]),
+            str(cell.name),
             "got '{}', but line {} has '{}' for the same image; correct or remove one of them.",
-            cells,
+            cell.to_numpy(),
             columns.lines[first],
-            cells[first],
+            cell.to_numpy()[first],
         )
-
-
-def _listed(
-    columns: CsvColumns, lists: Findings, values: dict[str, np.ndarray], image: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Class -> its labels, of each image."""
-    named, label, cells = values[lists.column], np.full(len(image), POSITIVE), columns[lists.column]
-    if lists.value is not None:
-        label, cells = values[lists.value], cells + " = " + columns[lists.value]
-    rows = lists_of.rows(image, named, label)
-    other = lists_of.contradicted(rows)
-    columns.refuse(
-        other >= 0,
-        lists.column,
-        "'{}' contradicts '{}' in line {}, of the same image; correct or remove one of them.",
-        cells.to_numpy(),
-        cells.to_numpy()[other],
-        columns.lines[other],
-    )
-    labels = lists_of.labels(rows, lists.unlisted)
-    if not labels:
-        raise TableError(f"{columns.path}, column '{lists.column}': no row names a finding.")
-    return labels
+    return rows.groupby("image", sort=False).first().reset_index()
 
 
 def _image(text: str) -> str:

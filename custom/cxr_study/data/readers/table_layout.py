@@ -17,8 +17,6 @@ LABELS = ("1", "0", "-1")
 SEXES = ("F", "M")
 NORMAL = "No Finding"
 """What a listed finding stands for which says that there is none."""
-DEFAULT = "default"
-"""The column of a threshold that is for all columns without their own."""
 
 
 class Findings(FileModel):
@@ -26,8 +24,8 @@ class Findings(FileModel):
 
     Attributes:
         column: Names of findings, in one row of an image or in several.
-        separator: What stands between the findings of a cell: a text, or a word of
-            `readers.finding_lists`. None: not said, so a cell that looks like several is refused.
+        separator: What stands between the findings of a cell: a text, or `finding_lists.LIST`.
+            None: not said, so a cell that looks like several is refused.
         value: Column with the label of what is listed. None: it is positive.
         unlisted: "negative" where a finding that is not listed is absent. None: it is blank.
     """
@@ -48,18 +46,20 @@ class TableLayout:
             and ages: 1, 0, -1, a blank, a view, F, M, or a number of years.
         encoding: Of a csv that is not Unicode, such as cp1252.
         findings: Where findings are listed. None: there is a column for each class.
-        thresholds: Column of probabilities, or `DEFAULT` -> the least that counts as positive.
+        threshold: The least probability that counts as positive. None: nobody said.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     encoding: str | None = None
     findings: Findings | None = None
-    thresholds: Mapping[str, float] = field(default_factory=dict)
+    threshold: float | None = None
 
-    def threshold(self, column: str) -> float | None:
-        """The least probability of a column that counts as positive; None where nobody said."""
-        return self.thresholds.get(column, self.thresholds.get(DEFAULT))
+    @property
+    def listing(self) -> list[str]:
+        """Columns that list findings: of their names and, perhaps, of their labels."""
+        lists = self.findings
+        return [] if lists is None else [c for c in (lists.column, lists.value) if c is not None]
 
 
 def word_fault(meant: str) -> str | None:

@@ -10,18 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 
-import numpy as np
-
 from cxr_study.data.images.image_files import locate, walk
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
 from cxr_study.data.labels.csv_file import SEPARATORS, CsvFile, guess_encoding, open_csv
 from cxr_study.data.labels.label_table import BLANK, POSITIVE, VIEWS, classes
 from cxr_study.data.labels.vocabulary import is_class, known_alike
-from cxr_study.data.readers.cell_values import probability
-from cxr_study.data.readers.finding_lists import may_be_several
-from cxr_study.data.readers.table import read_rows
+from cxr_study.data.readers.cell_values import PROBABILITY
+from cxr_study.data.readers.table import read
 from cxr_study.data.readers.table_layout import (
-    DEFAULT,
     IGNORED,
     KINDS,
     LABELS,
@@ -89,8 +85,6 @@ class OwnTable:
         positives: Its classes -> positive labels; none while anything is unknown or missing.
         words: Words that occur and stand for another -> what they stand for.
         unknown: Column -> words in it that mean nothing yet, the most frequent first.
-        probabilities: Columns of numbers between 0 and 1, and nobody said which count as positive.
-        unseparated: Cells that may list several findings, and nobody said what is between them.
         blank: Cells of classes that are blank.
         missing: What is needed and no column seems to be -> columns that it may be.
         images: Text of the cells of the image column.
@@ -106,8 +100,6 @@ class OwnTable:
     positives: Mapping[str, int]
     words: Mapping[str, str]
     unknown: Mapping[str, Sequence[str]]
-    probabilities: Sequence[str]
-    unseparated: Sequence[str]
     blank: int
     missing: Mapping[str, Sequence[str]]
     images: Sequence[str]
@@ -149,14 +141,13 @@ def look(csv: Path, said: TableLayout, images: Path | None = None) -> OwnTable:
         OwnTableError: A person speaks of a column that there is not, or what a column or a word
             is said to be is nothing that it can be.
     """
-    columns, words, encoding, lists = said.columns, said.words, said.encoding, said.findings
-    listing = () if lists is None else (lists.column, lists.value)
+    columns, words, encoding, listing = said.columns, said.words, said.encoding, said.listing
     shown: list[str] = []
     if encoding is None:
         encoding, shown = guess_encoding(csv)
     file = open_csv(csv, encoding=encoding)
-    for name in (*columns, *filter(None, listing), *said.thresholds):
-        if name not in (*file.header, DEFAULT):
+    for name in (*columns, *listing):
+        if name not in file.header:
             raise OwnTableError(
                 f"{csv} has no column '{name}'; its columns are {', '.join(file.header)}."
             )
@@ -171,26 +162,26 @@ def look(csv: Path, said: TableLayout, images: Path | None = None) -> OwnTable:
     cells = read_columns(file, used, several_lines=used)
     image = next((name for name, kind in kinds.items() if kind == "image"), None)
     if image is not None:
-        _refuse_swallowed(cells, file, image)
+        ending = re.escape(cells[image].map(lambda name: Path(name).suffix).mode()[0]) or "(?!)"
+        for name in used:  # a quote too many makes a cell of whole rows
+            row = cells[name].str.contains(rf"\n.*{ending}\"?(?:{file.separator}|\n|$)")
+            cells.refuse(row, name, "the cell has a whole row in it; is there a quote too many?")
     meant = {word.casefold(): meaning for word, meaning in words.items()}
-    occurring = dict(words) if lists is not None else {}  # some may be findings
+    occurring = dict(words) if listing else {}  # some may be findings
     unknown: dict[str, list[str]] = {}
-    probabilities, positives, blank, repeated = [], {}, 0, 0
+    positives, blank, repeated = {}, 0, 0
     for name in cells.texts:
         kind = kinds.get(name)
-        if kind in ("image", "patient") or (lists is not None and name == lists.column):
+        if kind in ("image", "patient") or name in listing[:1]:
             continue
         counts = _counts(cells, name)
         meanings = {text: _meaning(text, kind, meant) for text in counts}
-        if kind is None and name not in (listing or said.thresholds):
-            if lists is not None or not _may_be_class(name, meanings):
-                kinds[name] = IGNORED
-                continue
+        if kind is None and name not in listing and (listing or not _may_be_class(name, meanings)):
+            kinds[name] = IGNORED
+            continue
         odd = [text for text, meaning in meanings.items() if meaning is None]
-        if kind is None and any(probability(text) is not None for text in odd):
-            odd = [text for text in odd if probability(text) is None]
-            if said.threshold(name) is None:
-                probabilities.append(name)
+        if kind is None:
+            odd = [text for text in odd if not PROBABILITY.fullmatch(text)]
         if odd:
             unknown[name] = odd
         occurring |= {
@@ -200,13 +191,9 @@ def look(csv: Path, said: TableLayout, images: Path | None = None) -> OwnTable:
         }
         if kind is None:
             blank += sum(number for text, number in counts.items() if meanings[text] == "")
-    listed_cells = [] if lists is None or lists.separator else _counts(cells, lists.column)
-    unseparated = [text for text in listed_cells if may_be_several(text)]
-    any_class = lists is not None or not kinds.keys() >= set(used)
-    if any_class and not (missing or unknown or probabilities or unseparated):
-        layout = replace(said, columns=kinds, words=occurring, encoding=encoding)
-        table, repeated = read_rows(csv, layout, images)
-        labels = table[classes(table)]
+    if not (missing or unknown):
+        table = read(csv, replace(said, columns=kinds, words=occurring, encoding=encoding), images)
+        labels, repeated = table[classes(table)], table.attrs["repeated"]
         positives = (labels == POSITIVE).sum().to_dict()
         blank = int((labels == BLANK).to_numpy().sum())
     return OwnTable(
@@ -220,8 +207,6 @@ def look(csv: Path, said: TableLayout, images: Path | None = None) -> OwnTable:
         positives=positives,
         words=occurring,
         unknown=unknown,
-        probabilities=probabilities,
-        unseparated=unseparated,
         blank=blank,
         missing=missing,
         images=[] if image is None else list(dict.fromkeys(cells[image])),
@@ -245,21 +230,19 @@ def find_images(folder: Path, images: Sequence[str], nested: bool = False) -> tu
     """
     paths = [image.replace("\\", "/").removeprefix("./") for image in images]
     folders = [folder] if nested else [folder, *(Path(parent) for parent, _ in walk(str(folder)))]
-    counts = [len([*filter(None, locate(each, paths[:_SAMPLE], 0, nested))]) for each in folders]
-    best = folders[counts.index(max(counts))]
-    if not max(counts):
+    best = max(folders, key=lambda each: sum(map(bool, locate(each, paths[:_SAMPLE], 0, nested))))
+    files = locate(best, paths, 0, nested)
+    missing = [path for path, file in zip(paths, files, strict=True) if file is None]
+    if len(missing) == len(paths):
         raise OwnTableError(
             f"none of the {len(paths)} images lie below {folder}, first {images[0]}. Name the "
             "folder below which they lie as the csv says (--images)."
         )
-    files = locate(best, paths, 0, nested)
-    missing = [path for path, file in zip(paths, files, strict=True) if file is None]
-    elsewhere = [] if nested else [file for file in locate(folder, missing, 0, True) if file]
-    if elsewhere:
+    if not nested and any(locate(folder, missing, 0, True)):
         raise OwnTableError(
-            f"{len(missing)} of {len(paths)} images do not lie below {best} as the csv says; "
-            f"{len(elsewhere)} of them lie in other folders, first {elsewhere[0]}. Say --nested to "
-            "take each where it lies, or name the one folder that counts (--images)."
+            f"{len(missing)} of {len(paths)} images do not lie below {best} as the csv says; some "
+            "lie in other folders. Say --nested to take each where it lies, or name the one folder "
+            "that counts (--images)."
         )
     return best, len(paths) - len(missing)
 
@@ -283,25 +266,6 @@ def _kinds(
         if not name and name not in kinds:
             kinds[name] = IGNORED  # a spreadsheet's numbering
     return kinds, missing
-
-
-def _refuse_swallowed(cells: CsvColumns, file: CsvFile, image: str) -> None:
-    """Refuse a cell with a line that has a file like the image's where rows have theirs."""
-    place = file.header.index(image)
-    endings = [Path(name).suffix or "\n" for name in cells[image]]
-    for name in cells.texts:
-        wrong = [
-            "\n" in text
-            and any(
-                cut.strip(' "').endswith(ending)
-                for line in text.splitlines()[1:]
-                for cut in line.split(file.separator)[place : place + 1]
-            )
-            for text, ending in zip(cells[name], endings, strict=True)
-        ]
-        cells.refuse(
-            np.array(wrong), name, "the cell has a whole row in it; is there a quote too many?"
-        )
 
 
 def _counts(cells: CsvColumns, name: str) -> dict[str, int]:

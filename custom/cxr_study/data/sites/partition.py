@@ -22,6 +22,8 @@ from cxr_study.data.sites.site_data import read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, write_site_file
 from cxr_study.data.sites.split_file import write_split
 
+_OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold"}
+
 
 def write_sites(
     pool: SiteFile, folder: Path, class_sets: ClassSets, *, seed: int, share: float = 1.0
@@ -86,15 +88,12 @@ def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
     distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in labelled]
     return {
         "views": pool.views,
-        "nested": pool.nested or None,
         "merges": {target: list(sources) for target, sources in pool.merges.items()} or None,
         "distinct": distinct or None,
         "uncertain": {"default": pool.policy.uncertain, **by_class},
         "blank": pool.policy.blank,
         "bad_images": pool.bad_images,
-        **{name: getattr(pool, name) or None for name in ("columns", "words", "encoding")},
-        "findings": pool.findings.model_dump(exclude_none=True) if pool.findings else None,
-        "threshold": dict(pool.threshold) or None,
+        **pool.model_dump(include=_OF_TABLE, exclude_defaults=True),
     }
 
 

@@ -2,9 +2,8 @@
 
 Functions from a label table to an assignment: a data frame with one row per patient, sorted by
 patient, and the columns `patient`, `split` (one of `SPLITS`, or `UNUSED`) and perhaps `site`.
-Stratified by "the patient has any positive label" and, within the positive ones, by class, with
-images in proportion as far as that allows (see `stratification`); the order of the table's rows
-does not matter. `split_file` keeps assignments.
+Stratified by "the patient has any positive label" and, within the positive ones, by class (see
+`stratification`); the order of the table's rows does not matter. `split_file` keeps assignments.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ import pandas as pd
 
 from cxr_study.common.wording import listed
 from cxr_study.data.labels.label_table import POSITIVE, classes
-from cxr_study.data.sites.stratification import even_out, stratify
+from cxr_study.data.sites.stratification import stratify
 
 SPLITS = ("train", "validation", "test")
 UNUSED = "unused"  # left out on purpose, to train with less data
@@ -23,6 +22,8 @@ FRACTIONS = (0.7, 0.1, 0.2)
 """Of the patients, in train, validation and test; those of Kulkarni et al., ML4H 2024."""
 SCHEME = "of the patients, stratified by any positive label and by class"
 RECIPE = 3  # raise it when the same seed makes another split
+_DRAWS = 100  # that are made where the first leaves a split too many or too few images
+_NEAR = 0.01  # of all images: that far from its share of them a split may be
 _VALIDATION = 1 / 8  # of the patients of NIH's train_val, which has no validation split
 
 
@@ -46,25 +47,25 @@ class WithoutPositives:
 
 
 def split_patients(
-    table: pd.DataFrame, *, seed: int, fractions: Sequence[float] = FRACTIONS, even: bool = True
+    table: pd.DataFrame, *, seed: int, fractions: Sequence[float] = FRACTIONS, draws: int = _DRAWS
 ) -> pd.DataFrame:
     """Put every patient in one split.
 
     Every class with at least three positive patients has one in each split, unless classes stand
-    in each other's way; `without_positives` tells. Each split has that share of the images, too, as
-    far as patients and classes allow.
+    in each other's way; `without_positives` tells. Where a split's share of the images is not that
+    of its patients, within 1 %, others are drawn, and the nearest is taken.
 
     Args:
         table: Label table as read.
         seed: With another, other patients are together.
         fractions: Of the patients, in train, validation and test.
-        even: Whether images count; without it a patient with many may be in a small split.
+        draws: At most; with one, a patient with many images may be in a small split.
 
     Raises:
         SplitError: There are too few patients to give each split one.
     """
     cut = _cut(_queue(table, seed), fractions)
-    return _assignment(_stratified(table, cut, seed, even=even))
+    return _assignment(_stratified(table, cut, seed, draws))
 
 
 def without_positives(
@@ -120,7 +121,7 @@ def split_sites(table: pd.DataFrame, sites: Sequence[str], *, seed: int) -> pd.D
     cut["site"] = np.resize(sites, len(cut))
     for _, dealt in cut.groupby("split"):
         parts = [dealt["patient"][dealt["site"] == site].to_numpy() for site in sites]
-        moved = _stratified(table, parts, seed, even=False)
+        moved = _stratified(table, parts, seed)
         whose = {p: site for site, part in zip(sites, moved, strict=True) for p in part}
         cut.loc[dealt.index, "site"] = dealt["patient"].map(whose)
     return cut.sort_values("patient", ignore_index=True)[["patient", "site", "split"]]
@@ -210,12 +211,12 @@ def _queue(table: pd.DataFrame, seed: int) -> np.ndarray:
 
 
 def _stratified(
-    table: pd.DataFrame, parts: Sequence[np.ndarray], seed: int, *, even: bool = True
+    table: pd.DataFrame, parts: Sequence[np.ndarray], seed: int, draws: int = 1
 ) -> list[np.ndarray]:
     """Exchange patients of parts so that classes are spread: positive ones for positive ones.
 
     Where a part has too few places for positive patients to have one of each class, any for any.
-    Then, unless it is not to be `even`, so that images are spread as well.
+    Where a part then has another share of the images than of the patients, so many are drawn.
     """
     patients = pd.Index(np.sort(np.concatenate(parts)))
     rows = table[table["patient"].isin(patients)]
@@ -225,13 +226,28 @@ def _stratified(
     part = pd.Series(part, np.concatenate(parts))[patients].to_numpy().copy()
     positive = has.any(axis=1)
     sizes = np.bincount(part[positive], minlength=len(parts))
-    chosen = part.copy()
-    chosen[positive] = stratify(has[positive], sizes, np.random.default_rng(seed))
-    if _lacking(has, chosen):
-        whole = stratify(has, np.bincount(part), np.random.default_rng(seed))
-        chosen = min(chosen, whole, key=lambda made: _lacking(has, made))
-    if even:
-        chosen = even_out(rows["patient"].value_counts()[patients].to_numpy(), has, chosen)
+    images = rows["patient"].value_counts()[patients].to_numpy()
+
+    def drawn(number: int) -> np.ndarray:
+        chosen = part.copy()
+        own = (seed, number) if number else seed
+        rng = np.random.default_rng(own)
+        chosen[positive] = stratify(has[positive], sizes, rng)
+        if number:
+            chosen[~positive] = rng.permutation(part[~positive])
+        if _lacking(has, chosen):
+            whole = stratify(has, np.bincount(part), np.random.default_rng(own))
+            chosen = min(chosen, whole, key=lambda made: _lacking(has, made))
+        return chosen
+
+    def fault(made: np.ndarray) -> tuple[int, float]:
+        """How often a class lacks, and how far the images of a part are from their share."""
+        off = np.bincount(made, images) / images.sum() - np.bincount(part) / len(part)
+        return _lacking(has, made), abs(off).max()
+
+    chosen = drawn(0)
+    if fault(chosen)[1] > _NEAR:
+        chosen = min([chosen, *map(drawn, range(1, draws))], key=fault)
     return [patients[chosen == number].to_numpy() for number in range(len(parts))]
 
 

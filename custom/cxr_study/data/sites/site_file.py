@@ -25,14 +25,7 @@ from cxr_study.data.images.image_files import allowed
 from cxr_study.data.labels.uncertain_labels import Blank, LabelPolicy, Uncertain
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
-from cxr_study.data.readers.table_layout import (
-    DEFAULT,
-    IGNORED,
-    KINDS,
-    Findings,
-    TableLayout,
-    word_fault,
-)
+from cxr_study.data.readers.table_layout import IGNORED, KINDS, Findings, TableLayout, word_fault
 
 
 class SiteFileError(ValueError):
@@ -123,16 +116,6 @@ def _encoding(value: object) -> str:
         raise NeedError("the name of an encoding, such as cp1252") from None
 
 
-def _thresholds(value: object) -> dict[str, float]:
-    given: dict[Any, Any] = value if isinstance(value, dict) else {DEFAULT: value}
-    for least in given.values():
-        if isinstance(least, bool) or not isinstance(least, int | float) or not 0 < least <= 1:
-            raise NeedError(
-                "a number above 0, at most 1, or lines '<name in the csv>: <number>'", least
-            )
-    return {str(name): float(least) for name, least in given.items()}
-
-
 _Merges = Annotated[dict[str, tuple[str, ...]], PlainValidator(_merges)]
 _Uncertain = Annotated[dict[str, Uncertain], BeforeValidator(_policies)]
 
@@ -159,9 +142,7 @@ class SiteFile(FileModel):
     words: Annotated[dict[str, str], PlainValidator(_words)] = Field(default_factory=dict)
     encoding: Annotated[str, PlainValidator(_encoding)] | None = None
     findings: Findings | None = None
-    threshold: Annotated[dict[str, float], PlainValidator(_thresholds)] = Field(
-        default_factory=dict
-    )
+    threshold: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
     _path: Path
 
     def model_post_init(self, context: Any, /) -> None:

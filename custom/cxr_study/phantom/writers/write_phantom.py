@@ -141,7 +141,7 @@ def _write_site(root: Path, site: str, cohort: Cohort, layout: SiteLayout, seed:
     table = readers.read(layout.dataset, [layout.labels])
     table = table[table["view"].isin(FRONTAL)].reset_index(drop=True)  # what a site uses by default
     write_split(
-        split_patients(table, seed=seed, even=False),  # as what was published of it was made
+        split_patients(table, seed=seed, draws=1),  # as what was published of it was made
         table,
         split_csv,
         scheme=f"70/10/20 {SCHEME}",

@@ -113,7 +113,7 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
         *((table, {"age": text}, "column 'age': needs a number of years; got")
           for text in ("nan", "inf", "-1", "1e1", "٦٣", "63Y")),
         (table, {"My finding": "true"}, "column 'My finding': needs 1, 0, -1 or a blank"),
-        (table, {"My finding": "0.5"}, "column 'My finding': .* in the site file: threshold: 0.5"),
+        (table, {"My finding": "0.5"}, "'My finding': numbers between 0 and 1 .* threshold: 0.5"),
         (table, {"My finding": "1.5"}, "column 'My finding': needs 1, 0, -1 or a blank"),
     ],
 )  # fmt: skip

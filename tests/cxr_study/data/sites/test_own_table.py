@@ -80,25 +80,15 @@ class TestLook:
         assert table.unknown == {"sex": ["x"], "Edema": ["3", "2"]}
         assert table.columns["Score"] == "ignored"
 
-    def test_probabilities_wait_for_a_threshold_and_are_no_words(self, write):
-        rows = "".join(f"{i}.png,{i},0.{i},0.{99 - i}\n" for i in range(10, 30))
-        csv = write("image,patient,Edema,Score\n" + rows)
-        assert (seen(csv).probabilities, seen(csv).unknown) == (["Edema"], {})
-        table = seen(csv, thresholds={"default": 0.2})
-        assert (table.positives, table.columns["Score"]) == ({"Edema": 10}, "ignored")
-        assert (table.probabilities, table.words) == ([], {})
-        table = seen(csv, thresholds={"default": 0.2, "Score": 0.8})
-        assert table.positives == {"Edema": 10, "Score": 10}
-
-    def test_findings_are_what_a_person_names_and_the_other_columns_are_left_out(self, write):
-        csv = write("image,patient,what,Mass\n1.png,1,Edema|Wasser,1\n2.png,2,,1\n2.png,2,,1\n")
-        assert not seen(csv).repeated or seen(csv).positives == {"Mass": 2}
-        assert seen(csv, findings=Findings(column="what")).unseparated == ["Edema|Wasser"]
+    def test_probabilities_are_no_words_and_a_list_leaves_the_other_columns_out(self, write):
+        rows = "".join(f"{i}.png,{i},Edema|Wasser,0.{i},0.{99 - i}\n" for i in range(10, 30))
+        csv = write("image,patient,what,Mass,Score\n" + rows)
+        table = seen(csv, threshold=0.2)
+        assert (table.positives, table.unknown, table.words) == ({"Mass": 10}, {}, {})
         lists = Findings(column="what", separator="|")
         table = seen(csv, words={"nichts": "No Finding"}, findings=lists)
-        assert (table.positives, table.blank) == ({"Edema": 1, "Wasser": 1}, 2)
-        assert (table.repeated, table.columns["Mass"]) == (1, "ignored")
-        assert table.words == {"nichts": "No Finding"}
+        assert table.positives == {"Edema": 20, "Wasser": 20}
+        assert (table.columns["Mass"], table.words) == ("ignored", {"nichts": "No Finding"})
 
     def test_reports_have_line_breaks_but_no_whole_rows(self, write):
         report = 'Lungs clear, "dry".\n\nHeart, as in 2.png: big.'.replace('"', '""')

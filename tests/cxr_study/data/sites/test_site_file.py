@@ -124,10 +124,8 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
     assert layout.columns == {"Bild": "image", "Datum": "ignored"}
     assert layout.words == {"ja": "1", "k.A.": ""}
     assert layout.encoding == "iso8859-1"
-    assert (layout.findings.column, layout.findings.unlisted) == ("Befund", None)
-    assert layout.thresholds == {"default": 0.5}
-    others = ({"threshold": 0.5}, {"findings": {"column": "Befund"}}, {"nested": True})
-    for keys in ({"words": {"ja": 1}}, *others):
+    assert (layout.findings.separator, layout.threshold) == ("|", 0.5)
+    for keys in ({"words": {"ja": 1}}, {"threshold": 0.5}, {"nested": True}):
         with pytest.raises(SiteFileError, match="'threshold' and 'nested' are of dataset 'table'"):
             read(**keys)
 
@@ -138,11 +136,8 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
         ({"columns": {"Bild": "picture"}}, "age or ignored for 'Bild'; got 'picture'"),
         ({"words": {True: 1}}, "quotes around a word that YAML takes for true or false; got True"),
         ({"words": {"ja": "yes"}}, "for 'ja' one of 1, 0, -1, PA.*; got 'yes'"),
-        ({"threshold": {"Edema": 50}}, "a number above 0, at most 1, or lines .*; got 50"),
-        ({"threshold": True}, "a number above 0"),
+        ({"threshold": 50}, "'threshold' needs less than or equal to 1; got 50"),
         ({"findings": {"colum": "x"}}, "key 'colum' is not known; nearest known: column"),
-        ({"findings": {"value": "x"}}, "needs key 'column'; has value"),
-        ({"findings": {"column": "x", "unlisted": "blank"}}, "'unlisted' needs negative; got 'bl"),
         ({"encoding": "cp0"}, "the name of an encoding, such as cp1252; got 'cp0'"),
     ],
 )
