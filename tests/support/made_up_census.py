@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cxr_study.data.census.census import take
-from cxr_study.data.census.pixels import BINS, SIDE, Moments
+from cxr_study.data.census.pixels import BINS
 from cxr_study.data.census.shareable_census import share
 from cxr_study.data.census.suppression import CellCount
 from cxr_study.data.labels import uncertain_labels
@@ -85,6 +85,4 @@ def large_census(census):
 
 @pytest.fixture
 def shared(large_census):
-    pixels = SIDE * SIDE
-    features = Moments(pixels, np.zeros(pixels), np.eye(pixels))
-    return share(large_census(), 10, np.arange(BINS), features)
+    return share(large_census(), 10, np.arange(BINS))

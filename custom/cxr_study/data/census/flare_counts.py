@@ -3,7 +3,7 @@
 A cell of a census is a feature with a count: "sex: F", "label positive: Edema". A withheld cell is
 left out; an empty one is 0. What is no count is a feature with count 1: "uncertain zeros: Edema",
 "blank: negative". All belong to one data set, because FLARE aborts a job where a data set has no
-feature at a site. Moments of thumbnails are left out.
+feature at a site. Hashes of images are left out.
 """
 
 import json
@@ -40,7 +40,7 @@ def to_counts(census: SharedCensus) -> dict[str, int]:
 
 
 def from_counts(site: str, counts: Mapping[str, int]) -> SharedCensus:
-    """The reverse of `to_counts`, without the moments.
+    """The reverse of `to_counts`.
 
     Raises:
         CensusError: They are not those of a census.
@@ -79,7 +79,6 @@ def from_counts(site: str, counts: Mapping[str, int]) -> SharedCensus:
             for name in names
         },
         intensity=[intensity[str(i)] for i in range(BINS)] if intensity else None,
-        features=None,
     )
 
 

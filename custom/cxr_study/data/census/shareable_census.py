@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, Validat
 from cxr_study.common.yaml_files import NeedError, said
 from cxr_study.data.census.census import AGES, OUTCOMES, SEXES, STATES, UNKNOWN, VIEW_NAMES, Census
 from cxr_study.data.census.image_hashes import BITS
-from cxr_study.data.census.pixels import BINS, SIDE, Moments
+from cxr_study.data.census.pixels import BINS
 from cxr_study.data.census.suppression import Cells, suppress
 
 FORMAT = 1
@@ -42,21 +42,6 @@ def _bins(counts: Sequence[int]) -> Sequence[int]:
     if len(counts) != BINS:
         raise NeedError(f"{BINS} numbers", len(counts))
     return counts
-
-
-def _moments(values: Any) -> Moments:
-    try:
-        images, mean, covariance = (values[key] for key in ("images", "mean", "covariance"))
-        mean, covariance = np.array(mean, float), np.array(covariance, float)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"needs 'images', 'mean' and 'covariance': {error}.") from None
-    shapes = mean.shape, covariance.shape
-    pixels = SIDE * SIDE
-    if shapes != ((pixels,), (pixels, pixels)):
-        raise NeedError(f"shapes ({pixels},) and ({pixels}, {pixels})", shapes)
-    if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
-        raise ValueError("needs finite numbers.")
-    return Moments(TypeAdapter(_Count).validate_python(images), mean, covariance)
 
 
 def _hashes(values: Any) -> np.ndarray:
@@ -91,7 +76,6 @@ class SharedCensus:
         patients: None where the data set does not tell patients apart.
         blank: What blank labels count as; None where undecided, because there are none.
         intensity: Pixels of `pixels.PER` in each bin of grey values; None where not shared.
-        features: Moments of the thumbnails; None where not shared.
         image_hashes: See `image_hashes`, in no order that tells anything; None where not
             shared. Who has a picture can tell from them whether the site has it.
     """
@@ -106,15 +90,11 @@ class SharedCensus:
     age: Annotated[_Counts, _cells(*AGES)]
     classes: dict[str, SharedClass]
     intensity: Annotated[list[_Count], AfterValidator(_bins)] | None = None
-    features: Annotated[Moments, PlainValidator(_moments)] | None = None
     image_hashes: Annotated[np.ndarray, PlainValidator(_hashes)] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The census as plain JSON values; `read_shared` reads them."""
         values = asdict(self) | {"format": FORMAT}
-        if self.features is not None:
-            arrays = {name: getattr(self.features, name) for name in ("mean", "covariance")}
-            values["features"] |= {name: array.tolist() for name, array in arrays.items()}
         if self.image_hashes is not None:
             values["image_hashes"] = [row.tobytes().hex() for row in self.image_hashes]
         return values
@@ -124,19 +104,14 @@ def share(
     census: Census,
     min_count: int,
     intensity: np.ndarray | None,
-    features: Moments | None,
     image_hashes: np.ndarray | None = None,
 ) -> SharedCensus:
     """Make the part of a census that may leave the site.
-
-    Moments need at least as many images as a thumbnail has pixels: of fewer, they would reveal
-    much about each.
 
     Args:
         census: The site's own.
         min_count: Smallest number of patients behind a count, at least 2.
         intensity: Shape (BINS,); see `pixels.measure`.
-        features: Moments of the thumbnails.
         image_hashes: Of the images; None: they stay at the site.
 
     Raises:
@@ -149,7 +124,6 @@ def share(
             f"site {census.site} shares nothing: it has {census.total.patients} patients, and "
             f"counts of fewer than {min_count} are not shared."
         )
-    enough = features is not None and features.images >= SIDE * SIDE
     return SharedCensus(
         site=census.site,
         min_count=min_count,
@@ -164,7 +138,6 @@ def share(
             for name, entry in census.classes.items()
         },
         intensity=None if intensity is None else intensity.tolist(),
-        features=features if enough else None,
         image_hashes=None if image_hashes is None else np.unique(image_hashes, axis=0),
     )
 

@@ -28,15 +28,13 @@ class SiteCensus:
 
     Attributes:
         intensity: Mean histogram of grey values; see `pixels.measure`.
-        thumbnails: Of all images.
-        hashes: The same.
+        hashes: Of all images.
     """
 
     census: census.Census
     shared: SharedCensus
     intensity: np.ndarray
     samples: list[Sample]
-    thumbnails: pixels.Thumbnails
     hashes: ImageHashes
 
 
@@ -63,15 +61,13 @@ def take(
     counted = census.take(labels, table, prepared.index)
     usable = (prepared.index["status"] == "ok").to_numpy()
     table, rows = table[usable], prepared.index["row"].to_numpy()[usable]
-    intensity, values = pixels.measure(prepared.pixels, rows, progress)
-    features = pixels.moments(values) if len(rows) else None
+    intensity = pixels.measure(prepared.pixels, rows, progress)
     found = hash_images(labels.site.site, table["image"].tolist(), prepared.pixels, rows)
     return SiteCensus(
         counted,
-        share(counted, min_count, intensity, features, found.values if share_hashes else None),
+        share(counted, min_count, intensity, found.values if share_hashes else None),
         intensity,
         choose_samples(table, prepared.pixels, rows),
-        pixels.Thumbnails(values, table["patient"].tolist()),
         found,
     )
 

@@ -8,11 +8,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from cxr_study.data.census import pixels
-from cxr_study.data.census.across_sites import Across
 from cxr_study.data.census.census import AGES, OUTCOMES, STATES, UNKNOWN, Census
 from cxr_study.data.census.shareable_census import SharedCensus, prevalence
 from cxr_study.data.census.suppression import Cells
@@ -58,41 +56,6 @@ def intensities(sites: Mapping[str, Sequence[int]], name: str) -> str:
             axes.stairs(shares, edges, fill=True, color=colour, alpha=0.2)
     axes.set(xlim=(0, 256), xticks=range(0, 257, 32))
     return _finish(figure, axes, len(sites), name, "Histogram of grey values")
-
-
-@mpl.rc_context(page.STYLE | {"axes.grid": False})
-def features(plane: pixels.Axes, sites: Across, name: str) -> str:
-    """Draw where each site's images lie in the common plane, one panel per site.
-
-    The denser its images, the darker a rectangle; a site that shared none has only its ellipse,
-    which covers 86 % of a normal distribution (two standard deviations).
-    """
-    moments = sites.features
-    down, across = _grid(len(moments))
-    side = page.FULL_WIDTH / max(across, 3) - 0.35
-    figure = Figure((page.FULL_WIDTH, down * (side + 0.75)))
-    for i, ((site, _), (own, _)) in enumerate(_with_looks(moments)):
-        level, column = divmod(i, across)
-        bottom = figure.get_figheight() - (level + 1) * (side + 0.75) + 0.42
-        axes = page.axes_at(figure, 0.4 + column * (side + 0.35), bottom, side, side)
-        parts = sites.rectangles.get(site, ())
-        densities = [part.images / (part.width * part.height) for part in parts]
-        for part, density in zip(parts, densities, strict=True):
-            looks: dict[str, Any] = {"facecolor": own, "edgecolor": "white", "linewidth": 0.6}
-            looks["alpha"] = 0.06 + 0.84 * density / max(densities)
-            size = (part.width, part.height)
-            axes.add_patch(Rectangle((part.left, part.bottom), *size, **looks))
-        for (other, shape), (colour, _) in _with_looks(moments):
-            width = 2.0 if other == site else 0.9
-            axes.add_patch(_ellipse(plane, shape, color=colour, linewidth=width))
-        ends = (-pixels.REACH, pixels.REACH)
-        axes.set(xlim=ends, ylim=ends, xticks=[-2, 0, 2], yticks=[-2, 0, 2])
-        axes.spines[:].set_visible(True)
-        page.headed(axes, page.short(site, 24), own)
-        axes.set_xlabel(f"axis 1 ({100 * plane.explained[0]:.0f} %)")
-        if column == 0:
-            axes.set_ylabel(f"axis 2 ({100 * plane.explained[1]:.0f} %)")
-    return page.svg(figure, name, "Images of each site in a common plane of features")
 
 
 @mpl.rc_context(page.STYLE)
@@ -210,15 +173,6 @@ def _finish(figure: Figure, axes: Axes, sites: int, name: str, title: str) -> st
     if sites > 1:
         page.legend_above(axes, handlelength=1.4)
     return page.svg(figure, name, title)
-
-
-def _ellipse(plane: pixels.Axes, moments: pixels.Moments, **looks: Any) -> Ellipse:
-    centre, covariance = plane.ellipse(moments)
-    variances, vectors = np.linalg.eigh(covariance)
-    angle = math.degrees(math.atan2(vectors[1, 1], vectors[0, 1]))
-    major, minor = 4 * np.sqrt(np.maximum(variances[::-1], 0))
-    middle = (float(centre[0]), float(centre[1]))
-    return Ellipse(middle, major, minor, angle=angle, fill=False, **looks)
 
 
 def _compact(count: int) -> str:

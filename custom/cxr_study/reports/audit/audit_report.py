@@ -51,11 +51,7 @@ def write_audit(
     """
     loaded = [load_labels(read_site_file(path)) for path in site_files]
     sites = [take(labels, size, min_count, progress, share_hashes) for labels in loaded]
-    across = compare(
-        [site.shared for site in sites],
-        {site.census.site: site.thumbnails for site in sites},
-        [site.hashes for site in sites],
-    )
+    across = compare([site.shared for site in sites], [site.hashes for site in sites])
     (folder / "shared").mkdir(parents=True, exist_ok=True)
     for site in sites:
         _write_json(folder / "shared" / f"{site.census.site}.json", site.shared.to_json())
@@ -74,7 +70,7 @@ def write_cross_site(shared: Sequence[SharedCensus], folder: Path) -> Path:
     Raises:
         CensusError: Two sites have the same name.
     """
-    across = compare(shared, {})
+    across = compare(shared)
     folder.mkdir(parents=True, exist_ok=True)
     values = {site.site: {"shared": site.to_json()} for site in shared}
     _write_json(folder / "cross_site.json", {"sites": values, "across": across.to_json()})

@@ -71,11 +71,11 @@ def test_sites_that_share_hashes_find_that_they_have_equal_images_without_names(
     shared = []
     for name, part in (("a", images[:12]), ("b", images[10:])):
         census = large_census()
-        own = share(census, 10, None, None, hashed(name, part).values)
+        own = share(census, 10, None, hashed(name, part).values)
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(own.to_json() | {"site": name}))
         shared.append(read_shared(path))
-    across = compare(shared, {})
+    across = compare(shared)
     assert [(p.image, p.other_image, p.exact) for p in across.equal] == [("", "", False)] * 2
     (notice,) = equal_notices(across.equal)
     assert notice.heading == "2 images of a are at b too."

@@ -1,11 +1,9 @@
 import dataclasses
 import json
 
-import numpy as np
 import pytest
 
 from cxr_study.data.census.census import OUTCOMES, STATES
-from cxr_study.data.census.pixels import SIDE, Moments
 from cxr_study.data.census.shareable_census import (
     CensusError,
     SharedClass,
@@ -14,8 +12,6 @@ from cxr_study.data.census.shareable_census import (
     read_shared,
     share,
 )
-
-PIXELS = SIDE * SIDE
 
 
 class TestShare:
@@ -26,11 +22,11 @@ class TestShare:
         assert shared.image_hashes is None
         assert set(shared.to_json()) == {
             "format", "site", "min_count", "images", "patients", "blank", "views", "sex", "age",
-            "classes", "intensity", "features", "image_hashes",
+            "classes", "intensity", "image_hashes",
         }  # fmt: skip
 
     def test_every_table_is_suppressed(self, large_census):
-        shared = share(large_census(4), 10, None, None)  # 24 images
+        shared = share(large_census(4), 10, None)  # 24 images
         small = {"views": shared.views, "sex": shared.sex, "age": shared.age}
         small |= {name: entry.read for name, entry in shared.classes.items()}
         for name, cells in small.items():
@@ -39,18 +35,15 @@ class TestShare:
 
     def test_what_is_unknown_or_of_few_stays_at_the_site(self, census, large_census):
         unknown = dataclasses.replace(large_census(), patients_known=False)
-        assert share(unknown, 10, None, None).patients is None
-        few, enough = (Moments(n, np.zeros(PIXELS), np.eye(PIXELS)) for n in (PIXELS - 1, PIXELS))
-        assert share(large_census(), 10, None, few).features is None
-        assert share(large_census(), 10, None, enough).features is enough
+        assert share(unknown, 10, None).patients is None
         with pytest.raises(CensusError, match="here shares nothing: it has 5 patients"):
-            share(census, 10, None, None)
+            share(census, 10, None)
         with pytest.raises(CensusError, match="needs to be 2 or more; got 1"):
-            share(census, 1, None, None)
+            share(census, 1, None)
 
 
 def test_outcomes_follow_from_labels_as_read_and_the_policy(census, large_census):
-    shared = share(large_census(1000), 10, None, None)
+    shared = share(large_census(1000), 10, None)
     for name, entry in census.classes.items():
         assert outcomes(shared, name) == {k: 1000 * entry.labels[k] for k in OUTCOMES}
 
@@ -90,14 +83,14 @@ def test_labels_become_what_policy_and_blank_say(
         (lambda v: v["sex"].pop("F"), "key 'sex' needs the cells F, M, unknown"),
         (lambda v: v["classes"].update(Edema=3), "key 'Edema' needs lines 'key: value'; got 3"),
         (lambda v: v["intensity"].pop(), "key 'intensity' needs 32 numbers; got 31"),
-        (lambda v: v["features"]["mean"].pop(), r"key 'features' needs shapes \(64,\)"),
     ],
 )
 def test_what_is_written_is_read_again_and_another_form_refused_by_name(
     shared, tmp_path, change, message
 ):
     path = tmp_path / "here.json"
-    path.write_text(json.dumps(shared.to_json()))
+    earlier = {"features": {"images": 64}}  # which an earlier version shared
+    path.write_text(json.dumps(shared.to_json() | earlier))
     assert read_shared(path).to_json() == shared.to_json()
     values = json.loads(path.read_text())
     change(values)

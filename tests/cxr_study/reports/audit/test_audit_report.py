@@ -49,17 +49,13 @@ def test_counts_are_those_of_the_files_and_no_small_one_and_no_name_is_shared(ph
     assert local["views_read"]["AP"] == (csv["View Position"] == "AP").sum()
 
 
-def test_shared_parts_alone_are_compared_and_rectangles_have_enough_images(audit, tmp_path):
+def test_shared_parts_alone_are_compared(audit, tmp_path):
     whole = json.loads((audit / "audit.json").read_text())["across"]
-    assert set(whole["rectangles"]) == {"nih", "chexpert"}
-    parts = [part for parts in whole["rectangles"].values() for part in parts]
-    assert min(part["images"] for part in parts) >= 10
     shared = [read_shared(path) for path in sorted((audit / "shared").glob("*.json"))]
     page = write_cross_site(shared, tmp_path)
     assert page == tmp_path / "cross_site.html" and page.stat().st_size > 10_000
     across = json.loads((tmp_path / "cross_site.json").read_text())["across"]
     assert across["intensity_distances"] == whole["intensity_distances"]
-    assert across["rectangles"] == {}
 
 
 def test_two_site_files_of_one_name_are_refused(phantom, tmp_path):

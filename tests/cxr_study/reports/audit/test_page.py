@@ -7,7 +7,7 @@ import pytest
 from cxr_study.common.wording import Notice
 from cxr_study.data.census.across_sites import compare
 from cxr_study.data.census.image_hashes import hash_images
-from cxr_study.data.census.pixels import BINS, SIDE, Thumbnails
+from cxr_study.data.census.pixels import BINS
 from cxr_study.data.census.shareable_census import share
 from cxr_study.data.census.suppression import CellCount
 from cxr_study.data.census.take_census import Sample, SiteCensus
@@ -19,14 +19,12 @@ from html_page import Page
 def sites(census, shared):
     """Two sites at hand."""
     sample = Sample(np.eye(64, dtype=np.uint8), ["Edema", "Mass"])
-    values = np.random.default_rng(0).normal(size=(40, SIDE * SIDE))
     return [
         SiteCensus(
             dataclasses.replace(census, site=name),
             dataclasses.replace(shared, site=name),
             np.arange(BINS),
             [sample],
-            Thumbnails(values, [str(i) for i in range(40)]),
             hash_images(name, ["a.png"], np.eye(64, dtype=np.uint8)[None], np.array([0])),
         )
         for name in ("one", "<two>")
@@ -35,8 +33,7 @@ def sites(census, shared):
 
 @pytest.fixture
 def page(sites):
-    shared, thumbnails = [site.shared for site in sites], {"one": sites[0].thumbnails}
-    across = compare(shared, thumbnails, [site.hashes for site in sites])
+    across = compare([site.shared for site in sites], [site.hashes for site in sites])
     return Page(audit_report.page(across, sites, [Notice("First.", "Told.")]))
 
 
@@ -60,25 +57,23 @@ def test_it_needs_nothing_else_and_says_all_of_a_site_notices_first(page):
 
 
 def test_the_part_across_sites_has_nothing_that_is_not_shared(large_census):
-    small = share(large_census(4), 10, None, None)
+    small = share(large_census(4), 10, None)
     assert small.sex["unknown"] is None
-    text = Page(audit_report.page(compare([small], {}), [], [])).text
-    assert "Comparison of sites" in text and "Nothing of this is known of here:" in text
+    text = Page(audit_report.page(compare([small]), [], [])).text
+    assert "Comparison of sites" in text
     assert re.search(r"Sex F withheld M withheld unknown withheld", text)
     assert "stays at the site" not in text
 
 
 def test_a_site_alone_is_not_compared(sites):
-    text = Page(audit_report.page(compare([sites[0].shared], {}), sites[:1], [])).text
+    text = Page(audit_report.page(compare([sites[0].shared]), sites[:1], [])).text
     assert "Across sites" not in text and "Notices for one" in text
 
 
 def test_where_no_age_is_known_none_are_drawn(sites):
     def ages(census):
         site = dataclasses.replace(sites[0], census=census)
-        return Page(audit_report.page(compare([site.shared], {}, []), [site], [])).text.count(
-            "Ages"
-        )
+        return Page(audit_report.page(compare([site.shared]), [site], [])).text.count("Ages")
 
     census = sites[0].census
     nobody = dict.fromkeys(census.age, CellCount(0, 0)) | {"unknown": census.total}
