@@ -24,7 +24,7 @@ from cxr_study.data.images.decoding import square
 from cxr_study.models.export import export_model
 from cxr_study.models.prediction.found_images import find
 
-FILES = {"keras": "m.keras", "savedmodel": "m", "onnx": "m.onnx", "litert": "m.tflite"}
+FILES = {"keras": "m.keras", "savedmodel": "m", "onnx": "m.onnx"}
 BATCH = 20
 PROGRAM = Path(__file__).parents[1] / "support/exported_runtime.py"
 

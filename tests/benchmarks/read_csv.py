@@ -1,10 +1,9 @@
 """CPU seconds and memory of reading CheXpert's label csv, beside `pandas.read_csv` of it.
 
-Usage: python tests/benchmarks/read_csv.py [--rows 223414] [--pyarrow no]
+Usage: python tests/benchmarks/read_csv.py [--rows 223414]
 
 The csv is drawn: CheXpert's columns and paths, a third of the cells filled. Each reader runs in a
-process of its own. pandas keeps texts with pyarrow where that is installed, which an installation
-without extras does not do.
+process of its own.
 """
 
 import subprocess
@@ -18,8 +17,6 @@ from measure import options
 CODE = """
 import resource, sys, time
 from pathlib import Path
-if sys.argv[3] == "no":
-    sys.modules["pyarrow"] = None
 import pandas as pd
 from cxr_study.data.readers import chexpert
 read = pd.read_csv if sys.argv[1] == "pandas" else chexpert.read
@@ -48,14 +45,13 @@ def draw(csv, rows):
 
 
 def main():
-    given = options(__doc__, rows=223_414, pyarrow="yes")
+    given = options(__doc__, rows=223_414)
     with tempfile.TemporaryDirectory() as folder:
         csv = Path(folder, "train.csv")
         draw(csv, given.rows)
         found = {}
         for reader in ("pandas", "chexpert") * 3:
             command = [sys.executable, "-c", CODE, reader, str(csv)]
-            command += [given.pyarrow]
             output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             found.setdefault(reader, []).append([float(text) for text in output.split()])
     best = {reader: np.min(times, axis=0) for reader, times in found.items()}

@@ -18,9 +18,8 @@ NEEDED = {
     "keras": {"keras", "tensorflow"},
     "savedmodel": {"tensorflow", "keras"},  # TensorFlow imports Keras
     "onnx": {"onnxruntime"},
-    "litert": {"ai_edge_litert"},
 }
-KNOWN = {"keras", "tensorflow", "onnxruntime", "ai_edge_litert", "onnx", "tf2onnx"}
+KNOWN = {"keras", "tensorflow", "onnxruntime", "onnx", "tf2onnx"}
 FACTS = "surgical_aggregation.json"
 
 
@@ -58,19 +57,10 @@ def onnx(path):
     return facts, lambda images: session.run(["probabilities"], {pixels.name: images})[0]
 
 
-def litert(path):
-    from ai_edge_litert.interpreter import Interpreter
-
-    with zipfile.ZipFile(path) as archive:
-        facts = archive.read(FACTS)
-    runner = Interpreter(path, num_threads=1).get_signature_runner()
-    return facts, lambda pixels: runner(pixels=pixels)["probabilities"]
-
-
 def main(to, path, images, out, dtype="float32"):
     for name in {"cxr_study", "surgical_aggregation", *KNOWN} - NEEDED[to]:
         sys.modules[name] = None  # so its import fails
-    functions = {"keras": keras_model, "savedmodel": savedmodel, "onnx": onnx, "litert": litert}
+    functions = {"keras": keras_model, "savedmodel": savedmodel, "onnx": onnx}
     facts, run = functions[to](path)
     with np.load(images) as arrays:
         pixels = {name: arrays[name] for name in arrays}

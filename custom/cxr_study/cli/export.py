@@ -19,7 +19,7 @@ EPILOG = (
 
 def export(
     model: Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")],
-    to: Annotated[Format, Option(help="savedmodel: a folder for TensorFlow; litert: a .tflite.")],
+    to: Annotated[Format, Option(help="savedmodel: a folder for TensorFlow.")],
     out: Annotated[
         Path | None, Option(help="New file or folder. Default: named like the model, here.")
     ] = None,

@@ -14,7 +14,6 @@ from typer import Argument, Option
 
 from cxr_study.cli.run import SiteFiles, check_data, console, say, split
 from cxr_study.common.wording import counted, listed
-from cxr_study.models.prediction import Method
 from cxr_study.reports.page.numbers import count, interval
 from surgical_aggregation.wire.untrusted_text import one_line
 
@@ -235,10 +234,6 @@ def calibrate(
     sites: Annotated[str, Option(help="Whose validation splits, by comma.")] = "",
     phantom: Phantom = False,
     site: Site = None,
-    method: Annotated[
-        Method,
-        Option(help="isotonic needs 50 positive images of a class, platt 20, temperature 10."),
-    ] = "platt",
     sensitivity: Annotated[
         float | None,
         Option(help="Thresholds that reach it, e.g. 0.9. Default: thresholds of the highest F1."),
@@ -246,8 +241,8 @@ def calibrate(
 ) -> None:
     """Calibrate a model's probabilities on validation images; its weights stay as they are.
 
-    The calibration is a file beside the model, and `surgagg predict` uses it. Classes with too few
-    positive images stay uncalibrated, and are named.
+    The calibration (Platt's) is a file beside the model, and `surgagg predict` uses it. A class
+    needs 20 positive and 20 negative images; those with fewer stay uncalibrated, and are named.
     """
     from cxr_study.common.files import replace
     from cxr_study.models import calibrate_model
@@ -261,9 +256,7 @@ def calibrate(
     folder = site_files or demo_study()
     names = _site_names(sites, site)
     said = [of_site(loaded, folder / f"{name}.yaml", "validation") for name in names]
-    made = calibrate_model.calibrate(
-        loaded.checkpoint, said, method=method, sensitivity=sensitivity
-    )
+    made = calibrate_model.calibrate(loaded.checkpoint, said, sensitivity=sensitivity)
     path = beside(loaded.file)
     replace(path, as_json(made))
     console.print(_calibration_table(made))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EPILOG = (
     "Example:  surgagg predict runs/demo images --out p.csv      "
-    "surgagg predict best.npz a.png b.dcm --out p.parquet --explain 3"
+    "surgagg predict best.npz a.png b.dcm --out e.csv --explain 3"
 )
 
 
@@ -27,7 +27,7 @@ def predict(
         list[Path],
         Argument(help="Image files (DICOM too), folders of them, csv files that name them."),
     ],
-    out: Annotated[Path, Option(help="Table to write, .csv or .parquet.")],
+    out: Annotated[Path, Option(help="Table to write, .csv.")],
     site: Annotated[
         str | None, Option(help="Whose personal model, after fedbn or personalised.")
     ] = None,

@@ -11,7 +11,6 @@ import pandas as pd
 
 from cxr_study.evaluation.calibration import calibration_error, reliability
 from cxr_study.models.labelled_predictions import LabelledPredictions
-from cxr_study.models.prediction import Method
 from cxr_study.models.prediction.calibration_file import (
     CalibrationError,
     CalibrationFile,
@@ -23,9 +22,9 @@ from surgical_aggregation.aggregation.metrics import Floats
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.model_facts import made_now
 
-FEWEST: dict[Method, int] = {"temperature": 10, "platt": 20, "isotonic": 50}
-"""Method -> the least number of positive, and of negative, images: ten per parameter (Peduzzi et
-al., J Clin Epidemiol 1996); isotonic regression has no fixed number, and needs many."""
+FEWEST = 20
+"""The least number of positive, and of negative, images: ten per parameter (Peduzzi et al., J Clin
+Epidemiol 1996)."""
 
 FOLDS = 5
 
@@ -34,7 +33,6 @@ def calibrate(
     model: Checkpoint,
     sites: Sequence[LabelledPredictions],
     *,
-    method: Method = "platt",
     sensitivity: float | None = None,
 ) -> CalibrationFile:
     """Calibrate every class that has enough labelled images.
@@ -42,7 +40,6 @@ def calibrate(
     Args:
         model: Whose predictions they are.
         sites: With their validation splits; pooled.
-        method: See `ClassCalibration.method`. Default "platt".
         sensitivity: The highest threshold is chosen that reaches it on these images, in (0, 1].
             Default None: the threshold of the highest F1.
 
@@ -50,7 +47,7 @@ def calibrate(
         CalibrationError: No class has enough images, or the sensitivity is not in (0, 1].
 
     Source:
-        Platt, 1999; Zadrozny and Elkan, KDD 2002 (isotonic); Guo et al., ICML 2017 (temperature).
+        Platt, 1999.
     """
     if sensitivity is not None and not 0 < sensitivity <= 1:
         raise CalibrationError(
@@ -65,14 +62,13 @@ def calibrate(
         said = np.concatenate([each.probabilities[name].to_numpy(float) for each in sites])
         known = ~np.isnan(labels)
         one = _ClassData(labels[known], said[known], groups[known])
-        if why := one.too_few(FEWEST[method]):
+        if why := one.too_few():
             refused[str(name)] = why
         else:
-            found[str(name)] = _of_class(one, method, sensitivity)
+            found[str(name)] = _of_class(one, sensitivity)
     if not found:
         raise CalibrationError(
-            f"no class can be calibrated by {method}; e.g. {next(iter(refused.items()))}. Give "
-            "more sites, or --method temperature, which needs the fewest images."
+            f"no class can be calibrated; e.g. {next(iter(refused.items()))}. Give more sites."
         )
     return CalibrationFile(
         model_sha256=digest(model.variables),
@@ -92,15 +88,15 @@ class _ClassData:
     said: Floats
     groups: np.ndarray
 
-    def too_few(self, fewest: int) -> str | None:
+    def too_few(self) -> str | None:
         if not len(self.labels):
             return "no image has a label of it"
         images = [int((self.labels == value).sum()) for value in (1, 0)]
         patients = [len(np.unique(self.groups[self.labels == value])) for value in (1, 0)]
-        if min(images) >= fewest and min(patients) >= FOLDS:
+        if min(images) >= FEWEST and min(patients) >= FOLDS:
             return None
         return (
-            f"{fewest} positive and {fewest} negative images are needed, each of at least {FOLDS} "
+            f"{FEWEST} positive and {FEWEST} negative images are needed, each of at least {FOLDS} "
             f"patients; there are {images[0]} and {images[1]}, of {patients[0]} and {patients[1]}"
         )
 
@@ -111,12 +107,12 @@ def _column(labels: pd.DataFrame, name: object) -> Floats:
     return labels[name].to_numpy(float)
 
 
-def _of_class(one: _ClassData, method: Method, sensitivity: float | None) -> ClassCalibration:
-    curve = _fitted(one.labels, one.said, method)
+def _of_class(one: _ClassData, sensitivity: float | None) -> ClassCalibration:
+    curve = _fitted(one.labels, one.said)
     after = curve.apply(one.said)
     threshold = _threshold(one.labels, after, sensitivity)
     positive = after >= threshold
-    unseen = _unseen(one, method)
+    unseen = _unseen(one)
     kept = ~np.isnan(unseen)
     return ClassCalibration(
         curve=curve,
@@ -130,20 +126,14 @@ def _of_class(one: _ClassData, method: Method, sensitivity: float | None) -> Cla
     )
 
 
-def _fitted(labels: Floats, said: Floats, method: Method) -> Curve:
-    from sklearn.isotonic import IsotonicRegression
+def _fitted(labels: Floats, said: Floats) -> Curve:
     from sklearn.linear_model import LogisticRegression
 
-    if method == "isotonic":
-        steps = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(said, labels)
-        return Curve(method=method, x=tuple(steps.X_thresholds_), y=tuple(steps.y_thresholds_))
-    line = LogisticRegression(C=np.inf, fit_intercept=method == "platt", max_iter=1000)
-    line.fit(logit(said)[:, None], labels)
-    slope, intercept = line.coef_[0, 0], np.ravel(line.intercept_)[0]
-    return Curve(method=method, slope=float(slope), intercept=float(intercept))
+    line = LogisticRegression(C=np.inf, max_iter=1000).fit(logit(said)[:, None], labels)
+    return Curve(slope=float(line.coef_[0, 0]), intercept=float(line.intercept_[0]))
 
 
-def _unseen(one: _ClassData, method: Method) -> Floats:
+def _unseen(one: _ClassData) -> Floats:
     """Calibrate each image by what was fitted on the other folds' patients.
 
     NaN where those have one label alone.
@@ -157,7 +147,7 @@ def _unseen(one: _ClassData, method: Method) -> Floats:
     for train, held_out in splits:
         if len(np.unique(one.labels[train])) < 2:
             continue
-        curve = _fitted(one.labels[train], one.said[train], method)
+        curve = _fitted(one.labels[train], one.said[train])
         after[held_out] = curve.apply(one.said[held_out])
     return after
 

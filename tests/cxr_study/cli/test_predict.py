@@ -62,7 +62,7 @@ def test_mistakes_are_told_before_anything_is_written(home):
     out = ("--out", home / "p.csv")
     assert "does not exist" in predict(home / "best.npz", home / "nothing.png", *out)
     assert "is neither" in predict(home / "nothing", home / "images", *out)
-    assert ".csv or .parquet" in predict(home / "best.npz", home / "images", "--out", home / "p.x")
+    assert "need a file .csv" in predict(home / "best.npz", home / "images", "--out", home / "p.x")
     said = predict(home / "best.npz", home / "images/broken.png", *out)
     assert "no image could be predicted" in said
     assert sorted(path.name for path in home.iterdir()) == [

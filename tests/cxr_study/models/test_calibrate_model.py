@@ -31,22 +31,16 @@ def site(images=4000, name="a", seed=0, slope=2.0, intercept=-1.0, **more):
     return LabelledPredictions(name, labels, said.assign(**more), np.zeros((images, 1)), patients)
 
 
-@pytest.mark.parametrize("method", ["platt", "isotonic"])
-def test_probabilities_that_are_too_sure_become_right(method):
-    made = calibrate(MODEL, [site()], method=method).classes["Mass"]
+def test_probabilities_that_are_too_sure_become_right():
+    calibration = calibrate(MODEL, [site()])
+    made = calibration.classes["Mass"]
     assert made.ece_before > 0.1 and made.ece_after < 0.03
     unseen = site(seed=1)
-    said = Calibration(calibrate(MODEL, [site()], method=method)).calibrated(unseen.probabilities)
+    said = Calibration(calibration).calibrated(unseen.probabilities)
     logits = (np.log(unseen.probabilities["Mass"] / (1 - unseen.probabilities["Mass"])) + 1) / 2
     assert np.abs(said["Mass"] - sigmoid(logits)).mean() < 0.03
-    if method == "platt":  # the inverse of what the model did
-        np.testing.assert_allclose([made.curve.slope, made.curve.intercept], [0.5, 0.5], atol=0.1)
-
-
-def test_a_temperature_has_no_intercept_and_leaves_a_half_where_it_is():
-    made = calibrate(MODEL, [site(intercept=0)], method="temperature").classes["Mass"]
-    assert made.curve.slope == pytest.approx(0.5, abs=0.05)
-    assert made.curve.apply(np.array(0.5)) == 0.5
+    inverse = [0.5, 0.5]  # of what the model did
+    np.testing.assert_allclose([made.curve.slope, made.curve.intercept], inverse, atol=0.1)
 
 
 def test_thresholds_reach_the_sensitivity_or_the_highest_f1():
@@ -83,11 +77,11 @@ def test_classes_with_too_few_images_are_refused_and_all_of_them_is_an_error():
 
 
 def test_the_error_after_is_of_patients_that_were_not_seen():
-    """A function that learns the images by heart is not taken for a good one."""
+    """What fits the images that it was fitted on is not taken for right on others."""
     rng = np.random.default_rng(0)
-    noise = site(images=400)
-    noise.labels["Mass"] = rng.integers(0, 2, 400).astype(float)
-    made = calibrate(MODEL, [noise], method="isotonic").classes["Mass"]
+    noise = site(images=60)
+    noise.labels["Mass"] = rng.integers(0, 2, 60).astype(float)
+    made = calibrate(MODEL, [noise]).classes["Mass"]
     curve = made.curve.apply(noise.probabilities["Mass"].to_numpy(float))
     from cxr_study.evaluation.calibration import calibration_error, reliability
 

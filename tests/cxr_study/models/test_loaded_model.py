@@ -83,6 +83,10 @@ def test_images_are_predicted_the_same_whatever_the_chunk(home, monkeypatch):
     [
         ({}, "made for another model"),
         ({"Mass": {"curve": {"method": "platt", "slope": math.nan}}}, "should be a finite number"),
+        (
+            {"Mass": {"curve": {"method": "isotonic", "x": [0], "y": [0]}}},
+            "'isotonic'. Make it anew",
+        ),
     ],
 )
 def test_a_calibration_that_is_no_use_is_refused(home, tmp_path, classes, reason):

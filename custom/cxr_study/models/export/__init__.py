@@ -2,5 +2,5 @@
 
 from typing import Literal
 
-Format = Literal["keras", "savedmodel", "onnx", "litert"]
+Format = Literal["keras", "savedmodel", "onnx"]
 """Of an exported model; see `export_model.FORMATS`."""

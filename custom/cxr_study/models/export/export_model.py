@@ -50,7 +50,7 @@ def export(model: LoadedModel, to: Format, out: Path) -> None:
     Args:
         model: Which model.
         to: "keras": one file for Keras 3; "savedmodel": a folder for TensorFlow, its signature
-            `serving_default`; "onnx"; "litert": one file for LiteRT, formerly TensorFlow Lite.
+            `serving_default`; "onnx": one file.
         out: New file or folder.
 
     Raises:
@@ -184,15 +184,8 @@ def _onnx(network: keras.Model, path: Path, facts: str) -> None:
     onnx.save(made, path)
 
 
-def _litert(network: keras.Model, path: Path, facts: str) -> None:
-    network.export(path, format="litert", verbose=False)
-    with zipfile.ZipFile(path, "a") as archive:  # as LiteRT's own metadata: a zip behind the model
-        archive.writestr(METADATA, facts)
-
-
 _TARGETS: dict[Format, _Target] = {
     "keras": _Target(".keras", (), _keras),
     "savedmodel": _Target("", (), _savedmodel),
     "onnx": _Target(".onnx", ("onnx", "tf2onnx"), _onnx),
-    "litert": _Target(".tflite", ("ai_edge_litert",), _litert),
 }

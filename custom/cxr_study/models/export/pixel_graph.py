@@ -1,7 +1,7 @@
 """Pixels of any size to the network's input, as operations that every runtime has.
 
 Whole numbers throughout, so that the result is Pillow's bilinear resizing with antialiasing bit for
-bit, in Keras, TensorFlow, ONNX and LiteRT alike; none of these resizes like Pillow by itself.
+bit, in Keras, TensorFlow and ONNX alike; none of these resizes like Pillow by itself.
 """
 
 from __future__ import annotations

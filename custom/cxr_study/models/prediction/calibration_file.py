@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import reprlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cxr_study.models.prediction import Method
 from surgical_aggregation.aggregation.metrics import Floats
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 
@@ -31,25 +30,16 @@ class _Strict(BaseModel):
 
 
 class Curve(_Strict):
-    """What probabilities are turned into.
-
-    Attributes:
-        method: "temperature": sigmoid(slope * logit(p)); "platt": sigmoid(slope * logit(p) +
-            intercept); "isotonic": a rising function through the points (x, y), straight between.
-    """
+    """What probabilities are turned into: sigmoid(slope * logit(p) + intercept)."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    method: Method
+    method: Literal["platt"] = "platt"
     slope: float = 1
     intercept: float = 0
-    x: tuple[float, ...] = ()
-    y: tuple[float, ...] = ()
 
     def apply(self, probabilities: Floats) -> Floats:
         """Calibrate probabilities of any shape; float64."""
-        if self.method == "isotonic":
-            return np.interp(probabilities, self.x, self.y)
         scaled = self.slope * logit(probabilities) + self.intercept
         return np.asarray(1 / (1 + np.exp(-scaled)))
 
@@ -154,9 +144,11 @@ def read_calibration(model: Path, checkpoint: Checkpoint) -> Calibration | None:
     try:
         file = CalibrationFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
+        first = error.errors()[0]
+        problem = ": ".join(map(str, (*first["loc"], first["msg"])))
         raise CalibrationError(
-            f"{path} is no calibration that this version reads: {error.errors()[0]['msg']}. Make "
-            "it anew: surgagg model calibrate"
+            f"{path} is no calibration that this version reads: {problem}; got "
+            f"{reprlib.repr(first['input'])}. Make it anew: surgagg model calibrate"
         ) from None
     if file.model_sha256 != digest(checkpoint.variables):
         raise CalibrationError(
@@ -177,5 +169,4 @@ def current_calibration(model: Path, checkpoint: Checkpoint) -> CalibrationFile 
 
 def as_json(file: CalibrationFile) -> str:
     """The text of the file."""
-    values: Mapping[str, Any] = file.model_dump(exclude_defaults=True)
-    return json.dumps(values, indent=1) + "\n"
+    return json.dumps(file.model_dump(), indent=1) + "\n"

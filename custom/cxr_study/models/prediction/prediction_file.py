@@ -1,4 +1,4 @@
-"""The table of predictions on disk, csv or Parquet: written chunk by chunk, whole or not at all."""
+"""The table of predictions on disk, a csv file: written chunk by chunk, whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,25 +14,17 @@ Append = Callable[[pd.DataFrame], None]
 
 
 class PredictionFileError(ValueError):
-    """A file's suffix says no format that can be written here."""
+    """A file's suffix says another format than csv."""
 
 
 def check(path: Path) -> None:
     """Refuse a file that `opened` could not write, before anything is predicted.
 
     Raises:
-        PredictionFileError: The suffix is another than .csv or .parquet, or a library is missing.
+        PredictionFileError: The suffix is another than .csv.
     """
-    if path.suffix not in (".csv", ".parquet"):
-        raise PredictionFileError(f"predictions need a file .csv or .parquet; got {path}.")
-    if path.suffix == ".parquet":
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            raise PredictionFileError(
-                "a Parquet file needs pyarrow: pip install 'surgical-aggregation[parquet]'. Or "
-                "give a file .csv."
-            ) from None
+    if path.suffix != ".csv":
+        raise PredictionFileError(f"predictions need a file .csv; got {path}.")
 
 
 @contextmanager
@@ -45,34 +37,9 @@ def opened(path: Path) -> Iterator[Append]:
         >>> with opened(Path("p.csv")) as append:  # doctest: +SKIP
         ...     append(frame)
     """
-    with whole(path) as half:
-        if path.suffix == ".parquet":
-            with _parquet(half) as append:
-                yield append
-        else:
-            with half.open("w", encoding="utf-8", newline="") as file:
+    with whole(path) as half, half.open("w", encoding="utf-8", newline="") as file:
 
-                def append(frame: pd.DataFrame) -> None:
-                    frame.to_csv(file, index=False, header=not file.tell(), lineterminator="\n")
+        def append(frame: pd.DataFrame) -> None:
+            frame.to_csv(file, index=False, header=not file.tell(), lineterminator="\n")
 
-                yield append
-
-
-@contextmanager
-def _parquet(path: Path) -> Iterator[Append]:
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetWriter
-
-    writers: list[ParquetWriter] = []
-
-    def append(frame: pd.DataFrame) -> None:
-        part = pa.Table.from_pandas(frame, preserve_index=False)
-        if not writers:
-            writers.append(ParquetWriter(path, part.schema))
-        writers[0].write_table(part.cast(writers[0].schema))
-
-    try:
         yield append
-    finally:
-        for writer in writers:
-            writer.close()

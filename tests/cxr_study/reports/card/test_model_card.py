@@ -31,7 +31,7 @@ CALIBRATION = CalibrationFile(
     refused={},
     classes={
         "Edema": ClassCalibration(
-            curve=Curve(method="platt"), threshold=0.25, sensitivity=0.9, specificity=0.5,
+            curve=Curve(), threshold=0.25, sensitivity=0.9, specificity=0.5,
             images=1200, positives=30, ece_before=0.1, ece_after=0.05,
         )
     },
