@@ -25,9 +25,10 @@ PROCESSES = {"job": "", "parent": ".parent"}
 
 TOLD = {
     "job": {"aggregator", "initial_body", "num_rounds", "test_best", "validate_final"},
-    "parent": {"min_clients"},
+    "parent": {"min_clients", "initial_body"},
 }
-"""Words of the server's configuration that its messages hold: FLARE's headers, and the digest."""
+"""Words of the server's configuration that its messages hold: FLARE's headers, and the digest; the
+last in the name of a variable that every kit's guard of jobs lets them refer to."""
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +102,17 @@ def test_a_site_gets_the_names_of_the_classes_that_it_labels_and_of_no_other(run
 
 @pytest.mark.parametrize("site", SITES)
 def test_other_sites_are_named_in_the_jobs_meta_alone(run, site):
-    """FLARE tells every site who takes part in a job, and whether their logs are streamed."""
+    """FLARE tells every site who takes part in a job, and the odd keys of their resources."""
     received = run.received[site, "job"]
     assert names(received, site) and not others(received, site)
     meta = json.loads((run.system.kit(site) / run.result.job_id / "meta.json").read_text())
-    clients = [{"name": name, "site_config": {"allow_log_streaming": False}} for name in SITES]
+    variables = ["CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES"]
+    guard = "surgical_aggregation.kit.job_guard.JobFiles"
+    odd = {
+        "allow_log_streaming": False,
+        "app_validator": {"path": guard, "args": {"variables": variables}},
+    }
+    clients = [{"name": name, "site_config": odd} for name in SITES]
     assert meta["job_clients"] == clients
     received = run.received[site, "parent"]
     for part in ({"deploy_map": meta["deploy_map"]}, *clients):

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from nvflare.apis.app_validation import AppValidationKey
 from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.checkpoints.checkpoint import (
@@ -76,12 +78,13 @@ def named_by_job(file: str, fl_ctx: FLContext) -> Path:
 
     Who submits a job is not who runs the server, so a job may name what jobs have left there, or
     what a variable of the server's environment holds. In FLARE's simulator both are one person, and
-    any file will do.
+    a job that brings code, or is marked so, may read any file anyway.
 
     Raises:
         CheckpointError: It is another file.
     """
-    if fl_ctx.get_job_id() == SIMULATED_JOB or file in os.environ.values():
+    brings_code = (fl_ctx.get_prop(FLContextKey.JOB_META) or {}).get(AppValidationKey.BYOC)
+    if brings_code or fl_ctx.get_job_id() == SIMULATED_JOB or file in os.environ.values():
         return Path(file)
     folder = jobs_folder(fl_ctx).resolve()
     path = (folder.parent / file).resolve()

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DataKind
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
@@ -77,6 +78,12 @@ class TestEvaluatedModelLocator:
         (name,) = locator.get_model_names(fl_ctx)
         assert locator.locate_model(name, fl_ctx).data["conv/kernel"].tolist() == found
         assert panics == []
+
+    def test_a_job_that_brings_code_may_name_any_file(self, fl_ctx, panics, tmp_path):
+        locator = EvaluatedModelLocator(str(tmp_path / "file.npz"))
+        assert locator.get_model_names(fl_ctx) == [] and len(panics) == 1
+        fl_ctx.set_prop(FLContextKey.JOB_META, {"byoc": True}, private=True, sticky=False)
+        assert locator.get_model_names(fl_ctx) == ["evaluated"] and len(panics) == 1
 
     @pytest.mark.parametrize(
         ("arguments", "reason"),
