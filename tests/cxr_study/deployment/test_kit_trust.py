@@ -35,6 +35,7 @@ def made(by=OURS, ends=2, issuer="ours"):
         (made(ends=0), None, rf"client\.crt of kit .*lead ended on {YESTERDAY:%Y-%m-%d}\. "),
         (made(), made(ends=0), "the server's certificate ended on"),
     ],
+    ids=["fits", "none", "other key", "other root", "ended", "server's ended"],
 )
 def test_what_keeps_a_kit_and_a_server_apart_is_named(tmp_path, monkeypatch, own, server, said):
     def shown(address, timeout):
