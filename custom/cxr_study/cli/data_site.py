@@ -141,6 +141,7 @@ def site(
         split_site(written, Fraction(1), seed)
     except ValueError:
         site_file.unlink()
+        split.unlink(missing_ok=True)
         raise
     say(f"site file  {site_file}")
     _say_new_classes(written)
@@ -288,7 +289,9 @@ def _require_all(table: OwnTable, blank: str | None, layout: TableLayout) -> Non
         what = "--blank negative, or --blank 'not labelled'"
         if layout.findings is not None and layout.findings.unlisted is None:
             what += ", or --unlisted negative for what images that list others do not list"
-        needs.append(f"what the {table.blank:,} blank labels count as: {what}")
+        stand = [word for word, meaning in table.words.items() if not meaning]
+        named = f" ({listed(stand)} among them; --word '{stand[0]}=-1': uncertain)" if stand else ""
+        needs.append(f"what the {table.blank:,} blank labels{named} count as: {what}")
     if needs:
         raise OwnTableError("\n  ".join([f"{table.csv} does not tell everything. Say", *needs]))
 

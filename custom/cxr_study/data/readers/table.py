@@ -74,7 +74,8 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
         raise TableError(
             f"{csv}, line 1: needs a column for every class; has only {', '.join(file.header)}. "
             "Explain words that are labels (--word '<word>=1'), or say which column names findings "
-            "(--findings '<name>'; site file: findings: {column: <name>})."
+            "(--findings '<name>'; site file: findings: {column: <name>}), or from where on a "
+            "probability is positive (--threshold)."
         )
     columns = read_columns(file, [*column_of.values(), *names, *listing], several_lines=listing[:1])
     words = {word.strip().casefold(): meant for word, meant in layout.words.items()}
@@ -160,7 +161,8 @@ def _one_per_image(
         columns.refuse(
             rows[name].notna() & (rows[name] != rows[name].to_numpy()[first]),
             str(cell.name),
-            "got '{}', but line {} has '{}' for the same image; correct or remove one of them.",
+            "got '{}', but line {} has '{}' for the same image; correct or remove one of them "
+            "(of a row for each finding: --findings).",
             cell.to_numpy(),
             columns.lines[first],
             cell.to_numpy()[first],

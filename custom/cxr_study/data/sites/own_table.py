@@ -139,7 +139,8 @@ def look(csv: Path, said: TableLayout, images: Path | None = None) -> OwnTable:
     Raises:
         TableError: The file cannot be read as csv, or rows of an image contradict each other.
         OwnTableError: A person speaks of a column that there is not, or what a column or a word
-            is said to be is nothing that it can be.
+            is said to be is nothing that it can be; or labels stand beside listed findings, and
+            nobody says what they are.
     """
     columns, words, encoding, listing = said.columns, said.words, said.encoding, said.listing
     shown: list[str] = []
@@ -176,7 +177,17 @@ def look(csv: Path, said: TableLayout, images: Path | None = None) -> OwnTable:
             continue
         counts = _counts(cells, name)
         meanings = {text: _meaning(text, kind, meant) for text in counts}
-        if kind is None and name not in listing and (listing or not _may_be_class(name, meanings)):
+        if kind is None and len(listing) == 1 and {"0", "1"} <= set(meanings.values()):
+            raise OwnTableError(
+                f"column '{name}' has labels beside the findings that '{listing[0]}' lists. Say "
+                f"--value '{name}' where they are those of the findings, else --column "
+                f"'{name}=ignored'."
+            )
+        probable = said.threshold is not None and all(
+            PROBABILITY.fullmatch(text) or meaning is not None for text, meaning in meanings.items()
+        )
+        labels = probable or _may_be_class(name, meanings)
+        if kind is None and name not in listing and (listing or not labels):
             kinds[name] = IGNORED
             continue
         odd = [text for text, meaning in meanings.items() if meaning is None]

@@ -84,11 +84,20 @@ class TestLook:
         rows = "".join(f"{i}.png,{i},Edema|Wasser,0.{i},0.{99 - i}\n" for i in range(10, 30))
         csv = write("image,patient,what,Mass,Score\n" + rows)
         table = seen(csv, threshold=0.2)
-        assert (table.positives, table.unknown, table.words) == ({"Mass": 10}, {}, {})
+        assert (table.positives, table.unknown) == ({"Mass": 10, "Score": 20}, {})
         lists = Findings(column="what", separator="|")
         table = seen(csv, words={"nichts": "No Finding"}, findings=lists)
         assert table.positives == {"Edema": 20, "Wasser": 20}
         assert (table.columns["Mass"], table.words) == ("ignored", {"nichts": "No Finding"})
+
+    def test_labels_beside_a_list_are_not_passed_over(self, write):
+        csv = write("image,patient,what,here\n1.png,1,Edema,1\n1.png,1,Mass,0\n")
+        lists = Findings(column="what", separator="|")
+        with pytest.raises(OwnTableError, match=r"'here' has labels beside .* --value 'here'"):
+            seen(csv, findings=lists)
+        assert seen(csv, findings=lists, columns={"here": "ignored"}).positives["Mass"] == 1
+        valued = lists.model_copy(update={"value": "here"})
+        assert seen(csv, findings=valued).positives == {"Edema": 1, "Mass": 0}
 
     def test_reports_have_line_breaks_but_no_whole_rows(self, write):
         report = 'Lungs clear, "dry".\n\nHeart, as in 2.png: big.'.replace('"', '""')
