@@ -10,12 +10,16 @@ from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
 
 
-@pytest.mark.parametrize("whole", ["cxr_study.common", "own.module.function", "*", ""])
+WARNS = "all that is not"
+
+
+@pytest.mark.parametrize("whole", ["cxr_study.common", "own.module.function", "*", WARNS, ""])
 def test_where_a_job_may_name_a_whole_package_neither_server_nor_site_runs(tmp_path, panics, whole):
     engine, file = Engine(tmp_path), tmp_path / "server/local/resources.json"
     file.parent.mkdir(parents=True)
-    allowed = ["surgical_aggregation.site.executor.KerasExecutor", *filter(None, [whole])]
-    file.write_text(json.dumps({"class_allow_list": allowed}))
+    allowed = ["surgical_aggregation.site.executor.KerasExecutor", *{whole} - {"", WARNS}]
+    mode = {"class_list_enforcement_mode": "warn"} if whole == WARNS else {}
+    file.write_text(json.dumps({"class_allow_list": allowed, **mode}))
     for component in (RunRecord(), KerasExecutor()):
         component.handle_event(EventType.START_RUN, context(engine=engine))
     said = f"{file}: with {whole} on 'class_allow_list', any job could run any command here"
