@@ -9,7 +9,6 @@ from flare import Engine, context
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
 
-
 WARNS = "all that is not"
 
 
