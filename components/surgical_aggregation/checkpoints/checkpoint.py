@@ -19,7 +19,6 @@ import numpy as np
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import unfit
 from surgical_aggregation.checkpoints import manifest_form
-from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.untrusted_text import one_line
 
 MANIFEST = "manifest.json"
@@ -127,6 +126,8 @@ def load(path: Path) -> Checkpoint:
         CheckpointError: It cannot be read, or its manifest or the name of a class is none that may
             be used.
     """
+    from surgical_aggregation.wire import variables as wire  # imports FLARE
+
     checkpoint = read(path)
     try:
         faults = [unfit(name, sys.maxsize) for name in wire.classes_of(checkpoint.variables)]

@@ -74,7 +74,7 @@ class JobFiles(AppValidator):
 class JobIds(FLComponent):
     """Refuse a submission that brings its own id: FLARE gives a job a new one.
 
-    Runs in the server's service, as a component of its local/resources.json.
+    Runs on the server, in its service: a component of its local/resources.json.
     """
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:

@@ -99,37 +99,38 @@ def site(
     What an own csv (table) does not tell by itself is asked for, or given as options. Its images
     are decoded, too. custom/SITES.md says what else can be in a site file.
     """
-    from cxr_study.data.readers.table_layout import Findings, TableLayout
-
-    if findings is None and (separator or value or unlisted):
-        raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
-    separator = separator and separator.replace(r"\n", "\n")
-    layout = TableLayout(
-        pairs(column or [], "--column", "'Bildname=image'"),
-        pairs(word or [], "--word", "ja=1"),
-        encoding,
-        Findings(column=findings, separator=separator, value=value, unlisted=unlisted)
-        if findings
-        else None,
-        threshold,
-    )
-    own = TableOptions(layout, images, blank, nested)
-    if dataset != "table" and own != TableOptions(TableLayout()):
-        raise typer.BadParameter(
-            "--column, --word, --images, --encoding, --blank, --findings, --separator, --value, "
-            "--unlisted, --threshold and --nested are of table."
-        )
-    if blank not in (None, *BLANKS):
-        raise typer.BadParameter(f"--blank is {' or '.join(map(repr, BLANKS))}; got {blank!r}.")
     if dataset not in DATASETS:
         raise typer.BadParameter(
             f"{dataset!r} is no data set; {nearest(dataset, tuple(DATASETS))}."
         )
+    listing = (findings, separator, value, unlisted)
+    own = (column, word, encoding, images, blank, threshold, nested, *listing)
+    if dataset != "table" and any(own):
+        raise typer.BadParameter(
+            "--column, --word, --images, --encoding, --blank, --findings, --separator, --value, "
+            "--unlisted, --threshold and --nested are of table."
+        )
+    if findings is None and any(listing):
+        raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
+    if blank not in (None, *BLANKS):
+        raise typer.BadParameter(f"--blank is {' or '.join(map(repr, BLANKS))}; got {blank!r}.")
     if site_file.suffix != ".yaml":
         raise typer.BadParameter(f"a site file is named <site>.yaml; got {site_file}.")
     if site_file.exists():
         raise typer.BadParameter(f"{site_file} exists; remove it, or give another name.")
-    keys = described(folder, own) if dataset == "table" else official(dataset, folder)
+    if dataset == "table":  # pydantic takes its time
+        from cxr_study.data.readers.table_layout import Findings, TableLayout
+
+        lists = None
+        if findings:
+            separator = separator and separator.replace(r"\n", "\n")
+            lists = Findings(column=findings, separator=separator, value=value, unlisted=unlisted)
+        meant = pairs(column or [], "--column", "'Bildname=image'")
+        words = pairs(word or [], "--word", "ja=1")
+        layout = TableLayout(meant, words, encoding, lists, threshold)
+        keys = described(folder, TableOptions(layout, images, blank, nested))
+    else:
+        keys = official(dataset, folder)
     from cxr_study.data.sites.site_file import read_site_file, write_site_file
 
     site_file.parent.mkdir(parents=True, exist_ok=True)
