@@ -23,7 +23,7 @@ from nvflare.lighter.tool_consts import NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_
 
 _CONFIGURATION = re.compile(r"config/config_fed_(server|client)\.(conf|json)")
 _SIGNATURES = (NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE)
-_FOLLOWED = re.compile(r"\$\{|\binclude\b\s*(\"|required|url|file|package)", re.IGNORECASE)
+_FOLLOWED = re.compile(r"\$\{|include", re.IGNORECASE)  # in any place: HOCON's grammar is wide
 _REFERENCE = re.compile(r"\{(?:\$(?P<variable>\w+)|\w+)\}")
 
 
