@@ -142,7 +142,7 @@ WITHHOLDS_EDEMA = {"share": ["Nodule/Mass"], "report_counts": True}
 def test_a_withheld_class_is_in_nothing_that_is_sent(start, body, args):
     columns = {} if "personal_head" in args else {"Nodule/Mass": column(2)}
     executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, report_counts=True, **args)
-    for name in set(TASKS) - ({"refit"} if "personal_head" in args else set()):
+    for name in TASKS[:3] if "personal_head" in args else TASKS:
         reply = executor.execute(name, task(body, columns, model=4), fl_ctx, Signal())
         assert reply.get_return_code() == ReturnCode.OK
         assert "Nodule/Mass" in str(reply)
