@@ -18,7 +18,7 @@ from surgical_aggregation.server.access.site_identity import set_site
 from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
 from surgical_aggregation.site.local_notes import notes_file
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import CLASSES, POSITIVES, PROCESS
+from surgical_aggregation.wire.headers import CLASSES, LACKING, POSITIVES, PROCESS
 
 
 class Engine:
@@ -111,12 +111,12 @@ def global_model(body, columns=None, features=2, batch_norm=()):
 
 def result(
     body, columns, *, kind=DataKind.WEIGHTS, current_round=0, samples=None, positives=None,
-    metrics=None,
+    metrics=None, lacking=None,
 ):  # fmt: skip
     """A site's training result as it arrives at the server."""
     meta = {
         MetaKey.NUM_STEPS_CURRENT_ROUND: samples, POSITIVES: positives,
-        MetaKey.INITIAL_METRICS: metrics,
+        MetaKey.INITIAL_METRICS: metrics, LACKING: lacking,
     }  # fmt: skip
     meta = {key: value for key, value in meta.items() if value is not None}
     shareable = DXO(kind, data=wire.join(body, columns), meta=meta).to_shareable()

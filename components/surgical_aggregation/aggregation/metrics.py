@@ -101,6 +101,16 @@ def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> di
     return values
 
 
+def mean_over(values: Mapping[str, float], classes: Collection[str]) -> dict[str, float]:
+    """Metrics by name, see `named`, whose means are over these classes alone."""
+    means = {}
+    for metric in ("bce", "auroc"):
+        defined = [v for name, v in of_classes(metric, values).items() if name in classes]
+        if defined:
+            means[metric] = float(np.mean(defined))
+    return {**means, **{n: v for n, v in values.items() if n not in ("bce", "auroc")}}
+
+
 def of_classes(metric: str, values: Mapping[str, float]) -> dict[str, float]:
     """Class -> a metric, of values by name; see `named`.
 

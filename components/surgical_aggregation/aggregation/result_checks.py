@@ -10,6 +10,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from surgical_aggregation.aggregation import one_sided
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import Spellings, shown, twins, unfit
 from surgical_aggregation.aggregation.size_limits import LARGEST_STEP, Limits
@@ -35,12 +36,14 @@ class Contribution:
         columns: Class -> (kernel of shape (features,), bias of shape (1,)).
         samples: Images trained on in this round; None when not reported.
         positives: Class -> positive labels of it at the site; None when not reported.
+        lacking: Class -> what the site has no training image of, see `one_sided.lacking`.
     """
 
     body: Variables
     columns: Mapping[str, tuple[Array, Array]]
     samples: float | None = None
     positives: Mapping[str, float] | None = None
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,8 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
     class name that is not printable or too long; two classes alike but for case or Unicode form, or
     one known by another spelling; more classes than the global model may have; a malformed column;
     a number of samples that is not above 0, positives that are no count, or either above
-    `LARGEST_COUNT`. Never raises.
+    `LARGEST_COUNT`; a class that is said to lack what no class can (`one_sided.fault`). Never
+    raises.
     """
     sent = expected.sent
     if unknown := set(contribution.body) - sent:
@@ -187,7 +191,11 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
                 "filter clips or blurs them, use strategy 'fedbn' or 'fedbn+', which keep batch "
                 "normalisation at the site, or keep the statistics out of the filter"
             )
-    return _head_fault(contribution, expected) or _weights_fault(contribution)
+    return (
+        _head_fault(contribution, expected)
+        or _weights_fault(contribution)
+        or one_sided.fault(contribution.lacking, contribution.columns)
+    )
 
 
 def _form(array: Array) -> tuple[tuple[int, ...], np.dtype[np.floating]]:

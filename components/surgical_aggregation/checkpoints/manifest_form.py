@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import GenericAlias
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, create_model
 
@@ -28,6 +28,7 @@ def _facts(needs: dict[str, Any], has: dict[str, Any]) -> Any:
 
 _CLASS = _facts({}, {
     "sites": Names, "last_round": Count | None, "rounds": list[tuple[Count, Count, Names]],
+    "lacking": dict[Text, Literal["positive", "negative"]],
     "imported": _facts({"model_sha256": Text}, {}),
 })  # fmt: skip
 _COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden")

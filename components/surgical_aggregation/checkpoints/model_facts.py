@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from types import MappingProxyType
 from typing import Any
 
 from surgical_aggregation import __version__
+from surgical_aggregation.aggregation.one_sided import never_learned
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.wire import variables as wire
 
@@ -44,12 +46,14 @@ class ClassTraining:
         last_round: The last round in which one did.
         rounds: Oldest first; empty where the manifest does not say.
         imported: Facts about the model that the class was imported from; None: trained here.
+        never_learned: Why no site could teach it, in words; None: one could, or nobody says.
     """
 
     sites: tuple[str, ...]
     last_round: int | None
     rounds: tuple[TrainedRounds, ...] = ()
     imported: Mapping[str, Any] | None = None
+    never_learned: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,12 @@ class ModelFacts:
     site: str | None
     lacks: tuple[str, ...]
 
+    @property
+    def never_learned(self) -> dict[str, str]:
+        """Class of the model that no site could teach -> why, in words."""
+        trained = {name: self.trained[name] for name in self.classes if name in self.trained}
+        return {name: of.never_learned for name, of in trained.items() if of.never_learned}
+
 
 def facts_of(checkpoint: Checkpoint) -> ModelFacts:
     """Read a checkpoint's manifest; older ones lack some of it, and are read as well."""
@@ -131,7 +141,11 @@ def before_round(facts: Mapping[str, Any], round_: int) -> dict[str, Any]:
 def _training(facts: Mapping[str, Any]) -> ClassTraining:
     rounds = tuple(TrainedRounds(a, b, tuple(sites)) for a, b, sites in facts.get("rounds", ()))
     return ClassTraining(
-        tuple(facts.get("sites", ())), facts.get("last_round"), rounds, facts.get("imported")
+        tuple(facts.get("sites", ())),
+        facts.get("last_round"),
+        rounds,
+        facts.get("imported"),
+        never_learned(facts),
     )
 
 
@@ -143,8 +157,15 @@ def made_now() -> dict[str, str]:
     return {"created": datetime.now(timezone.utc).date().isoformat(), "version": __version__}
 
 
-def with_round(facts: Mapping[str, Any], round_: int, sites: Sequence[str]) -> dict[str, Any]:
+def with_round(
+    facts: Mapping[str, Any],
+    round_: int,
+    sites: Sequence[str],
+    lacking: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Facts about a class, one of a manifest's `classes`, after a round in which sites trained it.
+
+    `lacking` says what the class lacks at some of these sites, see `one_sided.lacking`.
 
     Example:
         >>> with_round({"sites": ["a"], "last_round": 0, "rounds": [[0, 0, ["a"]]]}, 1, ["a"])
@@ -156,9 +177,13 @@ def with_round(facts: Mapping[str, Any], round_: int, sites: Sequence[str]) -> d
         rounds[-1][1] = round_
     else:
         rounds.append([round_, round_, trained])
+    lacks = {site: of for site, of in facts.get("lacking", {}).items() if site not in sites}
+    lacks = dict(sorted({**lacks, **lacking}.items()))
+    rest = {name: value for name, value in facts.items() if name != "lacking"}
     return {
-        **facts,
+        **rest,
         "sites": sorted({*facts.get("sites", ()), *sites}),
         "last_round": round_,
         "rounds": rounds,
+        **({"lacking": lacks} if lacks else {}),
     }

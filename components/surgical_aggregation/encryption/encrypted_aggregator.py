@@ -90,8 +90,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
             except CiphertextError as error:
                 return f"{name!r} cannot be added: {error}".rstrip(".")
         body, columns = wire.split(_forms(sent))
-        forms = Contribution(body, columns, contribution.samples, contribution.positives)
-        return fault(forms, expected)
+        return fault(replace(contribution, body=body, columns=columns), expected)
 
     def _expected(self, model: GlobalModel) -> Expected:
         return super()._expected(replace(model, variables=_forms(model.variables)))

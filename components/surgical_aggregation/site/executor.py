@@ -12,6 +12,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
+from surgical_aggregation.aggregation.one_sided import NEGATIVE
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note, note_error
@@ -141,6 +142,12 @@ class KerasExecutor(Executor):
         if stays := [name for name in site.classes if name not in reported]:
             note(fl_ctx, f"the head stays here, and so does what is measured of {', '.join(stays)}")
         training, threads = LocalTraining(site, options), self._threads(fl_ctx)
+        for name, what in training.lacking.items():
+            says = "yes" if what == NEGATIVE else "no"
+            said = f"{name} has no {what} training image here, so it learns to say {says} to all"
+            if name in reported:
+                self.log_warning(fl_ctx, f"{fl_ctx.get_identity_name()}: {said}", fire_event=False)
+            note(fl_ctx, said)
         # now that nothing can fail any more
         self._tasks = SiteTasks(training, reported, counts, features, self.send, self._log)
         self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")

@@ -172,6 +172,10 @@ class SiteMemory:
             manifest["features"] = {manifest["site"]: features}
         save(Checkpoint(variables, manifest), path)
 
+    def _facts(self, trained: dict[str, Any], name: str, site: str) -> dict[str, Any]:
+        lacking = self.training.lacking
+        return {**trained, "lacking": {site: lacking[name]}} if name in lacking else trained
+
     def _manifest(self, variables: Variables, round_: int, fl_ctx: FLContext) -> dict[str, Any]:
         """What is known of the site's own model of a round."""
         _, columns = wire.split(variables)
@@ -187,7 +191,9 @@ class SiteMemory:
             "round": round_,
             "strategy": training.options.strategy,
             "initial_body_sha256": self._initial_body,
-            "classes": dict.fromkeys(training.classes, trained) if trained else {},
+            "classes": {name: self._facts(trained, name, site) for name in training.classes}
+            if trained
+            else {},
         }
         if auroc := self._auroc.get(round_):
             manifest["validation"] = {"round": round_, "auroc": {site: auroc}}

@@ -15,7 +15,7 @@ from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation.averaging import Variables
 from surgical_aggregation.aggregation.feature_statistics import statistics_of
-from surgical_aggregation.aggregation.metrics import summary, without_counts
+from surgical_aggregation.aggregation.metrics import mean_over, summary, without_counts
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.site import SiteError, Split
 from surgical_aggregation.site.site_memory import SiteMemory
@@ -116,7 +116,7 @@ class SiteTasks:
         known = [name for name in self.reported if name not in unknown]
         predicted = training.predict(EVALUATION_TASKS[task], stop)
         values = training.metrics(predicted, known, counts=self.counts or not self.exact)
-        reported = values if self.exact else without_counts(values)
+        reported = self._reported(values, EVALUATION_TASKS[task])
         self.log(fl_ctx, f"{task}: {summary(reported)}")
         if task == "validate":
             self._memory.measured(model.round, values)
@@ -152,11 +152,19 @@ class SiteTasks:
         values["warmed_up"] = float(reported)
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
-        values = values if self.exact else without_counts(values)
+        values = self._reported(values, "validation")
         self._memory.end_round(model.round, fl_ctx)
         trained = f"; training loss {values['train_loss']:.4f}" if "train_loss" in values else ""
         self.log(fl_ctx, f"round {model.round}: received {summary(values)}{trained}")
         return self._result(model, values, training.kept_at_site)
+
+    def _reported(self, values: dict[str, float], split: Split) -> dict[str, float]:
+        """What is told of values: by them the best model is chosen, so not by one-sided classes."""
+        told = values if self.exact else without_counts(values)
+        lacking = self.training.lacking
+        if split == "test" or not lacking:
+            return told
+        return mean_over(told, [name for name in self.reported if name not in lacking])
 
     def _refit(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:
         """Fit the columns anew on a model's body; they alone leave the site."""
@@ -180,6 +188,9 @@ class SiteTasks:
         }
         if self.counts:
             meta[headers.POSITIVES] = {name: training.positives[name] for name in self.reported}
+        if not training.options.personal_head:
+            lacking = {n: what for n, what in training.lacking.items() if n in self.reported}
+            meta[headers.LACKING] = lacking
         kind, data = DataKind.WEIGHTS, training.variables()
         if self.send == "differences":
             kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)

@@ -14,6 +14,10 @@ PROCESS = "surgical.process"
 POSITIVES = "surgical.positives"
 """DXO meta of a training result: class -> number of positive labels; for weighting "positives"."""
 
+LACKING = "surgical.lacking"
+"""DXO meta of a training result: class -> what none of the site's training images is, see
+`one_sided.lacking`; of an aggregate: class -> site -> the same."""
+
 FEATURES = "surgical.features"
 """DXO meta of a test's result: where the site's images lie; see `feature_statistics`."""
 

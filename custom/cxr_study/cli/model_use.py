@@ -142,9 +142,10 @@ def _class_table(facts: ModelFacts) -> Table:
 def _trained_by(training: ClassTraining | None) -> str:
     if training is None:
         return "not said"
+    by = listed(training.sites)
     if training.imported:
-        return f"{listed(training.sites) or 'others'} (imported)"
-    return listed(training.sites)
+        by = f"{by or 'others'} (imported)"
+    return f"{by}; never learned: {training.never_learned}" if training.never_learned else by
 
 
 def _rounds(training: ClassTraining | None) -> str:

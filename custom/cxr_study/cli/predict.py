@@ -64,9 +64,11 @@ def predict(
         for chunk in predict_images.predict(loaded, found, calibrated=not raw):
             append(chunk.table)
             bad.append(chunk.problems)
-            texts = [text for text in chunk.table[predict_images.FLAGS] if text]
-            flagged += len(texts)
-            flags.update(flag.partition(":")[0] for text in texts for flag in text.split("; "))
+            for text in chunk.table[predict_images.FLAGS]:
+                kinds = {flag.partition(":")[0] for flag in text.split("; ")}
+                kinds -= {"", predict_images.NEVER_LEARNED}
+                flagged += bool(kinds)
+                flags.update(sorted(kinds))
             if explain:
                 from cxr_study.reports.explanation import explanation_page
 
@@ -81,9 +83,11 @@ def predict(
     say(f"model        {loaded.file}: {counted(len(loaded.classes), 'class', 'classes')}")
     rate = f", {len(found) / seconds:.0f} a second" if len(found) >= 100 else ""  # else it is start
     say(f"predictions  {out}: {counted(predicted, 'image')}{rate}")
+    for name, why in loaded.never_learned.items():
+        say(f"never learned  {name}: {why}; its column means nothing")
     if flagged:
-        kinds = ", ".join(f"{number} {flag}" for flag, number in flags.most_common())
-        say(f"flagged      {flagged} ({kinds}); see the column '{predict_images.FLAGS}'")
+        shown = ", ".join(f"{number} {flag}" for flag, number in flags.most_common())
+        say(f"flagged      {flagged} ({shown}); see the column '{predict_images.FLAGS}'")
     if calibration is not None:
         file = calibration.file
         say(

@@ -55,6 +55,11 @@ class LoadedModel:
         """What its manifest says."""
         return facts_of(self.checkpoint)
 
+    @property
+    def never_learned(self) -> Mapping[str, str]:
+        """Classes that no site could teach the model -> why."""
+        return self.facts.never_learned
+
     @cached_property
     def local(self) -> LocalModel:
         """The network with the model's variables; starts TensorFlow.

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
-from surgical_aggregation.aggregation.metrics import of_classes
+from surgical_aggregation.aggregation.metrics import mean_over, of_classes
 from surgical_aggregation.aggregation.strategy import check_start
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.checkpoints.model_facts import made_now, with_round
@@ -72,6 +72,7 @@ def train_alone(
 
     training = LocalTraining(site, options)
     warmed_up = _start(training, initial)
+    learnt = [name for name in training.classes if name not in training.lacking]
     splits = {name: measured_at[name].data("validation") for name in sorted(measured_at)}
     out.mkdir(parents=True, exist_ok=True)
     best: dict[str, Any] = {}
@@ -83,6 +84,8 @@ def train_alone(
                 name: training.model.evaluate(data, training.classes)
                 for name, data in splits.items()
             }
+            if training.lacking:  # one-sided classes do not choose the best model
+                values = {name: mean_over(of, learnt) for name, of in values.items()}
             losses, aurocs = (
                 {name: of.get(metric, math.nan) for name, of in values.items()}
                 for metric in ("bce", "auroc")
@@ -92,7 +95,7 @@ def train_alone(
                 best = {"round": round_, "metric": "bce", "value": loss, "sites": losses}
             measured = time.monotonic()
             manifest = {
-                **_manifest(initial, training.classes, list(splits), round_),
+                **_manifest(initial, training, list(splits), round_),
                 **site.network_facts,
                 **made_now(),
                 **facts,
@@ -147,23 +150,27 @@ def _aurocs(values: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, fl
 
 
 def _manifest(
-    initial: Checkpoint, classes: tuple[str, ...], sites: list[str], round_: int
+    initial: Checkpoint, training: LocalTraining, sites: list[str], round_: int
 ) -> dict[str, Any]:
     """Facts about the model of a round, as of a federated run's."""
     before = initial.manifest.get("classes", {})
     trained = {
-        name: _trained(before.get(name, {}), sites, round_) if round_ else before[name]
-        for name in classes
+        name: _trained(before.get(name, {}), sites, round_, training.lacking.get(name))
+        if round_
+        else before[name]
+        for name in training.classes
         if round_ or name in before
     }
     facts = {key: v for key, v in initial.manifest.items() if key not in ("best", "job")}
     return {**facts, "classes": trained, "round": round_}
 
 
-def _trained(before: Mapping[str, Any], sites: list[str], rounds: int) -> dict[str, Any]:
+def _trained(
+    before: Mapping[str, Any], sites: list[str], rounds: int, lacks: str | None
+) -> dict[str, Any]:
     facts = dict(before)
     for round_ in range(rounds):
-        facts = with_round(facts, round_, sites)
+        facts = with_round(facts, round_, sites, dict.fromkeys(sites, lacks) if lacks else {})
     return facts
 
 

@@ -55,6 +55,18 @@ def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
     assert not (home / "out/p.problems.csv").exists()
 
 
+def test_a_class_that_was_never_learned_is_said_at_the_end_and_in_every_row(home):
+    model = load(home / "best.npz")
+    model.manifest["classes"] = {"Edema": {"sites": ["a"], "lacking": {"a": "negative"}}}
+    save(model, home / "best.npz")
+    said = answer("predict", home / "best.npz", home / "images", "--out", home / "p.csv")
+    assert "never learned  Edema: no site had a negative image" in said
+    assert "flagged      1 (1 shape)" in said
+    flags = pd.read_csv(home / "p.csv")["flags"].tolist()
+    assert flags == ["never learned: Edema", "shape: 300 x 60 pixels; never learned: Edema"]
+    assert "never learned" in answer("model", "show", home / "best.npz")
+
+
 def test_mistakes_are_told_before_anything_is_written(home):
     def predict(*arguments):
         return answer("predict", *arguments, code=2)

@@ -103,6 +103,20 @@ def test_every_model_is_measured_at_all_sites_before_it_is_trained_and_the_final
     }
 
 
+def test_a_class_without_a_negative_is_marked_and_does_not_choose_the_best(train, monkeypatch):
+    labels = np.float32([[0, 1], [1, 1]])
+    monkeypatch.setattr(ArraySite, "training_labels", labels)
+    monkeypatch.setattr(
+        LocalModel,
+        "evaluate",
+        lambda *_: {"bce": 9.0} | {f"bce/{c}": i for i, c in enumerate(CLASSES)},
+    )
+    best = train(labelled=CLASSES).best
+    assert best.manifest["best"]["value"] == 0
+    told = {name: of.get("lacking") for name, of in train().last.manifest["classes"].items()}
+    assert told == {CLASSES[0]: None, CLASSES[1]: {"north": "negative"}}
+
+
 def test_a_round_is_as_many_passes_as_the_options_say(train):
     one = train(TrainingOptions(learning_rate=0.01, epochs=2), rounds=2)
     other = train(TrainingOptions(learning_rate=0.01, epochs=1), rounds=4)

@@ -88,6 +88,9 @@ BAD = {
     "negative positives": (changed(positives={"Edema": -1}), "positives of 'Edema'"),
     "positives that are no table": (changed(positives=[10**5000]), "by class; got .*16610 bits"),
     "positives in halves": (changed(positives={"Edema": 1.5}), "must be a count .* got 1.5"),
+    "lacking a class that is not there": (changed(lacking={"Mass": "positive"}), "'Mass'"),
+    "lacking what no class can": (changed(lacking={"Edema": 10**9}), "'positive' or 'negative'"),
+    "lacking, no table": (changed(lacking=[1]), "by class; got list"),
     "a bool of positives": (changed(positives={"Edema": True}), "must be a count .* got True"),
     "positives of a class not reported": (changed(positives={}), "positives of 'Edema'"),
 }

@@ -42,6 +42,27 @@ def site(array_site):
     return array_site
 
 
+def test_a_class_without_a_negative_is_told_and_does_not_choose_the_best_model(
+    process, start, site
+):
+    whole = site.arrays
+
+    def arrays(split):
+        images, labels = whole(split)
+        return images, np.where([False, split == "train"], np.float32(1), labels)
+
+    both = process().sent("validate").data
+    site.arrays = arrays
+    site.__dict__.pop("training_labels")
+    one = process()
+    assert one.sent().meta[headers.LACKING] == {"Nodule/Mass": "negative"}
+    assert "Nodule/Mass has no negative training image" in start.notes()
+    validated, tested = one.sent("validate").data, one.sent("test").data
+    assert validated["bce"] == both["bce/Edema"] and validated["auroc"] == both["auroc/Edema"]
+    assert validated["bce/Nodule/Mass"] == both["bce/Nodule/Mass"]
+    assert tested["bce"] == np.mean([tested["bce/Edema"], tested["bce/Nodule/Mass"]])
+
+
 @pytest.mark.parametrize("send", ["weights", "differences"])
 @pytest.mark.parametrize(
     ("options", "kept"),

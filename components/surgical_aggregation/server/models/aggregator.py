@@ -37,7 +37,13 @@ from surgical_aggregation.server.models.model_files import job_folder
 from surgical_aggregation.server.models.result_files import ArraysFile, NoRoomError, on_disk
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import ACCEPTED, COLUMN_SIMILARITY, POSITIVES, TRAINED_BY
+from surgical_aggregation.wire.headers import (
+    ACCEPTED,
+    COLUMN_SIMILARITY,
+    LACKING,
+    POSITIVES,
+    TRAINED_BY,
+)
 
 
 class SurgicalAggregator(Aggregator):
@@ -203,7 +209,8 @@ class SurgicalAggregator(Aggregator):
         """Average what was accepted; `COLUMN_SIMILARITY` goes into the context.
 
         Returns:
-            Averaged variables as weights; meta says which sites trained each class.
+            Averaged variables as weights; meta says which sites trained each class, and what
+            it lacks there.
 
         Raises:
             WeightingError: No result was accepted. FLARE would otherwise go on with an empty round.
@@ -224,7 +231,13 @@ class SurgicalAggregator(Aggregator):
             name: [site for site, c in accepted.items() if name in c.columns]
             for name in wire.classes_of(data)
         }
-        return DXO(DataKind.WEIGHTS, data=data, meta={TRAINED_BY: trained_by}).to_shareable()
+        lacking = {
+            name: {site: accepted[site].lacking[name] for site in sites}
+            for name, of in trained_by.items()
+            if (sites := [site for site in of if name in accepted[site].lacking])
+        }
+        meta = {TRAINED_BY: trained_by, LACKING: lacking}
+        return DXO(DataKind.WEIGHTS, data=data, meta=meta).to_shareable()
 
     def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
         sent = [wire.join(c.body, c.columns) for c in accepted.values()]
@@ -249,4 +262,5 @@ def labelled(dxo: DXO) -> Contribution:
         WireError: It is not a body with labelled columns.
     """
     samples, positives = map(dxo.get_meta_prop, (MetaKey.NUM_STEPS_CURRENT_ROUND, POSITIVES))
-    return Contribution(*wire.split(dxo.data), samples, positives)
+    lacking = dxo.get_meta_prop(LACKING, {})
+    return Contribution(*wire.split(dxo.data), samples, positives, lacking)

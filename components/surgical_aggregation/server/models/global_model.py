@@ -32,6 +32,7 @@ from surgical_aggregation.wire.headers import (
     CANDIDATE,
     CONTINUES,
     INITIAL_BODY,
+    LACKING,
     TRAINED_BY,
 )
 
@@ -148,7 +149,11 @@ class MergeIntoGlobalModel(ShareableGenerator):
             manifest.pop(of_before, None)
         trained = dxo.get_meta_prop(TRAINED_BY, {})
         before = last.manifest.get("classes", {})
-        now = {c: with_round(before.get(c, {}), round_, sites) for c, sites in trained.items()}
+        lacking = dxo.get_meta_prop(LACKING, {})
+        now = {
+            name: with_round(before.get(name, {}), round_, sites, lacking.get(name, {}))
+            for name, sites in trained.items()
+        }
         manifest["classes"] = dict(sorted({**before, **now}.items()))
         if removed := manifest.get("removed"):  # until a site trains them again
             again = wire.classes_of(stepped)

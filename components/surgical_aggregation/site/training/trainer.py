@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surgical_aggregation.aggregation import one_sided
 from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
@@ -36,6 +37,7 @@ class LocalTraining:
     Attributes:
         kept_at_site: Paths of the variables that are not sent, a personal head's among them.
         head: Paths of the head's variables.
+        lacking: Class -> what none of the training images is, see `one_sided.lacking`.
 
     Raises:
         ValueError: The site's data or model is unusable.
@@ -54,6 +56,7 @@ class LocalTraining:
         self.positives = {
             c: int(n) for c, n in zip(self.classes, (labels == 1).sum(0), strict=True)
         }
+        self.lacking = one_sided.lacking(self.classes, labels)
         weights = balanced_weights(labels) if options.class_weighting == "balanced" else None
         missing = tuple(bool(np.isnan(of_class).all()) for of_class in labels.T)
         self.model = LocalModel(model, self.classes, options, weights, missing)

@@ -120,6 +120,7 @@ def metadata(model: LoadedModel) -> dict[str, Any]:
         "created": facts.created,
         "version": facts.version,
         "trained_by": {name: list(of.sites) for name, of in facts.trained.items()},
+        "never_learned": facts.never_learned,
         "network": dict(facts.network),
         "intended_use": "Research use only; not for diagnosis.",
     }

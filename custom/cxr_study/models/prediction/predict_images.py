@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 IMAGE, FLAGS, PROBLEM = "image", "flags", "problem"
 
+NEVER_LEARNED = "never learned"
+"""Flag of every image, before the classes that no site could teach the model."""
+
 
 class Outputs(Protocol):
     """What a model says of images: shapes (images, features) and (images, classes)."""
@@ -43,6 +46,9 @@ class Model(Protocol):
     def features(self) -> Mapping[str, Mapping[str, Any]]: ...  # noqa: D102
 
     @property
+    def never_learned(self) -> Mapping[str, str]: ...  # noqa: D102
+
+    @property
     def calibration(self) -> Calibration | None: ...  # noqa: D102
 
     def outputs(self, pixels: np.ndarray) -> Outputs: ...  # noqa: D102
@@ -55,7 +61,8 @@ class PredictedImages:
     Attributes:
         images: What was predicted, in the order of the rows.
         table: A row per image: its name; per class the probability, float32; per class with a
-            threshold "<class> positive", 1 or 0; flags, by "; " (see `input_gate`).
+            threshold "<class> positive", 1 or 0; flags, by "; " (see `input_gate`), with the
+            classes that the model never learned.
         problems: A row per image that cannot be read: its name, and the reason.
 
     The tables' index is the image's position among all.
@@ -94,8 +101,9 @@ def predict(
             values = calibration.calibrated(values)
             values = values.join(calibration.positive(values))
         values.insert(0, IMAGE, _texts([one.image for one in readable], values.index))
+        never = [f"{NEVER_LEARNED}: {', '.join(model.never_learned)}"] * bool(model.never_learned)
         flags = [
-            "; ".join([*one.flags, *([input_gate.FAR] if away else [])])
+            "; ".join([*one.flags, *([input_gate.FAR] if away else []), *never])
             for one, away in zip(readable, far, strict=True)
         ]
         values[FLAGS] = _texts(flags, values.index)

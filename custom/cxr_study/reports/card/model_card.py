@@ -176,7 +176,8 @@ def _trained(training: ClassTraining | None) -> str:
         for span in training.rounds
     ]
     rounds = f", rounds {listed(spans)}" if spans else ""
-    return f"{counted(len(training.sites), 'site')} ({listed(training.sites)}){rounds}"
+    never = f"; never learned: {training.never_learned}" if training.never_learned else ""
+    return f"{counted(len(training.sites), 'site')} ({listed(training.sites)}){rounds}{never}"
 
 
 def _recipe(source: CardSource) -> dict[str, Any]:

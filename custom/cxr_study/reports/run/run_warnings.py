@@ -8,6 +8,7 @@ from cxr_study.common.wording import listed, shortened
 from cxr_study.evaluation.summary_json import RunWarning
 from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
+from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.wire import variables as wire
 
 
@@ -40,6 +41,13 @@ def warnings(
             "The body was pre-trained on drawn pictures, not on photographs or radiographs. For "
             "results that count: surgagg model init initial.npz --weights imagenet, and "
             "--initial-body initial.npz.",
+        )
+    if never := facts_of(best).never_learned:
+        found = [f"{name} ({why})" for name, why in never.items()]
+        yield RunWarning(
+            "Never learned.",
+            f"{listed(found)}. The model says the same of every image there: do not read these "
+            "classes. They do not count for the choice of the best round.",
         )
     if without_mixed_precision:
         yield RunWarning(

@@ -1,10 +1,12 @@
 """What is said of a run beside its figures."""
 
+import numpy as np
 import pytest
 
 from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from cxr_study.reports.run.run_warnings import warnings
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
+from surgical_aggregation.wire import variables as wire
 
 FINE = {
     "on_phantom": False, "without_mixed_precision": False, "unvalidated": {"nih": ()},
@@ -24,6 +26,15 @@ FINE = {
 def test_each_has_its_cause_and_a_fine_run_has_none(changes, said):
     found = [warning.text for warning in warnings(Checkpoint({}), **{**FINE, **changes})]
     assert len(found) == (said is not None) and (said or "") in "".join(found)
+
+
+def test_a_class_that_no_site_could_teach_does():
+    variables = wire.join({}, {"Mass": (np.float32([1]), np.float32([2]))})
+    trained = {"sites": ["a"], "lacking": {"a": "negative"}}
+    best = Checkpoint(variables, {"classes": {"Mass": trained, "not in the model": trained}})
+    (never,) = warnings(best, **FINE)
+    assert never.heading == "Never learned."
+    assert never.text.startswith("Mass (no site had a negative image).")
 
 
 @pytest.mark.parametrize("on_phantom", [True, False])

@@ -91,6 +91,11 @@ class TestAggregate:
         aggregator.reset(fl_ctx)
         assert fl_ctx.get_prop(headers.ACCEPTED) is None
 
+    def test_says_which_classes_lack_a_kind_of_label_at_which_site(self):
+        told = train(0, ["Edema"], lacking={"Edema": "negative"})
+        dxo = aggregate(SurgicalAggregator(), [("a", told), ("b", train(0, ["Edema"]))])
+        assert dxo.meta[headers.LACKING] == {"Edema": {"a": "negative"}}
+
     def test_does_not_depend_on_the_order_of_arrival_to_the_last_bit(self):
         model = global_model({"conv/kernel": np.zeros(2)})  # in float64, where the order shows
 

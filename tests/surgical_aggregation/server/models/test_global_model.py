@@ -8,7 +8,8 @@ from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.server_optimizer import OptimizerError
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.aggregation.weight_average import DecayError
-from surgical_aggregation.checkpoints.checkpoint import digest
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
+from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     MergeIntoGlobalModel,
@@ -33,12 +34,23 @@ def model(columns=(), moments=None, **facts):
     return GlobalModel(wire.join(BODY, own), {"head_features": 2, **facts}, moments or {})
 
 
-def merged(last, kernel=None, columns=(), by=(), round_=0, accepted=None, mean=None, **optimizer):
+def merged(
+    last,
+    kernel=None,
+    columns=(),
+    by=(),
+    round_=0,
+    accepted=None,
+    mean=None,
+    lacking=(),
+    **optimizer,
+):
     """The model after a round with these averages, and the round's context."""
     sent = {"conv/kernel": kernel, "bn/moving_mean": mean}
     body = {name: np.float32(value) for name, value in sent.items() if value is not None}
     data = wire.join(body, {name: column(value) for name, value in dict(columns).items()})
-    aggregate = DXO(DataKind.WEIGHTS, data=data, meta={headers.TRAINED_BY: dict(by)})
+    meta = {headers.TRAINED_BY: dict(by), headers.LACKING: dict(lacking)}
+    aggregate = DXO(DataKind.WEIGHTS, data=data, meta=meta)
     fl_ctx = context(current_round=round_, model=last, engine=Engine())
     fl_ctx.set_prop(headers.ACCEPTED, accepted, private=True, sticky=False)
     generator = MergeIntoGlobalModel(**optimizer)
@@ -69,6 +81,16 @@ def test_manifest_keeps_who_trained_a_class_in_which_rounds_and_what_is_removed(
     assert mass == {"sites": ["a"], "last_round": 2, "rounds": [[1, 2, ["a"]]]}
     assert last.manifest["round"] == 4
     assert last.manifest["removed"] == {"Hernia": gone["Hernia"]}
+
+
+def test_manifest_keeps_what_a_class_lacks_until_its_site_has_it():
+    last = model()
+    for round_, lacks in enumerate([{"a": "positive"}, {"b": "positive"}, {}]):
+        by, told = {"Edema": list(lacks or "b")}, {"Edema": lacks} if lacks else {}
+        last, _ = merged(last, None, {"Edema": 1}, by, round_, lacking=told)
+        never = facts_of(Checkpoint(last.variables, last.manifest)).never_learned
+        assert bool(never) == bool(lacks)
+    assert last.manifest["classes"]["Edema"]["lacking"] == {"a": "positive"}
 
 
 def test_what_was_measured_of_the_model_before_is_not_said_of_the_new_one():
