@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Iterable
 
 LONGEST = 200
 """Default limit of a class name, in bytes of UTF-8."""
+
+_LOOK_ALIKE = 0.85  # edit ratio: Oedema and Edema 0.91, Pneumonitis and Pneumonia 0.80
 
 
 def fold(name: str) -> str:
@@ -75,3 +78,31 @@ def twins(names: Iterable[str]) -> tuple[str, str] | None:
             return twin, name
         known.add([name])
     return None
+
+
+def resemblance(name: str, other: str) -> str | None:
+    """Why two names may mean one class, by their spelling; None where nothing says so.
+
+    Example:
+        >>> resemblance("Pneumonia", "Pneumonie")
+        'nearly the same spelling'
+    """
+    words, others = _words(name), _words(other)
+    if words == others:
+        return "the same words"
+    if words and others and (words < others or others < words):
+        return "one contains the other"
+    if re.findall(r"\d+", name) != re.findall(r"\d+", other):
+        return None
+    letters = difflib.SequenceMatcher(None, _letters(name), _letters(other))
+    return "nearly the same spelling" if letters.ratio() >= _LOOK_ALIKE else None
+
+
+def _letters(name: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", fold(name)))
+
+
+def _words(name: str) -> frozenset[str]:
+    """Folded words in the singular."""
+    words = _letters(name).split()
+    return frozenset(re.sub("(?<=ss)es$|(?<=[^s])s$", "", word) for word in words)

@@ -67,6 +67,12 @@ REQUEST_REFUSED = "surgical.request_refused"
 REFUSAL = "surgical.refusal"
 """With each of the three events: the `Refusal` as a dict."""
 
+CLASSES_DECLARED = "surgical.classes_declared"
+"""A site asks for a task, and so has declared its classes."""
+
+LOOK_ALIKE, ALIKE = "surgical.look_alike", "surgical.alike"
+"""Classes of different sites may be one: {"classes": class -> sites, "reason"}."""
+
 ROUND_DROPPED, DROP = "surgical.round_dropped", "surgical.drop"
 """The model stays as it was: {"round", "reason"}."""
 

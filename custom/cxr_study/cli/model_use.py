@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -187,6 +188,8 @@ def evaluate(
     for name in names:
         file = (site_files or demo_study()) / f"{name}.yaml"
         part = test_split.load(file, loaded.classes, loaded.network.image_size)
+        for unknown in sorted(part.labelled - {*loaded.classes}):
+            say(f"{name}: {_no_such_class(unknown, loaded.classes)}")
         said = predictor.predict(loaded.checkpoint, part).probabilities
         found, over = score("global", part, said, loaded.classes, seed=0)
         rows += found
@@ -200,6 +203,16 @@ def evaluate(
         out.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame([dataclasses.asdict(row) for row in rows])[columns].to_csv(out, index=False)
         say(f"table    {out}")
+
+
+def _no_such_class(name: str, classes: Sequence[str]) -> str:
+    """Say that a model lacks a site's class, and which of its own may be the same finding."""
+    from cxr_study.data.labels.vocabulary import one_finding
+
+    text = f"the model has no class '{name}'"
+    if alike := [each for each in classes if one_finding(name, each)]:
+        return f"{text}; if {alike[0]} is the same finding: merges: {{{alike[0]}: [{name}]}}"
+    return f"{text}, and none that resembles it"
 
 
 def _auroc_table(rows: list[ClassAuroc]) -> Table:

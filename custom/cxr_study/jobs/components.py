@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _SERVER = (
+    "cxr_study.data.labels.same_finding.ChestXrayLookAlikes",
     "cxr_study.training.default_body.ChestXrayInitialBody",
     "surgical_aggregation.encryption.encrypted_aggregator.EncryptedSurgicalAggregator",
     "surgical_aggregation.server.access.class_filters.CheckResult",

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
 
+from cxr_study.common.wording import listed
 from cxr_study.evaluation.summary_json import RefusedResult, Round, SiteRound
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.state_files import BEST_FILE
@@ -115,6 +116,15 @@ def refusals(*servers: Path) -> tuple[RefusedResult, ...]:
 def filters(*servers: Path) -> list[str]:
     """Names of FLARE's filters that results say to have passed, each with the site."""
     return sorted({f"{e['filter']} ({e['site']})" for e in _events(servers, "filtered")})
+
+
+def look_alikes(*servers: Path) -> list[str]:
+    """Pairs of classes of different sites that may be one, with the reason."""
+    return [
+        f"{' and '.join(f'{name} ({listed(at)})' for name, at in e['classes'].items())}: "
+        f"{e['reason']}"
+        for e in _events(servers, "look_alike")
+    ]
 
 
 def rounds_run(*servers: Path) -> int:

@@ -147,3 +147,19 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
     assert facts["classes"] == list(CLASSES) and facts["lacks"] == []
     assert facts["trained"]["Mass"]["rounds"] == [{"first": 0, "last": 1, "sites": ["a"]}]
     assert facts["network"]["input"]["normalisation"]["scale"] == 255
+
+
+def test_an_evaluation_names_the_sites_classes_that_the_model_lacks(home):
+    rows = [(f"{n}.png", n, n % 2, n % 2, n % 2) for n in range(9)]
+    for name, *_ in rows:
+        picture(home / "data" / name, seed=int(name[0]))
+    table = pd.DataFrame(rows, columns=["image", "patient", "Masse", "Mass", "Gallstone"])
+    table.to_csv(home / "labels.csv", index=False)
+    splits = ["train", "validation", "test"] * 3
+    pd.DataFrame({"patient": range(9), "split": splits}).to_csv(home / "split.csv", index=False)
+    files = {"dataset": "table", "labels": "labels.csv", "images": "data", "split": "split.csv"}
+    (home / "a.yaml").write_text(yaml.safe_dump({**files, "bad_images": "100%"}))
+    of = ("--site-files", home, "--sites", "a")
+    said = answer("model", "evaluate", home / "best.npz", *of)
+    assert "no class 'Masse'; if Mass is the same finding: merges: {Mass: [Masse]}" in said
+    assert "no class 'Gallstone', and none that resembles it" in said

@@ -114,6 +114,11 @@ def test_the_server_stores_nothing_in_tmp_and_has_a_table_once_one_is_given(kits
         localise_server(kits / "server", Path("/data/flare"), permitted=permitted, force=True)
         (scope,) = read(kits / "server", "privacy.json")["scopes"]
         assert scope["properties"] == {"permitted": table}
+    scope["properties"]["look_alikes"] = "refuse"
+    (local / "privacy.json").write_text(json.dumps({"scopes": [scope], "default_scope": "cxr"}))
+    localise_server(kits / "server", Path("/data/flare"), permitted={}, force=True)
+    (scope,) = read(kits / "server", "privacy.json")["scopes"]
+    assert scope["properties"] == {"permitted": {}, "look_alikes": "refuse"}
 
 
 @pytest.mark.parametrize(

@@ -211,3 +211,10 @@ def test_a_workspace_of_flares_simulator_has_its_job_put_together_again(tmp_path
     assert job_folder.sites(run.job) == ("nih", "chexpert")
     assert job_folder.read_settings(run.job) == job_folder.read_settings(JOBS / "surgical")
     assert not job_folder.has_own_site(run.job)
+
+
+def test_classes_that_may_be_one_are_named_with_their_sites(tmp_path):
+    told = {"classes": {"Mass": ["a", "b"], "Masse": ["c"]}, "reason": "nearly the same spelling"}
+    write_lines(tmp_path / RECORD_FILE, {"event": "started"}, {"event": "look_alike", **told})
+    found = job_results.look_alikes(tmp_path)
+    assert found == ["Mass (a and b) and Masse (c): nearly the same spelling"]

@@ -23,6 +23,9 @@ from surgical_aggregation.wire.privacy_json import PolicyError, is_class_names, 
 Table = Mapping[str, Sequence[str]]
 """Site -> classes that it may train; a site that is not in it may train none."""
 
+POLICY = ("permitted", "look_alikes")
+"""Keys of the server's policy; for the second see `look_alikes`."""
+
 _DECLARATIONS = "surgical.declarations"
 
 
@@ -76,6 +79,15 @@ def hold_to_declaration(fl_ctx: FLContext) -> None:
         fl_ctx.set_prop(_DECLARATIONS, declarations, private=True, sticky=True)
 
 
+def sites_by_class(fl_ctx: FLContext) -> dict[str, list[str]]:
+    """Class -> the sites that have declared it in this job, by name."""
+    found: dict[str, list[str]] = {}
+    for site, declaration in sorted(_declarations(fl_ctx).items()):
+        for name in declaration.classes:
+            found.setdefault(name, []).append(site)
+    return found
+
+
 def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
     """Classes that the site of a message declares and that all `tables` permit.
 
@@ -95,7 +107,7 @@ def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
     Raises:
         PolicyError: A table is not usable.
     """
-    properties = scope_properties(fl_ctx, ["permitted"]) or {}
+    properties = scope_properties(fl_ctx, POLICY) or {}
     own = [] if permitted is None else [("the job's configuration", permitted)]
     if "permitted" in properties:
         own.append(("the server's local/privacy.json", properties["permitted"]))

@@ -31,6 +31,7 @@ _EVENTS = {
     headers.REQUEST_REFUSED: ("request_refused", headers.REFUSAL),
     headers.SITE_SILENT: ("silent", headers.REFUSAL),
     headers.ROUND_DROPPED: ("dropped", headers.DROP),
+    headers.LOOK_ALIKE: ("look_alike", headers.ALIKE),
     AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", headers.BEST),
     headers.TRAINING_STOPPED: ("stopped", headers.STOPPED),
 }
@@ -54,6 +55,7 @@ class RunRecord(FLComponent):
         {"event": "silent", "site", "task", "round", "reason"}
         {"event": "dropped", "round", "reason"}
         {"event": "filtered", "site", "filter"}
+        {"event": "look_alike", "classes", "reason"}
         {"event": "best", "round", "metric", "value", "sites", "classes", "columns"[, "candidate"]}
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity"}

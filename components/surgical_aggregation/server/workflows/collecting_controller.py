@@ -138,6 +138,7 @@ class CollectingController(Controller):
                 collection.reasons[site] = reason
                 self._refuse(client_task, reason, fl_ctx, headers.REQUEST_REFUSED)
             hold_to_declaration(fl_ctx)
+            self.fire_event(headers.CLASSES_DECLARED, fl_ctx)
             if callback:
                 callback(client_task, fl_ctx)
 

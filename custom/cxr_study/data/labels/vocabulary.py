@@ -20,8 +20,6 @@ Spanish (es) and Chinese (zh). It only suggests: no name is translated unless a 
 """
 
 import csv
-import difflib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +27,7 @@ from pathlib import Path
 from typing import Literal
 
 from cxr_study.common.spelling import key, near
+from surgical_aggregation.aggregation import class_names
 
 SHARED = (
     *("Atelectasis", "Cardiomegaly", "Consolidation", "Edema"),
@@ -60,7 +59,6 @@ Relation = Literal["exact", "narrower", "broader", "never"]
 _CATALOGUE = Path(__file__).with_name("vocabulary.csv")
 _ALIASES = Path(__file__).with_name("aliases.csv")
 _LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "zh": "Chinese"}
-_LOOK_ALIKE = 0.85  # edit ratio: Oedema and Edema 0.91, Pneumonitis and Pneumonia 0.80
 
 
 @dataclass(frozen=True)
@@ -127,26 +125,32 @@ def resemblance(name: str, other: str) -> str | None:
     for alias in aliases():
         if alias.canonical == other and key(alias.name) == key(name):
             return f"{_LANGUAGES[alias.language]} for {other} ({alias.provenance})"
-    words, others = _words(name), _words(other)
-    if words == others:
-        return "the same words"
-    if words and others and (words < others or others < words):
-        return "one contains the other"
-    if difflib.SequenceMatcher(None, key(name), key(other)).ratio() >= _LOOK_ALIKE:
-        return "nearly the same spelling"
-    return None
+    return class_names.resemblance(name, other)
+
+
+def one_finding(name: str, other: str) -> str | None:
+    """Why two classes of different sites may be one finding; None where nothing says so.
+
+    Of two classes of the catalogue, it says how they differ, so they are two.
+    """
+    if is_class(name) and is_class(other):
+        return None
+    if reason := resemblance(name, other) or resemblance(other, name):
+        return reason
+    called = (set(_aliased(each)) for each in (name, other))
+    both = sorted(set.intersection(*called))
+    return f"both are called {both[0]}" if both else None
+
+
+def _aliased(name: str) -> list[str]:
+    """Classes that a name stands for in some language."""
+    return [alias.canonical for alias in aliases() if key(alias.name) == key(name)]
 
 
 def known_alike(name: str) -> list[str]:
     """Classes that a name unknown to the catalogue may mean, of the 20; at most three."""
     resembling = [other for other in UNION_CLASSES if resemblance(name, other)]
     return (resembling or near(name, UNION_CLASSES))[:3]
-
-
-def _words(name: str) -> frozenset[str]:
-    """Folded words in the singular."""
-    words = re.findall(r"\w+", key(name))
-    return frozenset(re.sub("(?<=ss)es$|(?<=[^s])s$", "", word) for word in words)
 
 
 @cache

@@ -120,6 +120,7 @@ def measured(run: FinishedRun) -> Measured:
                 without_mixed_precision=False,
                 unvalidated={},
                 unfinished=run.unfinished,
+                look_alikes=job_results.look_alikes(*run.servers),
             )
         ),
     )

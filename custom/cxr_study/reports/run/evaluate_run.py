@@ -175,6 +175,7 @@ def _evaluated(
                 and not tensorflow_setup.half_precision(),
                 unvalidated=unvalidated,
                 unfinished=run.unfinished,
+                look_alikes=job_results.look_alikes(*run.servers),
             )
         ),
     )

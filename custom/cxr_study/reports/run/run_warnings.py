@@ -25,6 +25,7 @@ def warnings(
     without_mixed_precision: bool,
     unvalidated: Mapping[str, Sequence[str]],
     unfinished: Sequence[str],
+    look_alikes: Sequence[str],
 ) -> Iterator[RunWarning]:
     """Find what must be said of a run.
 
@@ -33,6 +34,7 @@ def warnings(
         on_phantom: Whether its images are the phantom's.
         without_mixed_precision: Whether it was asked for, and this machine has none.
         unvalidated: Site -> its classes that no image of its validation split has.
+        look_alikes: Classes that may be one; see `job_results.look_alikes`.
         unfinished: Runs for comparison that are left out; see `FinishedRun.unfinished`.
     """
     if not on_phantom and started_from_drawings(best):
@@ -48,6 +50,12 @@ def warnings(
             "Never learned.",
             f"{listed(found)}. The model says the same of every image there: do not read these "
             "classes. They do not count for the choice of the best round.",
+        )
+    if look_alikes:
+        yield RunWarning(
+            "Classes that may be one finding.",
+            f"{'; '.join(look_alikes)}. Ask the sites: as one finding it needs one name "
+            "(`merges` in a site file); each of these has a column of its own.",
         )
     if without_mixed_precision:
         yield RunWarning(

@@ -10,7 +10,7 @@ from surgical_aggregation.wire import variables as wire
 
 FINE = {
     "on_phantom": False, "without_mixed_precision": False, "unvalidated": {"nih": ()},
-    "unfinished": (),
+    "unfinished": (), "look_alikes": (),
 }  # fmt: skip
 
 
@@ -20,6 +20,10 @@ FINE = {
         ({}, None),
         ({"without_mixed_precision": True}, "the sites computed in float32"),
         ({"unvalidated": {"nih": ["Hernia"], "b": ()}}, "nih: Hernia. The choice of the best"),
+        (
+            {"look_alikes": ["a (n) and b (s): the same words"]},
+            "a (n) and b (s): the same words. Ask",
+        ),
         ({"unfinished": ("as published", "nih alone")}, "ended: as published and nih alone."),
     ],
 )

@@ -118,7 +118,9 @@ def test_a_malformed_table_is_refused_by_where_it_stands(table):
             tables(context(policy={"permitted": policy}), None)
     with pytest.raises(PolicyError, match=r"^the job's configuration: 'permitted' needs a"):
         tables(context(), table)
-    with pytest.raises(PolicyError, match=r"may have the keys permitted; got .*permited"):
+    with pytest.raises(
+        PolicyError, match=r"may have the keys permitted, look_alikes; got .*permited"
+    ):
         tables(context(policy={"permited": {}}), None)
 
 

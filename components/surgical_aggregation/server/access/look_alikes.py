@@ -1,0 +1,85 @@
+"""Classes of different sites that may be one, spelt in two ways."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.aggregation.class_names import LONGEST, resemblance, shown
+from surgical_aggregation.server.access.declared_classes import POLICY, sites_by_class
+from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED, LOOK_ALIKE
+from surgical_aggregation.wire.privacy_json import PolicyError, scope_properties
+
+MOST = 200
+"""Classes that are compared; of more than that the first by name."""
+
+NOTE, REFUSE = "note", "refuse"
+
+
+class LookAlikes(FLComponent):
+    """Name classes that different sites declare and that may be one: each would get a column.
+
+    Runs on the server. Looks at names alone, whenever a site asks for a task; no site learns of
+    another's. The log has a line for each pair, and so has the record (`RunRecord`). The server's
+    policy may refuse such runs; the run then ends when the second of the sites asks first:
+
+        {"scopes": [{"name": "cxr", "properties": {"look_alikes": "refuse"}}],
+         "default_scope": "cxr"}
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._refuses = False
+        self._compared: set[tuple[str, str]] = set()
+
+    def one_class(self, name: str, other: str) -> str | None:
+        """Why two names may mean one class; None where nothing says so. By spelling alone."""
+        return resemblance(name, other)
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Read the policy at the start, then compare what sites declare."""
+        if event_type == EventType.START_RUN:
+            try:
+                self._refuses = _policy(fl_ctx) == REFUSE
+            except PolicyError as error:
+                self.system_panic(str(error), fl_ctx)
+        elif event_type == CLASSES_DECLARED:
+            self._compare(fl_ctx)
+
+    def _compare(self, fl_ctx: FLContext) -> None:
+        sites = sites_by_class(fl_ctx)
+        fit = [name for name in sorted(sites) if len(name) <= LONGEST][:MOST]
+        for pair in combinations(fit, 2):
+            two = set(sites[pair[0]]) & set(sites[pair[1]])  # who labels both tells them apart
+            if two or pair in self._compared:
+                continue
+            self._compared.add(pair)
+            if reason := self.one_class(*pair):
+                self._announce({name: sites[name] for name in pair}, reason, fl_ctx)
+
+    def _announce(self, classes: dict[str, list[str]], reason: str, fl_ctx: FLContext) -> None:
+        named = " and ".join(f"{shown(name)} ({', '.join(at)})" for name, at in classes.items())
+        said = f"{named} may be one class: {reason}"
+        self.log_warning(fl_ctx, f"{said}. Ask; what is one class needs one name at all sites.")
+        fl_ctx.set_prop(ALIKE, {"classes": classes, "reason": reason}, private=True, sticky=False)
+        self.fire_event(LOOK_ALIKE, fl_ctx)
+        if self._refuses:
+            self.system_panic(
+                f"{said}, and this server's policy refuses look-alikes. Have the sites give it one "
+                "name; or, where they are two, set 'look_alikes' to 'note' in the server's "
+                "local/privacy.json.",
+                fl_ctx,
+            )
+
+
+def _policy(fl_ctx: FLContext) -> str:
+    value = (scope_properties(fl_ctx, POLICY) or {}).get("look_alikes", NOTE)
+    if value not in (NOTE, REFUSE):
+        raise PolicyError(
+            f"the server's local/privacy.json: 'look_alikes' needs {NOTE!r} or {REFUSE!r}; got "
+            f"{value!r}."
+        )
+    return str(value)

@@ -1,0 +1,66 @@
+"""Classes of different sites that may be one."""
+
+import pytest
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.fl_context import FLContextManager
+
+from cxr_study.data.labels.same_finding import ChestXrayLookAlikes
+from flare import Engine, context
+from surgical_aggregation.server.access.declared_classes import hold_to_declaration
+from surgical_aggregation.server.access.look_alikes import LookAlikes
+from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED
+
+
+def named(declared, component=LookAlikes, policy=None):
+    """What is named of sites' classes, each site asking twice; and the events fired."""
+    manager, engine, found = FLContextManager(job_id="job"), Engine(), []
+    component = component()
+    component.handle_event(EventType.START_RUN, context(policy=policy, engine=engine))
+    for site, classes in [*declared.items()] * 2:
+        fl_ctx = context(site, classes=classes, engine=engine)
+        fl_ctx.put(ReservedKey.MANAGER, manager, private=True, sticky=False)
+        hold_to_declaration(fl_ctx)
+        component.handle_event(CLASSES_DECLARED, fl_ctx)
+        if told := fl_ctx.get_prop(ALIKE):
+            found.append((tuple(told["classes"].items()), told["reason"]))
+    return found, engine.events
+
+
+@pytest.mark.parametrize(
+    ("component", "nih", "south", "reason"),
+    [
+        (LookAlikes, "Pneumonia", "Pneumonie", "nearly the same spelling"),
+        (LookAlikes, "Nodule", "Nodule pulmonaire", "one contains the other"),
+        (LookAlikes, "Class 1", "Class 2", None),
+        (LookAlikes, "Edema", "Edema", None),
+        (LookAlikes, "Mass", "Nodule/Mass", "one contains the other"),
+        (ChestXrayLookAlikes, "Mass", "Nodule/Mass", None),
+        (ChestXrayLookAlikes, "Pneumonia", "Pneumonie", "nearly the same"),
+        (ChestXrayLookAlikes, "Pleuraerguss", "Épanchement pleural", "both are called Pleural E"),
+    ],
+)
+def test_two_spellings_at_two_sites_are_named_once(component, nih, south, reason):
+    found, events = named({"nih": [nih, "Hernia"], "south": [south]}, component)
+    assert [(dict(pair), why.startswith(reason)) for pair, why in found] == (
+        [({nih: ["nih"], south: ["south"]}, True)] if reason else []
+    )
+    assert EventType.FATAL_SYSTEM_ERROR not in events
+
+
+def test_a_site_that_labels_both_tells_them_apart():
+    assert named({"a": ["Pneumonia", "Pneumonie"], "b": ["Pneumonia"]})[0] == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "ends"),
+    [
+        ({"look_alikes": "refuse"}, True),
+        ({"look_alikes": "note", "permitted": {}}, False),
+        ({"look_alikes": "never"}, True),
+        (None, False),
+    ],
+)
+def test_the_servers_policy_may_refuse_them(policy, ends):
+    events = named({"a": ["Pneumonia"], "b": ["Pneumonie"]}, policy=policy)[1]
+    assert (EventType.FATAL_SYSTEM_ERROR in events) == ends
