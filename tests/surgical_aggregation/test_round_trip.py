@@ -19,7 +19,7 @@ TRAINED = {
 STRATEGIES = {
     "fedavg": {"optimizer": "fedavgm", "proximal": 0.1},
     "fedbn": {"send": "differences", "refit_every": 1},
-    "fedbn+": {"proximal": 0.1, "consistency": 0.5},
+    "fedbn+": {"proximal": 0.1},
 }
 """Strategy -> what else is on in its run."""
 

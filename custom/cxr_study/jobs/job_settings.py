@@ -93,8 +93,7 @@ class JobSettings(BaseModel):
     freeze_statistics_at: int = Field(
         0, ge=0, title="round from which batch norm's statistics stay; 0: none"
     )
-    consistency: float = Field(0.0, title="to the received model's features; 0: off")
-    pseudo_labels: str = Field("none", title="none | soft | confident, for unlabelled classes")
+    pseudo_labels: str = Field("none", title="none | soft, for unlabelled classes")
     pseudo_labels_from: int = Field(4, ge=0, title="round from which they count")
     mixed_precision: bool = Field(False, title="float16 on a GPU, bfloat16 on CPUs with it")
     send: str = Field("weights", title="weights | differences (for FLARE's privacy filters)")

@@ -127,7 +127,7 @@ def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulat
     beyond = {
         "strategy": "fedavg",
         "refit_model": "last",
-        "consistency": 1.0,
+        "average_decay": 0.9,
         "server_momentum": 0.5,
     }
     per_site = {"nih": {"refit_every": 1, "epochs": 2}}
@@ -138,7 +138,7 @@ def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulat
     assert published.sites == ours.sites
     settings, own = (job_folder.read_settings(call.job) for call in (ours, published))
     assert {**settings, **beyond} == settings
-    off = {"strategy": "fedbn+", "refit_model": "none", "consistency": 0.0}
+    off = {"strategy": "fedbn+", "refit_model": "none", "average_decay": 0.0}
     assert own == {**settings, **off}
     settings, own = (job_folder.read_settings(call.job, "nih") for call in (ours, published))
     assert own == {**settings, **off, "refit_every": 0} and settings["refit_every"] == 1

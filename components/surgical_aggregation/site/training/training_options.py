@@ -10,7 +10,7 @@ from surgical_aggregation.aggregation import strategy as strategies
 
 CLASS_WEIGHTINGS = ("none", "balanced")
 
-PSEUDO_LABELS = ("none", "soft", "confident")
+PSEUDO_LABELS = ("none", "soft")
 
 SENT = ("weights", "differences")
 """What a site may send after training."""
@@ -40,9 +40,8 @@ class TrainingOptions:
             trains, see `column_refit`; 0: never. Not with the focal loss, which is not convex.
         freeze_statistics_at: Round from which on batch normalisation keeps its running statistics;
             0: none. Strategy "fedavg" alone. (FixBN)
-        consistency: Weight of the distance to the received model's features, see `teacher`; 0: off.
         pseudo_labels: For classes of a union head that the site does not label, by the received
-            model: "none", "soft" or "confident"; see `teacher`.
+            model: "none" or "soft"; see `teacher`.
         pseudo_labels_from: Round from which on they count; before it the model knows too little.
 
     Source:
@@ -62,7 +61,6 @@ class TrainingOptions:
     focal_gamma: float = 0.0
     refit_every: int = 0
     freeze_statistics_at: int = 0
-    consistency: float = 0.0
     pseudo_labels: str = "none"
     pseudo_labels_from: int = 4
 
@@ -79,7 +77,7 @@ class TrainingOptions:
         for name in (
             "learning_rate", "warmup_epochs", "warmup_learning_rate",
             "gradient_clip", "proximal", "focal_gamma", "refit_every", "freeze_statistics_at",
-            "consistency", "pseudo_labels_from",
+            "pseudo_labels_from",
         ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise TrainingOptionsError(f"{name} must be 0 or more; got {getattr(self, name)}.")

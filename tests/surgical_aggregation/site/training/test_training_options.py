@@ -9,8 +9,8 @@ from surgical_aggregation.site.training.training_options import TrainingOptions
     ("option", "value"),
     [
         ("class_weighting", "inverse"), ("epochs", 0), ("proximal", -1.0), ("focal_gamma", -0.1),
-        ("strategy", "fedprox"), ("consistency", -1.0), ("freeze_statistics_at", -1),
-        ("pseudo_labels", "hard"), ("pseudo_labels_from", -1), ("refit_every", -1),
+        ("strategy", "fedprox"), ("freeze_statistics_at", -1),
+        ("pseudo_labels", "confident"), ("pseudo_labels_from", -1), ("refit_every", -1),
     ],
 )  # fmt: skip
 def test_what_is_not_usable_is_refused_by_name(option, value):
