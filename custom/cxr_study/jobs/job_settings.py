@@ -89,7 +89,6 @@ class JobSettings(BaseModel):
     proximal: float = Field(0.0, title="FedProx's mu; 0: off")
     class_weighting: str = Field("none", title="none | balanced")
     focal_gamma: float = Field(0.0, title="of the focal loss; 0: off")
-    refit_every: int = Field(0, ge=0, title="rounds between fits of the columns anew; 0: never")
     freeze_statistics_at: int = Field(
         0, ge=0, title="round from which batch norm's statistics stay; 0: none"
     )
