@@ -57,7 +57,6 @@ class JobSettings(BaseModel):
     requests_per_second: int = Field(100, ge=1, title="of waiting sites together, for a task")
     initial_body: str = Field("{$CXR_INITIAL_BODY}", title="a checkpoint, or drawings")
     continues: str = Field("", title="earlier job(s) here to go on from: id, or newest,older")
-    keep_rounds: int = Field(0, ge=0, title="newest rounds' models that stay on the server's disk")
     body_weighting: str = Field("mean", title="mean | samples")
     head_weighting: str = Field("mean", title="mean | samples; in surgical also positives")
     server_optimizer: str = Field("none", title="none | fedavgm | fedadam")
