@@ -18,8 +18,8 @@ TRAINED = {
 }  # fmt: skip
 STRATEGIES = {
     "fedavg": {"optimizer": "fedavgm", "proximal": 0.1},
-    "fedbn": {"send": "differences", "refit_every": 1},
-    "fedbn+": {"proximal": 0.1, "consistency": 0.5},
+    "fedbn": {"send": "differences"},
+    "fedbn+": {"proximal": 0.1},
 }
 """Strategy -> what else is on in its run."""
 

@@ -143,9 +143,6 @@ class SiteTasks:
         self._memory.measured(model.round, values)
         self._memory.keep_model(LAST_FILE, model.round, fl_ctx)
         validated = time.monotonic()
-        every = training.options.refit_every
-        if every and not new and model.round % every == 0:
-            self.log(fl_ctx, _refitted(training.refit(stop)))
         loss = training.train(model.round, stop)
         if set(self.reported) == set(training.classes):  # else a mean over withheld ones, too
             values["train_loss"] = loss

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -41,47 +40,6 @@ app.add_typer(study.app, name="study")
 app.add_typer(model.app, name="model")
 app.add_typer(deploy.app, name="deploy")
 
-MOVED = {
-    "train": "baseline",
-    "compare": "study run methods",
-    "retire": "model remove-classes",
-    "init": "model init",
-    "decrypt": "model decrypt",
-    "classes": "data classes",
-    "job": "deploy job",
-    "submit": "deploy submit",
-    "kit": "deploy kit",
-    "poc": "deploy poc",
-    "real": "data partition <NIH's folder> --out sites, then surgagg run surgical --site-files "
-    "sites --sites nih-1,nih-2 --local-models",
-    "data sites": "data partition",
-}
-"""Command as it was once called -> as it is called now."""
-
-MOVED_OPTIONS = {"--own": "--local-models", "--carried-code": "--byoc", "--settings": "--scenarios"}
-"""Option as it was once called -> as it is called now."""
-
-
-class MovedCommandError(ValueError):
-    """A command has another name now."""
-
-
-def _moved(old: str) -> Callable[[], None]:
-    def refuse() -> None:
-        raise MovedCommandError(f"surgagg {old} is now: surgagg {MOVED[old]}")
-
-    return refuse
-
-
-for _old in MOVED:
-    _group = data_site.app if _old.startswith("data ") else app
-    _group.command(
-        _old.removeprefix("data "),
-        hidden=True,
-        add_help_option=False,
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    )(_moved(_old))
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -107,8 +65,6 @@ def main() -> None:
     except _UsageError as error:
         # By itself, typer draws a box, for which it loads a tenth of a second of rich.
         if message := error.format_message():  # none where the help has been shown instead
-            if moved := MOVED_OPTIONS.get(old := getattr(error, "option_name", "")):
-                message = f"{old} is now: {moved}"
             help_ = f"{error.ctx.command_path} --help"
             say(f"surgagg: {message.rstrip('.')}. See {help_}.", Console(stderr=True))
         sys.exit(2)

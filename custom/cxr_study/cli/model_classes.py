@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -41,10 +41,6 @@ def import_(
     own_classes: Annotated[
         str, Option(help="Names of the outputs of a .keras file that does not have them, by comma.")
     ] = "",
-    as_: Annotated[
-        Literal["columns", "ensemble"],
-        Option("--as", help="ensemble: two bodies in one .keras file, where bodies differ."),
-    ] = "columns",
     refit: Annotated[
         bool, Option("--refit", help="Fit the columns on your own labelled images.")
     ] = False,
@@ -54,33 +50,26 @@ def import_(
     """Add classes of a trained model to your own, without training it; your columns stay.
 
     A column means something only to the body that it was trained on. Where your body is another
-    one: --as ensemble keeps both, and --refit fits the columns anew on images that you have
-    labelled.
+    one, --refit fits the columns anew on images that you have labelled.
     """
     from cxr_study.models.imports import own_model
     from cxr_study.models.loaded_model import load_model
     from surgical_aggregation.checkpoints import import_classes
 
-    if refit and as_ == "ensemble":
-        raise typer.BadParameter("say one of --refit and --as ensemble", param_hint="--refit")
     source = load_model(model)
     own = own_model.read(into, split(own_classes))
     names = import_classes.check_classes(own.checkpoint, source.checkpoint, split(classes))
-    if as_ == "ensemble":
-        _ensemble(own, source, names, out)
+    own_model.check(own, out)
+    if refit:
+        made = _refitted(own, source, names, site_files, sites)
+    elif why := import_classes.differing_bodies(own.checkpoint, source.checkpoint):
+        raise import_classes.ClassImportError(
+            f"the classes cannot be imported: {why}. Fit the columns on your own labelled images: "
+            "--refit --site-files sites --sites a"
+        )
     else:
-        own_model.check(own, out)
-        if refit:
-            made = _refitted(own, source, names, site_files, sites)
-        else:
-            if why := import_classes.differing_bodies(own.checkpoint, source.checkpoint):
-                raise import_classes.ClassImportError(
-                    f"the classes cannot be imported: {why}. Keep both bodies (--as ensemble --out "
-                    "both.keras), or fit the columns on your own labelled images (--refit "
-                    "--site-files sites --sites a)."
-                )
-            made = import_classes.import_classes(own.checkpoint, source.checkpoint, names)
-        own_model.write(own, made, out)
+        made = import_classes.import_classes(own.checkpoint, source.checkpoint, names)
+    own_model.write(own, made, out)
     say(f"{out}: {counted(len(own.classes) + len(names), 'class', 'classes')}")
     say(f"own       {listed(own.classes)}: unchanged")
     say(f"imported  {listed(names)}, from {source.file}")
@@ -129,26 +118,6 @@ def check_new(out: Path) -> None:
     """Refuse to write over a file."""
     if out.exists():
         raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")
-
-
-def _ensemble(own: OwnModel, source: LoadedModel, names: tuple[str, ...], out: Path) -> None:
-    from dataclasses import replace
-
-    from cxr_study.models.export import export_model
-    from cxr_study.models.imports import own_model, two_bodies
-    from cxr_study.models.loaded_model import LoadedModel
-    from surgical_aggregation.checkpoints.remove_classes import keep
-
-    export_model.check("keras", out)
-    part = LoadedModel(source.file, keep(source.checkpoint, names), source.network)
-    if own.graph is None:
-        loaded = own_model.loaded(own)
-        own = replace(own, graph=export_model.pixel_model(loaded), takes_pixels=True)
-    both = two_bodies.together(own, export_model.pixel_model(part))
-    facts = {**export_model.metadata(part), "classes": [*own.classes, *names]}
-    export_model.write_network(both, "keras", out, facts)
-    if not own.takes_pixels:
-        say(f"inputs    pixels, and {two_bodies.OWN_INPUT} as {own.file} needs it")
 
 
 def _refitted(

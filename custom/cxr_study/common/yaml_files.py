@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import (
@@ -61,16 +61,11 @@ class FileModel(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """What a key was called -> what it is called now."""
-
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, values: object) -> object:
         known = [name for name, field in cls.model_fields.items() if not field.exclude]
         for key in values if isinstance(values, dict) else ():
-            if key in cls.renamed:
-                raise ValueError(f"key '{key}' is called '{cls.renamed[key]}' now; rename it.")
             if key not in known:
                 raise ValueError(f"key '{key}' is not known; {nearest(str(key), known)}.")
         return values

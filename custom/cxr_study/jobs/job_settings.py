@@ -57,7 +57,6 @@ class JobSettings(BaseModel):
     requests_per_second: int = Field(100, ge=1, title="of waiting sites together, for a task")
     initial_body: str = Field("{$CXR_INITIAL_BODY}", title="a checkpoint, or drawings")
     continues: str = Field("", title="earlier job(s) here to go on from: id, or newest,older")
-    keep_rounds: int = Field(0, ge=0, title="newest rounds' models that stay on the server's disk")
     body_weighting: str = Field("mean", title="mean | samples")
     head_weighting: str = Field("mean", title="mean | samples; in surgical also positives")
     server_optimizer: str = Field("none", title="none | fedavgm | fedadam")
@@ -89,12 +88,10 @@ class JobSettings(BaseModel):
     proximal: float = Field(0.0, title="FedProx's mu; 0: off")
     class_weighting: str = Field("none", title="none | balanced")
     focal_gamma: float = Field(0.0, title="of the focal loss; 0: off")
-    refit_every: int = Field(0, ge=0, title="rounds between fits of the columns anew; 0: never")
     freeze_statistics_at: int = Field(
         0, ge=0, title="round from which batch norm's statistics stay; 0: none"
     )
-    consistency: float = Field(0.0, title="to the received model's features; 0: off")
-    pseudo_labels: str = Field("none", title="none | soft | confident, for unlabelled classes")
+    pseudo_labels: str = Field("none", title="none | soft, for unlabelled classes")
     pseudo_labels_from: int = Field(4, ge=0, title="round from which they count")
     mixed_precision: bool = Field(False, title="float16 on a GPU, bfloat16 on CPUs with it")
     send: str = Field("weights", title="weights | differences (for FLARE's privacy filters)")

@@ -85,8 +85,8 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 """Name -> method."""
 
 BEYOND = (
-    "average_decay", "body_weighting", "consistency", "freeze_statistics_at", "pseudo_labels",
-    "refit_every", "refit_model", "server_optimizer",
+    "average_decay", "body_weighting", "freeze_statistics_at", "pseudo_labels", "refit_model",
+    "server_optimizer",
 )  # fmt: skip
 """Settings that no paper on these methods has, each off by default."""
 

@@ -26,7 +26,6 @@ REFUSED = {
         run jobs/none --phantom
         continue nowhere
         report nowhere
-        retire best.npz
         model init
         model remove-classes best.npz Hernia --out .
         baseline centralized --phantom

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import typer
 
 from cxr_study.cli import main as cli
 from cxr_study.jobs.job_templates import METHODS
@@ -77,12 +76,8 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
         ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
         ("run surgical --phantom --sites nih,chexprt", "has no site 'chexprt'; nearest"),
         ("run --nope", "No such option: --nope"),
-        ("run surgical --own", "surgagg: --own is now: --local-models. See"),
         ("deploy job surgical", "Missing option '--out'. See surgagg deploy job --help."),
         ("study rum", "No such command 'rum'"),
-        ("retire best.npz Hernia --out x", "is now: surgagg model remove-classes"),
-        ("data sites --help", "surgagg data sites is now: surgagg data partition"),
-        ("compare --seeds 3", "surgagg compare is now: surgagg study run methods"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_and_exit_code_2_and_nothing_is_made_or_removed(
@@ -102,19 +97,6 @@ def test_a_mistake_is_one_line_and_exit_code_2_and_nothing_is_made_or_removed(
     assert line.startswith("surgagg: ") and message in line
     assert sorted(tmp_path.rglob("*")) == before
     assert (tmp_path / "mine/thesis.txt").read_text() == "all of it"
-
-
-def test_an_old_command_answers_with_one_that_there_is():
-    def find(words):
-        command = typer.main.get_command(cli.app)
-        for word in words:
-            command = command.commands[word] if hasattr(command, "commands") else command
-        return command
-
-    for old, new in cli.MOVED.items():
-        with pytest.raises(cli.MovedCommandError, match=f"^surgagg {old} is now: surgagg {new}$"):
-            find(old.split()).callback()
-        assert not find(new.partition(" <")[0].split()).hidden
 
 
 def test_a_job_that_fails_is_exit_code_1_and_the_version_the_packages(monkeypatch, capsys):

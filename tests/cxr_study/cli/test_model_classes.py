@@ -89,23 +89,11 @@ def test_imported_classes_are_predicted_as_by_their_model(home):
     assert "a (imported)" in surgagg("show", out)
 
 
-def test_another_body_is_refused_with_the_ways_out(home):
+def test_another_body_is_refused_with_the_way_out(home):
     into = ("--classes", "Edema", "--into", home / "other.npz", "--out", home / "new.npz")
     said = surgagg("import", home / "best.npz", *into, code=2)
-    assert "their bodies differ in" in said and "--as ensemble" in said and "--refit" in said
+    assert "their bodies differ in" in said and "--refit" in said
     assert not (home / "new.npz").exists()
-
-
-@pytest.mark.parametrize("own", ["mine", "other"])
-def test_two_bodies_in_one_file_say_what_each_says(home, own):
-    out = home / "both.keras"
-    into = ("--classes", "Mass,Edema", "--into", home / f"{own}.npz", "--out", out)
-    surgagg("import", home / "best.npz", *into, "--as", "ensemble")
-    expected = predicted(home / f"{own}.npz", home).join(
-        predicted(home / "best.npz", home)[["Edema", "Mass"]]
-    )
-    assert expected.std().min() > 1e-3
-    np.testing.assert_allclose(in_keras(out, home), expected, atol=1e-5)
 
 
 def test_a_keras_file_gets_classes_and_keeps_its_own(home):
@@ -145,11 +133,6 @@ def test_a_keras_file_from_elsewhere_gets_classes_too(home):
     np.testing.assert_array_max_ulp(
         new.predict_on_batch(images)[:, :1], old.predict_on_batch(images), last_places(new)
     )
-    both = ("--classes", "Mass", "--into", home / "raw.keras", "--out", home / "both.keras")
-    said = surgagg(
-        "import", home / "best.npz", *both, "--own-classes", "Nodule", "--as", "ensemble"
-    )
-    assert "own_input" in said
     said = surgagg(
         "import", home / "best.npz", *into[:-1], home / "x.keras", "--own-classes", "Nodule",
         "--refit", "--site-files", home, "--sites", "a", code=2,

@@ -1,4 +1,4 @@
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import AfterValidator, Field
@@ -37,8 +37,6 @@ class Step(FileModel):
 
 
 class Recipe(FileModel):
-    renamed: ClassVar = {"title": "name"}
-
     name: Text
     kind: Literal["soup", "cake"] = "soup"
     people: Annotated[int, Field(ge=1, strict=True), AfterValidator(even)] = 2
@@ -84,7 +82,6 @@ class TestReadModel:
             ("a: 1\na: 2", r"key 'a' stands twice[\s\S]*line 2"),
             ("b: {a: 1, a: 1}", "key 'a' stands twice"),
             ("nmae: x\npeople: 3", r"a\.yaml: key 'nmae' is not known; nearest known: name"),
-            ("title: x", "key 'title' is called 'name' now"),
             ("name: x\npages: 3", "key 'pages' is not known; nearest known: tags"),
             ("people: 2", r"a\.yaml: needs key 'name'; has people"),
             ("{}", "needs key 'name'; has none"),

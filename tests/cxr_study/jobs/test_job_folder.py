@@ -211,8 +211,8 @@ class TestPerSite:
             SURGICAL, tmp_path / "mine", sites=["a", "b"], settings={},
             per_site={"b": {"focal_gamma": 2.0}},
         )  # fmt: skip
-        wish = {"settings": {"refit_every": 2}, "per_site": {}}
-        with pytest.raises(ValueError, match="refit_every and focal_gamma do not go together"):
+        wish = {"settings": {"refit_model": "best"}, "per_site": {}}
+        with pytest.raises(ValueError, match="refit_model and focal_gamma do not go together"):
             job_folder.check(tmp_path / "mine", sites=["a", "b"], **wish)
         job_folder.check(tmp_path / "mine", sites=["a", "c"], **wish)
 

@@ -127,10 +127,10 @@ def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulat
     beyond = {
         "strategy": "fedavg",
         "refit_model": "last",
-        "consistency": 1.0,
+        "average_decay": 0.9,
         "server_momentum": 0.5,
     }
-    per_site = {"nih": {"refit_every": 1, "epochs": 2}}
+    per_site = {"nih": {"epochs": 2}}
     settings = {"num_rounds": 2, "learning_rate": 0.5, **beyond}
     go(study(settings=settings, per_site=per_site, published=True))
     ours, published = simulated
@@ -138,10 +138,18 @@ def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulat
     assert published.sites == ours.sites
     settings, own = (job_folder.read_settings(call.job) for call in (ours, published))
     assert {**settings, **beyond} == settings
-    off = {"strategy": "fedbn+", "refit_model": "none", "consistency": 0.0}
+    off = {"strategy": "fedbn+", "refit_model": "none", "average_decay": 0.0}
     assert own == {**settings, **off}
     settings, own = (job_folder.read_settings(call.job, "nih") for call in (ours, published))
-    assert own == {**settings, **off, "refit_every": 0} and settings["refit_every"] == 1
+    assert own == {**settings, **off} and own["epochs"] == 2
+
+
+def test_as_published_a_site_has_nothing_of_its_own_that_goes_beyond(study, simulated):
+    own = {"nih": {"pseudo_labels": "soft", "epochs": 2}}
+    go(study(job=JOB.with_name("partial_loss"), per_site=own, published=True))
+    sites = [job_folder.read_settings(call.job, "nih") for call in simulated]
+    assert [site["pseudo_labels"] for site in sites] == ["soft", "none"]
+    assert [site["epochs"] for site in sites] == [2, 2]
 
 
 def test_as_published_is_as_published_whatever_a_folder_of_ones_own_has(study, simulated, tmp_path):

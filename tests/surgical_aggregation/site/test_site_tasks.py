@@ -122,23 +122,6 @@ def test_a_refit_gives_columns_alone_and_trains_nothing(process, caplog, strateg
         np.testing.assert_array_equal(after.data[name], value)
 
 
-def test_every_so_many_rounds_columns_are_fitted_anew_before_training(process, caplog):
-    caplog.set_level("INFO")
-    north = process(learning_rate=0.0, refit_every=2)
-    heads = [north.sent(round_=round_).data["head/kernel"] for round_ in (1, 2)]
-    np.testing.assert_array_equal(heads[0], [[1, 2]] * FEATURES)
-    np.testing.assert_array_equal(heads[1], north.sent("refit").data["head/kernel"])
-    assert not np.allclose(heads[1], heads[0])
-    assert caplog.text.count("the columns are fitted anew") == 2
-
-
-def test_new_columns_are_warmed_up_in_place_of_a_fit(process, caplog):
-    caplog.set_level("INFO")
-    process(learning_rate=0.0, refit_every=1).sent(columns={"Edema": column(1)})
-    assert "warmed up the columns of 1 classes" in caplog.text
-    assert "fitted anew" not in caplog.text
-
-
 @pytest.mark.parametrize(("moved", "code"), [(0, "OK"), (1, ReturnCode.EXECUTION_EXCEPTION)])
 def test_training_starts_from_the_announced_body_alone(start, process, body, moved, code):
     site = process()

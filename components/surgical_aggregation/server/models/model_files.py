@@ -22,8 +22,6 @@ from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LAST_FILE = "last.npz"
 BEST_FILE = "best.npz"
-ROUND_FILE = "round-{}.npz"
-"""Of a kept model, by the number of rounds that made it."""
 
 NAMED = 10
 """How many of the newest jobs an error message names."""
@@ -118,24 +116,6 @@ def name_in_job(name: str, second: str, fl_ctx: FLContext) -> None:
     for folder in reversed(checkpoint_folders(fl_ctx)):
         with _written(folder / second):
             give_second_name(folder / name, folder / second)
-
-
-def keep_round(round_: int, number: int, fl_ctx: FLContext) -> None:
-    """Keep the last model as that of its round; of those kept before, `number` with it.
-
-    They are in the folder that outlives the job's alone.
-
-    Raises:
-        CheckpointError: The disk does not take it.
-    """
-    _, folder = checkpoint_folders(fl_ctx)
-    with _written(folder / ROUND_FILE.format(round_)):
-        give_second_name(folder / LAST_FILE, folder / ROUND_FILE.format(round_))
-    kept = sorted(
-        folder.glob(ROUND_FILE.format("*")), key=lambda path: int(path.stem.removeprefix("round-"))
-    )
-    for path in kept[:-number]:
-        path.unlink()
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.abstract.model_persistor import ModelPersistor
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
-from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation.class_names import shown, twins
 from surgical_aggregation.checkpoints import continuation
@@ -33,7 +32,6 @@ from surgical_aggregation.server.models.model_files import (
     InitialBody,
     checkpoint_folders,
     checkpoint_of,
-    keep_round,
     name_in_job,
     save_to_job,
 )
@@ -63,18 +61,12 @@ class CheckpointPersistor(ModelPersistor):
         initial_body_id: Id of the `InitialBody` component. Default "initial_body".
         continues: Id of an earlier job at this server, which this one continues, whatever the
             initial body; or several, see `checkpoint_of`. Default "": none.
-        keep_rounds: How many of the newest rounds' models stay as files of their own, see
-            `keep_round`. Default 0.
     """
 
-    def __init__(
-        self, initial_body_id: str = "initial_body", continues: str = "", keep_rounds: int = 0
-    ):
+    def __init__(self, initial_body_id: str = "initial_body", continues: str = ""):
         super().__init__()
-        check_non_negative_int("keep_rounds", keep_rounds)
         self.initial_body_id = initial_body_id
         self.continues = continues
-        self.keep_rounds = keep_rounds
         self._unsaved_best: Checkpoint | None = None
         self._best: dict[str, Any] | None = None
         self._last = ModelLearnable()
@@ -160,8 +152,6 @@ class CheckpointPersistor(ModelPersistor):
             save_to_job(self._unsaved_best, BEST_FILE, fl_ctx)
             self._unsaved_best = None
         save_to_job(self._checkpoint(model), LAST_FILE, fl_ctx)
-        if self.keep_rounds:
-            keep_round(from_learnable(model).manifest["round"], self.keep_rounds, fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Note the best model, write one that was measured; remove a best one that is dropped."""

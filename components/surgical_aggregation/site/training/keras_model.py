@@ -25,7 +25,7 @@ from surgical_aggregation.site.training.column_refit import FeatureSplit, best_r
 from surgical_aggregation.site.training.fused_kernels import FusedAdam, fuse
 from surgical_aggregation.site.training.loss import training_loss
 from surgical_aggregation.site.training.stopping import Stop, check, never
-from surgical_aggregation.site.training.teacher import TaughtOutputs, Teacher, Terms
+from surgical_aggregation.site.training.teacher import TaughtOutputs, Teacher
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire.variables import Columns
 
@@ -76,15 +76,10 @@ class LocalModel:
                 layer.trainable = False
         self._received = _anchors(model) if options.proximal else []
         network = keras.Model(model.input, [self._head.input, model.output])
-        self._learner, self._teacher, self._taught = model, None, None
-        terms = Terms(
-            options.consistency, options.pseudo_labels, missing or (False,) * len(classes)
-        )
-        if terms.any:
-            self._teacher = Teacher(network)
-            self._taught = TaughtOutputs(self._teacher, terms)
-            outputs = self._taught(model.input, self._head.input, model.output)
-            self._learner = keras.Model(model.input, outputs)
+        self._learner, self._taught = model, None
+        if options.pseudo_labels != "none" and missing and any(missing):
+            self._taught = TaughtOutputs(Teacher(model), missing)
+            self._learner = keras.Model(model.input, self._taught(model.input, model.output))
         self._compile()
         # Relaxed to batches of any size, where a second size comes.
         self._forward = tf.function(
@@ -297,9 +292,9 @@ class LocalModel:
         for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
             anchor.assign(variable)
         fuse(batch_norm_layers(self.model))  # not before: Keras loads a file of what it knows alone
-        if self._teacher and self._taught:
-            self._teacher.learn()
-            self._taught.pseudo_labels_count.assign(float(pseudo_labels))
+        if self._taught:
+            self._taught.teacher.learn()
+            self._taught.counts.assign(float(pseudo_labels))
         history = self._learner.fit(
             data, epochs=self.options.epochs, shuffle=False, verbose=0, callbacks=[_StopWhen(stop)]
         )

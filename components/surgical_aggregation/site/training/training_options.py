@@ -10,7 +10,7 @@ from surgical_aggregation.aggregation import strategy as strategies
 
 CLASS_WEIGHTINGS = ("none", "balanced")
 
-PSEUDO_LABELS = ("none", "soft", "confident")
+PSEUDO_LABELS = ("none", "soft")
 
 SENT = ("weights", "differences")
 """What a site may send after training."""
@@ -36,13 +36,10 @@ class TrainingOptions:
         class_weighting: "none", or "balanced": positives and negatives of a class have the same
             total weight in the loss.
         focal_gamma: Exponent of the focal loss; 0: plain cross-entropy.
-        refit_every: Rounds after which a site fits its columns anew on the received body before it
-            trains, see `column_refit`; 0: never. Not with the focal loss, which is not convex.
         freeze_statistics_at: Round from which on batch normalisation keeps its running statistics;
             0: none. Strategy "fedavg" alone. (FixBN)
-        consistency: Weight of the distance to the received model's features, see `teacher`; 0: off.
         pseudo_labels: For classes of a union head that the site does not label, by the received
-            model: "none", "soft" or "confident"; see `teacher`.
+            model: "none" or "soft"; see `teacher`.
         pseudo_labels_from: Round from which on they count; before it the model knows too little.
 
     Source:
@@ -60,9 +57,7 @@ class TrainingOptions:
     proximal: float = 0.0
     class_weighting: str = "none"
     focal_gamma: float = 0.0
-    refit_every: int = 0
     freeze_statistics_at: int = 0
-    consistency: float = 0.0
     pseudo_labels: str = "none"
     pseudo_labels_from: int = 4
 
@@ -78,16 +73,11 @@ class TrainingOptions:
             raise TrainingOptionsError(f"epochs must be at least 1; got {self.epochs}.")
         for name in (
             "learning_rate", "warmup_epochs", "warmup_learning_rate",
-            "gradient_clip", "proximal", "focal_gamma", "refit_every", "freeze_statistics_at",
-            "consistency", "pseudo_labels_from",
+            "gradient_clip", "proximal", "focal_gamma", "freeze_statistics_at",
+            "pseudo_labels_from",
         ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise TrainingOptionsError(f"{name} must be 0 or more; got {getattr(self, name)}.")
-        if self.refit_every and self.focal_gamma:
-            raise TrainingOptionsError(
-                "columns are fitted anew to the plain cross-entropy, so refit_every and "
-                "focal_gamma do not go together. Set one of them to 0."
-            )
         if self.pseudo_labels not in PSEUDO_LABELS:
             raise TrainingOptionsError(
                 f"pseudo_labels must be one of {PSEUDO_LABELS}; got {self.pseudo_labels!r}."

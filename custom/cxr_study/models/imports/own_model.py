@@ -79,7 +79,7 @@ def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
     try:
         kernel, bias = head_layer(network, names).get_weights()
     except SiteError as error:
-        raise OwnModelError(f"{path}: {error} Rename the layer, or import --as ensemble.") from None
+        raise OwnModelError(f"{path}: {error} Rename the layer.") from None
     body = {name: np.asarray(v.numpy()) for name, v in body_variables(network).items()}
     variables = wire.label({**body, "head/kernel": kernel, "head/bias": bias}, names)
     manifest = {"head_features": len(kernel), **(facts or {}).get("network", {})}

@@ -36,8 +36,8 @@ TO_FILL = "TO FILL IN"
 _RECIPE = (
     "strategy", "num_rounds", "epochs", "batch_size", "learning_rate", "gradient_clip",
     "augmentation", "body_weighting", "head_weighting", "server_optimizer", "proximal",
-    "class_weighting", "focal_gamma", "consistency", "freeze_statistics_at", "pseudo_labels",
-    "refit_every", "average_decay", "refit_model", "patience", "seed",
+    "class_weighting", "focal_gamma", "freeze_statistics_at", "pseudo_labels",
+    "average_decay", "refit_model", "patience", "seed",
 )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -99,8 +99,6 @@ class StudyData(FileModel):
         preset: See `PRESETS`; None: none.
         settings: Setting -> value; win over the preset's. `run_settings.check` looks at them.
     """
-
-    renamed: ClassVar[Mapping[str, str]] = {"knobs": "settings"}
 
     data: Annotated[
         dict[Annotated[str, one_of(DATA_SETS)], Target],

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -90,8 +90,6 @@ class Scenario(FileModel):
             each site takes through its own: its batches are as many times larger as there are
             sites.
     """
-
-    renamed: ClassVar[Mapping[str, str]] = {"knobs": "settings"}
 
     name: Text
     cut: Annotated[str, one_of(DATA_SETS)] | None = None
@@ -171,8 +169,6 @@ class Study(FileModel):
         given: Whether the sites are those of the data file.
         claims: Name of the shipped study whose claims are tested; "": the study's own name.
     """
-
-    renamed: ClassVar[Mapping[str, str]] = {"settings": "scenarios"}
 
     title: Text
     source: Text

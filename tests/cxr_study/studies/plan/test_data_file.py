@@ -65,7 +65,6 @@ class TestReadData:
             ({"data": "phantom"}, "needs key 'images'; has data"),
             ({"data": "phantom", "images": 0}, "key 'images' needs a number of 1 or more"),
             ({**REAL, "preset": "papr"}, "key 'preset' needs .*nearest known: paper"),
-            ({**REAL, "knobs": {}}, "key 'knobs' is called 'settings' now"),
             ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
             ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
             ({**REAL, "initial_body": "no.npz"}, "key 'initial_body' needs a file that exists"),

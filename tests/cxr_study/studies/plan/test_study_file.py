@@ -94,7 +94,6 @@ def test_the_sites_may_be_those_of_the_data_file(write):
     ("keys", "message"),
     [
         ({"titel": "x"}, "key 'titel' is not known; nearest known: title"),
-        ({"settings": [CUT]}, "key 'settings' is called 'scenarios' now"),
         ({"factor": " "}, "key 'factor' needs a text that is not blank; got ' '"),
         ({"seeds": True}, "key 'seeds' needs a whole number; got True"),
         ({"seeds": 0}, "key 'seeds' needs a number of 1 or more; got 0"),
@@ -131,7 +130,6 @@ def test_a_mistake_is_refused_by_file_and_key(write, keys, message):
 @pytest.mark.parametrize(
     ("scenario", "message"),
     [
-        ({**CUT, "knobs": {}}, ": key 'knobs' is called 'settings' now"),
         ({**CUT, "cut": "nhi"}, r", key 'cut' needs .*nearest known: nih\); got 'nhi'"),
         ({**CUT, "sites": 1}, ", key 'sites' needs a whole number of 2 or more; got 1"),
         ({**CUT, "sites": ["nih"]}, ", key 'sites' needs a whole number"),

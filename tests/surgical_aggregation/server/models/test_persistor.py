@@ -221,17 +221,6 @@ def no_links(path, second):
     raise OSError(errno.EPERM, "Operation not permitted")
 
 
-def test_kept_rounds_are_the_newest_and_outlive_the_job(tmp_path):
-    server = Server(tmp_path, keep_rounds=2)
-    for round_ in (9, 10, 11):
-        kernel = {"conv/kernel": np.float32([round_, 0])}
-        server.save(GlobalModel({**MODEL.variables, **kernel}, {**FACTS, "round": round_}))
-    kept = {path.name: load(path) for path in tmp_path.glob("server/*/*/round-*.npz")}
-    assert kept.keys() == {"round-10.npz", "round-11.npz"}
-    assert kept["round-10.npz"].variables["conv/kernel"].tolist() == [10, 0]
-    assert (tmp_path / "server/checkpoints/job/round-11.npz").exists()
-
-
 def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
     tmp_path, monkeypatch, panics
 ):

@@ -9,8 +9,8 @@ from surgical_aggregation.site.training.training_options import TrainingOptions
     ("option", "value"),
     [
         ("class_weighting", "inverse"), ("epochs", 0), ("proximal", -1.0), ("focal_gamma", -0.1),
-        ("strategy", "fedprox"), ("consistency", -1.0), ("freeze_statistics_at", -1),
-        ("pseudo_labels", "hard"), ("pseudo_labels_from", -1), ("refit_every", -1),
+        ("strategy", "fedprox"), ("freeze_statistics_at", -1),
+        ("pseudo_labels", "confident"), ("pseudo_labels_from", -1),
     ],
 )  # fmt: skip
 def test_what_is_not_usable_is_refused_by_name(option, value):
@@ -22,11 +22,6 @@ def test_what_is_not_usable_is_refused_by_name(option, value):
 def test_statistics_that_the_sites_do_not_share_are_not_frozen_in_a_round(strategy):
     with pytest.raises(ValueError, match=rf"'fedavg' alone trains; got '{re.escape(strategy)}'"):
         TrainingOptions(strategy=strategy, freeze_statistics_at=8)
-
-
-def test_columns_are_not_fitted_anew_to_a_loss_that_they_are_not_trained_with():
-    with pytest.raises(ValueError, match="refit_every and focal_gamma do not go together"):
-        TrainingOptions(refit_every=2, focal_gamma=1.0)
 
 
 def test_a_whole_number_is_a_rate_too():

@@ -43,12 +43,8 @@ VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "average": ("#117733", None, "right"),
     "fixbn": ("#44AA99", None, "left"),
     "momentum": ("#999933", None, "right"),
-    "consistency": ("#AA4499", None, "left"),
     "soft": ("#DDAA33", None, "left"),
-    "confident": ("#BB5566", None, "right"),
     "recommended": ("#000000", None, "full"),
-    "together": ("#000000", None, "right"),
-    "together-momentum": ("#000000", None, "left"),
 }
 """Variant of a shipped study -> colour ("": the method's), line style (None: the strategy's), how
 far a marker is filled: Tol's muted and high-contrast colours."""
