@@ -173,8 +173,9 @@ def continue_(
     for_all, per_site = parse(settings or [])
     for_all = {**_missing_rounds(earlier, start), **for_all}
     data = site_files or known
+    preset = finished_run(earlier).made.get("preset")
     request = RunRequest(
-        job, out, names, data, None, for_all, per_site, earlier, start, local_models
+        job, out, names, data, None, for_all, per_site, earlier, start, local_models, preset=preset
     )
     check(request)
     rounds = {**job_folder.read_settings(job), **request.settings}["num_rounds"]
@@ -208,7 +209,7 @@ def _requested(
     network = job_folder.typed(job, for_all)
     if "backbone" in network.model_fields_set:  # a census has none
         check_network(initial_body, backbone=network.backbone, hidden=network.hidden)
-    return RunRequest(job, out, names, site_files, initial_body, for_all, per_site)
+    return RunRequest(job, out, names, site_files, initial_body, for_all, per_site, preset=preset)
 
 
 def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:

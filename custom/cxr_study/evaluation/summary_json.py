@@ -84,10 +84,15 @@ class Round(_Strict):
 
 @dataclass(frozen=True)
 class Best(_Strict):
-    """The round whose global model is the best, and its mean over the sites that measured it."""
+    """The round whose global model is the best, and its mean over the sites that measured it.
+
+    Attributes:
+        made: Of the finished rounds: "average" or "refit", see `candidates`; "": a round's model.
+    """
 
     round: int
     mean_validation_bce: float
+    made: Literal["", "average", "refit"] = ""
 
 
 @dataclass(frozen=True)

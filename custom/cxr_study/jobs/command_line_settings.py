@@ -173,3 +173,26 @@ def with_preset(
         if site in sites and under:
             merged[site] = {**under, **merged.get(site, {})}
     return {**preset.settings, **settings}, merged
+
+
+def preset_of(settings: Settings, given: str | None = None) -> str:
+    """Which preset a job's settings are of, and what they change of it, in words.
+
+    Args:
+        settings: All that the job has.
+        given: Name of the preset that was asked for. Default: the one that they agree with.
+    """
+    fitting = [name for name, preset in PRESETS.items() if not _changed(preset, settings)]
+    name = given or next(iter(fitting), "")
+    if name not in PRESETS:
+        return "none"
+    changed = _changed(PRESETS[name], settings)
+    return f"{name}, but {', '.join(changed)}" if changed else name
+
+
+def _changed(preset: Preset, settings: Settings) -> list[str]:
+    return [
+        f"{name} = {settings.get(name)}"
+        for name, value in preset.settings.items()
+        if settings.get(name) != value
+    ]

@@ -64,7 +64,7 @@ class FinishedRun:
         published: File of the best model of the method as published, likewise; None: not run.
         unfinished: Runs for comparison that have not ended, or failed, and are left out.
         elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
-        made: "date" of its start and "code" that made it, as far as known.
+        made: "date" of its start, "code" that made it and "preset", as far as known.
     """
 
     job: Path
@@ -79,7 +79,12 @@ class FinishedRun:
 
 
 def write_facts(
-    folder: Path, site_files: Path | None, jobs: Sequence[str] = (), *, elsewhere: bool = False
+    folder: Path,
+    site_files: Path | None,
+    jobs: Sequence[str] = (),
+    *,
+    elsewhere: bool = False,
+    preset: str | None = None,
 ) -> None:
     """Write what `finished_run` needs to know of a run; see `FinishedRun`.
 
@@ -91,6 +96,8 @@ def write_facts(
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "code": code_version.code(),
     }
+    if preset:
+        facts["preset"] = preset
     if jobs:
         facts |= {"jobs": list(jobs), "elsewhere": elsewhere}
     (folder / RUN_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
@@ -114,7 +121,7 @@ def finished_run(folder: Path) -> FinishedRun:
     job, facts = folder / "job", _facts(folder)
     site_files = read_site_files(folder)
     sites = job_folder.sites(job)
-    made = {key: facts[key] for key in ("date", "code") if key in facts}
+    made = {key: facts[key] for key in ("date", "code", "preset") if key in facts}
     if jobs := facts.get("jobs"):
         servers = tuple(folder / RESULTS / job_id / SERVER for job_id in jobs)
         states = {site: folder / SITES / site for site in sites}

@@ -35,6 +35,7 @@ class RunRequest:
         local_models: Whether each site runs the job alone as well, for comparison.
         published: Whether the job is run as published as well, for comparison: the same recipe, the
             method's own strategy, and nothing of `methods.BEYOND`.
+        preset: Name of that which the settings are of; None: see `preset_of`.
     """
 
     job: Path
@@ -48,6 +49,7 @@ class RunRequest:
     model: str = "last"
     local_models: bool = False
     published: bool = False
+    preset: str | None = None
 
     @property
     def workspace(self) -> Path:

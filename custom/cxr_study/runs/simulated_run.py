@@ -96,7 +96,7 @@ def run(request: RunRequest, *, console: Console) -> None:
     job_folder.copy(
         request.job, job, sites=request.sites, settings=request.settings, per_site=request.per_site
     )
-    write_facts(request.folder, request.site_files)
+    write_facts(request.folder, request.site_files, preset=request.preset)
     if request.site_files is None:
         demo_study()
     alone = _alone(request) if request.local_models else []

@@ -9,6 +9,7 @@ from cxr_study.jobs.command_line_settings import (
     JobError,
     check_sites,
     parse,
+    preset_of,
     with_preset,
 )
 from cxr_study.jobs.methods import BEYOND, METHODS
@@ -114,3 +115,16 @@ class TestApply:
     def test_an_unknown_preset_is_refused_with_the_nearest(self):
         with pytest.raises(JobError, match="no preset 'papers'; nearest known: paper"):
             with_preset("papers", {}, {}, ["a"])
+
+    @pytest.mark.parametrize(
+        ("changes", "given", "said"),
+        [
+            ({}, None, "recommended"),
+            ({"average_decay": 0.0}, None, "none"),
+            ({"average_decay": 0.0}, "recommended", "recommended, but average_decay = 0.0"),
+            ({"average_decay": 0.0}, "one of another version", "none"),
+        ],
+    )
+    def test_a_run_says_which_one_its_settings_are_of(self, changes, given, said):
+        settings = {"seed": 3, **PRESETS["recommended"].settings, **changes}
+        assert preset_of(settings, given) == said

@@ -25,6 +25,7 @@ from cxr_study.jobs.methods import METHODS
 from cxr_study.models.prediction.calibration_file import CalibrationFile
 from cxr_study.reports.page import numbers
 from cxr_study.reports.page.html import template
+from cxr_study.reports.run import run_view
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 
 MARKDOWN, HTML = "model_card.md", "model_card.html"
@@ -88,7 +89,7 @@ def markdown(source: CardSource) -> str:
     )
     environment.filters |= {
         "counted": counted, "listed": listed, "number": numbers.count,
-        "auroc": _auroc, "trained": _trained,
+        "auroc": _auroc, "trained": _trained, "best_model": run_view.best_model,
     }  # fmt: skip
     environment.globals |= {"to_fill": lambda what: Markup(f"**{TO_FILL}: {what}**")}
     body = environment.get_template("card.md.j2").render(
@@ -182,4 +183,6 @@ def _trained(training: ClassTraining | None) -> str:
 
 def _recipe(source: CardSource) -> dict[str, Any]:
     given = source.settings or {}
-    return {name: given[name] for name in _RECIPE if name in given}
+    made = source.summary.made if source.summary else {}
+    preset = {"preset": made["Preset"]} if "Preset" in made else {}
+    return preset | {name: given[name] for name in _RECIPE if name in given}

@@ -12,6 +12,11 @@ from cxr_study.reports.page import numbers
 CHANCE = 0.5
 """AUROC of a model that guesses."""
 
+_MADE = {
+    "average": "the average over late rounds",
+    "refit": "the model whose columns were fitted anew after training",
+}
+
 Undefined = tuple[str, tuple[Model, ...], str]  # site, models and reason
 
 
@@ -38,7 +43,9 @@ def final_round(summary: Summary) -> int | None:
 
 
 def best_model(summary: Summary) -> str:
-    """Name the reported model by the round it started."""
+    """Name the reported model by the round it started, or what it was made of."""
+    if made := _MADE.get(summary.best.made):
+        return f"{made} (round {summary.best.round})"
     if summary.best.round == 0:
         return "the initial model (round 0)"
     if summary.best.round == final_round(summary):

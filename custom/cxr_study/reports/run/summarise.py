@@ -18,11 +18,13 @@ from cxr_study.evaluation.summary_json import (
     Summary,
 )
 from cxr_study.jobs import job_folder
+from cxr_study.jobs.command_line_settings import preset_of
 from cxr_study.reports.run.run_warnings import started_from_drawings
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.wire.headers import CANDIDATE
 
 PHANTOM_NOTE = "They show the method's behaviour, not clinical performance."
 ELSEWHERE_NOTE = (
@@ -79,7 +81,11 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
         stopped_early=job_results.stopped_early(*run.servers),
         personal=measured.personal,
         wall_seconds=job_results.wall_seconds(*run.servers),
-        best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
+        best=Best(
+            best.manifest["best"]["round"],
+            best.manifest["best"]["value"],
+            best.manifest["best"].get(CANDIDATE, ""),
+        ),
         union=measured.union,
         sites=dict(measured.sites),
         trained_by={  # where the server does not know (a personal head): by the sites that label it
@@ -106,6 +112,7 @@ def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
     start = f"sha256 {body[:12]}…" if body else "not known"
     return {
         "Strategy": strategy,
+        "Preset": preset_of(job_folder.read_settings(run.job), run.made.get("preset")),
         "Initial body": "pre-trained on drawings" if started_from_drawings(best) else start,
         "Date": run.made.get("date", best.manifest.get("created", "not known")),
         "Code": run.made.get("code", best.manifest.get("version", "not known")),

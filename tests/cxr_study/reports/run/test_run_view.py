@@ -82,6 +82,8 @@ def test_rounds_name_the_best_model_and_last_as_long_as_their_slowest_site(summa
     for number, name in enumerate(names):
         best = dataclasses.replace(summary.best, round=number)
         assert run_view.best_model(dataclasses.replace(summary, best=best)).startswith(name)
+    refit = dataclasses.replace(summary.best, round=2, made="refit")
+    assert "fitted anew" in run_view.best_model(dataclasses.replace(summary, best=refit))
     assert run_view.final_round(dataclasses.replace(summary, rounds=summary.rounds[:2])) is None
     assert run_view.slowest(summary) == [(20.0, 2.0), (30.0, 2.0), (0.0, 2.0)]
     assert run_view.shares(dataclasses.replace(summary, wall_seconds=50.0))["rest"] == 0
