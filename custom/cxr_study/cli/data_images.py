@@ -108,7 +108,7 @@ def audit(
     say(f"audit   {page}")
 
 
-@app.command(epilog="Example:  surgagg data phantom data/phantom --sites nih,mimic --corrupt 5")
+@app.command(epilog="Example:  surgagg data phantom data/phantom --sites nih,mimic")
 def phantom(
     folder: Annotated[Path, Argument(help="New folder.")],
     sites: Annotated[str, Option(help="Of nih, chexpert and mimic, by comma.")] = ("nih,chexpert"),
@@ -118,7 +118,6 @@ def phantom(
     rare_at_least: Annotated[
         float, Option(help="Least share of images with a finding; 0: as in the real data.")
     ] = 0.1,
-    corrupt: Annotated[int, Option(help="Image files of each site to damage.", min=0)] = 0,
 ) -> None:
     """Draw chest radiographs in the layouts of NIH ChestX-ray14, CheXpert and MIMIC with CXR-LT."""
     from cxr_study.common import progress
@@ -132,7 +131,6 @@ def phantom(
             size=size,
             seed=seed,
             rare_at_least=rare_at_least,
-            corrupt=corrupt,
             progress=report,
         )
     for site_file in sorted((folder / "sites").glob("*.yaml")):

@@ -1,4 +1,4 @@
-"""The commands that add and remove classes: `surgagg model import`, `subset`, `remove-classes`."""
+"""The commands that add and remove classes: `surgagg model import`, `remove-classes`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ if TYPE_CHECKING:
 IMPORT_EPILOG = (
     "Example:  surgagg model import runs/demo --classes Hernia,Edema --into mine.npz --out new.npz"
 )
+REMOVE_EPILOG = (
+    "Example:  surgagg model remove-classes best.npz Hernia --out without.npz"
+    "      surgagg model remove-classes runs/demo --all-but Hernia,Edema --out two.npz"
+)
 
 
 def add_to(app: typer.Typer) -> None:
     """Make them commands of a group."""
     app.command("import", epilog=IMPORT_EPILOG)(import_)
-    app.command(
-        epilog="Example:  surgagg model subset runs/demo --classes Hernia,Edema --out two.npz"
-    )(subset)
-    app.command(
-        "remove-classes",
-        epilog="Example:  surgagg model remove-classes best.npz Hernia --out without.npz",
-    )(remove_classes)
+    app.command("remove-classes", epilog=REMOVE_EPILOG)(remove_classes)
 
 
 def import_(
@@ -77,41 +75,35 @@ def import_(
         say("Nobody has tested them on your images: see surgagg model evaluate.")
 
 
-def subset(
+def remove_classes(
     model: Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")],
-    classes: Annotated[str, Option(help="Names of the classes to keep, by comma.")],
-    out: Annotated[Path, Option(help="New file for the smaller model.")],
+    out: Annotated[Path, Option(help="New file for the model without them.")],
+    classes: Annotated[
+        list[str] | None, Argument(help="Names of the classes to remove.", show_default=False)
+    ] = None,
+    all_but: Annotated[str, Option(help="Or names of those to keep, by comma.")] = "",
 ) -> None:
-    """Make a model of some of a model's classes, for those who want no others."""
+    """Take classes out of a model on purpose; nothing else ever removes one."""
     check_new(out)
+    if bool(classes) == bool(all_but):
+        raise typer.BadParameter(
+            "name the classes to remove, or those to keep: --all-but Hernia,Edema",
+            param_hint="CLASSES",
+        )
     from cxr_study.models.model_choice import choose
-    from surgical_aggregation.checkpoints import remove_classes
     from surgical_aggregation.checkpoints.checkpoint import load, save
+    from surgical_aggregation.checkpoints.remove_classes import keep, remove
     from surgical_aggregation.wire import variables as wire
 
     file, _ = choose(model)
-    kept = remove_classes.keep(load(file), split(classes))
-    save(kept, out)
-    names = wire.classes_of(kept.variables)
-    say(f"{out}: {counted(len(names), 'class', 'classes')}: {listed(names)}")
-
-
-def remove_classes(
-    checkpoint: Annotated[Path, Argument(help="Checkpoint of a global model.")],
-    classes: Annotated[list[str], Argument(help="Names of the classes.")],
-    out: Annotated[Path, Option(help="New file for the model without them.")],
-) -> None:
-    """Take classes out of a global model on purpose; nothing else ever removes one."""
-    check_new(out)
-    from surgical_aggregation.checkpoints import remove_classes
-    from surgical_aggregation.checkpoints.checkpoint import load, save
-    from surgical_aggregation.wire import variables as wire
-
-    model = remove_classes.remove(load(checkpoint), classes)
-    save(model, out)
-    left = len(wire.classes_of(model.variables))
-    say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
-    say("A site that still labels one of them would train it anew: change its 'classes' first.")
+    checkpoint = load(file)
+    made = remove(checkpoint, classes) if classes else keep(checkpoint, split(all_but))
+    save(made, out)
+    left = wire.classes_of(made.variables)
+    say(f"{out}: {counted(len(left), 'class', 'classes')}: {listed(left)}")
+    if gone := sorted({*wire.classes_of(checkpoint.variables)} - {*left}):
+        say(f"without {listed(gone)}. A site that labels one of them would train it anew, in a")
+        say("run that goes on from this model: change its 'classes' first.")
 
 
 def check_new(out: Path) -> None:

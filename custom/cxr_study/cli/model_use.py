@@ -319,7 +319,7 @@ def package(
     from cxr_study.reports.card import model_card
 
     loaded = load_model(model, site)
-    written = loaded.file.with_name(model_card.MARKDOWN)
+    written = loaded.file.with_name(model_card.FILE)
     if written.is_file():
         card = written.read_text(encoding="utf-8")
     else:

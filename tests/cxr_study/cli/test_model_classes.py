@@ -1,4 +1,4 @@
-"""`surgagg model import`, `subset` and `remove-classes`, as typed."""
+"""`surgagg model import` and `remove-classes`, as typed."""
 
 from functools import partial
 
@@ -32,7 +32,7 @@ def test_removed_classes_are_in_a_new_file_and_a_mistake_writes_nothing(tmp_path
     said = surgagg("remove-classes", model, "Lung Lesion", "Edema", "--out", out)
     assert wire.classes_of(load(out).variables) == ("Mass",)
     assert model.read_bytes() == before
-    assert said.startswith(f"{out}: 1 classes, without Edema, Lung Lesion\n")
+    assert said.startswith(f"{out}: 1 class: Mass\nwithout Edema and Lung Lesion.")
     assert "would train it anew" in said
 
 
@@ -60,15 +60,22 @@ def in_keras(path, home):
     return np.concatenate([model.predict_on_batch(i[None])["probabilities"] for i in images])
 
 
-def test_a_subset_says_the_same_of_its_classes(home):
+def test_classes_that_are_kept_are_predicted_as_before(home):
     said = surgagg(
-        "subset", home / "best.npz", "--classes", "Mass,Edema", "--out", home / "two.npz"
+        "remove-classes", home / "best.npz", "--all-but", "Mass,Edema", "--out", home / "two.npz"
     )
     assert said.startswith(f"{home / 'two.npz'}: 2 classes: Edema and Mass")
     two = predicted(home / "two.npz", home)
     pd.testing.assert_frame_equal(two, predicted(home / "best.npz", home)[["Edema", "Mass"]])
-    again = ("--classes", "Mass", "--out", home / "two.npz")
-    assert "needs a new file" in surgagg("subset", home / "best.npz", *again, code=2)
+    assert "without Hernia" in said
+
+
+@pytest.mark.parametrize("words", [(), ("Hernia", "--all-but", "Edema")])
+def test_either_what_goes_or_what_stays_is_named(home, words):
+    out = ("--out", home / "two.npz")
+    said = surgagg("remove-classes", home / "best.npz", *words, *out, code=2)
+    assert "name the classes to remove, or those to keep" in said
+    assert not (home / "two.npz").exists()
 
 
 def test_imported_classes_are_predicted_as_by_their_model(home):

@@ -2,7 +2,6 @@
 
 <root>/nih/, chexpert/, mimic/              labels and pictures; see the modules of layouts
 <root>/truth/<site>.csv                     labels of all 20 findings, for evaluation only
-<root>/truth/<site>_corrupt.csv             which files are damaged, where that was asked for
 <root>/sites/<site>.yaml, <site>_split.csv  what a site needs to train
 """
 
@@ -28,7 +27,7 @@ from cxr_study.phantom.writers.official_layouts import (
     write_mimic,
     write_nih,
 )
-from cxr_study.phantom.writers.pictures import damage, write_pictures
+from cxr_study.phantom.writers.pictures import write_pictures
 
 
 class PhantomError(ValueError):
@@ -43,7 +42,6 @@ def write_phantom(
     seed: int = 0,
     sites: Sequence[str] = ("nih", "chexpert"),
     rare_at_least: float = 0.1,
-    corrupt: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Write pictures, labels, truth, splits and site files.
@@ -61,7 +59,6 @@ def write_phantom(
         sites: Which to write: "nih", "chexpert" or "mimic".
         rare_at_least: Share of a site's images that show even the rarest finding, 0 for the real
             shares. Default 10%, so that a test split of 400 images has about 40 of each.
-        corrupt: Number of frontal images per site whose files are damaged, see `pictures.KINDS`.
         progress: Called with the number of images written so far and their total.
 
     Raises:
@@ -69,10 +66,10 @@ def write_phantom(
         SplitError: There are too few images to give each split a patient.
     """
     root = Path(root)
-    _check(root, images_per_site, sites, rare_at_least, corrupt)
+    _check(root, images_per_site, sites, rare_at_least)
     root.parent.mkdir(parents=True, exist_ok=True)
     sources = {
-        site: np.random.default_rng([seed, list(SITES).index(site)]).spawn(5) for site in sites
+        site: np.random.default_rng([seed, list(SITES).index(site)]).spawn(4) for site in sites
     }
     cohorts = {
         site: sample_cohort(site, images_per_site, source[0], rare_at_least)
@@ -89,7 +86,7 @@ def write_phantom(
     with tempfile.TemporaryDirectory(dir=root.parent, prefix=f".{root.name}-") as scratch:
         unfinished = Path(scratch) / root.name
         for site, cohort in cohorts.items():
-            _, pictures, doubts, numbers, harm = sources[site]
+            _, pictures, doubts, numbers = sources[site]
             reports = read_reports(cohort, site, rare_at_least, doubts)
             folder = unfinished / site
             folder.mkdir(parents=True)
@@ -100,18 +97,11 @@ def write_phantom(
             else:
                 layout = write_mimic(folder, cohort, reports, size, numbers)
             write_pictures(cohort, layout, site, size, pictures, report)
-            if corrupt:
-                frontals = np.flatnonzero(~cohort.images["lateral"].to_numpy())
-                names = [layout.names[row] for row in frontals]
-                damaged = damage(layout.images, names, corrupt, harm)
-                write_csv(damaged, unfinished / "truth" / f"{site}_corrupt.csv")
             _write_site(unfinished, site, cohort, layout, seed)
         unfinished.replace(root)
 
 
-def _check(
-    root: Path, images_per_site: int, sites: Sequence[str], rare_at_least: float, corrupt: int
-) -> None:
+def _check(root: Path, images_per_site: int, sites: Sequence[str], rare_at_least: float) -> None:
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise PhantomError(
             f"the phantom needs a folder that is empty or does not exist; {root} holds something; "
@@ -124,11 +114,6 @@ def _check(
     if not 0 <= rare_at_least <= 0.5:
         raise PhantomError(
             f"rare_at_least needs a share from 0 (the real shares) to 0.5; got {rare_at_least}."
-        )
-    if not 0 <= corrupt < images_per_site:
-        raise PhantomError(
-            f"corrupt needs a number of images from 0 to less than images_per_site, which is "
-            f"{images_per_site}; got {corrupt}."
         )
 
 

@@ -1,1 +1,1 @@
-"""The model card: Markdown for hubs, HTML for people."""
+"""The model card, Markdown."""

@@ -24,12 +24,11 @@ from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
 from cxr_study.jobs.methods import METHODS
 from cxr_study.models.prediction.calibration_file import CalibrationFile
 from cxr_study.reports.page import numbers
-from cxr_study.reports.page.html import template
 from cxr_study.reports.run import run_view
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 
-MARKDOWN, HTML = "model_card.md", "model_card.html"
-"""Names of the card's two files, beside the model."""
+FILE = "model_card.md"
+"""Name of the card, beside the model."""
 
 TO_FILL = "TO FILL IN"
 """Begins what a person must still write, in bold."""
@@ -66,15 +65,9 @@ class CardSource:
 
 
 def write(source: CardSource, folder: Path) -> Path:
-    """Write both files of a card into the model's folder.
-
-    Returns:
-        The HTML page.
-    """
-    text = markdown(source)
-    replace(folder / MARKDOWN, text)
-    replace(folder / HTML, page(text, source.name))
-    return folder / HTML
+    """Write a card into the model's folder; returns its path."""
+    replace(folder / FILE, markdown(source))
+    return folder / FILE
 
 
 def markdown(source: CardSource) -> str:
@@ -140,20 +133,6 @@ def metadata(source: CardSource) -> dict[str, Any]:
     if results:
         made["model-index"] = [{"name": source.name, "results": results}]
     return made
-
-
-def page(text: str, title: str) -> str:
-    """A card's Markdown as a page that loads nothing else."""
-    from markdown import Markdown
-
-    body = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
-    body = re.sub(r"\A\s*# .*\n", "", body)  # the page's own heading says it
-    made = Markdown(extensions=["tables", "fenced_code", "toc"]).convert(body)
-    marked = re.sub(rf"<strong>({TO_FILL}:.*?)</strong>", r"<mark>\1</mark>", made)
-    wide = marked.replace("<table>", '<div class="wide"><table>').replace(
-        "</table>", "</table></div>"
-    )
-    return template(__package__).render(title=title, body=wide)
 
 
 def cell(value: object) -> str:

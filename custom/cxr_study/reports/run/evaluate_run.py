@@ -55,7 +55,7 @@ class Report:
     Attributes:
         page: report.html; `summary.json` lies beside it.
         table: What the sites measured on their own test splits, csv; None: they did not.
-        cards: The model cards, HTML, beside the models.
+        cards: The model cards, beside the models.
     """
 
     summary: Summary

@@ -12,10 +12,9 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import apply_split, read_split
 from cxr_study.phantom.drawing.acquisition import SITES
 from cxr_study.phantom.patients.cohort import sample_cohort
-from cxr_study.phantom.writers.pictures import KINDS
 from cxr_study.phantom.writers.write_phantom import PhantomError, write_phantom
 
-IMAGES, CORRUPT, SEED = 120, 7, 3
+IMAGES, SEED = 120, 3
 OPTIONS = {"images_per_site": IMAGES, "size": 32, "seed": SEED, "sites": tuple(SITES)}
 LABELLED = {"nih": NIH_CLASSES, "chexpert": CHEXPERT_CLASSES, "mimic": UNION_CLASSES}
 sites = pytest.mark.parametrize("site", SITES)
@@ -84,8 +83,6 @@ def test_progress_ends_at_the_total_with_laterals_and_real_shares_are_rare(tmp_p
         ({"sites": []}, r"got \[\]"),
         ({"images_per_site": 0}, "images_per_site needs a number from 1; got 0"),
         ({"rare_at_least": 0.6}, "from 0 .* to 0.5; got 0.6"),
-        ({"corrupt": 40}, "less than images_per_site, which is 40; got 40"),
-        ({"corrupt": -1}, "got -1"),
     ],
 )
 def test_what_cannot_be_made_is_refused(tmp_path, argument, message):
@@ -161,20 +158,3 @@ def test_pictures_show_the_chest_the_sex_and_the_unlabelled_findings_of_each_pat
         brightest = pd.Series(shown[:, 8:18, 8:24].max(axis=(1, 2)))
         there = truth["Support Devices"] == 1
         assert brightest[there].mean() > brightest[~there].mean() + 5
-
-
-def test_what_is_damaged_is_listed_and_everything_else_is_as_without(root, tmp_path):
-    write_phantom(tmp_path / "damaged", **OPTIONS, corrupt=CORRUPT)
-    assert not list((root / "truth").glob("*_corrupt.csv"))
-    for site in SITES:
-        listed = pd.read_csv(tmp_path / f"damaged/truth/{site}_corrupt.csv", keep_default_na=False)
-        assert sorted(listed["damage"]) == sorted([*KINDS, KINDS[0]])
-        file, table, _ = read(root, site)
-        before = hashes(file.images)
-        after = hashes(tmp_path / "damaged" / file.images.relative_to(root))
-        assert set(after) <= set(before)
-        changed = {path for path in before if before[path] != after.get(path)}
-        assert changed == set(listed["image"])
-        assert len(changed) == CORRUPT
-        views = table.set_index("image").loc[listed["image"], "view"]
-        assert not (views == "lateral").any()  # a site would use all that are damaged
