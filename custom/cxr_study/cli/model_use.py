@@ -311,12 +311,13 @@ def package(
     """Make a folder that can be put on a model hub: card, Keras file, reference image and check.
 
     The card is the one that the run wrote beside the model, or one of what the model itself says.
-    What is marked TO FILL IN there, a person must write before the model is published.
+    What is marked TO FILL IN there, a person must write into card.yaml beside the model before it
+    is published.
     """
     from cxr_study.models.loaded_model import load_model
     from cxr_study.models.packaging.package_model import package as write
     from cxr_study.models.prediction.calibration_file import current_calibration
-    from cxr_study.reports.card import model_card
+    from cxr_study.reports.card import card_answers, model_card
 
     loaded = load_model(model, site)
     written = loaded.file.with_name(model_card.FILE)
@@ -326,8 +327,9 @@ def package(
         calibration = current_calibration(loaded.file, loaded.checkpoint)
         source = model_card.CardSource(out.name, loaded.facts, calibration=calibration)
         card = model_card.markdown(source)
+    card = card_answers.answered(card, loaded.file.parent)
     write(loaded, card, out)
-    left = card.count(f"**{model_card.TO_FILL}:")
+    left = card.count(f"**{card_answers.TO_FILL}:")
     say(f"package  {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
     say(f"check    python {out / 'check.py'}")
     say(f"card     {out / 'README.md'}: {counted(left, 'place')} to fill in")

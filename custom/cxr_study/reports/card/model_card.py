@@ -7,8 +7,6 @@ Source:
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,15 +21,13 @@ from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
 from cxr_study.jobs.methods import METHODS
 from cxr_study.models.prediction.calibration_file import CalibrationFile
+from cxr_study.reports.card import card_answers
+from cxr_study.reports.card.card_answers import cell
 from cxr_study.reports.page import numbers
-from cxr_study.reports.run import run_view
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 
 FILE = "model_card.md"
 """Name of the card, beside the model."""
-
-TO_FILL = "TO FILL IN"
-"""Begins what a person must still write, in bold."""
 
 _RECIPE = (
     "strategy", "num_rounds", "epochs", "batch_size", "learning_rate", "gradient_clip",
@@ -53,6 +49,8 @@ class CardSource:
         calibration: What lies beside the model; None: nothing.
         trained: How it was trained, a sentence. Default: in a federation.
         filters: Of its run, see `job_results.filters`; None: not known.
+        chest: Whether the images are chest X-rays, and not those of a site of somebody's own.
+        best: Which of its run's models it is, in words; "": that of the best round.
     """
 
     name: str
@@ -62,11 +60,18 @@ class CardSource:
     calibration: CalibrationFile | None = None
     trained: str = ""
     filters: Sequence[str] | None = None
+    chest: bool = True
+    best: str = ""
 
 
 def write(source: CardSource, folder: Path) -> Path:
-    """Write a card into the model's folder; returns its path."""
-    replace(folder / FILE, markdown(source))
+    """Write a card into the model's folder, with the answers there (`card_answers`); its path.
+
+    Raises:
+        CardAnswerError: The answers cannot be used.
+    """
+    card_answers.write_blank(folder)
+    replace(folder / FILE, card_answers.answered(markdown(source), folder))
     return folder / FILE
 
 
@@ -82,9 +87,9 @@ def markdown(source: CardSource) -> str:
     )
     environment.filters |= {
         "counted": counted, "listed": listed, "number": numbers.count,
-        "auroc": _auroc, "trained": _trained, "best_model": run_view.best_model,
+        "auroc": _auroc, "trained": _trained,
     }  # fmt: skip
-    environment.globals |= {"to_fill": lambda what: Markup(f"**{TO_FILL}: {what}**")}
+    environment.globals |= {"to_fill": lambda key: Markup(card_answers.mark(key))}
     body = environment.get_template("card.md.j2").render(
         source=source,
         facts=source.facts,
@@ -110,15 +115,24 @@ def metadata(source: CardSource) -> dict[str, Any]:
         "library_name": "keras",
         "pipeline_tag": "image-classification",
         "tags": [
-            "chest-x-ray", "medical-imaging", "multi-label-classification", "federated-learning",
-            "surgical-aggregation", "research-only",
+            *(["chest-x-ray", "medical-imaging"] if source.chest else []),
+            "multi-label-classification", "federated-learning", "surgical-aggregation",
+            "research-only",
         ],
         "metrics": ["roc_auc"],
     }  # fmt: skip
+    drawn = source.summary is not None and source.summary.data == "phantom"
     results = [
         {
-            "task": {"type": "image-classification", "name": "Findings on chest X-rays"},
-            "dataset": {"type": row.site, "name": f"test split of {row.site}", "split": "test"},
+            "task": {
+                "type": "image-classification",
+                "name": "Findings on chest X-rays" if source.chest else "Classes of the sites",
+            },
+            "dataset": {
+                "type": "phantom" if drawn else row.site,
+                "name": f"{'drawn ' if drawn else ''}test split of {row.site}",
+                "split": "test",
+            },
             "metrics": [
                 {
                     "type": "roc_auc",
@@ -133,12 +147,6 @@ def metadata(source: CardSource) -> dict[str, Any]:
     if results:
         made["model-index"] = [{"name": source.name, "results": results}]
     return made
-
-
-def cell(value: object) -> str:
-    """A text in Markdown as it is, in one line: nothing in a name is markup."""
-    line = re.sub(r"\s+", " ", str(value))
-    return html.escape(re.sub(r"([\\`*_{}\[\]#|])", r"\\\1", line), quote=False)
 
 
 def _auroc(row: ClassAuroc | MeanAuroc) -> str:

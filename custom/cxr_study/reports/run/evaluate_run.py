@@ -101,7 +101,17 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
     for name, (checkpoint, path) in named.items():
         calibration = current_calibration(path, checkpoint)
         facts = facts_of(checkpoint)
-        source = CardSource(name, facts, summary, settings, calibration, filters=filters)
+        chest = not job_folder.has_own_site(run.job)
+        source = CardSource(
+            name,
+            facts,
+            summary,
+            settings,
+            calibration,
+            filters=filters,
+            chest=chest,
+            best=run_view.best_model(summary),
+        )
         cards.append(model_card.write(source, path.parent))
     return tuple(cards)
 

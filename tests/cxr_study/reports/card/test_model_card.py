@@ -5,7 +5,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from cxr_study.models.prediction.calibration_file import CalibrationFile, ClassCalibration, Curve
-from cxr_study.reports.card.model_card import CardSource, cell, markdown, write
+from cxr_study.reports.card.card_answers import QUESTIONS, CardAnswerError, cell, mark
+from cxr_study.reports.card.model_card import CardSource, markdown, metadata, write
 from html_page import Page
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.checkpoints.model_facts import facts_of
@@ -66,7 +67,10 @@ def test_the_hubs_own_library_reads_it(source):
     card = ModelCard(markdown(source))
     assert card.data.library_name == "keras" and "chest-x-ray" in card.data.tags
     found = {(r.dataset_type, r.metric_type): r.metric_value for r in card.data.eval_results}
-    assert found == {("nih", "roc_auc"): 0.8125, ("chexpert", "roc_auc"): 0.84}
+    assert found == {("phantom", "roc_auc"): 0.84}
+    real = dataclasses.replace(source, summary=dataclasses.replace(source.summary, data="real"))
+    named = {row["dataset"]["type"] for row in metadata(real)["model-index"][0]["results"]}
+    assert named == {"nih", "chexpert"}
     assert card.text.lstrip().startswith("# Two hospitals")
 
 
@@ -89,6 +93,37 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "does not say: how pixels are resized and normalised; what became of batch",
     ):
         assert words in text, words
+
+
+def test_a_site_of_somebodys_own_has_no_chest_x_rays(source):
+    assert "chest" in markdown(source)
+    own = markdown(dataclasses.replace(source, chest=False)).lower()
+    assert not re.search("chest|x-ray|lateral|finding on", own)
+    assert "predicts 3 classes." in own
+
+
+def test_answers_beside_the_model_are_in_every_card(source, tmp_path):
+    path = write(source, tmp_path)
+    blank = (tmp_path / "card.yaml").read_text()
+    assert all(mark(key) in path.read_text() or key in ("data", "performance") for key in QUESTIONS)
+    (tmp_path / "card.yaml").write_text(blank.replace("developer: ''", "developer: A|b <c@d.org>"))
+    for _ in range(2):
+        text = write(source, tmp_path).read_text()
+        assert "| Developer | A\\|b &lt;c@d.org&gt; |" in text and mark("licence") in text
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ("develper: x", "card.yaml: no card asks for 'develper'; nearest known: developer"),
+        ("release: 2026-01-01", "card.yaml: 'release' needs a text in quotes; got datetime"),
+        ("- x", "needs lines 'key: value'"),
+    ],
+)
+def test_answers_that_cannot_be_used_are_refused(source, tmp_path, answers, why):
+    (tmp_path / "card.yaml").write_text(answers)
+    with pytest.raises(CardAnswerError, match=re.escape(why)):
+        write(source, tmp_path)
 
 
 def test_another_method_is_not_called_surgical_aggregation(source, summary):
