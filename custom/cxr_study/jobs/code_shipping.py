@@ -41,14 +41,10 @@ def add(app: Path, way: str) -> None:
         custom.mkdir()
         shutil.copyfile(MARKER, custom / MARKER.name)
     elif way == "byoc":
-        from surgical_aggregation.byoc_check import code_files  # imports FLARE
-
         for package in PACKAGES:
-            source = import_module(package).__file__
-            for name, file in code_files(Path(str(source)).parent).items():
-                target = custom / package / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, target)
+            source = Path(str(import_module(package).__file__)).parent
+            compiled = shutil.ignore_patterns("__pycache__", ".*")
+            shutil.copytree(source, custom / package, ignore=compiled)
 
 
 def mark(job: Path) -> None:

@@ -50,7 +50,6 @@ def write(name: str, folder: Path, code: str = "marked") -> None:
         autoescape=False,  # HOCON, not HTML
     )
     prefix = "" if name in METHODS else f"{name}_"
-    byoc = code_shipping.PACKAGES if code == "byoc" else ()
     for template, path in {
         "meta.json.j2": META,
         f"{prefix}server.conf.j2": SERVER_CONFIG,
@@ -59,7 +58,7 @@ def write(name: str, folder: Path, code: str = "marked") -> None:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=path != META)
         text = environment.get_template(template).render(
-            name=name, method=METHODS.get(name), byoc=byoc, settings=lines, path=PATHS
+            name=name, method=METHODS.get(name), settings=lines, path=PATHS
         )
         file.write_text(text, "utf-8")
     for app in (job_folder.SERVER_APP, job_folder.CLIENT_APP):

@@ -21,7 +21,6 @@ from cxr_study.jobs.components import ALLOWED, PATHS
 from flare import context
 
 ROOT = Path(__file__).parents[3]
-GUARD = "surgical_aggregation.byoc_check.ByocCheck"
 REPLACE = {"path": "cxr_study.common.files.replace", "args": {"path": "a", "content": "b"}}
 SHELL = {
     "path": "cxr_study.deployment.processes.start",
@@ -76,14 +75,14 @@ def test_it_is_components_alone_each_of_them_one_that_flare_allows_or_ours():
 
 def test_the_jobs_name_these_alone_and_ours_are_all_named():
     text = "".join(file.read_text() for file in (ROOT / "jobs").rglob("*.conf"))
-    named = set(re.findall(r'path = "([\w.]+)"', text)) - {GUARD}
+    named = set(re.findall(r'path = "([\w.]+)"', text))
     ours = {path for path in ALLOWED if not path.startswith("nvflare.")}
     assert ours <= named <= {*ALLOWED}
 
 
 def test_nothing_else_of_either_package_is_allowed(workspace):
     authorizer, names = ComponentPathAuthorizer(), {*everything()} - {*ALLOWED}
-    assert {REPLACE["path"], SHELL["path"], GUARD} < names
+    assert {REPLACE["path"], SHELL["path"]} < names
     for path in names:
         with pytest.raises(UnsafeComponentError, match=f"'{path}' .* is not in allow_list"):
             authorizer.authorize_component_config({"path": path}, workspace=workspace)
