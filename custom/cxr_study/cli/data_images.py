@@ -39,6 +39,11 @@ def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
             f"{name}: {found.get('ok', 0):,} of {len(prepared.index):,} images usable, "
             f"{prepared.decoded:,} decoded now; {prepared.folder}"
         )
+        if prepared.bits_from:
+            say(
+                f"{name}: its 16-bit pictures have {prepared.bits} bits, as {prepared.bits_from} "
+                f"tell; 'bits: {prepared.bits}' in the site file makes it so for good"
+            )
         try:
             image_store.check_limit(
                 prepared, labels.site.bad_images, f"{labels.site.path}: key 'bad_images'"

@@ -34,6 +34,9 @@ def predict(
     explain: Annotated[
         int, Option(min=0, help="A page per image, with heat maps of so many classes; 0: none.")
     ] = 0,
+    site_file: Annotated[
+        Path | None, Option(help="Of the site that the images are from: its 'bits' are theirs.")
+    ] = None,
     raw: Annotated[bool, Option("--raw", help="Without the model's calibration.")] = False,
     force: Annotated[bool, Option(help="Replace --out if it exists.")] = False,
 ) -> None:
@@ -45,6 +48,7 @@ def predict(
     import pandas as pd
 
     from cxr_study.common import progress
+    from cxr_study.data.sites.site_file import read_site_file
     from cxr_study.models.loaded_model import load_model
     from cxr_study.models.prediction import found_images, predict_images, prediction_file
 
@@ -53,6 +57,7 @@ def predict(
         raise FileExistsError(
             f"predictions need a new file; {out} exists. Give another, or --force."
         )
+    bits = None if site_file is None else read_site_file(site_file).bits
     loaded = load_model(model, site)
     calibration = None if raw else loaded.calibration
     found = found_images.find(images)
@@ -61,7 +66,7 @@ def predict(
     began = time.monotonic()
     with prediction_file.opened(out) as append, progress.bar("predicting images") as report:
         done = 0
-        for chunk in predict_images.predict(loaded, found, calibrated=not raw):
+        for chunk in predict_images.predict(loaded, found, calibrated=not raw, bits=bits):
             append(chunk.table)
             bad.append(chunk.problems)
             for text in chunk.table[predict_images.FLAGS]:

@@ -10,6 +10,7 @@ import yaml
 from PIL import Image
 
 from cxr_study import phantom
+from deep_pictures import png_16
 from surgical_aggregation.checkpoints.checkpoint import load, save
 from tiny_model import CLASSES, picture, saved
 from typed import answer, typed
@@ -65,6 +66,21 @@ def test_a_class_that_was_never_learned_is_said_at_the_end_and_in_every_row(home
     flags = pd.read_csv(home / "p.csv")["flags"].tolist()
     assert flags == ["never learned: Edema", "shape: 300 x 60 pixels; never learned: Edema"]
     assert "never learned" in answer("model", "show", home / "best.npz")
+
+
+def test_16_bit_pictures_take_the_bits_of_their_sites_file(home):
+    values = np.linspace(0, 2**14 - 1, 40 * 40).reshape(40, 40)
+    (home / "images/deep.png").write_bytes(png_16(values))
+    (home / "labels.csv").write_text("image,patient,view,Mass\ndeep.png,1,PA,1\n")
+    site = {"dataset": "table", "labels": "labels.csv", "images": "images", "split": "split.csv"}
+    (home / "a.yaml").write_text(yaml.safe_dump({**site, "bits": 14}))
+    (home / "split.csv").write_text("patient,split\n1,train\n")
+    asked = ("predict", home / "best.npz", home / "images/deep.png", "--force", "--out")
+    assert "1 (1 14-bit values in a 16-bit PNG)" in answer(*asked, home / "p.csv")
+    assert "flagged" not in answer(*asked, home / "p.csv", "--site-file", home / "a.yaml")
+    answer("data", "prepare", home / "a.yaml", "--size", 8)
+    (home / "a.yaml").write_text(yaml.safe_dump(site))
+    assert "14-bit values" in answer("data", "prepare", home / "a.yaml", "--size", 8)
 
 
 def test_mistakes_are_told_before_anything_is_written(home):

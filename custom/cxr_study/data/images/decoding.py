@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from PIL import Image
+from PIL import ExifTags, Image, ImageOps
 
-from cxr_study.data.images import dicom
+from cxr_study.data.images import bit_depth, dicom
 from cxr_study.data.images.image_files import ImageError, Source, file_stamp
 from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, DecodedFile, ImageJournal
 
@@ -22,13 +22,14 @@ MODES = {1: "L", 3: "RGB"}
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "JPEG2000", "WEBP", "BMP")
 _CHUNK = 256  # files whose decoding a killed process loses
-_DARK = 12  # bits of 16 that leave an image nearly blank: a sixteenth of the light
+_DIM = 2  # bits fewer than a site's others: a quarter of the light
 
 
 def decode_files(
     sources: Sequence[Source],
     journal: ImageJournal,
     progress: Callable[[int, int], None] | None = None,
+    bits: int | None = None,
 ) -> dict[str, str]:
     """Decode files into a journal, chunk by chunk; the caller holds the store's lock.
 
@@ -36,6 +37,7 @@ def decode_files(
         sources: Images with a file.
         journal: Where they go.
         progress: Called as progress(done, total) after each file.
+        bits: See `decode`.
 
     Returns:
         The files that could not be read, and why; the journal does not have them.
@@ -48,7 +50,7 @@ def decode_files(
             chunk = sources[start : start + _CHUNK]
             entries = []
             work = parallel(
-                delayed(_entry)(source, journal.size, journal.channels) for source in chunk
+                delayed(_entry)(source, journal.size, journal.channels, bits) for source in chunk
             )
             for source, entry in zip(chunk, work, strict=True):
                 if isinstance(entry, DecodedFile):
@@ -78,19 +80,27 @@ class Decoded:
     view: str = ""
 
 
-def decode_bytes(data: bytes, size: int) -> np.ndarray:
+def decode_bytes(data: bytes, size: int, bits: int | None = None) -> np.ndarray:
     """Decode an image file, see `decode`, to its pixels, uint8 (size, size)."""
-    return decode(data, size).pixels
+    return decode(data, size, bits=bits).pixels
 
 
-def decode(data: bytes, size: int, channels: int = 1) -> Decoded:
+def decode(data: bytes, size: int, channels: int = 1, bits: int | None = None) -> Decoded:
     """Decode a PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM file, told by its first bytes.
 
     With one channel, colour is turned to grey by luma (ITU-R 601); with three, images are red,
-    green and blue, and those in grey have three equal channels. Transparency is ignored, grey of
-    more than 8 bits is scaled by its full range, TIFF whose white is 0 is inverted, DICOM is shown
-    as `dicom.grey` says. Images are resized to the square with antialiasing, width first, whatever
-    their aspect ratio, as in the papers.
+    green and blue, and those in grey have three equal channels. Transparency is ignored, values of
+    more than 8 bits are scaled by their full range, TIFF whose white is 0 is inverted, what Exif
+    says is turned or mirrored is turned back, DICOM is shown as `dicom.grey` says. Images are
+    resized to the square with antialiasing, width first, whatever their aspect ratio, as in the
+    papers.
+
+    Args:
+        data: The file.
+        size: Side of the square, pixels.
+        channels: 1 or 3.
+        bits: Of 16, those that the values of a site's 16-bit pictures fill, 8 to 16. None: not
+            known; all 16 are the range, and a picture that fills fewer is noted.
 
     Raises:
         ImageError: The bytes cannot be decoded; says why, and not which file.
@@ -100,7 +110,7 @@ def decode(data: bytes, size: int, channels: int = 1) -> Decoded:
             pixels, header = dicom.decode(data)
             shown = Image.fromarray(pixels).convert(MODES[channels])
             return Decoded(np.asarray(square(shown, size)), header.contradictions, header.view)
-        image, box, notes = _open(data, size, MODES[channels])
+        image, box, notes = _open(data, size, MODES[channels], bits)
         return Decoded(np.asarray(square(image, size, box)), notes)
     except MemoryError:
         raise  # says nothing about the file
@@ -150,7 +160,7 @@ def quiet() -> Iterator[None]:
 
 
 def _open(
-    data: bytes, size: int, mode: str
+    data: bytes, size: int, mode: str, bits: int | None
 ) -> tuple[Image.Image, tuple[float, float, float, float] | None, tuple[str, ...]]:
     """A picture but DICOM in a mode, the part of it that is the image, and what is odd about it."""
     if not data:
@@ -162,26 +172,51 @@ def _open(
     pages = getattr(image, "n_frames", 1)
     if pages > 1 and image.format != "MPO":  # a camera's JPEG with previews
         raise ImageError(f"needs one picture; the {image.format} has {pages}")
+    turned, notes = _turned(image)
     # A large JPEG decodes at reduced scale; the last pixels of a row may then lie beyond the image.
-    reduced = image.draft(mode, (2 * size, 2 * size))
+    reduced = image.draft(mode, image.size if turned else (2 * size, 2 * size))
+    box = None if turned or reduced is None else reduced[1]
     if image.format == "TIFF" and image.mode in ("I", "F"):
         raise ImageError("needs 8 or 16 unsigned bits per pixel; the TIFF has signed or more")
-    if not image.mode.startswith("I"):
-        return image.convert(mode), None if reduced is None else reduced[1], ()
-    tags = image.getexif() if image.format == "TIFF" else {}
-    values = np.asarray(image, dtype=np.float64)
-    bits = int(values.max()).bit_length()
-    depth = tags.get(258, 16)  # bits per sample
-    scaled = np.rint(values / (2**depth - 1) * 255).clip(0, 255)
-    notes: tuple[str, ...] = ()
-    if 0 < bits <= _DARK < depth:
-        notes = (f"{bits}-bit values in a 16-bit {image.format}, nearly blank: scale to 65535",)
-    if tags.get(262) == 0:  # white is 0, which Pillow leaves so in 16 bits
+    depth, tags = bit_depth.declared(image, data), image.getexif() if image.format == "TIFF" else {}
+    if turned:
+        ImageOps.exif_transpose(image, in_place=True)
+    if depth != 16 and not image.mode.startswith("I"):
+        return image.convert(mode), box, notes
+    values = bit_depth.values_of(image, mode)
+    if depth == 16:
+        notes += _bits_noted(bit_depth.bits_of(values), bits, image)
+    full = (bits or 16) if depth == 16 or image.format != "TIFF" else depth
+    scaled = np.rint(values / (2**full - 1) * 255).clip(0, 255)
+    if tags.get(262) == 0 and image.mode.startswith("I"):  # white is 0, left so in 16 bits
         scaled = 255 - scaled
     return Image.fromarray(scaled.astype(np.uint8)).convert(mode), None, notes
 
 
-def _entry(source: Source, size: int, channels: int) -> DecodedFile | str:
+def _turned(image: Image.Image) -> tuple[bool, tuple[str, ...]]:
+    """Whether Exif says that a picture is stored turned or mirrored; a note where it is damaged."""
+    try:
+        return image.getexif().get(ExifTags.Base.Orientation, 1) in range(2, 9), ()
+    except OSError:
+        raise  # of the pixels: PNG has Exif behind them
+    except Exception:
+        return False, ("its Exif cannot be read",)
+
+
+def _bits_noted(filled: int, bits: int | None, image: Image.Image) -> tuple[str, ...]:
+    """What is odd about the bits that the values of a 16-bit picture fill."""
+    text = f"{filled}-bit values in a 16-bit {image.format}"
+    notes: tuple[str, ...] = ()
+    if bits is None and 0 < filled < 16:
+        notes = (f"{text}: too dark, unless 'bits' in the site file says what its pictures have",)
+    elif bits is not None and (filled > bits or 0 < filled <= bits - _DIM):
+        notes = (f"{text}, where the site's have {bits}",)
+    if (bits or 16) < 16 and not image.mode.startswith("I"):
+        notes += (f"the low 8 bits of a 16-bit {image.format} in {image.mode} are not read",)
+    return notes
+
+
+def _entry(source: Source, size: int, channels: int, bits: int | None = None) -> DecodedFile | str:
     """Decode one file; a text says why that was not possible now."""
     try:
         stamp = file_stamp(source.path)
@@ -191,7 +226,7 @@ def _entry(source: Source, size: int, channels: int) -> DecodedFile | str:
     known = (source.image, source.file, stamp)
     try:
         with quiet():  # for processes; threads are quiet already
-            decoded = decode(data, size, channels)
+            decoded = decode(data, size, channels, bits)
     except MemoryError:
         return "not enough memory"
     except ImageError as error:

@@ -1,7 +1,7 @@
 """DICOM radiographs to 8-bit grey, as a viewer would first show them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from struct import pack
@@ -9,49 +9,29 @@ from typing import Any
 
 import numpy as np
 import pydicom
+from pydicom import DataElement
 from pydicom import uid as uids
+from pydicom.config import IGNORE
 from pydicom.encaps import generate_frames
 from pydicom.pixels import apply_modality_lut, apply_voi_lut, get_decoder, pixel_array
 
-from cxr_study.data.labels.label_table import FRONTAL
-
-MODALITIES = ("CR", "DX", "DR", "RG", "CXR")
-"""Of radiographs (PS3.3, C.7.3.1.1.1, and what is found besides)."""
+from cxr_study.data.images.dicom_header import (
+    DicomError,
+    DicomHeader,
+    has_window,
+    header_of,
+    misplaced,
+    text,
+    value,
+)
 
 _LOSSLESS = (uids.JPEGLossless, uids.JPEGLosslessSV1, *uids.JPEGLSTransferSyntaxes)
 _DECODED_BY_EXTRA = (*_LOSSLESS, *uids.JPEGTransferSyntaxes, *uids.JPEG2000TransferSyntaxes)
-_CHEST = ("CHEST", "THORAX", "LUNG")  # one of them is in the name of the body part
 _FAR = 1e12  # beyond every value that a window could end at
-
-
-class DicomError(ValueError):
-    """A DICOM file holds no single grey image, or one that cannot be decompressed here."""
 
 
 class MissingDecoderError(DicomError):
     """A DICOM file that could be decoded if one more package were installed."""
-
-
-@dataclass(frozen=True)
-class DicomHeader:
-    """What a DICOM file says of itself.
-
-    Attributes:
-        view: View position, in capitals; "" where it is not said.
-        contradictions: What tells that it is no radiograph of a chest, such as "modality CT".
-        width: Pixels; 0 where it is not said.
-        height: The same.
-    """
-
-    view: str
-    contradictions: tuple[str, ...]
-    width: int
-    height: int
-
-    @property
-    def is_frontal(self) -> bool:
-        """Whether the view is frontal, or not said."""
-        return not self.view or self.view in FRONTAL
 
 
 def is_dicom(data: bytes) -> bool:
@@ -74,7 +54,8 @@ def read_header(path: Path) -> DicomHeader:
     Raises:
         DicomError: The file is damaged.
     """
-    return _header(_of_pydicom(pydicom.dcmread, path, stop_before_pixels=True, force=True))
+    file = _of_pydicom(pydicom.dcmread, path, stop_before_pixels=True, force=True)
+    return _of_pydicom(header_of, file)
 
 
 def grey(data: bytes) -> np.ndarray:
@@ -86,9 +67,9 @@ def decode(data: bytes) -> tuple[np.ndarray, DicomHeader]:
     """Decode a DICOM radiograph with one grey frame of at most 16 bits.
 
     Stored values go through the modality LUT or rescale, then through the first VOI LUT or, without
-    one, the first window: its ends become black and white. A file with neither is stretched from
-    its least to its greatest value. MONOCHROME1 is inverted, so that air is dark. Padding is black
-    and does not count for the range.
+    one, the first window, if it is at least one value wide: its ends become black and white. A file
+    with neither is stretched from its least to its greatest value. MONOCHROME1 is inverted, so that
+    air is dark. Padding is black and does not count for the range.
 
     Returns:
         uint8 array of shape (rows, columns), and what the file says of itself.
@@ -100,7 +81,9 @@ def decode(data: bytes) -> tuple[np.ndarray, DicomHeader]:
     """
     file = _of_pydicom(pydicom.dcmread, BytesIO(data), force=True)
     _check(file)
-    return _of_pydicom(_grey, file), _header(file)
+    header = _of_pydicom(header_of, file)
+    pixels, notes = _of_pydicom(_grey, file)
+    return pixels, replace(header, contradictions=(*header.contradictions, *notes))
 
 
 def _is_bare(data: bytes) -> bool:
@@ -120,43 +103,16 @@ def _of_pydicom(work: Callable[..., Any], *values: Any, **options: Any) -> Any:
     except (DicomError, MemoryError, OSError):
         raise
     except Exception as error:
-        how = "cut off" if _text(error).startswith("End of file") else "damaged"
-        raise DicomError(f"the DICOM file is {how}: {_text(error)}") from error
-
-
-def _value(file: pydicom.Dataset, keyword: str) -> Any:
-    try:
-        return file.get(keyword)
-    except Exception as error:
-        text = f"{keyword} cannot be read: {_text(error)}"
-        raise DicomError(f"the DICOM file is damaged: {text}") from error
-
-
-def _text(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def _header(file: pydicom.Dataset) -> DicomHeader:
-    modality, view, part = (
-        str(_value(file, keyword) or "").strip().upper()
-        for keyword in ("Modality", "ViewPosition", "BodyPartExamined")
-    )
-    found = []
-    if modality and modality not in MODALITIES:
-        found.append(f"modality {modality}")
-    if part and not any(word in part for word in _CHEST):
-        found.append(f"body part {part}")
-    return DicomHeader(
-        view, tuple(found), int(_value(file, "Columns") or 0), int(_value(file, "Rows") or 0)
-    )
+        how = "cut off" if text(error).startswith("End of file") else "damaged"
+        raise DicomError(f"the DICOM file is {how}: {text(error)}") from error
 
 
 def _check(file: pydicom.FileDataset) -> None:
     if "PixelData" not in file:
         raise DicomError(_without_image(file))
-    frames = str(_value(file, "NumberOfFrames") or "1")
-    colours = _value(file, "PhotometricInterpretation")
-    bits = _value(file, "BitsAllocated")
+    frames = str(value(file, "NumberOfFrames") or "1")
+    colours = value(file, "PhotometricInterpretation")
+    bits = value(file, "BitsAllocated")
     if frames != "1":
         raise DicomError(f"needs one frame; has {frames}")
     if colours not in ("MONOCHROME1", "MONOCHROME2"):
@@ -177,26 +133,47 @@ def _check(file: pydicom.FileDataset) -> None:
 
 def _without_image(file: pydicom.FileDataset) -> str:
     """Say what a DICOM file without pixels is."""
-    uid = _value(file, "SOPClassUID") or file.file_meta.get("MediaStorageSOPClassUID")
+    uid = value(file, "SOPClassUID") or file.file_meta.get("MediaStorageSOPClassUID")
     kind = uids.UID(uid).name if uid else "of unknown kind"
     if "Image Storage" in kind:
         return f"the DICOM file ({kind}) has no pixels; is it cut off?"
-    modality = _value(file, "Modality")
+    modality = value(file, "Modality")
     return f"the DICOM file holds no image: {kind}" + (f", modality {modality}" if modality else "")
 
 
-def _stored(file: pydicom.FileDataset) -> np.ndarray:
-    """Values as stored in the file."""
+def _cells(file: pydicom.FileDataset) -> np.ndarray:
+    """Pixels as they are in the file."""
     syntax = file.file_meta.TransferSyntaxUID
     if syntax in _LOSSLESS:
         _check_jpeg(next(generate_frames(file.PixelData, number_of_frames=1)), file)
     # What Pillow can decode is the same wherever other decoders are installed.
     plugin = "pillow" if "pillow" in get_decoder(syntax).available_plugins else ""
-    stored: np.ndarray = pixel_array(file, decoding_plugin=plugin)
-    if stored.dtype.kind == "i" and syntax in uids.JPEGLSTransferSyntaxes:
-        spare = 8 * stored.itemsize - file.BitsStored
-        stored = stored << spare >> spare  # the sign is the highest stored bit
-    return stored
+    # Else pydicom would cut values off, and without a look at where they end.
+    options = {} if _is_coded(file) else {"bits_stored": file.BitsAllocated}
+    return pixel_array(file, decoding_plugin=plugin, **options)
+
+
+def _is_coded(file: pydicom.FileDataset) -> bool:
+    """Whether pixels are compressed as values, not as the cells that hold them."""
+    syntax = file.file_meta.TransferSyntaxUID
+    return bool(syntax.is_encapsulated) and syntax != uids.RLELossless
+
+
+def _stored(file: pydicom.FileDataset) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Values, which are some bits of each cell; and a note where other bits are unexplained."""
+    bits = file.BitsStored
+    if not 1 <= bits <= file.BitsAllocated:
+        raise DicomError(f"needs 1 to {file.BitsAllocated} bits stored; has {bits}")
+    high = bits - 1 if misplaced(file) else file.get("HighBit", bits - 1)
+    if high != bits - 1 and _is_coded(file):
+        raise DicomError(f"needs high bit {bits - 1} where pixels are compressed; has {high}")
+    cells = _cells(file)
+    spare = 8 * cells.itemsize - 1 - high
+    values = cells << spare >> spare + high + 1 - bits  # a sign is the highest stored bit
+    above = cells >> high >> 1
+    beyond = ((above != 0) & (above != -1)).any()
+    has_overlay = any((group, 0x0102) in file for group in range(0x6000, 0x6020, 2))
+    return values, (f"values beyond its {bits} bits",) if beyond and not has_overlay else ()
 
 
 def _check_jpeg(frame: bytes, file: pydicom.FileDataset) -> None:
@@ -212,12 +189,12 @@ def _check_jpeg(frame: bytes, file: pydicom.FileDataset) -> None:
         raise DicomError("the JPEG's header is damaged")
 
 
-def _grey(file: pydicom.FileDataset) -> np.ndarray:
+def _grey(file: pydicom.FileDataset) -> tuple[np.ndarray, tuple[str, ...]]:
     try:
-        stored = _stored(file)
+        stored, notes = _stored(file)
     except Exception as error:
         name = file.file_meta.TransferSyntaxUID.name
-        raise DicomError(f"its pixels cannot be decoded ({name}): {_text(error)}") from error
+        raise DicomError(f"its pixels cannot be decoded ({name}): {text(error)}") from error
     codes = stored.view(f"u{stored.itemsize}")
     # Grey depends on the stored value alone, so it is computed once for each possible value.
     values = np.arange(256**stored.itemsize, dtype=codes.dtype).view(stored.dtype).astype(np.int64)
@@ -227,7 +204,7 @@ def _grey(file: pydicom.FileDataset) -> np.ndarray:
     if file.PhotometricInterpretation == "MONOCHROME1":
         light = 1 - light
     light[padding] = 0
-    return np.rint(255 * light).astype(np.uint8)[codes]
+    return np.rint(255 * light).astype(np.uint8)[codes], notes
 
 
 def _padding(file: pydicom.FileDataset, values: np.ndarray) -> np.ndarray:
@@ -236,22 +213,44 @@ def _padding(file: pydicom.FileDataset, values: np.ndarray) -> np.ndarray:
     if one is None:
         return np.zeros(values.shape, bool)
     other = file.get("PixelPaddingRangeLimit", one)
-    return (values >= min(one, other)) & (values <= max(one, other))
+    signed, bits = bool(file.PixelRepresentation), file.BitsStored
+    ends = sorted(_resigned(end, signed, bits) for end in (one, other))
+    return (values >= ends[0]) & (values <= ends[1])
+
+
+def _resigned(value: int, signed: bool, bits: int = 16) -> int:
+    """A value of the header, of `bits` or 16 bits, that was written with or without sign."""
+    if signed and value >= 2 ** (bits - 1):
+        return value - (2**bits if value < 2**bits else 2**16)
+    return value if signed else value % 2**16
+
+
+def _describe(table: pydicom.Dataset, signed: bool) -> None:
+    """Correct the descriptor of a lookup table, whose inputs are signed or not."""
+    entries, start, _ = table.LUTDescriptor
+    right = [entries % 2**16, _resigned(start, signed), 16]  # pydicom has other depths wrong
+    table["LUTDescriptor"] = DataElement("LUTDescriptor", "US", right, validation_mode=IGNORE)
 
 
 def _light(file: pydicom.FileDataset, values: np.ndarray, present: np.ndarray) -> np.ndarray:
     """Brightness of each stored value, 0 to 1, before any inversion."""
-    for item in [*(file.get("ModalityLUTSequence") or []), *(file.get("VOILUTSequence") or [])]:
-        item.LUTDescriptor = [*item.LUTDescriptor[:2], 16]  # pydicom has other depths wrong
+    signed, bits = bool(file.PixelRepresentation), file.BitsStored
+    if file.get("RescaleSlope") == 0:
+        del file.RescaleSlope
+    for table in file.get("ModalityLUTSequence") or ():
+        _describe(table, signed)
     shown = apply_modality_lut(values, file).astype(float)
     ends = np.sort(shown[present])
     if file.get("VOILUTSequence"):
-        entries, first, _ = file.VOILUTSequence[0].LUTDescriptor
-        domain = np.arange(first, first + (entries or 2**16))
+        table = file.VOILUTSequence[0]
+        least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1)) if signed else (0, 2**bits)
+        _describe(table, shown[(values >= least) & (values < most)].min() < 0)
+        entries, start, _ = table.LUTDescriptor
+        domain = np.arange(start, start + (entries or 2**16))
         inside = np.rint(shown).astype(int).clip(domain[0], domain[-1])
         shown = apply_voi_lut(inside, file).astype(float)
         ends = np.sort(apply_voi_lut(domain, file).astype(float))
-    elif file.get("WindowCenter") is not None and file.get("WindowWidth") is not None:
+    elif has_window(file):
         with np.errstate(over="ignore"):  # at the far ends of a sigmoid
             shown = apply_voi_lut(np.append(shown, (-_FAR, _FAR)), file)
         shown, ends = shown[:-2], shown[-2:]

@@ -6,6 +6,7 @@ can be deleted.
 """
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +23,7 @@ from cxr_study.data.images.image_files import ImageError, Source, allowed, file_
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
 from cxr_study.data.images.sides import SIDES
 
-RECIPE = 4  # raise it when `decoding` gives other pixels than before: what is kept is made again
+RECIPE = 5  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
 MISSING = "missing"
 DUPLICATE = "duplicate"
@@ -41,12 +42,16 @@ class Prepared:
             read-only; has other callers' images too.
         folder: The store.
         decoded: How many files were decoded this time.
+        bits: What the values of its 16-bit pictures fill; None: not known, see `bit_depth.decide`.
+        bits_from: What told that; "" where nothing did, or the caller.
     """
 
     index: pd.DataFrame
     pixels: np.ndarray
     folder: Path
     decoded: int
+    bits: int | None = None
+    bits_from: str = ""
 
     @property
     def problems(self) -> Path:
@@ -61,6 +66,7 @@ def prepare(
     size: int,
     *,
     channels: int = 1,
+    bits: int | None = None,
     cache_dir: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prepared:
@@ -76,6 +82,8 @@ def prepare(
         files: Path of each image's file, "" where there is none.
         size: Side of the square images become, pixels.
         channels: 1, grey, or 3, red, green and blue.
+        bits: That the values of 16-bit pictures fill, see `decoding.decode`. Default: told by some
+            of them, once for all.
         cache_dir: Default `cxr_study.common.files.cache_dir()`.
         progress: Called as progress(done, total) after each file decoded.
 
@@ -89,11 +97,13 @@ def prepare(
         )
     folder = Path(folder).absolute()
     cache_dir = common_files.cache_dir() if cache_dir is None else Path(cache_dir)
-    store = _store(folder, f"{size}-colour" if channels == 3 else f"{size}", cache_dir)
-    journal = ImageJournal(store, size, channels)
     sources, failures = look_at(folder, images, files)
-    decoded = 0
+    decoded, bits_from, store = 0, "", cache_dir / "images"
     try:
+        if bits is None:
+            bits, bits_from = _bits(sources, store)
+        store = _store(folder, size, cache_dir, bits, channels)
+        journal = ImageJournal(store, size, channels)
         store.mkdir(mode=0o700, parents=True, exist_ok=True)  # patients' images
         known = journal.read()
         if _undecoded(known, sources):  # else nothing that decodes needs to be imported
@@ -103,10 +113,10 @@ def prepare(
                 journal.repair()
                 todo = _undecoded(journal.read(), sources)  # others decoded while this one waited
                 decoded = len(todo)
-                failures |= decode_files(todo, journal, progress)
+                failures |= decode_files(todo, journal, progress, bits)
                 known = journal.read()
         index = _index(sources, known, failures)
-        prepared = Prepared(index, journal.pixels(), store, decoded)
+        prepared = Prepared(index, journal.pixels(), store, decoded, bits, bits_from)
         list_problems(prepared)
     except OSError as error:
         raise ImageError(
@@ -126,11 +136,13 @@ class KeptImages:
 
     Args:
         size: Side of their squares, pixels.
+        bits: See `prepare`; what was decoded with others is not found.
         cache_dir: Default `cxr_study.common.files.cache_dir()`.
     """
 
-    def __init__(self, size: int, cache_dir: Path | None = None):
+    def __init__(self, size: int, bits: int | None = None, cache_dir: Path | None = None):
         self.size = size
+        self.bits = bits
         self.cache_dir = common_files.cache_dir() if cache_dir is None else cache_dir
         self._opened: dict[Path, tuple[Mapping[str, Known], np.ndarray] | None] = {}
 
@@ -148,7 +160,7 @@ class KeptImages:
 
     def _open(self, folder: Path) -> tuple[Mapping[str, Known], np.ndarray] | None:
         if folder not in self._opened:
-            store = _store(folder, f"{self.size}", self.cache_dir)
+            store = _store(folder, self.size, self.cache_dir, self.bits)
             journal = ImageJournal(store, self.size)
             there = store.is_dir()
             self._opened[folder] = (journal.read(), journal.pixels()) if there else None
@@ -178,7 +190,28 @@ def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
     )
 
 
-def _store(folder: Path, kind: str, cache_dir: Path) -> Path:
+def _bits(sources: Sequence[Source], cache_dir: Path) -> tuple[int | None, str]:
+    """What `bit_depth.decide` says of files; kept, as long as they are the same."""
+    there = [source for source in sources if source.stamp is not None]
+    key = hashlib.sha256(repr((RECIPE, [(each.path, each.stamp) for each in there])).encode())
+    kept = cache_dir / f"bits-{key.hexdigest()[:16]}.json"
+    if not kept.exists():
+        from cxr_study.data.images import bit_depth, decoding
+
+        with decoding.quiet():
+            decided = bit_depth.decide([source.path for source in there])
+        cache_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = kept.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps(decided))
+        unfinished.replace(kept)
+    bits, bits_from = json.loads(kept.read_text())
+    return bits, bits_from
+
+
+def _store(
+    folder: Path, size: int, cache_dir: Path, bits: int | None = None, channels: int = 1
+) -> Path:
+    kind = f"{size}{'-colour' if channels == 3 else ''}{f'-{bits}bit' if bits else ''}"
     resolved = folder.resolve()
     key = hashlib.sha256(f"{resolved}\0{RECIPE}".encode("utf-8", "surrogateescape"))
     name = re.sub(r"[^\w.-]+", "_", "-".join(resolved.parts[-2:]))

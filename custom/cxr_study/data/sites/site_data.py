@@ -139,7 +139,12 @@ def prepare(
     """
     table = labels.table[labels.table["split"] != UNUSED].reset_index(drop=True)
     prepared = image_store.prepare(
-        labels.site.images, table["image"], table["file"], size, progress=progress
+        labels.site.images,
+        table["image"],
+        table["file"],
+        size,
+        bits=labels.site.bits,
+        progress=progress,
     )
     index = prepared.index.assign(notes=_notes(table, prepared.index))
     if labels.site.contradictions == "refuse":

@@ -137,6 +137,7 @@ class SiteFile(FileModel):
     blank: Blank | None = None
     bad_images: Annotated[int | str, PlainValidator(_limit)] = 0
     contradictions: Literal["note", "refuse"] = "note"
+    bits: Annotated[int, Field(ge=8, le=16, strict=True)] | None = None
     truth: ExistingFile | None = None
     columns: Annotated[dict[str, str], PlainValidator(_columns)] = Field(default_factory=dict)
     words: Annotated[dict[str, str], PlainValidator(_words)] = Field(default_factory=dict)

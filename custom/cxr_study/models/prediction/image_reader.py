@@ -30,6 +30,7 @@ class ReadImage:
         pixels: uint8 (size, size); None: it cannot be read.
         problem: Why not.
         flags: See `input_gate`.
+        bits: See `read`.
     """
 
     image: str
@@ -37,16 +38,20 @@ class ReadImage:
     pixels: np.ndarray | None = None
     problem: str = ""
     flags: tuple[str, ...] = ()
+    bits: int | None = None
 
 
-def read(images: Sequence[FoundImage], size: int) -> Iterator[list[ReadImage]]:
+def read(
+    images: Sequence[FoundImage], size: int, bits: int | None = None
+) -> Iterator[list[ReadImage]]:
     """Read images in chunks, in their order; the next chunk is read while one is in use.
 
     Args:
         images: May be 100,000: memory holds two chunks.
         size: Side of the square that they become, pixels.
+        bits: What the values of their site's 16-bit pictures fill, see `decoding.decode`.
     """
-    kept = KeptImages(size)
+    kept = KeptImages(size, bits)
     chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
     with decoding.quiet(), ThreadPoolExecutor(1) as ahead:
         coming: Future[list[ReadImage]] | None = None
@@ -60,18 +65,20 @@ def read(images: Sequence[FoundImage], size: int) -> Iterator[list[ReadImage]]:
 
 def _chunk(images: Sequence[FoundImage], size: int, kept: KeptImages) -> list[ReadImage]:
     backend = decoding.in_parallel([found.path for found in images])
-    work = (delayed(_read)(found, size, kept.find(found.path)) for found in images)
+    work = (delayed(_read)(found, size, kept.bits, kept.find(found.path)) for found in images)
     return list(Parallel(n_jobs=-1, prefer=backend)(work))
 
 
-def _read(found: FoundImage, size: int, kept: tuple[np.ndarray, Known] | None) -> ReadImage:
+def _read(
+    found: FoundImage, size: int, bits: int | None, kept: tuple[np.ndarray, Known] | None
+) -> ReadImage:
     if not found.path:
         return ReadImage(*found, problem="there is no such file")
     path = Path(found.path)
     try:
         if kept is None:
             with decoding.quiet():  # for processes; threads are quiet already
-                decoded = decoding.decode(path.read_bytes(), size)
+                decoded = decoding.decode(path.read_bytes(), size, bits=bits)
             pixels, notes = decoded.pixels, list(decoded.notes)
         else:
             pixels, notes = kept[0], kept[1].notes.split("; ") if kept[1].notes else []
@@ -81,4 +88,4 @@ def _read(found: FoundImage, size: int, kept: tuple[np.ndarray, Known] | None) -
         return ReadImage(*found, problem=str(error))
     except OSError as error:
         return ReadImage(*found, problem=str(error.strerror or error))
-    return ReadImage(*found, pixels=pixels, flags=flags)
+    return ReadImage(*found, pixels=pixels, flags=flags, bits=bits)

@@ -74,7 +74,11 @@ class PredictedImages:
 
 
 def predict(
-    model: Model, images: Sequence[FoundImage], *, calibrated: bool = True
+    model: Model,
+    images: Sequence[FoundImage],
+    *,
+    calibrated: bool = True,
+    bits: int | None = None,
 ) -> Iterator[PredictedImages]:
     """Predict images in chunks, in their order.
 
@@ -83,6 +87,7 @@ def predict(
         images: Of any number; memory holds two chunks.
         calibrated: Whether probabilities are calibrated, and thresholds applied, as far as the
             model has a calibration. Default True.
+        bits: See `image_reader.read`.
 
     Raises:
         CalibrationError: The model's calibration is that of another model.
@@ -90,7 +95,7 @@ def predict(
     """
     calibration = model.calibration if calibrated else None
     done = 0
-    for chunk in read(images, model.network.image_size):
+    for chunk in read(images, model.network.image_size, bits):
         at = pd.RangeIndex(done, done + len(chunk))
         done += len(chunk)
         good = np.array([one.pixels is not None for one in chunk])

@@ -120,7 +120,7 @@ def _findings(
 
 def _picture(read: ReadImage) -> np.ndarray:
     """The image as the network sees it, with more pixels: uint8 (SIDE, SIDE)."""
-    return decode_bytes(Path(read.path).read_bytes(), SIDE)
+    return decode_bytes(Path(read.path).read_bytes(), SIDE, read.bits)
 
 
 def _over(picture: np.ndarray, heat: np.ndarray) -> Image.Image:

@@ -1,6 +1,7 @@
 import struct
 import zlib
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from cxr_study.data.images.decoding import decode, decode_bytes
 from cxr_study.data.images.image_files import ImageError
 from dicom_files import dataset, written
 
+CASES = Path(__file__).parents[5] / "shared/cases"
 GREY = np.array([[0, 50], [100, 255]], dtype=np.uint8)
 FLAT = np.full((16, 16, 3), 77, dtype=np.uint8)
 DEEP = np.array([[0, 257], [51_600, 65535]], dtype=np.uint16)
@@ -146,12 +148,49 @@ def test_a_large_jpeg_is_where_the_same_png_is(shape):
         assert abs(pixels.astype(int) - expected).mean() < 0.5
 
 
+STORED = dict(zip(range(2, 9), (
+    Image.Transpose.FLIP_LEFT_RIGHT, Image.Transpose.ROTATE_180, Image.Transpose.FLIP_TOP_BOTTOM,
+    Image.Transpose.TRANSPOSE, Image.Transpose.ROTATE_90, Image.Transpose.TRANSVERSE,
+    Image.Transpose.ROTATE_270), strict=True))  # fmt: skip
+"""Orientation in Exif -> how a picture is stored that it turns back."""
+
+
+@pytest.mark.parametrize("orientation", [1, *STORED])
+@pytest.mark.parametrize(
+    ("kind", "off"), [("PNG", 0), ("TIFF", 0), ("WEBP", 0), ("JPEG", 3), ("16-bit PNG", 0)]
+)
+def test_a_picture_that_exif_turns_is_shown_upright(kind, off, orientation):
+    small = Image.fromarray(np.random.default_rng(0).integers(0, 256, (5, 4), np.uint8))
+    upright = small.resize((301, 402), Image.Resampling.BICUBIC)
+    if kind == "16-bit PNG":
+        upright = Image.fromarray(np.asarray(upright, np.uint16) * 257)
+    how = STORED.get(orientation)
+    exif = Image.Exif()
+    exif[274] = orientation
+    options = {"quality": 95} if kind == "JPEG" else {"lossless": True} if kind == "WEBP" else {}
+    data = png(upright if how is None else upright.transpose(how), kind=kind.split()[-1],
+               exif=exif, **options)  # fmt: skip
+    shown = decode(data, 64)
+    assert not shown.notes
+    assert abs(shown.pixels.astype(int) - decode_bytes(png(upright), 64)).max() <= off
+
+
+def test_exif_that_cannot_be_read_is_noted():
+    broken = png(GREY, exif=b"Exif\0\0nothing")
+    assert decode(broken, 2).notes == ("its Exif cannot be read",)
+    np.testing.assert_array_equal(decode_bytes(broken, 2), GREY)
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason=f"no cases in {CASES}")
+def test_a_radiograph_stored_turned_is_as_upright():
+    turned, right = (decode_bytes((CASES / n).read_bytes(), 64) for n in ("exif6.jpg", "right.png"))
+    assert abs(turned.astype(int) - right).mean() < 0.5
+
+
 def test_what_a_file_says_against_itself_is_noted():
     assert decode(dicom_bytes(GREY, Modality="CT", ViewPosition="LL"), 2).notes == ("modality CT",)
     assert decode(dicom_bytes(GREY, Modality="CT", ViewPosition="LL"), 2).view == "LL"
     twelve = np.array([[0, 4095], [7, 8]], np.uint16)
-    (note,) = decode(png(twelve), 2).notes
-    assert note.startswith("12-bit values in a 16-bit PNG")
-    assert not decode(png(twelve * 2), 2).notes
+    assert not decode(png(twelve * 16), 2).notes
     assert decode(tiff(twelve, 16, 0), 2).notes[0].startswith("12-bit values in a 16-bit TIFF")
     assert not decode(png(GREY), 2).notes

@@ -6,12 +6,15 @@ import numpy as np
 import pydicom
 import pytest
 from PIL import Image, features
+from pydicom.dataset import Dataset
 from pydicom.encaps import encapsulate, generate_frames
 from pydicom.uid import MPEG2MPML, ImplicitVRLittleEndian, JPEG2000Lossless, RLELossless
 
 from cxr_study.data.images import dicom
 from cxr_study.data.images.dicom import DicomError, decode, grey, is_dicom, read_header
 from dicom_files import dataset, encoded, lut, written
+
+CASES = Path(__file__).parents[5] / "shared/cases"
 
 
 def shown(values, dtype=np.uint16, **elements):
@@ -91,14 +94,30 @@ class TestTransferSyntax:
         pixels = (NOISE % 2**bits - 2 ** (bits - 1) * (dtype is I16)).astype(dtype)
         file = dataset(pixels, BitsStored=bits, HighBit=bits - 1, **elements)
         coded = encoded(file, f"{COMPRESSED}{syntax}")
-        np.testing.assert_array_equal(dicom._stored(pydicom.dcmread(BytesIO(coded))), pixels)
+        np.testing.assert_array_equal(dicom._stored(pydicom.dcmread(BytesIO(coded)))[0], pixels)
         np.testing.assert_array_equal(grey(coded), grey(written(file)))
 
     def test_the_sign_in_jpeg_ls_is_the_highest_stored_bit(self):
         plain = dataset((NOISE % 4096).astype(U16), BitsStored=16, HighBit=15)
         file = pydicom.dcmread(BytesIO(encoded(plain, f"{COMPRESSED}80")))
         file.PixelRepresentation, file.BitsStored, file.HighBit = 1, 12, 11
-        np.testing.assert_array_equal(dicom._stored(file), (NOISE + 2048) % 4096 - 2048)
+        np.testing.assert_array_equal(dicom._stored(file)[0], (NOISE + 2048) % 4096 - 2048)
+
+    @pytest.mark.parametrize("syntax", ["57", "70", "80", "90"])
+    def test_overlays_in_the_bits_above_are_no_part_of_a_compressed_image(self, syntax):
+        plain = (NOISE % 4096).astype(U16)
+        over = dataset(plain + (NOISE > 9999) * U16(0x8000), BitsStored=16, HighBit=15)
+        file = pydicom.dcmread(BytesIO(encoded(over, f"{COMPRESSED}{syntax}")))
+        file.BitsStored, file.HighBit = 12, 11
+        shown, header = decode(written(file))
+        np.testing.assert_array_equal(shown, grey(written(dataset(plain))))
+        seen = syntax in ("80", "90")  # gdcm itself cuts off what is beyond in the others
+        assert header.contradictions == (("values beyond its 12 bits",) if seen else ())
+        file.add_new(0x60000102, "US", 15)  # an overlay's
+        assert decode(written(file))[1].contradictions == ()
+        file.HighBit = 15
+        with pytest.raises(DicomError, match="needs high bit 11 where pixels are compressed"):
+            grey(written(file))
 
     @pytest.mark.parametrize(
         ("syntax", "at", "byte"), [("70", 6, 17), ("70", 15, 0), ("70", 18, 2), ("80", 10, 0)]
@@ -133,6 +152,7 @@ class TestTransferSyntax:
         ({"PhotometricInterpretation": "RGB"}, "MONOCHROME1 or 2; has RGB"),
         ({"PhotometricInterpretation": "PALETTE COLOR"}, "MONOCHROME1 or 2; has PALETTE COLOR"),
         ({"BitsAllocated": 32}, "at most 16 bits per pixel; has 32"),
+        ({"BitsStored": 17}, "needs 1 to 16 bits stored; has 17"),
     ],
 )
 def test_what_is_no_single_grey_image_is_refused(elements, message):
@@ -163,12 +183,81 @@ def test_a_file_without_preamble_is_decoded_as_with_it():
 
 
 @pytest.mark.parametrize(
+    ("dtype", "written_as"),
+    [(I16, ("SS", -2000)), (I16, ("US", 63536)), (I16, ("US", 2096)),
+     (U16, ("US", 40000)), (U16, ("SS", -25536))],
+)  # fmt: skip
+def test_padding_is_black_whichever_sign_it_is_written_with(dtype, written_as):
+    padding = -2000 if dtype is I16 else 40000
+    bits = 16 if dtype is U16 else 12
+    file = dataset(np.array([padding, 0, 500, 1000], dtype), BitsStored=bits, HighBit=bits - 1)
+    file.add_new("PixelPaddingValue", *written_as)
+    assert grey(written(file)).tolist() == [[0, 0, 128, 255]]
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason=f"no cases in {CASES}")
+def test_cases_that_were_shown_wrong():
+    of = {path.stem: decode(path.read_bytes()) for path in sorted(CASES.glob("*.dcm"))}
+    np.testing.assert_array_equal(of["padUS"][0], of["padSS"][0])
+    assert of["forproc"][1].contradictions == ("for processing, not for presentation",)
+    levels = pydicom.dcmread(CASES / "highbit15.dcm").pixel_array  # low 12 bits of each cell
+    assert of["highbit15"][0].shape == levels.shape and of["highbit15"][1].contradictions == ()
+    assert (np.diff(of["highbit15"][0].astype(int)) >= -64).mean() > 0.9
+
+
+def code(meaning):
+    item = Dataset()
+    item.CodeMeaning = meaning
+    return [item]
+
+
+FOR_PROCESSING = "for processing, not for presentation"
+
+
+@pytest.mark.parametrize(
     ("elements", "found", "frontal"),
     [
         ({}, (), True),
         ({"Modality": "DX", "ViewPosition": "PA", "BodyPartExamined": "CHEST"}, (), True),
         ({"Modality": "CT", "BodyPartExamined": "KNEE"}, ("modality CT", "body part KNEE"), True),
         ({"ViewPosition": "LL"}, (), False),
+        *(
+            ({"ViewCodeSequence": code(meaning)}, (), frontal)
+            for meaning, frontal in (
+                ("left lateral", False),
+                ("lateral", False),
+                ("postero-anterior", True),
+                ("antero-posterior", True),
+                ("left lateral decubitus", True),
+            )
+        ),
+        *(
+            ({"SeriesDescription": series}, (), frontal)
+            for series, frontal in (
+                ("Thorax LAT", False),
+                ("chest_lateral", False),
+                ("Thorax seitlich", False),
+                ("Chest PA/LAT", True),
+                ("bilateral lungs", True),
+                ("Chest 2 views lat", True),
+                ("LAT decubitus", True),
+            )
+        ),
+        ({"ViewPosition": "PA", "SeriesDescription": "Chest LAT"}, (), True),
+        ({"PresentationIntentType": "FOR PROCESSING"}, (FOR_PROCESSING,), True),
+        ({"SOPClassUID": "1.2.840.10008.5.1.4.1.1.1.1.1"}, (FOR_PROCESSING,), True),
+        ({"PresentationIntentType": "FOR PRESENTATION"}, (), True),
+        ({"ViewPosition": "PA", "PatientOrientation": ["L", "F"]}, (), True),
+        ({"PatientOrientation": ["A", "F"]}, (), True),  # of a lateral, perhaps
+        ({"ViewPosition": "LL", "PatientOrientation": ["P", "F"]}, (), False),
+        *(
+            (
+                {"ViewPosition": "PA", "PatientOrientation": list(way)},
+                (f"patient orientation {way[0]}\\{way[1]}",),
+                True,
+            )
+            for way in ("RF", "FL", "RH", "AF")
+        ),
     ],
 )
 def test_the_header_says_what_contradicts_a_radiograph_of_a_chest(

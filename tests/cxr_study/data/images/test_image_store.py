@@ -191,7 +191,7 @@ def test_dicom_is_decoded_in_silence(
 def test_threads_that_end_early_do_not_let_others_be_heard(png, folder, open_store, monkeypatch):
     both_started = threading.Barrier(2)
 
-    def decode(data, size, channels):
+    def decode(data, size, channels, bits):
         both_started.wait(timeout=10)
         if data == slow:
             time.sleep(0.2)
@@ -211,7 +211,7 @@ def test_a_killed_decoding_process_and_an_unwritable_cache_are_reported(
 ):
     name = png("a.png", 5)
     (tmp_path / "file").touch()
-    message = r"kept in .*/file/images/.*Not a directory\. Make room"
+    message = r"kept in .*/file/images.*Not a directory\. Make room"
     with pytest.raises(ImageError, match=message):
         prepare(folder, [name], [str(folder / name)], 8, cache_dir=tmp_path / "file")
 

@@ -46,11 +46,13 @@ def test_decisions_are_read(read):
         uncertain={"default": "ignore", "Effusion": "ones"},
         blank="not labelled",
         bad_images="1%",
+        bits=14,
     )
     assert [path.name for path in site.labels] == ["labels.csv", "split.csv"]
     assert site.classes == ("Mass", "Pleural Effusion")
     assert site.merges == {"Pleural Effusion": ("Effusion", "fluid")}
     assert (site.views, site.distinct, site.bad_images) == ("all", ("Opacity",), "1%")
+    assert (site.bits, read().bits) == (14, None)
     assert site.policy == LabelPolicy("ignore", {"Pleural Effusion": "ones"}, "not labelled")
 
 
@@ -79,6 +81,7 @@ def test_decisions_are_read(read):
             ({"bad_images": bad}, "key 'bad_images' needs a number of images, or a share")
             for bad in (-1, "101%", True)
         ),
+        *(({"bits": bad}, "key 'bits' needs ") for bad in (7, 17, 12.5, True)),
         ({"labels": []}, "key 'labels' needs a list with one entry or more"),
         ({"lables": "x"}, "key 'lables' is not known; nearest known: labels"),
     ],

@@ -1,6 +1,9 @@
+import numpy as np
+
 from cxr_study.data.images import image_store
 from cxr_study.models.prediction import image_reader
 from cxr_study.models.prediction.found_images import find
+from deep_pictures import png_16
 from tiny_model import picture
 
 
@@ -15,9 +18,9 @@ def test_pixels_that_were_decoded_before_are_not_decoded_again(tmp_path, monkeyp
     decoded = []
     whole = image_reader.decoding.decode
 
-    def counted(data, size):
+    def counted(data, size, bits):
         decoded.append(len(data))
-        return whole(data, size)
+        return whole(data, size, bits=bits)
 
     monkeypatch.setattr(image_reader.decoding, "decode", counted)
     (read,) = image_reader.read(find([folder / "sub", folder]), 32)
@@ -28,6 +31,19 @@ def test_pixels_that_were_decoded_before_are_not_decoded_again(tmp_path, monkeyp
     picture(folder / "a.png", seed=77)  # a changed file is decoded anew
     (again,) = image_reader.read(find([folder / "a.png"]), 32)
     assert len(decoded) == 2 and not (again[0].pixels == read[1].pixels).all()
+
+
+def test_pictures_are_read_with_their_sites_bits_kept_ones_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "images"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(png_16(np.linspace(0, 2**14 - 1, 1024).reshape(32, 32)))
+    for _ in range(2):  # decoded, then kept
+        ((alone,),) = image_reader.read(find([folder / "a.png"]), 32)
+        ((known,),) = image_reader.read(find([folder / "a.png"]), 32, 14)
+        assert alone.flags[0].startswith("14-bit values") and alone.pixels.max() == 64
+        assert (known.flags, known.bits, known.pixels.max()) == ((), 14, 255)
+        image_store.prepare(folder, ["a"], [str(folder / "a.png")], 32, bits=14)
 
 
 def test_images_come_in_chunks_in_their_order_and_what_is_missing_is_said(tmp_path, monkeypatch):
