@@ -21,6 +21,7 @@ Value = TypeVar("Value")
 
 OLDEST = 120.0
 """Years; an age above it is a mistake, and taken as unknown."""
+_UNITS_PER_YEAR = {"": 1.0, "Y": 1.0, "M": 12.0, "W": 52.0, "D": 365.0}
 
 _CERTAIN = {"1": POSITIVE, "1.0": POSITIVE, "0": NEGATIVE, "0.0": NEGATIVE}
 NO_CLASS = {"no finding", "normal"}
@@ -83,6 +84,15 @@ def age(text: str) -> float:
     if not text:
         return np.nan
     return plausible(float(matching(r"[0-9]+(\.[0-9]*)?", text, "a number of years")[0]))
+
+
+def age_with_unit(text: str) -> float:
+    """Years of an age that may have DICOM's unit: 58, 58.5, 058Y, 011M; else as `age`."""
+    if not text:
+        return np.nan
+    need = "a number of years, e.g. 58 or 058Y"
+    amount = matching(r"([0-9]+(?:\.[0-9]*)?)\s*([YMWD]?)", text, need)
+    return plausible(float(amount[1]) / _UNITS_PER_YEAR[amount[2]])
 
 
 def plausible(years: float) -> float:

@@ -4,8 +4,8 @@
     p1/1.png,17,PA,F,63,1,0
     p1/2.png,17,lateral,F,63,,-1
 
-`image` (or `path`) and `patient` are needed; `view`, `sex` and `age` may be left out; every other
-column is a class. A site file may say what a table calls these columns, what its words mean, and
+`image` and `patient` are needed; `view`, `sex` and `age` may be left out; every other column is a
+class. A site file may say what a table calls these columns, what its words mean, and
 which column lists findings where there is none for each class.
 """
 
@@ -40,7 +40,7 @@ _MEANINGS: dict[str, Callable[[str], Any]] = {
     "patient": cell_values.filled,
     "view": lambda text: _view(text.casefold()),
     "sex": lambda text: _sex(text.casefold()),
-    "age": lambda text: cell_values.age(text.replace(",", ".")),
+    "age": lambda text: cell_values.age_with_unit(text.replace(",", ".")),
 }
 
 
@@ -78,20 +78,11 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
             "probability is positive (--threshold)."
         )
     columns = read_columns(file, [*column_of.values(), *names, *listing], several_lines=listing[:1])
-    words = {word.strip().casefold(): meant for word, meant in layout.words.items()}
-
-    def translated(meaning: Callable[[str], Any]) -> Callable[[str], Any]:
-        return lambda text: meaning(words.get(text.casefold(), text))
-
-    known = _MEANINGS | {"image": lambda text: _image(below(images or csv.parent, text))}
-    meanings = {
-        column: known[what] if what in ("image", "patient") else translated(known[what])
-        for what, column in column_of.items()
-    }
-    meaning = translated(cell_values.label_from(layout.threshold))
-    meanings |= dict.fromkeys((*names, *listing[1:]), meaning)
+    meanings = {column: meaning(layout, column, what) for what, column in column_of.items()}
+    meanings |= {name: meaning(layout, name) for name in (*names, *listing[1:])}
+    meanings[column_of["image"]] = lambda text: _image(below(images or csv.parent, text))
     if lists is not None:
-        meanings[lists.column] = finding_lists.meaning(lists.separator, words)
+        meanings[lists.column] = finding_lists.meaning(lists.separator, _folded(layout.words))
     values = columns.decode_all(meanings)
     column_of |= {name: column for column, name in names.items()}
     said = {what: values[column] for what, column in column_of.items()}
@@ -115,6 +106,25 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
     return result
 
 
+def meaning(layout: TableLayout, column: str, what: str | None = None) -> Callable[[str], Any]:
+    """Meaning of the cells of a column, see `CsvColumns.decode_all`: of labels, or of `what`."""
+    known = _MEANINGS.get(what or "", cell_values.label_from(layout.threshold))
+    if what == "patient":
+        return known
+    words = _folded(layout.words)
+
+    def translated(text: str) -> Any:
+        folded = text.casefold()
+        own = words.get(f"{column.casefold()}:{folded}")
+        return known(words.get(folded, text) if own is None else own)
+
+    return translated
+
+
+def _folded(words: Mapping[str, str]) -> dict[str, str]:
+    return {word.strip().casefold(): meant for word, meant in words.items()}
+
+
 def _columns(
     csv: Path, header: Sequence[str], layout: TableLayout
 ) -> tuple[dict[str, str], dict[str, str]]:
@@ -125,13 +135,11 @@ def _columns(
                 f"{csv}, line 1: keys 'columns' and 'findings' of the site file need names of "
                 f"columns; got '{name}', {nearest(name, header)}."
             )
-    described = {name: what for name, what in layout.columns.items() if what != IGNORED}
-    for what in KINDS:
-        spellings = ("image", "path") if what == "image" else (what,)
-        if what not in described.values():
-            described |= {n: what for n in spellings if n in header and n not in layout.columns}
+    described = layout.described(header)
     column_of: dict[str, str] = {}
     for name, what in described.items():
+        if what == IGNORED:
+            continue
         if what in column_of:
             raise TableError(
                 f"{csv}, line 1: needs one column {what}; '{column_of[what]}' and '{name}' are. "
@@ -140,14 +148,13 @@ def _columns(
         column_of[what] = name
     for what in ("image", "patient"):
         if what not in column_of:
-            spelt = "'image' or 'path'" if what == "image" else f"'{what}'"
             raise TableError(
-                f"{csv}, line 1: needs a column {spelt}; {nearest(what, header)}. If it has "
+                f"{csv}, line 1: needs a column '{what}'; {nearest(what, header)}. If it has "
                 f"another name, say which in the site file: columns: {{<name>: {what}}}"
             )
     if layout.listing:
         return column_of, {}
-    known = dict.fromkeys((*KINDS, "path", *described, *layout.columns))
+    known = dict.fromkeys((*KINDS, *described))
     return column_of, cell_values.class_columns(csv, header, known, "table")
 
 

@@ -186,8 +186,8 @@ def test_padchest_lists_of_findings_become_labels(read, lists, labels):
 
 def test_a_hospitals_own_table_needs_no_view_and_keeps_names_the_catalogue_does_not_know(read):
     names = ["PLEURAL_EFFUSION", "Effusion", "My one", "no_finding", "Normal"]
-    row = dict.fromkeys((*names, "path"), "1")
-    got = read(table, row, header=["Edema", "path", "patient", *names])
+    row = dict.fromkeys((*names, "Image"), "1")
+    got = read(table, row, header=["Edema", "Image", "patient", *names])
     assert list(got.columns[5:]) == ["Edema", "Pleural Effusion", "Effusion", "My one"]
     assert got["view"].tolist() == ["frontal"]
     assert got["sex"].tolist() == [""] and got["age"].isna().all()

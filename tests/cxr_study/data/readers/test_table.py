@@ -62,7 +62,7 @@ def test_all_cells_without_meaning_are_told_at_once(write):
         ({"Bildnam": "image"}, "keys 'columns' and .*site file .*got 'Bildnam', nearest.*Bildname"),
         ({"Bildname": "image"}, r"a column 'patient'.*columns: {<name>: patient}"),
         ({"Bildname": "image", "Alter": "image"}, "one column image; 'Bildname' and 'Alter' are"),
-        ({}, "needs a column 'image' or 'path'"),
+        ({}, "needs a column 'image'"),
     ],
 )
 def test_a_layout_that_does_not_fit_is_refused(write, columns, message):
@@ -139,3 +139,10 @@ def test_a_probability_is_positive_from_a_threshold_on(write):
     read = table.read(csv, TableLayout(threshold=0.3))
     assert read[["age", "Mass", "Edema"]].iloc[0].tolist() == [63.5, 1, 0]
     assert read[["Mass", "Edema"]].iloc[1].tolist() == [-1, 0]
+
+
+def test_a_word_may_be_of_one_column_and_an_age_may_have_dicoms_unit(write):
+    csv = write("image,patient,Sex,AGE,Mass\n1.png,7,1,041Y,1\n2.png,8,2,006M,2\n")
+    layout = TableLayout(words={"sex:1": "F", "Sex:2": "M", "2": "-1"})
+    read = table.read(csv, layout)
+    assert read[["sex", "age", "Mass"]].to_numpy().tolist() == [["F", 41, 1], ["M", 0.5, -1]]
