@@ -14,14 +14,13 @@ from cxr_study.cli.data import Seed, app, split_site
 from cxr_study.cli.data_images import prepare_images
 from cxr_study.cli.run import console, say
 from cxr_study.common.spelling import nearest
+from cxr_study.data.labels.label_table import classes as classes_of
 from cxr_study.data.readers import DATASETS, official_files
 
 if TYPE_CHECKING:
     from cxr_study.data.readers.table_layout import TableLayout
     from cxr_study.data.sites.own_table import OwnTable
     from cxr_study.data.sites.site_file import SiteFile
-
-BLANKS = ("negative", "not labelled")
 
 
 @app.command(
@@ -38,7 +37,7 @@ def site(
         list[str] | None,
         Option(
             metavar="NAME=WHAT",
-            help="Own csv: what a column is: image, patient, view, sex, age, class, ignored.",
+            help="Own csv: what a column is: image, patient, view, sex, age, ignored.",
         ),
     ] = None,
     word: Annotated[
@@ -52,7 +51,8 @@ def site(
     nested: Annotated[bool, Option("--nested", help="Own csv: find images at any depth.")] = False,
     encoding: Annotated[str | None, Option(help="Own csv: if not Unicode, e.g. cp1252.")] = None,
     blank: Annotated[
-        str | None, Option(help="Own csv: blank labels count as 'negative' or 'not labelled'.")
+        Literal["negative", "not labelled"] | None,
+        Option(help="Own csv: what blank labels count as."),
     ] = None,
     findings: Annotated[
         str | None,
@@ -74,6 +74,13 @@ def site(
         float | None,
         Option(min=0, max=1, help="Own csv: probability from which on a label is positive."),
     ] = None,
+    patients: Annotated[
+        Literal["exact", "each-image"] | None,
+        Option(help="Own csv: '007' and '7' are two patients; or no column names patients."),
+    ] = None,
+    views: Annotated[
+        Literal["frontal", "all"], Option(help="'all': use lateral and other views, too.")
+    ] = "frontal",
     prepare: Annotated[
         bool, Option(help="Decode the images of an own csv at once, at 64 pixels.")
     ] = True,
@@ -89,16 +96,14 @@ def site(
             f"{dataset!r} is no data set; {nearest(dataset, tuple(DATASETS))}."
         )
     listing = (findings, separator, value, unlisted)
-    own = (column, word, encoding, images, blank, threshold, nested, *listing)
+    own = (column, word, encoding, images, blank, threshold, nested, patients, *listing)
     if dataset != "table" and any(own):
         raise typer.BadParameter(
             "--column, --word, --images, --encoding, --blank, --findings, --separator, --value, "
-            "--unlisted, --threshold and --nested are of table."
+            "--unlisted, --threshold, --patients and --nested are of table."
         )
     if findings is None and any(listing):
         raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
-    if blank not in (None, *BLANKS):
-        raise typer.BadParameter(f"--blank is {' or '.join(map(repr, BLANKS))}; got {blank!r}.")
     if site_file.suffix != ".yaml":
         raise typer.BadParameter(f"a site file is named <site>.yaml; got {site_file}.")
     if site_file.exists():
@@ -112,7 +117,7 @@ def site(
             lists = Findings(column=findings, separator=separator, value=value, unlisted=unlisted)
         meant = pairs(column or [], "--column", "'Bildname=image'")
         words = pairs(word or [], "--word", "ja=1")
-        layout = TableLayout(meant, words, encoding, lists, threshold)
+        layout = TableLayout(meant, words, encoding, lists, threshold, patients)
         keys = described(folder, layout, images, blank, nested)
     else:
         keys = official(dataset, folder)
@@ -120,10 +125,13 @@ def site(
 
     site_file.parent.mkdir(parents=True, exist_ok=True)
     split = site_file.with_name(f"{site_file.stem}_split.csv")
-    write_site_file(site_file, dataset=dataset, split=split, **keys)
+    keys |= {"split": split, "views": None if views == "frontal" else views}
+    write_site_file(site_file, dataset=dataset, **keys)
     try:
         written = read_site_file(site_file)
         _refuse_without_images(written)
+        write_site_file(site_file, dataset=dataset, **keys, **_decided(written))
+        written = read_site_file(site_file)
         split_site(written, Fraction(1), seed)
     except ValueError:
         site_file.unlink()
@@ -136,6 +144,26 @@ def site(
     say(f"next       surgagg data audit {site_file} --out audit")
 
 
+def _decided(written: SiteFile) -> dict[str, Any]:
+    """Keys of what is decided where nobody says otherwise, and says so."""
+    from cxr_study.data.labels.label_table import UNCERTAIN
+    from cxr_study.data.labels.merges import parts_against
+    from cxr_study.data.sites.site_data import labelled_classes, read_labels
+
+    table = read_labels(written)
+    labelled = labelled_classes(written, classes_of(table))
+    keys: dict[str, Any] = {}
+    if uncertain := int((table[list(labelled)] == UNCERTAIN).to_numpy().sum()):
+        say(f"uncertain  {uncertain:,} labels, which count as negative (uncertain: zeros)")
+        keys["uncertain"] = "zeros"
+    if written.dataset == "padchest":
+        against = parts_against(table, blank_is_negative=True)
+        keys["merges"] = {name: list(against[name]) for name in labelled if name in against}
+        for name, parts in keys["merges"].items():
+            say(f"merged     {name}: {', '.join(parts)}")
+    return keys
+
+
 def official(dataset: str, folder: Path) -> dict[str, Any]:
     """Keys of the site file of an official download, but for `split`."""
     labels, metadata, images = official_files(dataset, folder)
@@ -145,7 +173,6 @@ def official(dataset: str, folder: Path) -> dict[str, Any]:
 def _say_new_classes(written: SiteFile) -> None:
     """Say which classes the vocabulary does not know, with the nearest it knows."""
     from cxr_study.data.labels.class_overlap import SiteClasses, class_report, print_undecided
-    from cxr_study.data.labels.label_table import classes as classes_of
     from cxr_study.data.sites.site_data import labelled_classes, read_labels
 
     columns = classes_of(read_labels(written))
@@ -179,7 +206,7 @@ def described(
         given: The csv, or a folder with it.
         layout: How the csv is written, as a person says.
         images: Folder below which the images lie.
-        blank: What blank labels count as, one of `BLANKS`.
+        blank: What blank labels count as.
         nested: Whether the images lie in folders that the csv does not name.
 
     Returns:
@@ -208,6 +235,7 @@ def described(
         "encoding": layout.encoding,
         "findings": layout.findings and layout.findings.model_dump(exclude_none=True),
         "threshold": layout.threshold,
+        "patients": layout.patients,
         "blank": blank if table.blank else None,
     }
 
@@ -226,20 +254,12 @@ def pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
 
 def _say_found(table: OwnTable, layout: TableLayout, blank: str | None) -> None:
     """Say what goes into the site file, and what does not."""
-    from cxr_study.data.labels.label_table import POSITIVE
-    from cxr_study.data.labels.label_table import classes as classes_of
     from cxr_study.data.readers.table_layout import IGNORED
 
     say(f"csv        {table.csv}: {table.rows:,} rows, {table.separator} between the cells")
-    repeated = table.table.attrs["repeated"]
-    if repeated:
-        say(f"repeated   {repeated:,} rows say what an earlier one does; each counts once")
     used = {kind: name for name, kind in table.columns.items() if kind != IGNORED}
     used |= dict(zip(("findings", "value"), layout.listing, strict=False))
     say(f"columns    {', '.join(f'{kind}: {name}' for kind, name in used.items())}")
-    positives = (table.table[classes_of(table.table)] == POSITIVE).sum()
-    named = (f"{name} ({number:,} positive)" for name, number in positives.items())
-    say(f"classes    {', '.join(named)}")
     if table.blank:
         say(f"blank      {table.blank:,} labels, which count as {blank}")
     for name, why in table.unused.items():

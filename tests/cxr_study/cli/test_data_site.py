@@ -1,11 +1,15 @@
 """A hospital's folder with a csv of its own becomes a site."""
 
+from csv import reader as csv_reader
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from cxr_study.data.sites.site_data import load_images, load_labels
+from cxr_study.data.sites.site_data import load_images, load_labels, read_labels
 from cxr_study.data.sites.site_file import read_site_file
+from downloads import OFFICIAL
 from typed import answer
 
 HEADER = "Bildname;Patient-Nr;Geschlecht;Datum;Pleuraerguss;Größe\n"
@@ -44,7 +48,7 @@ def test_folder_and_csv_become_a_site_that_is_ready_to_train(hospital):
     for part in (
         "40 rows, semicolons between the cells",
         "columns    image: Bildname, patient: Patient-Nr, sex: Geschlecht",
-        "classes    Pleuraerguss (10 positive), Größe (10 positive)",
+        "training   Pleuraerguss: 7 positive, 21 negative",
         "blank      1 labels, which count as negative",
         "ignored    Datum: '1.2.2021', '2.2.2021', '3.2.2021', '4.2.2021', '5.2.2021' and 23 more",
         "images     40 of 40 below klinik/bilder/2021",
@@ -91,8 +95,8 @@ def test_findings_in_lists_and_probabilities_take_options(hospital):
     told = (*told, "--unlisted", "negative", "--blank", "not labelled")
     said = answer("data", "site", "table", csv, SITE, *options, *told)
     for part in (
-        "repeated   1 rows say what an earlier one does; each counts once",
-        "findings: Befund\nclasses    Edema (30 positive), Mass (30 positive)",
+        "note       1 rows say what an earlier one does; each counts once",
+        "training   Mass: 21 positive, 0 negative: no negative, so it would say yes to everybody",
         "blank      20 labels, which count as not labelled",
     ):
         assert part in said
@@ -100,6 +104,47 @@ def test_findings_in_lists_and_probabilities_take_options(hospital):
     answer("data", "site", "table", csv, SITE, *options, "--threshold", "0.3")
     site = read_site_file(hospital.parent / SITE)
     assert (site.threshold, load_labels(site).table["Pneumonia"].sum()) == (0.3, 20)
+
+
+def test_what_is_decided_by_default_stands_in_the_site_file_and_is_said(hospital):
+    csv, options = hospital / "befunde.csv", ("--images", "klinik", "--no-prepare")
+    values = [("1", "1"), ("0", "-1"), ("0", "0"), ("-1", "0")] * 10
+    rows = [f"Müller_{n}.png,L,{','.join(pair)}\n" for n, pair in enumerate(values)]
+    csv.write_text("image,View,Edema,Mass\n" + "".join(rows))
+    told = ("data", "site", "table", csv, SITE, *options, "--word", "L=lateral")
+    assert "--patients each-image where no column does" in answer(*told, code=2)
+    told = (*told, "--patients", "each-image")
+    assert "Say 'views: all' to use them (--views all)" in answer(*told, code=2)
+    assert not list(hospital.parent.rglob("*.yaml"))
+    said = answer(*told, "--views", "all")
+    assert "uncertain  20 labels, which count as negative (uncertain: zeros)" in said
+    site = read_site_file(hospital.parent / SITE)
+    assert (site.uncertain, site.views, site.patients) == (
+        {"default": "zeros"},
+        "all",
+        "each-image",
+    )
+    csv.write_text("image,patient,Edema\nMüller_1.png,7,1\n")
+    assert "column 'patient' names patients" in answer(*told[:4], "b.yaml", *told[5:], code=2)
+
+
+def test_padchests_parts_are_merged_by_the_site_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("images").mkdir()
+    header, row = OFFICIAL["padchest"].files[0].splitlines()[:2]
+    named = dict(zip(header.split(","), next(csv_reader([row])), strict=True))
+    rows = []
+    for number in range(30):
+        found = ["laminar atelectasis", "normal", "pneumonia"][number % 3]
+        cells = {"ImageID": f"{number}.png", "PatientID": f"{number}", "Labels": f"['{found}']"}
+        rows.append(",".join((named | cells).values()))
+        Path(f"images/{number}.png").touch()
+    rows[0] = rows[0].replace("laminar ", "")
+    name = "PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv"
+    Path(name).write_text("\n".join([header, *rows]))
+    said = answer("data", "site", "padchest", ".", SITE)
+    assert "merged     Atelectasis: laminar atelectasis" in said
+    assert read_labels(read_site_file(Path(SITE)))["Atelectasis"].sum() == 10
 
 
 @pytest.mark.parametrize(
@@ -111,7 +156,7 @@ def test_findings_in_lists_and_probabilities_take_options(hospital):
         (["table", "--threshold", "50"], "'--threshold': Input should be less than"),
         ([*TABLE, "--findings", "Bild"], "no column 'Bild'; nearest known: Bildname"),
         (["table", "--word", "ja"], "--word is given as ja=1"),
-        (["table", "--blank", "zero"], "--blank is 'negative' or 'not labelled'"),
+        (["table", "--blank", "zero"], "not one of 'negative', 'not labelled'"),
         ([*TABLE, "--word", "ja=yes"], "'ja' can stand for one of 1, 0, -1"),
         ([*TABLE, "--column", "Bild=image"], "no column 'Bild'"),
         (["table", "--encoding", "cp0"], "'cp0' is no encoding"),

@@ -30,6 +30,7 @@ from cxr_study.data.labels.label_table import (
     assemble,
 )
 from cxr_study.data.readers import cell_values, finding_lists
+from cxr_study.data.readers.cell_values import NO_CLASS
 from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout
 
 _VIEWS = {view.casefold(): view for view in VIEWS}
@@ -59,8 +60,8 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
 
     Returns:
         The label table of the file's classes, in its order, or by name where they are listed; "No
-        Finding" is no class. Without a column `view` all images count as frontal. Its
-        `attrs["repeated"]` is how many rows say what an earlier one does.
+        Finding" is no class, but makes the blanks of its rows negative. Without a column `view` all
+        images count as frontal.
     """
     file = open_csv(csv, encoding=layout.encoding)
     column_of, names = _columns(csv, file.header, layout)
@@ -70,14 +71,15 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
             raise TableError(
                 f"{csv}, line 1, column '{name}': no class can have this name; rename or remove it."
             )
-    if not names and lists is None:
+    if all(key(name) in NO_CLASS for name in names) and lists is None:
         raise TableError(
             f"{csv}, line 1: needs a column for every class; has only {', '.join(file.header)}. "
             "Explain words that are labels (--word '<word>=1'), or say which column names findings "
             "(--findings '<name>'; site file: findings: {column: <name>}), or from where on a "
             "probability is positive (--threshold)."
         )
-    columns = read_columns(file, [*column_of.values(), *names, *listing], several_lines=listing[:1])
+    wanted = [*column_of.values(), *names, *listing]
+    columns = read_columns(file, wanted, several_lines=listing[:1])
     meanings = {column: meaning(layout, column, what) for what, column in column_of.items()}
     meanings |= {name: meaning(layout, name) for name in (*names, *listing[1:])}
     meanings[column_of["image"]] = lambda text: _image(below(images or csv.parent, text))
@@ -99,11 +101,14 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
     if lists is not None:
         found = table[list(labels)].dropna(how="all").fillna(NEGATIVE if lists.unlisted else BLANK)
         table[list(labels)] = found.reindex(table.index, fill_value=BLANK)
-    whole: dict[str, Any] = {"view": "frontal"} | dict(table)
-    described = {what: whole.pop(what) for what in KINDS if what in whole}
-    result = assemble(whole, **described)
-    result.attrs["repeated"] = int(pd.DataFrame(values).duplicated().sum())
-    return result
+    whole: dict[str, Any] = {"view": "frontal", "patient": table["image"]} | dict(table)
+    about = {what: whole.pop(what) for what in KINDS if what in whole}
+    result = assemble(whole, **about)
+    if repeated := int(pd.DataFrame(values).duplicated().sum()):
+        result.attrs["notes"].append(
+            f"{repeated:,} rows say what an earlier one does; each counts once"
+        )
+    return cell_values.spread_normal(result)
 
 
 def meaning(layout: TableLayout, column: str, what: str | None = None) -> Callable[[str], Any]:
@@ -146,7 +151,13 @@ def _columns(
                 "Say of one that it is ignored, in the site file (key 'columns')."
             )
         column_of[what] = name
-    for what in ("image", "patient"):
+    alone = layout.patients == "each-image"
+    if alone and "patient" in column_of:
+        raise TableError(
+            f"{csv}: each image is to be a patient, but column '{column_of['patient']}' names "
+            f"patients; say --column '{column_of['patient']}=ignored', or leave each-image out."
+        )
+    for what in ("image",) if alone else ("image", "patient"):
         if what not in column_of:
             raise TableError(
                 f"{csv}, line 1: needs a column '{what}'; {nearest(what, header)}. If it has "
@@ -155,7 +166,8 @@ def _columns(
     if layout.listing:
         return column_of, {}
     known = dict.fromkeys((*KINDS, *described))
-    return column_of, cell_values.class_columns(csv, header, known, "table")
+    names = cell_values.class_columns(csv, header, known, "table")
+    return column_of, names | {n: n for n in header if key(n) in NO_CLASS and n not in known}
 
 
 def _one_per_image(

@@ -18,8 +18,7 @@ SEXES = ("F", "M")
 NORMAL = "No Finding"
 """What a listed finding stands for which says that there is none."""
 
-CLASS = "class"
-"""What every column is of which nothing else is said."""
+Patients = Literal["exact", "each-image"]
 
 
 class Findings(FileModel):
@@ -51,6 +50,8 @@ class TableLayout:
         encoding: Of a csv that is not Unicode, such as cp1252.
         findings: Where findings are listed. None: there is a column for each class.
         threshold: The least probability that counts as positive. None: nobody said.
+        patients: "exact" where ids are different patients however alike, "each-image" where no
+            column names patients. None: ids that differ in leading zeros or ".0" are one patient.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class TableLayout:
     encoding: str | None = None
     findings: Findings | None = None
     threshold: float | None = None
+    patients: Patients | None = None
 
     @property
     def listing(self) -> list[str]:

@@ -17,10 +17,10 @@ from cxr_study.data.images.image_files import locate, walk
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
 from cxr_study.data.labels.csv_file import SEPARATORS, open_csv
 from cxr_study.data.labels.label_table import BLANK, classes
+from cxr_study.data.readers import read
 from cxr_study.data.readers.cell_values import PROBABILITY
-from cxr_study.data.readers.table import meaning, read
+from cxr_study.data.readers.table import meaning
 from cxr_study.data.readers.table_layout import (
-    CLASS,
     IGNORED,
     KINDS,
     TableLayout,
@@ -89,7 +89,7 @@ def look(
 
     Args:
         csv: The file.
-        said: What a person says of it, as in a site file; a column may be said to be a `CLASS`.
+        said: What a person says of it, as in a site file.
         images: Folder below which an absolute path of the csv must lead; None: the csv's.
         blank: What a person says that blank labels count as.
 
@@ -104,11 +104,13 @@ def look(
     kinds = {"": IGNORED} | said.described(file.header)  # "": a spreadsheet's numbering
     used = [name for name in file.header if kinds.get(name) != IGNORED]
     needs = []
-    for needed in ("image", "patient"):
+    for needed in ("image",) if said.patients == "each-image" else ("image", "patient"):
         found = [name for name in used if kinds.get(name) == needed]
         if len(found) != 1:
             may_be = listed(found or [name for name in used if name not in kinds])
             needs.append(f"which column names the {needed}: --column '<name>={needed}'; {may_be}?")
+    if needs and "patient" not in kinds.values() and said.patients is None:
+        needs[-1] += " --patients each-image where no column does: each image is a patient"
     cells = read_columns(file, used, several_lines=used)
     _refuse_whole_rows(cells, [name for name in used if kinds.get(name) == "image"], file.separator)
     unused = {name: "as said" for name, what in said.columns.items() if what == IGNORED}
@@ -118,8 +120,7 @@ def look(
         if kind in ("image", "patient") or name in said.listing[:1]:
             continue
         texts = Counter(cells[name].tolist())
-        what = None if kind == CLASS else kind
-        known, odd = _understood(texts, meaning(said, name, what))
+        known, odd = _understood(texts, meaning(said, name, kind))
         silent = {text for text, value in known.items() if value == BLANK}
         if kind is None and name not in said.listing:
             if said.listing:
@@ -134,8 +135,8 @@ def look(
         if name in unused:
             kinds[name] = IGNORED
         elif odd:
-            needs.append(_ask_for_words(name, what, odd))
-        elif what is None and name not in said.listing:
+            needs.append(_ask_for_words(name, kind, odd))
+        elif kind is None and name not in said.listing:
             labelled.append(name)
             blanks += sum(texts[text] for text in silent)
     if not labelled and not said.listing:
@@ -144,10 +145,10 @@ def look(
             "lists findings (--findings '<name>'), or from where on a probability is positive "
             "(--threshold 0.5)"
         )
-    kinds = {name: kinds[name] for name in file.header if kinds.get(name, CLASS) != CLASS}
+    kinds = {name: kinds[name] for name in file.header if name in kinds}
     table = pd.DataFrame()
     if not needs:
-        table = read(csv, replace(said, columns=kinds), images)
+        table = read("table", [csv], layout=replace(said, columns=kinds), images=images)
         blanks = int((table[classes(table)] == BLANK).to_numpy().sum())
     if blanks and blank is None:
         ways = "--blank negative, or --blank 'not labelled'"
@@ -222,9 +223,8 @@ def _check(csv: Path, header: Sequence[str], said: TableLayout) -> None:
         if name not in header:
             raise OwnTableError(f"{csv} has no column '{name}'; {nearest(name, header)}.")
     for name, what in said.columns.items():
-        if what not in (*KINDS, CLASS, IGNORED):
-            can_be = ", ".join((*KINDS, CLASS))
-            raise OwnTableError(f"'{name}' can be {can_be} or {IGNORED}; got '{what}'.")
+        if what not in (*KINDS, IGNORED):
+            raise OwnTableError(f"'{name}' can be {', '.join(KINDS)} or {IGNORED}; got '{what}'.")
     for word, meant in said.words.items():
         if fault := word_fault(meant):
             raise OwnTableError(f"'{word}' can stand for {fault}; got '{meant}'.")

@@ -7,7 +7,7 @@ import pytest
 
 from cxr_study.data import readers as data_sets
 from cxr_study.data.labels.csv_file import TableError
-from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN, assemble
 from cxr_study.data.readers import cell_values, chexpert, cxr_lt, mimic, nih, padchest, table, vindr
 from downloads import OFFICIAL, PATIENTS, cells_of
 
@@ -26,7 +26,8 @@ PATHS = {f"{folder}patient7/study12/view3_frontal.jpg": "patient7"
         (nih, "Patient Age", "age", {"414": nan, "148Y": nan, "": nan}),
         (nih, "Patient Gender", "sex", {"": "", "F": "F"}),
         (nih, "View Position", "view", {"LL": "frontal", "AP": "AP"}),
-        (chexpert, "Edema", "Edema", LABELS),
+        (chexpert, "Edema", "Edema", LABELS | {"": 0}),  # the row says No Finding
+        (chexpert, "No Finding", "Edema", {"1.0": 0, "0": -2, "": -2, "-1": -2}),
         (chexpert, "AP/PA", "view", {"LL": "frontal", "RL": "frontal", "": "frontal", "PA": "PA"}),
         (chexpert, "Frontal/Lateral", "view", {"Lateral": "lateral"}),
         (chexpert, "Sex", "sex", {"Unknown": "", "Male": "M"}),
@@ -52,6 +53,25 @@ PATHS = {f"{folder}patient7/study12/view3_frontal.jpg": "patient7"
 def test_cells_mean(read, reader, column, field, meanings):
     got = [read(reader, {column: text})[field][0] for text in meanings]
     np.testing.assert_equal(got, list(meanings.values()))
+
+
+def test_no_finding_makes_blanks_negative_but_for_devices_and_rows_that_say_a_finding():
+    rows = {"Normal": [1, 1, 0, 1], "Edema": [-2, -2, -2, np.nan], "Mass": [0, -1, -2, -2]}
+    table = assemble(
+        {name: np.array(column, float) for name, column in rows.items()}
+        | {"Support Devices": np.full(4, -2.0)},
+        **dict.fromkeys(("image", "patient"), np.array(list("abcd"))),
+        view="PA",
+    )
+    spread = cell_values.spread_normal(table)
+    np.testing.assert_equal(spread["Edema"].tolist(), [0, -2, -2, nan])
+    assert spread["Mass"].tolist() == [0, -1, -2, 0]
+    assert spread["Support Devices"].tolist() == [-2] * 4
+    assert "Normal" not in spread
+    assert spread.attrs["notes"] == [
+        "2 images say Normal, their blank labels are negative (Support Devices aside)",
+        "1 images say Normal, and a finding; their blanks stay blank",
+    ]
 
 
 IMAGE = f"{PATIENTS}1/study1/view1_frontal.jpg"

@@ -129,7 +129,7 @@ def test_rows_that_say_the_same_count_once_and_others_of_the_image_are_refused(w
     layout = TableLayout(columns={"note": "ignored"})
     read = table.read(write(text), layout)
     assert read[["image", "Mass"]].to_numpy().tolist() == [["1.png", 1], ["2.png", 0]]
-    assert read.attrs["repeated"] == 1
+    assert read.attrs["notes"] == ["1 rows say what an earlier one does; each counts once"]
     with pytest.raises(TableError, match="line 5, column 'Mass': got '0', but line 2 has '1' for"):
         table.read(write(text + "1.png,7,,c,0\n"), layout)
 

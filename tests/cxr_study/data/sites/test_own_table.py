@@ -58,13 +58,6 @@ class TestLook:
         assert "what 'w' in column 'Geschlecht' mean: --word 'Geschlecht:w=F'" in said
         assert "what 'ja' in column 'Erguss' mean: --word 'ja=1'" in said
 
-    def test_a_column_that_is_said_to_be_a_class_has_no_odd_words(self, write):
-        csv = write("image,patient,Edema,Mass\n1.png,1,3,1\n2.png,2,2,0\n")
-        assert seen(csv).unused == {"Edema": "'3', '2'"}
-        assert "what '3', '2' in column 'Edema' mean" in asked(csv, {"Edema": "class"})
-        found = seen(csv, {"Edema": "class"}, {"3": "1", "Edema:2": "0"})
-        assert found.table["Edema"].tolist() == [1, 0]
-
     def test_what_may_be_two_things_or_is_no_class_is_asked_for(self, write):
         said = asked(write("image,Image,who,Edema\n1.png,a/1.png,7,x\n"))
         for part in ("the image: --column", "'image', 'Image'?", "which columns are classes"):
