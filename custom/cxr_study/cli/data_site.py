@@ -18,6 +18,8 @@ from cxr_study.data.labels.label_table import classes as classes_of
 from cxr_study.data.readers import DATASETS, official_files
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cxr_study.data.readers.table_layout import TableLayout
     from cxr_study.data.sites.own_table import OwnTable
     from cxr_study.data.sites.site_file import SiteFile
@@ -120,7 +122,9 @@ def site(
         layout = TableLayout(meant, words, encoding, lists, threshold, patients)
         keys = described(folder, layout, images, blank, nested)
     else:
-        keys = official(dataset, folder)
+        labels, metadata, pictures = official_files(dataset, folder)
+        keys = {"labels": labels, "metadata": metadata, "images": pictures}
+    from cxr_study.data.sites.site_data import read_labels
     from cxr_study.data.sites.site_file import read_site_file, write_site_file
 
     site_file.parent.mkdir(parents=True, exist_ok=True)
@@ -129,8 +133,9 @@ def site(
     write_site_file(site_file, dataset=dataset, **keys)
     try:
         written = read_site_file(site_file)
-        _refuse_without_images(written)
-        write_site_file(site_file, dataset=dataset, **keys, **_decided(written))
+        table = read_labels(written)
+        _refuse_without_images(written, table)
+        write_site_file(site_file, dataset=dataset, **keys, **_decided(written, table))
         written = read_site_file(site_file)
         split_site(written, Fraction(1), seed)
     except ValueError:
@@ -144,13 +149,12 @@ def site(
     say(f"next       surgagg data audit {site_file} --out audit")
 
 
-def _decided(written: SiteFile) -> dict[str, Any]:
+def _decided(written: SiteFile, table: pd.DataFrame) -> dict[str, Any]:
     """Keys of what is decided where nobody says otherwise, and says so."""
     from cxr_study.data.labels.label_table import UNCERTAIN
     from cxr_study.data.labels.merges import parts_against
-    from cxr_study.data.sites.site_data import labelled_classes, read_labels
+    from cxr_study.data.sites.site_data import labelled_classes
 
-    table = read_labels(written)
     labelled = labelled_classes(written, classes_of(table))
     keys: dict[str, Any] = {}
     if uncertain := int((table[list(labelled)] == UNCERTAIN).to_numpy().sum()):
@@ -164,12 +168,6 @@ def _decided(written: SiteFile) -> dict[str, Any]:
     return keys
 
 
-def official(dataset: str, folder: Path) -> dict[str, Any]:
-    """Keys of the site file of an official download, but for `split`."""
-    labels, metadata, images = official_files(dataset, folder)
-    return {"labels": labels, "metadata": metadata, "images": images}
-
-
 def _say_new_classes(written: SiteFile) -> None:
     """Say which classes the vocabulary does not know, with the nearest it knows."""
     from cxr_study.data.labels.class_overlap import SiteClasses, class_report, print_undecided
@@ -178,14 +176,20 @@ def _say_new_classes(written: SiteFile) -> None:
     columns = classes_of(read_labels(written))
     labelled = labelled_classes(written, columns)
     found = SiteClasses(written.site, written.dataset, labelled, tuple(columns), written.distinct)
-    print_undecided(class_report([found]), console)
+    report = class_report([found])
+    print_undecided(report, console)
+    if written.findings and report.new:
+        name = report.new[0].name
+        say(
+            f"listed     what is no class: --word '{name}=No Finding' says that nothing is found, "
+            f"--word '{name}=' leaves it out (remove {written.path} first)"
+        )
 
 
-def _refuse_without_images(written: SiteFile) -> None:
-    from cxr_study.data.sites.site_data import find_files, read_labels
+def _refuse_without_images(written: SiteFile, table: pd.DataFrame) -> None:
+    from cxr_study.data.sites.site_data import find_files
     from cxr_study.data.sites.site_file import SiteFileError
 
-    table = read_labels(written)
     if not any(find_files(written, table["image"])):
         raise SiteFileError(
             f"none of the {len(table)} images of these labels lie below {written.images}, first "
@@ -231,7 +235,7 @@ def described(
         "images": folder,
         "nested": nested or None,
         "columns": unlike or None,
-        "words": {word: _number(meant) for word, meant in layout.words.items()} or None,
+        "words": dict(layout.words) or None,
         "encoding": layout.encoding,
         "findings": layout.findings and layout.findings.model_dump(exclude_none=True),
         "threshold": layout.threshold,
@@ -266,7 +270,3 @@ def _say_found(table: OwnTable, layout: TableLayout, blank: str | None) -> None:
         say(f"ignored    {name}: {why}")
     if "view" not in used:
         say("view       not told: all images count as frontal")
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdecimal() else text

@@ -192,5 +192,8 @@ def _one_per_image(
 def _image(text: str) -> str:
     path = PurePosixPath(text.replace("\\", "/"))
     if not path.parts or path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", text):
-        raise ValueError(f"needs the path of a file below the images folder; got '{text}'.")
+        raise ValueError(
+            f"needs the path of a file below the images folder; got '{text}'. Name the folder that "
+            "it leads into (--images), or write what follows it alone."
+        )
     return str(path)

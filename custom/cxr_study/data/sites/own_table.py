@@ -12,13 +12,13 @@ from textwrap import shorten
 
 import pandas as pd
 
-from cxr_study.common.spelling import nearest
+from cxr_study.common.spelling import key, nearest
 from cxr_study.data.images.image_files import locate, walk
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
 from cxr_study.data.labels.csv_file import SEPARATORS, open_csv
 from cxr_study.data.labels.label_table import BLANK, classes
 from cxr_study.data.readers import read
-from cxr_study.data.readers.cell_values import PROBABILITY
+from cxr_study.data.readers.cell_values import NO_CLASS, PROBABILITY
 from cxr_study.data.readers.table import meaning
 from cxr_study.data.readers.table_layout import (
     IGNORED,
@@ -66,18 +66,13 @@ def find_csv(given: Path) -> Path:
     """
     if given.is_file():
         return given
-    if not given.is_dir():
-        raise OwnTableError(f"needs a csv, or a folder with one; {given} does not exist.")
-    found = [
-        Path(parent, name)
-        for parent, names in walk(str(given))
-        for name in sorted(names)
-        if name.lower().endswith((".csv", ".csv.gz", ".tsv"))
-    ]
-    if len(found) == 1:
-        return found[0]
-    has = f"it has {', '.join(str(path) for path in found[:5])}" if found else "it has none"
-    raise OwnTableError(f"needs a folder with one csv, or the csv itself; {given}: {has}.")
+    folders = walk(str(given)) if given.is_dir() else ()
+    files = [Path(parent, name) for parent, names in folders for name in sorted(names)]
+    found = [file for file in files if file.name.lower().endswith((".csv", ".csv.gz", ".tsv"))]
+    if len(found) != 1:
+        has = ", ".join(map(str, found[:5])) or "none"
+        raise OwnTableError(f"needs a csv, or a folder with one; {given} has {has}.")
+    return found[0]
 
 
 def look(
@@ -136,6 +131,8 @@ def look(
             kinds[name] = IGNORED
         elif odd:
             needs.append(_ask_for_words(name, kind, odd))
+        elif kind is None and key(name) in NO_CLASS:
+            unused[name] = "no class; blanks of its rows are negative"
         elif kind is None and name not in said.listing:
             labelled.append(name)
             blanks += sum(texts[text] for text in silent)
