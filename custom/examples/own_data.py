@@ -39,10 +39,14 @@ if not Path("klinik").exists():
     shutil.copytree("drawn/nih/images", "klinik")
     own.to_csv("klinik/befunde.csv", sep=";", index=False)
 
-# %% The site file, the split of the patients, the decoded images. What the csv does not tell, the
-# command asks for on a terminal; here everything is clear.
+# %% The site file, the split of the patients, the decoded images. What the headers do not say,
+# options do; without them the command names all that is missing.
 if not Path("sites/klinik.yaml").exists():
-    surgagg("data", "site", "table", "klinik", "sites/klinik.yaml")
+    columns = ("Bildname=image", "Patient-Nr=patient", "Strahlengang=view")
+    words = ("ja=1", "nein=0")
+    said = [part for column in columns for part in ("--column", column)]
+    said += [part for word in words for part in ("--word", word)]
+    surgagg("data", "site", "table", "klinik", "sites/klinik.yaml", *said)
 print(Path("sites/klinik.yaml").read_text())
 
 # %% "Pleuraerguss" is no class that others have: the command said so, and which one is meant. A

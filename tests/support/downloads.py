@@ -79,6 +79,12 @@ def labels(**present):
     return [present.get(name.replace(" ", "_"), -2) for name in CHEXPERT_CLASSES]
 
 
+def clear(**present):
+    """Labels that are absent by default, as where a row says No Finding; but for the devices."""
+    absent = {name.replace(" ", "_"): 0 for name in CHEXPERT_CLASSES}
+    return absent | {"Support_Devices": -2} | present
+
+
 def chexpert_row(image, view, sex, age, **present):
     patient = f"patient0000{image[0]}"
     return [f"{PATIENTS}{image}.jpg", patient, view, sex, age, *labels(**present)]
@@ -127,12 +133,12 @@ OFFICIAL = {
             f"{PATIENTS}2/study2/view2_lateral.jpg,Male,87,Lateral,,,,-1.0,1.0,,,,,,,,,1.0,,\n",
         ),
         [
-            chexpert_row("1/study1/view1_frontal", "AP", "F", 68, **DEVICE),
+            chexpert_row("1/study1/view1_frontal", "AP", "F", 68, **clear(**DEVICE)),
             chexpert_row("2/study2/view1_frontal", "frontal", "M", 87, **FRACTURED),
             chexpert_row("2/study2/view2_lateral", "lateral", "M", 87, **FRACTURED),
         ],
         CHEXPERT_CLASSES,
-        unread("No Finding", "note"),
+        unread("note") | {"No Finding": set(CHEXPERT_CLASSES)},
         itself(*CHEXPERT_CLASSES) | {"Sex": {"sex"}, "Age": {"age"}, "AP/PA": {"view"}},
     ),
     "mimic": Official(
@@ -146,11 +152,16 @@ OFFICIAL = {
             "174b-2,10000764,57375967,LL,3056\n",
         ),
         [
-            mimic_row("0000032", "50414267/02aa-1", "PA"),
+            mimic_row("0000032", "50414267/02aa-1", "PA", **clear()),
             mimic_row("0000764", "57375967/174b-2", "lateral", **EDEMA),
         ],
         CHEXPERT_CLASSES,
-        {"dicom_id": {"image"}, "ViewPosition": {"view"}, **unread("Rows", "No Finding", "note")},
+        {
+            "dicom_id": {"image"},
+            "ViewPosition": {"view"},
+            **unread("Rows", "note"),
+            "No Finding": set(CHEXPERT_CLASSES),
+        },
         itself(*CHEXPERT_CLASSES),
     ),
     "cxr-lt": Official(
@@ -223,7 +234,7 @@ OFFICIAL = {
             ["p2/1.png", "B 2", "AP", "M", NAN, 0, 1],
         ],
         ("Pleural Effusion", "My finding"),
-        itself("image", "patient", "age") | unread("No Finding"),
+        itself("image", "patient", "age") | {"No Finding": {"Pleural Effusion", "My finding"}},
         itself("view", "sex", "My finding") | {"pleural_effusion": {"Pleural Effusion"}},
         needed={"image", "patient"},
     ),

@@ -40,7 +40,8 @@ def site_labels():
     rows = pd.DataFrame(ROWS, columns=NAMES)
     policy = LabelPolicy(by_class={"Mass": "ignore"})
     site = SimpleNamespace(
-        path=Path("/sites/here.yaml"), site="here", dataset="nih", views="frontal", policy=policy
+        **{"path": Path("/sites/here.yaml"), "site": "here", "dataset": "nih"},
+        **{"views": "frontal", "policy": policy, "patients": None},
     )
     read = rows[NAMES[:7]]
     table = uncertain_labels.apply(read, policy).assign(split=rows["split"], file="")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -183,7 +184,9 @@ def split_site(
     mimic_split: Path | None = None,
 ) -> None:
     """Split the patients of a site, and say how many are where; options as in `split_patients`."""
+    from cxr_study.data.labels import uncertain_labels
     from cxr_study.data.labels.label_table import classes as classes_of
+    from cxr_study.data.labels.label_table import one_sided
     from cxr_study.data.readers import mimic, nih
     from cxr_study.data.sites import patient_split
     from cxr_study.data.sites.site_data import labelled_classes, read_labels, select_views
@@ -208,7 +211,20 @@ def split_site(
         images = f"{part['images']:,} images ({part['images'] / len(table):.0%})"
         say(f"{name:10}  {part['patients']:,} patients, {images}")
     say(f"split      {written.split}")
+    for note in table.attrs["notes"]:
+        say(f"note       {note}")
     labelled = labelled_classes(written, classes_of(table))
+    rows = table["patient"].map(assignment.set_index("patient")["split"]) == "train"
+    policy = replace(written.policy, blank=written.policy.blank or "not labelled")
+    trained = uncertain_labels.apply(table.loc[rows, ["image", *labelled]], policy)
+    sides = one_sided(trained)
+    for name in labelled:
+        positive, negative = (trained[name] >= 0.5).sum(), (trained[name] < 0.5).sum()
+        text = f"{name}: {positive:,} positive, {negative:,} negative"
+        if name in sides:
+            answer = "yes" if positive else "no"
+            text += f": {sides[name]}, so it would say {answer} to everybody"
+        say(f"training   {text}")
     missing = patient_split.without_positives(assignment, table, labelled)
     for line in patient_split.describe_missing(missing):
         say(f"  {line}")

@@ -28,7 +28,8 @@ def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
     from cxr_study.data.sites.site_file import read_site_file
 
     loaded = [load_labels(read_site_file(path)) for path in site_files]
-    check_disjoint(loaded)
+    for note in check_disjoint(loaded):
+        say(f"note: {note}")
     failed = False
     for labels in loaded:
         name = labels.site.site

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,31 +14,15 @@ from cxr_study.cli.data import Seed, app, split_site
 from cxr_study.cli.data_images import prepare_images
 from cxr_study.cli.run import console, say
 from cxr_study.common.spelling import nearest
+from cxr_study.data.labels.label_table import classes as classes_of
 from cxr_study.data.readers import DATASETS, official_files
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cxr_study.data.readers.table_layout import TableLayout
     from cxr_study.data.sites.own_table import OwnTable
     from cxr_study.data.sites.site_file import SiteFile
-
-BLANKS = ("negative", "not labelled")
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """What a person says of a csv; each is asked for where it is needed and a terminal is there.
-
-    Attributes:
-        layout: How the csv is written.
-        images: Folder below which the images lie.
-        blank: What blank labels count as, one of `BLANKS`.
-        nested: Whether the images lie in folders that the csv does not name.
-    """
-
-    layout: TableLayout
-    images: Path | None = None
-    blank: str | None = None
-    nested: bool = False
 
 
 @app.command(
@@ -62,13 +44,17 @@ def site(
     ] = None,
     word: Annotated[
         list[str] | None,
-        Option(metavar="WORD=MEANING", help="Own csv: what a word stands for, e.g. ja=1."),
+        Option(
+            metavar="WORD=MEANING",
+            help="Own csv: what a word stands for, e.g. ja=1; in one column: Geschlecht:1=F.",
+        ),
     ] = None,
     images: Annotated[Path | None, Option(help="Own csv: folder of its images.")] = None,
     nested: Annotated[bool, Option("--nested", help="Own csv: find images at any depth.")] = False,
     encoding: Annotated[str | None, Option(help="Own csv: if not Unicode, e.g. cp1252.")] = None,
     blank: Annotated[
-        str | None, Option(help="Own csv: blank labels count as 'negative' or 'not labelled'.")
+        Literal["negative", "not labelled"] | None,
+        Option(help="Own csv: what blank labels count as."),
     ] = None,
     findings: Annotated[
         str | None,
@@ -90,30 +76,36 @@ def site(
         float | None,
         Option(min=0, max=1, help="Own csv: probability from which on a label is positive."),
     ] = None,
+    patients: Annotated[
+        Literal["exact", "each-image"] | None,
+        Option(help="Own csv: '007' and '7' are two patients; or no column names patients."),
+    ] = None,
+    views: Annotated[
+        Literal["frontal", "all"], Option(help="'all': use lateral and other views, too.")
+    ] = "frontal",
     prepare: Annotated[
         bool, Option(help="Decode the images of an own csv at once, at 64 pixels.")
     ] = True,
 ) -> None:
     """Write a site file for a data set or an own csv, and split its patients 70/10/20.
 
-    What an own csv (table) does not tell by itself is asked for, or given as options. Its images
-    are decoded, too. custom/SITES.md says what else can be in a site file.
+    Of an own csv (table) a header image, patient, view, sex or age says what a column is, and
+    columns of 1, 0, -1 and blanks are classes; options say the rest, and what is missing is named.
+    Its images are decoded, too. custom/SITES.md says what else can be in a site file.
     """
     if dataset not in DATASETS:
         raise typer.BadParameter(
             f"{dataset!r} is no data set; {nearest(dataset, tuple(DATASETS))}."
         )
     listing = (findings, separator, value, unlisted)
-    own = (column, word, encoding, images, blank, threshold, nested, *listing)
+    own = (column, word, encoding, images, blank, threshold, nested, patients, *listing)
     if dataset != "table" and any(own):
         raise typer.BadParameter(
             "--column, --word, --images, --encoding, --blank, --findings, --separator, --value, "
-            "--unlisted, --threshold and --nested are of table."
+            "--unlisted, --threshold, --patients and --nested are of table."
         )
     if findings is None and any(listing):
         raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
-    if blank not in (None, *BLANKS):
-        raise typer.BadParameter(f"--blank is {' or '.join(map(repr, BLANKS))}; got {blank!r}.")
     if site_file.suffix != ".yaml":
         raise typer.BadParameter(f"a site file is named <site>.yaml; got {site_file}.")
     if site_file.exists():
@@ -127,18 +119,24 @@ def site(
             lists = Findings(column=findings, separator=separator, value=value, unlisted=unlisted)
         meant = pairs(column or [], "--column", "'Bildname=image'")
         words = pairs(word or [], "--word", "ja=1")
-        layout = TableLayout(meant, words, encoding, lists, threshold)
-        keys = described(folder, TableOptions(layout, images, blank, nested))
+        layout = TableLayout(meant, words, encoding, lists, threshold, patients)
+        keys = described(folder, layout, images, blank, nested)
     else:
-        keys = official(dataset, folder)
+        labels, metadata, pictures = official_files(dataset, folder)
+        keys = {"labels": labels, "metadata": metadata, "images": pictures}
+    from cxr_study.data.sites.site_data import read_labels
     from cxr_study.data.sites.site_file import read_site_file, write_site_file
 
     site_file.parent.mkdir(parents=True, exist_ok=True)
     split = site_file.with_name(f"{site_file.stem}_split.csv")
-    write_site_file(site_file, dataset=dataset, split=split, **keys)
+    keys |= {"split": split, "views": None if views == "frontal" else views}
+    write_site_file(site_file, dataset=dataset, **keys)
     try:
         written = read_site_file(site_file)
-        _refuse_without_images(written)
+        table = read_labels(written)
+        _refuse_without_images(written, table)
+        write_site_file(site_file, dataset=dataset, **keys, **_decided(written, table))
+        written = read_site_file(site_file)
         split_site(written, Fraction(1), seed)
     except ValueError:
         site_file.unlink()
@@ -151,29 +149,47 @@ def site(
     say(f"next       surgagg data audit {site_file} --out audit")
 
 
-def official(dataset: str, folder: Path) -> dict[str, Any]:
-    """Keys of the site file of an official download, but for `split`."""
-    labels, metadata, images = official_files(dataset, folder)
-    return {"labels": labels, "metadata": metadata, "images": images}
+def _decided(written: SiteFile, table: pd.DataFrame) -> dict[str, Any]:
+    """Keys of what is decided where nobody says otherwise, and says so."""
+    from cxr_study.data.labels.label_table import UNCERTAIN
+    from cxr_study.data.labels.merges import parts_against
+    from cxr_study.data.sites.site_data import labelled_classes
+
+    labelled = labelled_classes(written, classes_of(table))
+    keys: dict[str, Any] = {}
+    if uncertain := int((table[list(labelled)] == UNCERTAIN).to_numpy().sum()):
+        say(f"uncertain  {uncertain:,} labels, which count as negative (uncertain: zeros)")
+        keys["uncertain"] = "zeros"
+    if written.dataset == "padchest":
+        against = parts_against(table, blank_is_negative=True)
+        keys["merges"] = {name: list(against[name]) for name in labelled if name in against}
+        for name, parts in keys["merges"].items():
+            say(f"merged     {name}: {', '.join(parts)}")
+    return keys
 
 
 def _say_new_classes(written: SiteFile) -> None:
     """Say which classes the vocabulary does not know, with the nearest it knows."""
     from cxr_study.data.labels.class_overlap import SiteClasses, class_report, print_undecided
-    from cxr_study.data.labels.label_table import classes as classes_of
     from cxr_study.data.sites.site_data import labelled_classes, read_labels
 
     columns = classes_of(read_labels(written))
     labelled = labelled_classes(written, columns)
     found = SiteClasses(written.site, written.dataset, labelled, tuple(columns), written.distinct)
-    print_undecided(class_report([found]), console)
+    report = class_report([found])
+    print_undecided(report, console)
+    if written.findings and report.new:
+        name = report.new[0].name
+        say(
+            f"listed     what is no class: --word '{name}=No Finding' says that nothing is found, "
+            f"--word '{name}=' leaves it out (remove {written.path} first)"
+        )
 
 
-def _refuse_without_images(written: SiteFile) -> None:
-    from cxr_study.data.sites.site_data import find_files, read_labels
+def _refuse_without_images(written: SiteFile, table: pd.DataFrame) -> None:
+    from cxr_study.data.sites.site_data import find_files
     from cxr_study.data.sites.site_file import SiteFileError
 
-    table = read_labels(written)
     if not any(find_files(written, table["image"])):
         raise SiteFileError(
             f"none of the {len(table)} images of these labels lie below {written.images}, first "
@@ -181,46 +197,49 @@ def _refuse_without_images(written: SiteFile) -> None:
         )
 
 
-def described(given: Path, options: TableOptions) -> dict[str, Any]:
-    """Look at a csv, ask for what it does not tell, and say what was found.
+def described(
+    given: Path,
+    layout: TableLayout,
+    images: Path | None = None,
+    blank: str | None = None,
+    nested: bool = False,
+) -> dict[str, Any]:
+    """Look at a csv and say what is in it.
 
     Args:
         given: The csv, or a folder with it.
-        options: What is said already.
+        layout: How the csv is written, as a person says.
+        images: Folder below which the images lie.
+        blank: What blank labels count as.
+        nested: Whether the images lie in folders that the csv does not name.
 
     Returns:
         The keys of its site file, but for `split`.
 
     Raises:
-        OwnTableError: Something cannot be told, and there is no terminal to ask on.
+        OwnTableError: Something is not said; names all of it.
         TableError: The csv cannot be read.
     """
     from cxr_study.data.sites.own_table import find_csv, find_images, look
 
     csv = find_csv(given)
-    folder = options.images or (given if given.is_dir() else csv.parent)
-    columns, words = dict(options.layout.columns), dict(options.layout.words)
-    layout = replace(options.layout, columns=columns, words=words)
-    table = look(csv, layout, folder)
-    while _asks() and (table.missing or table.unknown):
-        _ask(table, columns, words)
-        table = look(csv, layout, folder)
-    blank = options.blank
-    if blank is None and table.blank and _asks():
-        blank = _choice(f"{table.blank:,} labels are blank. They count as", BLANKS)
-    _require_all(table, blank, layout)
-    images, found = find_images(folder, table.images, options.nested)
-    _say_found(table, images, found, blank, layout.listing)
-    unlike = {n: kind for n, kind in table.columns.items() if n != kind}
+    folder = images or (given if given.is_dir() else csv.parent)
+    table = look(csv, layout, folder, blank)
+    names = table.table["image"].tolist()
+    folder, found = find_images(folder, names, nested)
+    _say_found(table, layout, blank)
+    say(f"images     {found:,} of {len(names):,} below {folder}")
+    unlike = {n: kind for n, kind in table.columns.items() if n.casefold() != kind}
     return {
         "labels": csv,
-        "images": images,
-        "nested": options.nested or None,
+        "images": folder,
+        "nested": nested or None,
         "columns": unlike or None,
-        "words": {word: _number(meant) for word, meant in table.words.items()} or None,
-        "encoding": table.encoding,
+        "words": dict(layout.words) or None,
+        "encoding": layout.encoding,
         "findings": layout.findings and layout.findings.model_dump(exclude_none=True),
         "threshold": layout.threshold,
+        "patients": layout.patients,
         "blank": blank if table.blank else None,
     }
 
@@ -237,98 +256,17 @@ def pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
     return {text.rpartition("=")[0].strip(): text.rpartition("=")[2].strip() for text in given}
 
 
-def _asks() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def _ask(table: OwnTable, columns: dict[str, str], words: dict[str, str]) -> None:
-    """Ask for a needed column, or for what the unknown words of a column mean."""
-    from cxr_study.data.readers.table_layout import IGNORED, word_fault
-
-    for kind, names in table.missing.items():
-        what = "the image's file" if kind == "image" else "the patient"
-        columns[_choice(f"Which column names {what}?", names)] = kind
-        return
-    for name, unknown in table.unknown.items():
-        say(f"Column '{name}' has words without a meaning: 1, 0, -1 (uncertain), a blank, or")
-        say(f"'{IGNORED}' for the whole column.")
-        for word in unknown:
-            meant = typer.prompt(f"  '{word}' means", default="", show_default=False).strip()
-            if meant == IGNORED:
-                columns[name] = IGNORED
-                return
-            if fault := word_fault(meant):
-                say(f"  needs {fault}.")
-                return
-            words[word] = meant
-        return
-
-
-def _choice(question: str, names: Sequence[str]) -> str:
-    for number, name in enumerate(names, start=1):
-        say(f"  {number}  {name}")
-    number = 0
-    while not 1 <= number <= len(names):
-        number = typer.prompt(f"{question} (1 to {len(names)})", type=int)
-    return names[number - 1]
-
-
-def _require_all(table: OwnTable, blank: str | None, layout: TableLayout) -> None:
-    """Refuse a csv that leaves something open; names all of it, each with the option it takes."""
-    from cxr_study.data.sites.own_table import OwnTableError, listed
-
-    needs = [
-        f"which column names the {kind}: --column '<name>={kind}'; it may be {listed(names)}"
-        for kind, names in table.missing.items()
-    ]
-    needs += [
-        f"what {listed(unknown)} in column '{name}' mean: --word '{unknown[0]}=1' (or 0, -1, a "
-        f"view, F, M; nothing for a blank), or --column '{name}=ignored'"
-        for name, unknown in table.unknown.items()
-    ]
-    if table.blank and blank is None:
-        what = "--blank negative, or --blank 'not labelled'"
-        if layout.findings is not None and layout.findings.unlisted is None:
-            what += ", or --unlisted negative for what images that list others do not list"
-        stand = [word for word, meaning in table.words.items() if not meaning]
-        named = f" ({listed(stand)} among them; --word '{stand[0]}=-1': uncertain)" if stand else ""
-        needs.append(f"what the {table.blank:,} blank labels{named} count as: {what}")
-    if needs:
-        raise OwnTableError("\n  ".join([f"{table.csv} does not tell everything. Say", *needs]))
-
-
-def _say_found(
-    table: OwnTable, images: Path, found: int, blank: str | None, listing: Sequence[str]
-) -> None:
+def _say_found(table: OwnTable, layout: TableLayout, blank: str | None) -> None:
     """Say what goes into the site file, and what does not."""
     from cxr_study.data.readers.table_layout import IGNORED
 
-    form = f"{table.rows:,} rows, {table.separator} between the cells"
-    if table.encoding:
-        form += f", {table.encoding}"
-        form += f" (so that it reads {', '.join(table.shown)})" if table.shown else ""
-    say(f"csv        {table.csv}: {form}")
-    if table.repeated:
-        say(f"repeated   {table.repeated:,} rows say what an earlier one does; each counts once")
+    say(f"csv        {table.csv}: {table.rows:,} rows, {table.separator} between the cells")
     used = {kind: name for name, kind in table.columns.items() if kind != IGNORED}
-    used |= dict(zip(("findings", "value"), listing, strict=False))
+    used |= dict(zip(("findings", "value"), layout.listing, strict=False))
     say(f"columns    {', '.join(f'{kind}: {name}' for kind, name in used.items())}")
-    named = (f"{name} ({number:,} positive)" for name, number in table.positives.items())
-    say(f"classes    {', '.join(named)}")
-    if table.words:
-        meant = (f"{word} = {meaning or 'blank'}" for word, meaning in table.words.items())
-        say(f"words      {', '.join(meant)}")
     if table.blank:
         say(f"blank      {table.blank:,} labels, which count as {blank}")
-    ignored = [
-        name or "(without a name)" for name, kind in table.columns.items() if kind == IGNORED
-    ]
-    if ignored:
-        say(f"ignored    {', '.join(ignored)}")
+    for name, why in table.unused.items():
+        say(f"ignored    {name}: {why}")
     if "view" not in used:
         say("view       not told: all images count as frontal")
-    say(f"images     {found:,} of {len(table.images):,} below {images}")
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdecimal() else text

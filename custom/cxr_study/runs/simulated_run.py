@@ -10,6 +10,7 @@ from threading import Event
 
 from rich.console import Console
 from rich.progress import Progress
+from rich.text import Text
 
 from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
@@ -115,7 +116,9 @@ def run(request: RunRequest, *, console: Console) -> None:
 def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
     """Check the sites' data before anything starts, and decode their images once."""
     checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
-    check_disjoint(checked)
+    notes = [f"{each.site.site}: {note}" for each in checked for note in each.read.attrs["notes"]]
+    for note in [*notes, *check_disjoint(checked)]:
+        Console().print(Text(f"note: {note}"), soft_wrap=True)
     for labels in checked:
         with bar(f"{labels.site.site}: decoding images") as report:
             load_images(labels, size, progress=report)

@@ -1,19 +1,25 @@
 """A hospital's folder with a csv of its own becomes a site."""
 
-import io
+from csv import reader as csv_reader
+from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from PIL import Image
 
-from cxr_study.cli import data_site
-from cxr_study.data.sites.site_data import load_images, load_labels
+from cxr_study.data.sites.site_data import load_images, load_labels, read_labels
 from cxr_study.data.sites.site_file import read_site_file
+from downloads import OFFICIAL
 from typed import answer
 
 HEADER = "Bildname;Patient-Nr;Geschlecht;Datum;Pleuraerguss;Größe\n"
 SITE = "sites/klinik.yaml"
+TABLE = ("table", "--encoding", "cp1252")
+SAID = (
+    *("--column", "Bildname=image", "--column", "Patient-Nr=patient", "--column", "Geschlecht=sex"),
+    *("--word", "ja=1", "--word", "nein=0", "--word", "Geschlecht:w=F"),
+    *("--encoding", "cp1252", "--blank", "negative"),
+)
 LIST = '"Edema\nMass"'
 
 
@@ -38,14 +44,13 @@ def hospital(tmp_path, monkeypatch):
 
 
 def test_folder_and_csv_become_a_site_that_is_ready_to_train(hospital):
-    said = answer("data", "site", "table", "klinik", SITE, "--blank", "negative")
+    said = answer("data", "site", "table", "klinik", SITE, *SAID)
     for part in (
-        "40 rows, semicolons between the cells, cp1252 (so that it reads Größe,",
+        "40 rows, semicolons between the cells",
         "columns    image: Bildname, patient: Patient-Nr, sex: Geschlecht",
-        "classes    Pleuraerguss (10 positive), Größe (10 positive)",
-        "words      w = F, nein = 0, ja = 1",
+        "training   Pleuraerguss: 7 positive, 21 negative",
         "blank      1 labels, which count as negative",
-        "ignored    Datum",
+        "ignored    Datum: '1.2.2021', '2.2.2021', '3.2.2021', '4.2.2021', '5.2.2021' and 23 more",
         "images     40 of 40 below klinik/bilder/2021",
         "'Pleuraerguss' (klinik) resembles 'Pleural Effusion'",
         "New class: 'Größe' (klinik) is not in the vocabulary",
@@ -54,7 +59,7 @@ def test_folder_and_csv_become_a_site_that_is_ready_to_train(hospital):
     ):
         assert part in said
     site = read_site_file(hospital.parent / SITE)
-    assert site.layout.words == {"w": "F", "ja": "1", "nein": "0"}
+    assert site.layout.words == {"Geschlecht:w": "F", "ja": "1", "nein": "0"}
     labels = load_labels(site)
     assert labels.table["Pleuraerguss"].sum() == 10
     assert len(load_images(labels, 64).rows) == 40
@@ -66,42 +71,18 @@ def test_images_in_folders_that_the_csv_does_not_name(hospital):
         folder = hospital / f"bilder/{number % 28}/a"
         folder.mkdir(parents=True, exist_ok=True)
         image.rename(folder / image.name)
-    told = ("data", "site", "table", "klinik", SITE, "--blank", "negative")
+    told = ("data", "site", "table", "klinik", SITE, *SAID)
     said = "38 of 40 images do not lie below klinik/bilder/0/a as the csv says; some"
     assert said in answer(*told, code=2)
     assert "40 of 40 images usable" in answer(*told, "--nested")
 
 
-def test_what_the_csv_does_not_tell_is_asked_for_all_at_once_without_a_terminal(hospital):
-    csv = hospital / "befunde.csv"
-    csv.write_bytes(csv.read_bytes().replace(b"Patient-Nr", b"Fall").replace(b"ja", b"wohl"))
-    said = answer("data", "site", "table", csv, SITE, "--images", "klinik", code=2)
-    for part in (
-        "--column '<name>=patient'; it may be 'Fall', ",
-        "what 'wohl' in column 'Pleuraerguss' mean: --word 'wohl=1'",
-        "the 1 blank labels count as: --blank negative",
-    ):
+def test_what_the_csv_does_not_tell_is_asked_for_all_at_once(hospital):
+    said = answer("data", "site", "table", "klinik", SITE, "--encoding", "cp1252", code=2)
+    for part in ("'<name>=image'; 'Bildname', 'Patient-Nr', ", "which columns are classes"):
         assert part in said
+    assert "--encoding cp1252" in answer("data", "site", "table", "klinik", SITE, code=2)
     assert not (hospital.parent / "sites").exists()
-    options = ("--column", "Fall=patient", "--word", "wohl=-1", "--blank", "not labelled")
-    answer("data", "site", "table", csv, SITE, "--images", "klinik", *options, "--no-prepare")
-    keys = yaml.safe_load((hospital.parent / SITE).read_text())
-    assert keys["columns"]["Fall"] == "patient"
-    assert (keys["words"]["wohl"], keys["blank"]) == (-1, "not labelled")
-    assert not (hospital.parent / "cache").exists()
-
-
-def test_a_person_at_a_terminal_is_asked(hospital, monkeypatch):
-    csv = hospital / "befunde.csv"
-    csv.write_bytes(csv.read_bytes().replace(b"Patient-Nr", b"Fall").replace(b"ja", b"wohl"))
-    monkeypatch.setattr(data_site, "_asks", lambda: True)
-    # The patient's column, after a number that is none; twice what a word means; blank cells.
-    monkeypatch.setattr("sys.stdin", io.StringIO("9\n1\nmaybe\n1\n2\n"))
-    said = answer("data", "site", "table", "klinik", SITE)
-    assert "needs one of 1, 0, -1" in said
-    keys = yaml.safe_load((hospital.parent / SITE).read_text())
-    assert keys["columns"]["Fall"] == "patient"
-    assert (keys["words"]["wohl"], keys["blank"]) == (1, "not labelled")
 
 
 def test_findings_in_lists_and_probabilities_take_options(hospital):
@@ -114,8 +95,9 @@ def test_findings_in_lists_and_probabilities_take_options(hospital):
     told = (*told, "--unlisted", "negative", "--blank", "not labelled")
     said = answer("data", "site", "table", csv, SITE, *options, *told)
     for part in (
-        "repeated   1 rows say what an earlier one does; each counts once",
-        "findings: Befund\nclasses    Edema (30 positive), Mass (30 positive)",
+        "findings: Befund\n",
+        "note       1 rows say what an earlier one does; each counts once",
+        "training   Mass: 21 positive, 0 negative: no negative, so it would say yes to everybody",
         "blank      20 labels, which count as not labelled",
     ):
         assert part in said
@@ -125,6 +107,47 @@ def test_findings_in_lists_and_probabilities_take_options(hospital):
     assert (site.threshold, load_labels(site).table["Pneumonia"].sum()) == (0.3, 20)
 
 
+def test_what_is_decided_by_default_stands_in_the_site_file_and_is_said(hospital):
+    csv, options = hospital / "befunde.csv", ("--images", "klinik", "--no-prepare")
+    values = [("1", "1"), ("0", "-1"), ("0", "0"), ("-1", "0")] * 10
+    rows = [f"Müller_{n}.png,L,{','.join(pair)}\n" for n, pair in enumerate(values)]
+    csv.write_text("image,View,Edema,Mass\n" + "".join(rows))
+    told = ("data", "site", "table", csv, SITE, *options, "--word", "L=lateral")
+    assert "--patients each-image where no column does" in answer(*told, code=2)
+    told = (*told, "--patients", "each-image")
+    assert "Say 'views: all' to use them (--views all)" in answer(*told, code=2)
+    assert not list(hospital.parent.rglob("*.yaml"))
+    said = answer(*told, "--views", "all")
+    assert "uncertain  20 labels, which count as negative (uncertain: zeros)" in said
+    site = read_site_file(hospital.parent / SITE)
+    assert (site.uncertain, site.views, site.patients) == (
+        {"default": "zeros"},
+        "all",
+        "each-image",
+    )
+    csv.write_text("image,patient,Edema\nMüller_1.png,7,1\n")
+    assert "column 'patient' names patients" in answer(*told[:4], "b.yaml", *told[5:], code=2)
+
+
+def test_padchests_parts_are_merged_by_the_site_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("images").mkdir()
+    header, row = OFFICIAL["padchest"].files[0].splitlines()[:2]
+    named = dict(zip(header.split(","), next(csv_reader([row])), strict=True))
+    rows = []
+    for number in range(30):
+        found = ["laminar atelectasis", "normal", "pneumonia"][number % 3]
+        cells = {"ImageID": f"{number}.png", "PatientID": f"{number}", "Labels": f"['{found}']"}
+        rows.append(",".join((named | cells).values()))
+        Path(f"images/{number}.png").touch()
+    rows[0] = rows[0].replace("laminar ", "")
+    name = "PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv"
+    Path(name).write_text("\n".join([header, *rows]))
+    said = answer("data", "site", "padchest", ".", SITE)
+    assert "merged     Atelectasis: laminar atelectasis" in said
+    assert read_labels(read_site_file(Path(SITE)))["Atelectasis"].sum() == 10
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -132,13 +155,13 @@ def test_findings_in_lists_and_probabilities_take_options(hospital):
         (["nih", "--threshold", "0.5"], "are of table"),
         (["table", "--separator", "|"], "go with --findings COLUMN"),
         (["table", "--threshold", "50"], "'--threshold': Input should be less than"),
-        (["table", "--findings", "Bild"], "no column 'Bild'"),
+        ([*TABLE, "--findings", "Bild"], "no column 'Bild'; nearest known: Bildname"),
         (["table", "--word", "ja"], "--word is given as ja=1"),
-        (["table", "--blank", "zero"], "--blank is 'negative' or 'not labelled'"),
-        (["table", "--word", "ja=yes"], "'ja' can stand for one of 1, 0, -1"),
-        (["table", "--column", "Bild=image"], "no column 'Bild'"),
+        (["table", "--blank", "zero"], "not one of 'negative', 'not labelled'"),
+        ([*TABLE, "--word", "ja=yes"], "'ja' can stand for one of 1, 0, -1"),
+        ([*TABLE, "--column", "Bild=image"], "no column 'Bild'"),
         (["table", "--encoding", "cp0"], "'cp0' is no encoding"),
-        (["table", "--column", "Datum=picture"], "'Datum' can be image, patient, view, sex"),
+        ([*TABLE, "--column", "Datum=picture"], "'Datum' can be image, patient, view, sex"),
     ],
 )
 def test_a_mistake_is_told_and_leaves_nothing(hospital, options, message):

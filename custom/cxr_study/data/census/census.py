@@ -125,7 +125,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
     return Census(
         site=site.site,
         dataset=site.dataset,
-        patients_known=bool(DATASETS[site.dataset].patients),
+        patients_known=bool(DATASETS[site.dataset].patients) and site.patients != "each-image",
         blank=site.policy.blank,
         rows=len(read),
         dropped={

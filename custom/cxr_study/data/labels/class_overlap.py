@@ -4,6 +4,7 @@ Sites share a class by its name alone: "Effusion" at one and "Pleural Effusion" 
 become two columns of the head, each trained by half of the sites.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -24,6 +25,9 @@ from cxr_study.data.labels.vocabulary import (
     relation,
     resemblance,
 )
+
+_NEGATED = re.compile(r"\?|\b(no|not|non|without|kein\w*|nicht|ohne|sans|pas|sin)\b|[无未]", re.I)
+"""In a name that denies or doubts a finding; a merge into the finding would invert labels."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ def class_report(sites: Sequence[SiteClasses]) -> ClassReport:
         sites=tuple(site.site for site in sites),
         holders=holders,
         new=tuple(
-            NewClass(name, holders[name], tuple(known_alike(name)))
+            NewClass(name, holders[name], () if _NEGATED.search(name) else tuple(known_alike(name)))
             for name in union
             if not is_class(name)
         ),
@@ -143,7 +147,7 @@ def _near_duplicates(sites: Sequence[SiteClasses], union: Sequence[str]) -> Iter
             and name not in [class_name(given, site.dataset) for given in site.distinct]
         )
         for name in union
-        if not is_class(name)
+        if not is_class(name) and not _NEGATED.search(name)
     }
     for name, holders in undecided.items():
         for other in sorted({*union, *UNION_CLASSES} - {name}):
@@ -223,6 +227,8 @@ def print_undecided(report: ClassReport, console: Console) -> None:
 def described(new: NewClass) -> str:
     """Say that a name is a class of its own, and how to rename it."""
     text = f"New class: '{new.name}' ({', '.join(new.sites)}) is not in the vocabulary"
+    if _NEGATED.search(new.name):
+        return f"{text}, and may say that something is absent or in doubt: is it a class?"
     if not new.nearest:
         return f"{text}, and resembles no class there."
     return (

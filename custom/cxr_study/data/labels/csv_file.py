@@ -26,7 +26,6 @@ MOST_SHOWN = 20
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # xlsx and ods; xls
 _NOT_PLAIN = b'\n"\0\x0b\x0c\x1c\x1d\x1e'
 _UNICODE_LINE_ENDS = tuple(mark.encode() for mark in "\x85\u2028\u2029")
-_WESTERN = frozenset("äöüÄÖÜßàâçéèêëîïôùûœæÀÂÇÉÈÊËÎÏÔÙÛŒÆáíóúñÁÍÓÚÑìòãõåøÅØ¿¡€°²³µ§«»–—‘’“”„…·")  # noqa: RUF001
 _LOOKED_AT = 100  # lines that tell two separators apart
 
 
@@ -145,7 +144,9 @@ def open_csv(path: Path, *, encoding: str | None = None, comments: bool = False)
     text = _utf8(path, _bytes(path), encoding)
     if not text.endswith((b"\n", b"\r")):
         text += b"\n"
-    start, line = 0, 1
+    start, line, separator = 0, 1, None
+    if said := re.match(rb'"?sep=([,;\t])"?\r?\n', text, re.IGNORECASE):  # as Excel writes it
+        text, line, separator = text[said.end() :], 2, said[1].decode()
     for each in text.splitlines(keepends=True) if comments or text[:1].isspace() else ():
         if each.strip(b" \t\r\n,;") and not (comments and each.startswith(b"#")):
             break
@@ -153,30 +154,7 @@ def open_csv(path: Path, *, encoding: str | None = None, comments: bool = False)
     text = text[start:]
     if not text or text.isspace():
         raise TableError(f"{path} is empty; needs a header line and one line per row.")
-    return CsvFile(path, text, line, _separator(path, line, text))
-
-
-def guess_encoding(path: Path) -> tuple[str | None, list[str]]:
-    """Find the encoding of a csv that a person is then told of.
-
-    Returns:
-        None and no words for Unicode; "cp1252" and up to three words for a file that has the
-        letters of western Europe in that encoding and nothing odd.
-
-    Raises:
-        TableError: The file cannot be read, or its encoding cannot be told.
-    """
-    raw = _bytes(path)
-    try:
-        _utf8(path, raw, None)
-    except TableError:
-        text = raw.decode("cp1252", "replace")
-        odd = {letter for letter in text if not letter.isascii()} - _WESTERN
-        # Letters of other alphabets come in rows, which read as rows of accented ones.
-        if raw.startswith(_WORKBOOKS) or odd or re.search(r"[^\W\x00-\x7f]{3}", text):
-            raise
-        return "cp1252", list(dict.fromkeys(re.findall(r"\w*[^\W\x00-\x7f]\w*", text)))[:3]
-    return None, []
+    return CsvFile(path, text, line, separator or _separator(path, line, text))
 
 
 def _bytes(path: Path) -> bytes:
@@ -196,10 +174,12 @@ def _utf8(path: Path, raw: bytes, encoding: str | None) -> bytes:
         encoding = "utf-16"
     if encoding is None and raw.isascii():
         return raw
+    if encoding is not None and re.match("utf.?(16|32)", encoding.lower()) and b"\0" not in raw:
+        raise TableError(f"{path} is not in {encoding}; leave --encoding out, or name another.")
     try:
         text = raw.decode(encoding or "utf-8")
     except LookupError:
-        raise TableError(f"'{encoding}' is no encoding; cp1252 is one.") from None
+        raise TableError(f"--encoding: '{encoding}' is no encoding; cp1252 is one.") from None
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         word = re.findall(rb"[^\s,;]*$", raw[: error.start])[0] + raw[error.start : error.end]
@@ -207,7 +187,8 @@ def _utf8(path: Path, raw: bytes, encoding: str | None) -> bytes:
         raise TableError(
             f"{path} cannot be read as csv in {encoding or 'UTF-8'}: line {line} has the byte "
             f"0x{raw[error.start]:02x}, which in cp1252 would end '{shown}'. Save it as UTF-8, "
-            "or name its encoding in the site file of a hospital's own table (encoding: cp1252)."
+            "or name the encoding of a hospital's own table: --encoding cp1252 (site file: "
+            "encoding: cp1252)."
         ) from error
     return raw if encoding is None else text.encode()
 

@@ -47,13 +47,36 @@ def assemble(
     sex: np.ndarray | str = "",
     age: np.ndarray | float = math.nan,
 ) -> pd.DataFrame:
-    """Build a label table, with a RangeIndex, from arrays of shape (n,) or one value for all."""
+    """Build a label table, with a RangeIndex, from arrays of shape (n,) or one value for all.
+
+    Its `attrs["notes"]`, none yet, say to people what a reader made of a file.
+    """
     import pandas as pd  # those who only need the names of the columns need none
 
     descriptors = {"image": image, "patient": patient, "view": view, "sex": sex, "age": age}
-    return pd.DataFrame(descriptors | dict(labels))
+    table = pd.DataFrame(descriptors | dict(labels))
+    table.attrs["notes"] = []
+    return table
 
 
 def classes(table: pd.DataFrame) -> list[str]:
     """Names of the class columns, in the table's order."""
     return [name for name in table.columns if name not in DESCRIPTORS + LOADED]
+
+
+def one_sided(table: pd.DataFrame) -> dict[str, str]:
+    """Classes of which nothing can be learned but one answer.
+
+    Args:
+        table: Labels to train with, after the policies: the rows of the training split.
+
+    Returns:
+        Class -> "no positive" or "no negative"; a class without any label has no positive one.
+    """
+    labels = table[classes(table)]
+    positive, negative = (labels >= 0.5).any(), (labels < 0.5).any()
+    return {
+        name: "no negative" if positive[name] else "no positive"
+        for name in labels
+        if not (positive[name] and negative[name])
+    }

@@ -24,7 +24,7 @@ from cxr_study.data.labels.label_table import (
     UNCERTAIN,
     classes,
 )
-from cxr_study.data.labels.vocabulary import class_name, relation
+from cxr_study.data.labels.vocabulary import catalogue, class_name, relation
 
 
 class MergeError(ValueError):
@@ -72,7 +72,33 @@ def apply(table: pd.DataFrame, merges: Mapping[str, Sequence[str]], dataset: str
             result |= merged[name]
         elif name not in gone:
             result[name] = table[name]
-    return pd.DataFrame(result)
+    whole = pd.DataFrame(result)
+    whole.attrs = table.attrs
+    return whole
+
+
+def parts_against(table: pd.DataFrame, blank_is_negative: bool) -> dict[str, dict[str, int]]:
+    """Images that are negative for a class and positive for what the catalogue calls a part of it.
+
+    Args:
+        table: Label table as read.
+        blank_is_negative: Whether a blank label of the class counts as negative.
+
+    Returns:
+        Class -> its parts that have such images -> how many.
+    """
+    columns = set(classes(table))
+    found: dict[str, dict[str, int]] = {}
+    for entry in catalogue():
+        whole, part = entry.canonical, entry.name
+        if entry.relation == "broader":
+            whole, part = part, whole
+        if entry.relation not in ("narrower", "broader") or not {whole, part} <= columns:
+            continue
+        absent = (table[whole] == NEGATIVE) | ((table[whole] == BLANK) & blank_is_negative)
+        if number := int((absent & (table[part] == POSITIVE)).sum()):
+            found.setdefault(whole, {})[part] = number
+    return found
 
 
 def _any(labels: np.ndarray) -> np.ndarray:

@@ -156,6 +156,7 @@ def read(
 
     from cxr_study.data.labels.csv_file import TableError
     from cxr_study.data.labels.label_table import classes
+    from cxr_study.data.readers.patients import one_spelling
 
     known = DATASETS[dataset]
     module = import_module(f"{__name__}.{dataset.replace('-', '_')}")
@@ -171,9 +172,11 @@ def read(
                 f"{'is' if len(differ) == 1 else 'are'} in one of the two only. Give them as two "
                 "sites, or remove these columns."
             )
+    unified = dataset == "table" and (layout is None or layout.patients is None)
     if len(tables) == 1:
-        return tables[0]
+        return one_spelling(tables[0]) if unified else tables[0]
     whole: pd.DataFrame = pd.concat(tables, ignore_index=True)
+    whole.attrs["notes"] = [note for part in tables for note in part.attrs["notes"]]
     names = whole["image"].str.split("/").str[-known.identifying :].str.join("/")
     again = names.duplicated()
     if again.any():
@@ -184,4 +187,4 @@ def read(
             f"{file[row]}: image '{names[row]}' stands in {file[first]} already; leave one "
             "of the files out."
         )
-    return whole
+    return one_spelling(whole) if unified else whole

@@ -10,21 +10,23 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import pandas as pd
 
 from cxr_study.common.spelling import key
 from cxr_study.data.labels.csv_columns import matching
 from cxr_study.data.labels.csv_file import TableError
-from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN, classes
 from cxr_study.data.labels.vocabulary import UNION_CLASSES, class_name, resemblance
 
 Value = TypeVar("Value")
 
 OLDEST = 120.0
 """Years; an age above it is a mistake, and taken as unknown."""
+_UNITS_PER_YEAR = {"": 1.0, "Y": 1.0, "M": 12.0, "W": 52.0, "D": 365.0}
 
-_CERTAIN = {"1": POSITIVE, "1.0": POSITIVE, "0": NEGATIVE, "0.0": NEGATIVE}
 NO_CLASS = {"no finding", "normal"}
 """Folded names which say that there is no finding."""
+_CERTAIN = {"1": POSITIVE, "1.0": POSITIVE, "0": NEGATIVE, "0.0": NEGATIVE}
 _LABEL = _CERTAIN | {"-1": UNCERTAIN, "-1.0": UNCERTAIN, "": BLANK}
 
 
@@ -85,6 +87,15 @@ def age(text: str) -> float:
     return plausible(float(matching(r"[0-9]+(\.[0-9]*)?", text, "a number of years")[0]))
 
 
+def age_with_unit(text: str) -> float:
+    """Years of an age that may have DICOM's unit: 58, 58.5, 058Y, 011M; else as `age`."""
+    if not text:
+        return np.nan
+    need = "a number of years, e.g. 58 or 058Y"
+    amount = matching(r"([0-9]+(?:\.[0-9]*)?)\s*([YMWD]?)", text, need)
+    return plausible(float(amount[1]) / _UNITS_PER_YEAR[amount[2]])
+
+
 def plausible(years: float) -> float:
     """An age; NaN above `OLDEST`."""
     return years if years <= OLDEST else np.nan
@@ -93,6 +104,27 @@ def plausible(years: float) -> float:
 def sex(text: str) -> str:
     """F or M; blank for everything else."""
     return text if text in ("F", "M") else ""
+
+
+def spread_normal(table: pd.DataFrame) -> pd.DataFrame:
+    """Take "No Finding" out of a label table and make the blanks of its rows negative.
+
+    So CheXpert's labeler means it. Support Devices are no finding; a row that says No Finding and
+    a finding, even an uncertain one, stays as it is. The notes of the table count both.
+    """
+    for normal in [name for name in classes(table) if key(name) in NO_CLASS]:
+        said = table.pop(normal) == POSITIVE
+        names = [name for name in classes(table) if name != "Support Devices"]
+        found = table[names].isin((POSITIVE, UNCERTAIN)).any(axis=1)
+        blank = (table[names] == BLANK).mul(said & ~found, axis=0)
+        table[names] = table[names].mask(blank, NEGATIVE)
+        for number, what in (
+            (blank.any(axis=1).sum(), "their blank labels are negative (Support Devices aside)"),
+            ((said & found).sum(), "and a finding; their blanks stay blank"),
+        ):
+            if number:
+                table.attrs["notes"].append(f"{number:,} images say {normal}, {what}")
+    return table
 
 
 def class_columns(

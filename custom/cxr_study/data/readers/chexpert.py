@@ -1,7 +1,7 @@
 """CheXpert: train.csv, valid.csv, test.csv and the files of other labellers with these columns.
 
-Columns are found by name, because their order differs (train_cheXbert.csv). "No Finding" follows
-from the other observations and is left out.
+Columns are found by name, because their order differs (train_cheXbert.csv). "No Finding" is no
+class: it makes the blanks of its rows negative.
 """
 
 from pathlib import Path
@@ -14,6 +14,7 @@ from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import cell_values
+from cxr_study.data.readers.table_layout import NORMAL
 
 _IMAGE = r"(?:.*/)?((patient[0-9]+)/study[0-9]+/view[0-9]+_(frontal|lateral)\.\w+)"
 _DESCRIPTORS = ("Sex", "Age", "Frontal/Lateral", "AP/PA")
@@ -39,16 +40,18 @@ def read(csv: Path) -> pd.DataFrame:
     described = any(name in header for name in _DESCRIPTORS)
     wanted = ["Path", *(_DESCRIPTORS if described else ()), *CHEXPERT_CLASSES]
     cell_values.refuse_unread_classes(csv, header, wanted, "chexpert")
-    columns = read_columns(file, wanted)
+    normal = [name for name in header if name == NORMAL]
+    columns = read_columns(file, [*wanted, *normal])
     need = "a path that ends like patient00001/study1/view1_frontal.jpg"
     image, patient, side = columns.match("Path", _IMAGE, need)
     columns.require_unique("Path", image)
-    return assemble(
-        columns.decode_all(dict.fromkeys(CHEXPERT_CLASSES, cell_values.label)),
+    table = assemble(
+        columns.decode_all(dict.fromkeys((*CHEXPERT_CLASSES, *normal), cell_values.label)),
         image=columns["Path"].to_numpy(),
         patient=patient,
         **(_described(columns) if described else {"view": side}),
     )
+    return cell_values.spread_normal(table)
 
 
 def _described(columns: CsvColumns) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from cxr_study.data.readers.table_layout import NORMAL
 LIST = "list"
 """The separator of findings in a list as Python writes it: ['a', 'b']."""
 
-_MARKS = re.compile(r"[|;,\n\r]")  # may separate findings
+_MARKS = re.compile(r"[|;,\n\r]| \+ ")  # may separate findings
 
 
 def parts(text: str, separator: str) -> list[str]:
@@ -41,11 +41,14 @@ def meaning(separator: str | None, words: Mapping[str, str]) -> Callable[[str], 
     """
 
     def names_of(text: str) -> frozenset[str]:
+        mark = None if separator else _MARKS.search(text)
         bracket = text.startswith("[") and separator != LIST
-        if bracket or (not separator and _MARKS.search(text)):
+        if bracket or mark:
+            between = LIST if bracket or not mark else mark[0].strip() or r"\n"
             raise ValueError(
                 f"'{text}' may list several findings; say what stands between them: --separator "
-                "'|' or another text, list for ['a', 'b'] (site file: findings: {separator: '|'})."
+                f"'{between}' (site file: findings: {{separator: '{between}'}}), or a text that no "
+                "cell has."
             )
         said = [words.get(part.casefold(), part) for part in parts(text, separator or "\n")]
         names = {

@@ -13,6 +13,7 @@ from cxr_study.data.labels.csv_file import CsvFile, open_csv
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import cell_values
+from cxr_study.data.readers.table_layout import NORMAL
 
 _MANUAL = "Airspace Opacity"  # what the labels by hand, and only they, call Lung Opacity
 _VIEWS = {"PA": "PA", "AP": "AP", "": ""} | dict.fromkeys(
@@ -40,13 +41,15 @@ def read(labels: Path, metadata: Path) -> pd.DataFrame:
     by_hand = _MANUAL in file.header
     studies = _studies(file, by_hand, patient_of)
     study = pd.Index(studies["study_id"]).get_indexer(pd.Index(images["study_id"]))
-    decoded = studies.decode_all(dict.fromkeys(CHEXPERT_CLASSES, cell_values.label))
+    names = [*CHEXPERT_CLASSES, *(name for name in studies.texts if name == NORMAL)]
+    decoded = studies.decode_all(dict.fromkeys(names, cell_values.label))
     table = assemble(
-        {name: np.where(study < 0, np.nan, decoded[name][study]) for name in CHEXPERT_CLASSES},
+        {name: np.where(study < 0, np.nan, decoded[name][study]) for name in names},
         image=_paths(images),
         patient=images["subject_id"].to_numpy(),
         view=images.decode("ViewPosition", view),
     )
+    table = cell_values.spread_normal(table)
     return table[study >= 0].reset_index(drop=True) if by_hand else table
 
 
@@ -86,6 +89,7 @@ def _studies(labels: CsvFile, by_hand: bool, patient_of: pd.Series) -> CsvColumn
     """The labels, of studies that the metadata has."""
     opacity = ("Lung Opacity", _MANUAL) if by_hand else "Lung Opacity"
     classes = [opacity if name == "Lung Opacity" else name for name in CHEXPERT_CLASSES]
+    classes += [name for name in labels.header if name == NORMAL]
     read = [*CHEXPERT_CLASSES, _MANUAL]
     cell_values.refuse_unread_classes(labels.path, labels.header, read, "mimic")
     studies = read_columns(labels, ["study_id", *([] if by_hand else ["subject_id"]), *classes])

@@ -7,17 +7,14 @@ written 00000013 or 13; leading zeros are left out.
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from cxr_study.common.spelling import nearest
-from cxr_study.data.labels.csv_columns import matching, read_columns
+from cxr_study.data.labels.csv_columns import read_columns
 from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, class_name
 from cxr_study.data.readers import cell_values, finding_lists
-
-_UNITS_PER_YEAR = {"": 1.0, "Y": 1.0, "M": 12.0, "W": 52.0, "D": 365.0}
 
 
 def read(csv: Path) -> pd.DataFrame:
@@ -38,7 +35,7 @@ def read(csv: Path) -> pd.DataFrame:
             "Patient ID": lambda text: cell_values.number(text).lstrip("0") or "0",
             "View Position": lambda text: text if text in ("PA", "AP") else "frontal",
             "Patient Gender": cell_values.sex,
-            "Patient Age": _age,
+            "Patient Age": cell_values.age_with_unit,
         }
     )
     columns.require_unique("Image Index")
@@ -97,11 +94,3 @@ def _class(finding: str) -> str:
             "separated by '|'; an image without any says 'No Finding' alone."
         )
     return name
-
-
-def _age(text: str) -> float:
-    if not text:
-        return np.nan
-    need = "a number of years, e.g. 58 or 058Y"
-    amount = matching(r"([0-9]+(?:\.[0-9]+)?)\s*([YMWD]?)", text, need)
-    return cell_values.plausible(float(amount[1]) / _UNITS_PER_YEAR[amount[2]])

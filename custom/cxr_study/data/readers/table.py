@@ -4,8 +4,8 @@
     p1/1.png,17,PA,F,63,1,0
     p1/2.png,17,lateral,F,63,,-1
 
-`image` (or `path`) and `patient` are needed; `view`, `sex` and `age` may be left out; every other
-column is a class. A site file may say what a table calls these columns, what its words mean, and
+`image` and `patient` are needed; `view`, `sex` and `age` may be left out; every other column is a
+class. A site file may say what a table calls these columns, what its words mean, and
 which column lists findings where there is none for each class.
 """
 
@@ -30,6 +30,7 @@ from cxr_study.data.labels.label_table import (
     assemble,
 )
 from cxr_study.data.readers import cell_values, finding_lists
+from cxr_study.data.readers.cell_values import NO_CLASS
 from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout
 
 _VIEWS = {view.casefold(): view for view in VIEWS}
@@ -40,7 +41,7 @@ _MEANINGS: dict[str, Callable[[str], Any]] = {
     "patient": cell_values.filled,
     "view": lambda text: _view(text.casefold()),
     "sex": lambda text: _sex(text.casefold()),
-    "age": lambda text: cell_values.age(text.replace(",", ".")),
+    "age": lambda text: cell_values.age_with_unit(text.replace(",", ".")),
 }
 
 
@@ -59,8 +60,8 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
 
     Returns:
         The label table of the file's classes, in its order, or by name where they are listed; "No
-        Finding" is no class. Without a column `view` all images count as frontal. Its
-        `attrs["repeated"]` is how many rows say what an earlier one does.
+        Finding" is no class, but makes the blanks of its rows negative. Without a column `view` all
+        images count as frontal.
     """
     file = open_csv(csv, encoding=layout.encoding)
     column_of, names = _columns(csv, file.header, layout)
@@ -70,28 +71,20 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
             raise TableError(
                 f"{csv}, line 1, column '{name}': no class can have this name; rename or remove it."
             )
-    if not names and lists is None:
+    if all(key(name) in NO_CLASS for name in names) and lists is None:
         raise TableError(
             f"{csv}, line 1: needs a column for every class; has only {', '.join(file.header)}. "
             "Explain words that are labels (--word '<word>=1'), or say which column names findings "
             "(--findings '<name>'; site file: findings: {column: <name>}), or from where on a "
             "probability is positive (--threshold)."
         )
-    columns = read_columns(file, [*column_of.values(), *names, *listing], several_lines=listing[:1])
-    words = {word.strip().casefold(): meant for word, meant in layout.words.items()}
-
-    def translated(meaning: Callable[[str], Any]) -> Callable[[str], Any]:
-        return lambda text: meaning(words.get(text.casefold(), text))
-
-    known = _MEANINGS | {"image": lambda text: _image(below(images or csv.parent, text))}
-    meanings = {
-        column: known[what] if what in ("image", "patient") else translated(known[what])
-        for what, column in column_of.items()
-    }
-    meaning = translated(cell_values.label_from(layout.threshold))
-    meanings |= dict.fromkeys((*names, *listing[1:]), meaning)
+    wanted = [*column_of.values(), *names, *listing]
+    columns = read_columns(file, wanted, several_lines=listing[:1])
+    meanings = {column: meaning(layout, column, what) for what, column in column_of.items()}
+    meanings |= {name: meaning(layout, name) for name in (*names, *listing[1:])}
+    meanings[column_of["image"]] = lambda text: _image(below(images or csv.parent, text))
     if lists is not None:
-        meanings[lists.column] = finding_lists.meaning(lists.separator, words)
+        meanings[lists.column] = finding_lists.meaning(lists.separator, _folded(layout.words))
     values = columns.decode_all(meanings)
     column_of |= {name: column for column, name in names.items()}
     said = {what: values[column] for what, column in column_of.items()}
@@ -108,11 +101,33 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
     if lists is not None:
         found = table[list(labels)].dropna(how="all").fillna(NEGATIVE if lists.unlisted else BLANK)
         table[list(labels)] = found.reindex(table.index, fill_value=BLANK)
-    whole: dict[str, Any] = {"view": "frontal"} | dict(table)
-    described = {what: whole.pop(what) for what in KINDS if what in whole}
-    result = assemble(whole, **described)
-    result.attrs["repeated"] = int(pd.DataFrame(values).duplicated().sum())
-    return result
+    whole: dict[str, Any] = {"view": "frontal", "patient": table["image"]} | dict(table)
+    about = {what: whole.pop(what) for what in KINDS if what in whole}
+    result = assemble(whole, **about)
+    if repeated := int(pd.DataFrame(values).duplicated().sum()):
+        result.attrs["notes"].append(
+            f"{repeated:,} rows say what an earlier one does; each counts once"
+        )
+    return cell_values.spread_normal(result)
+
+
+def meaning(layout: TableLayout, column: str, what: str | None = None) -> Callable[[str], Any]:
+    """Meaning of the cells of a column, see `CsvColumns.decode_all`: of labels, or of `what`."""
+    known = _MEANINGS.get(what or "", cell_values.label_from(layout.threshold))
+    if what == "patient":
+        return known
+    words = _folded(layout.words)
+
+    def translated(text: str) -> Any:
+        folded = text.casefold()
+        own = words.get(f"{column.casefold()}:{folded}")
+        return known(words.get(folded, text) if own is None else own)
+
+    return translated
+
+
+def _folded(words: Mapping[str, str]) -> dict[str, str]:
+    return {word.strip().casefold(): meant for word, meant in words.items()}
 
 
 def _columns(
@@ -125,30 +140,34 @@ def _columns(
                 f"{csv}, line 1: keys 'columns' and 'findings' of the site file need names of "
                 f"columns; got '{name}', {nearest(name, header)}."
             )
-    described = {name: what for name, what in layout.columns.items() if what != IGNORED}
-    for what in KINDS:
-        spellings = ("image", "path") if what == "image" else (what,)
-        if what not in described.values():
-            described |= {n: what for n in spellings if n in header and n not in layout.columns}
+    described = layout.described(header)
     column_of: dict[str, str] = {}
     for name, what in described.items():
+        if what == IGNORED:
+            continue
         if what in column_of:
             raise TableError(
                 f"{csv}, line 1: needs one column {what}; '{column_of[what]}' and '{name}' are. "
                 "Say of one that it is ignored, in the site file (key 'columns')."
             )
         column_of[what] = name
-    for what in ("image", "patient"):
+    alone = layout.patients == "each-image"
+    if alone and "patient" in column_of:
+        raise TableError(
+            f"{csv}: each image is to be a patient, but column '{column_of['patient']}' names "
+            f"patients; say --column '{column_of['patient']}=ignored', or leave each-image out."
+        )
+    for what in ("image",) if alone else ("image", "patient"):
         if what not in column_of:
-            spelt = "'image' or 'path'" if what == "image" else f"'{what}'"
             raise TableError(
-                f"{csv}, line 1: needs a column {spelt}; {nearest(what, header)}. If it has "
+                f"{csv}, line 1: needs a column '{what}'; {nearest(what, header)}. If it has "
                 f"another name, say which in the site file: columns: {{<name>: {what}}}"
             )
     if layout.listing:
         return column_of, {}
-    known = dict.fromkeys((*KINDS, "path", *described, *layout.columns))
-    return column_of, cell_values.class_columns(csv, header, known, "table")
+    known = dict.fromkeys((*KINDS, *described))
+    names = cell_values.class_columns(csv, header, known, "table")
+    return column_of, names | {n: n for n in header if key(n) in NO_CLASS and n not in known}
 
 
 def _one_per_image(
@@ -173,5 +192,8 @@ def _one_per_image(
 def _image(text: str) -> str:
     path = PurePosixPath(text.replace("\\", "/"))
     if not path.parts or path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", text):
-        raise ValueError(f"needs the path of a file below the images folder; got '{text}'.")
+        raise ValueError(
+            f"needs the path of a file below the images folder; got '{text}'. Name the folder that "
+            "it leads into (--images), or write what follows it alone."
+        )
     return str(path)

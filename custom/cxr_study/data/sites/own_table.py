@@ -1,68 +1,33 @@
-"""A hospital's own csv, looked at: what its columns and words seem to mean, where its images are.
+"""A hospital's own csv, looked at: which columns are classes, and what nobody has said yet.
 
-Nothing of it is used before it stands in a site file, where a person can see and change it.
+Nothing is guessed: a column is what a person says, or what its header and its cells say exactly.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 
+import pandas as pd
+
+from cxr_study.common.spelling import key, nearest
 from cxr_study.data.images.image_files import locate, walk
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
-from cxr_study.data.labels.csv_file import SEPARATORS, CsvFile, guess_encoding, open_csv
-from cxr_study.data.labels.label_table import BLANK, POSITIVE, VIEWS, classes
-from cxr_study.data.labels.vocabulary import is_class, known_alike
-from cxr_study.data.readers.cell_values import PROBABILITY
-from cxr_study.data.readers.table import read
+from cxr_study.data.labels.csv_file import SEPARATORS, open_csv
+from cxr_study.data.labels.label_table import BLANK, classes
+from cxr_study.data.readers import read
+from cxr_study.data.readers.cell_values import NO_CLASS, PROBABILITY
+from cxr_study.data.readers.table import meaning
 from cxr_study.data.readers.table_layout import (
     IGNORED,
     KINDS,
-    LABELS,
-    SEXES,
     TableLayout,
     word_fault,
 )
 
-_NAMES = {
-    "image": "image, path, file, filename, file name, image name, image index, image id, imageid, "
-    "image path, image file, bild, bildname, bilddatei, datei, dateiname, bildpfad, pfad, fichier, "
-    "nom du fichier, imagen, archivo, 图像, 影像, 文件名",
-    "patient": "patient, patient id, patientid, patient nr, patient no, patient number, pat nr, "
-    "patientennummer, patienten nr, patienten id, pat id, patnr, patid, pid, mrn, subject, "
-    "subject id, id patient, numéro patient, paciente, id paciente, 患者, 患者编号, 病人编号",
-    "view": "view, view position, viewposition, projection, projektion, aufnahme, ansicht, "
-    "strahlengang, incidence, proyección, 体位, 投照体位",
-    "sex": "sex, gender, patient sex, patient gender, geschlecht, sexe, sexo, 性别",
-    "age": "age, alter, patient age, age years, edad, âge, 年龄",
-}
-"""What a column is -> how hospitals call it, folded."""
-
-_WORDS = {
-    "1": "1.0 yes ja oui sí si true wahr vrai verdadero positive positiv present vorhanden x y j "
-    "是 有 阳性",
-    "0": "0.0 no nein non false falsch faux falso negative negativ absent keine keiner kein n "
-    "否 无 阴性",
-    "-1": "-1.0 uncertain unklar fraglich possible möglich ? incierto incertain 可疑",
-    "": "k.a. n/a na nan null - unknown unbekannt u",
-}
-_SEX_WORDS = {
-    "F": "f w weiblich female frau femme féminin mujer femenino woman 女",
-    "M": "m männlich male mann homme masculin hombre masculino man 男",
-    "": "u d o unknown unbekannt divers other - k.a. n/a",
-}
-_VIEW_WORDS = {
-    "PA": "pa p.a. p-a dorsoventral",
-    "AP": "ap a.p. a-p ventrodorsal liegend",
-    "frontal": "frontal front",
-    "lateral": "lateral lat seitlich seitl. ll rl profil perfil 侧位",
-    "other": "other oblique schräg",
-    "": "unknown unbekannt - k.a. n/a",
-}
-_FEW = 6  # different texts of a column that may be a class
-_LISTED = 5  # unknown words of a column that are told
+_LISTED = 5  # words of a column that are told
 _SAMPLE = 200  # images that tell the folder
 
 
@@ -70,39 +35,27 @@ class OwnTableError(ValueError):
     """What a hospital's csv means, or where its images are, cannot be told."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OwnTable:
-    """What a csv seems to be.
+    """What a csv is.
 
     Attributes:
         csv: The file.
         rows: Of the file.
-        repeated: Rows that say what an earlier one does.
         separator: What stands between its cells, as a word.
-        encoding: Of a file that is not Unicode.
-        shown: Some of its words that show whether the encoding is right.
-        columns: Its columns that are no classes -> what they are: one of `KINDS`, or ignored.
-        positives: Its classes -> positive labels; none while anything is unknown or missing.
-        words: Words that occur and stand for another -> what they stand for.
-        unknown: Column -> words in it that mean nothing yet, the most frequent first.
-        blank: Cells of classes that are blank.
-        missing: What is needed and no column seems to be -> columns that it may be.
-        images: Text of the cells of the image column.
+        columns: Columns that are no classes -> what they are: one of `KINDS`, or ignored.
+        unused: Ignored columns -> why.
+        blank: Labels that are blank.
+        table: The label table.
     """
 
     csv: Path
     rows: int
-    repeated: int
     separator: str
-    encoding: str | None
-    shown: Sequence[str]
     columns: Mapping[str, str]
-    positives: Mapping[str, int]
-    words: Mapping[str, str]
-    unknown: Mapping[str, Sequence[str]]
+    unused: Mapping[str, str]
     blank: int
-    missing: Mapping[str, Sequence[str]]
-    images: Sequence[str]
+    table: pd.DataFrame
 
 
 def find_csv(given: Path) -> Path:
@@ -113,115 +66,97 @@ def find_csv(given: Path) -> Path:
     """
     if given.is_file():
         return given
-    if not given.is_dir():
-        raise OwnTableError(f"needs a csv, or a folder with one; {given} does not exist.")
-    found = [
-        Path(parent, name)
-        for parent, names in walk(str(given))
-        for name in sorted(names)
-        if name.lower().endswith((".csv", ".csv.gz", ".tsv"))
-    ]
-    if len(found) == 1:
-        return found[0]
-    has = f"it has {', '.join(str(path) for path in found[:5])}" if found else "it has none"
-    raise OwnTableError(f"needs a folder with one csv, or the csv itself; {given}: {has}.")
+    folders = walk(str(given)) if given.is_dir() else ()
+    files = [Path(parent, name) for parent, names in folders for name in sorted(names)]
+    found = [file for file in files if file.name.lower().endswith((".csv", ".csv.gz", ".tsv"))]
+    if len(found) != 1:
+        has = ", ".join(map(str, found[:5])) or "none"
+        raise OwnTableError(f"needs a csv, or a folder with one; {given} has {has}.")
+    return found[0]
 
 
-def look(csv: Path, said: TableLayout, images: Path | None = None) -> OwnTable:
+def look(
+    csv: Path, said: TableLayout, images: Path | None = None, blank: str | None = None
+) -> OwnTable:
     """Look at a csv.
+
+    Classes are the columns whose cells are 1, 0, -1 or blank, or words that a person explains.
 
     Args:
         csv: The file.
-        said: What a person says of it, as in a site file. An encoding that is not said is told by
-            the bytes.
+        said: What a person says of it, as in a site file.
         images: Folder below which an absolute path of the csv must lead; None: the csv's.
+        blank: What a person says that blank labels count as.
 
     Raises:
         TableError: The file cannot be read as csv, or rows of an image contradict each other.
         OwnTableError: A person speaks of a column that there is not, or what a column or a word
-            is said to be is nothing that it can be; or labels stand beside listed findings, and
-            nobody says what they are.
+            is said to be is nothing that it can be; or something is not said: all of it is named,
+            with the option that says it.
     """
-    columns, words, encoding, listing = said.columns, said.words, said.encoding, said.listing
-    shown: list[str] = []
-    if encoding is None:
-        encoding, shown = guess_encoding(csv)
-    file = open_csv(csv, encoding=encoding)
-    for name in (*columns, *listing):
-        if name not in file.header:
-            raise OwnTableError(
-                f"{csv} has no column '{name}'; its columns are {', '.join(file.header)}."
-            )
-    for name, what in columns.items():
-        if what not in (*KINDS, IGNORED):
-            raise OwnTableError(f"'{name}' can be {', '.join(KINDS)} or {IGNORED}; got '{what}'.")
-    for word, meaning in words.items():
-        if fault := word_fault(meaning):
-            raise OwnTableError(f"'{word}' can stand for {fault}; got '{meaning}'.")
-    kinds, missing = _kinds(file, columns)
+    file = open_csv(csv, encoding=said.encoding)
+    _check(csv, file.header, said)
+    kinds = {"": IGNORED} | said.described(file.header)  # "": a spreadsheet's numbering
     used = [name for name in file.header if kinds.get(name) != IGNORED]
+    needs = []
+    for needed in ("image",) if said.patients == "each-image" else ("image", "patient"):
+        found = [name for name in used if kinds.get(name) == needed]
+        if len(found) != 1:
+            may_be = listed(found or [name for name in used if name not in kinds])
+            needs.append(f"which column names the {needed}: --column '<name>={needed}'; {may_be}?")
+    if needs and "patient" not in kinds.values() and said.patients is None:
+        needs[-1] += " --patients each-image where no column does: each image is a patient"
     cells = read_columns(file, used, several_lines=used)
-    image = next((name for name, kind in kinds.items() if kind == "image"), None)
-    if image is not None:
-        ending = re.escape(cells[image].map(lambda name: Path(name).suffix).mode()[0]) or "(?!)"
-        for name in used:  # a quote too many makes a cell of whole rows
-            row = cells[name].str.contains(rf"\n.*{ending}\"?(?:{file.separator}|\n|$)")
-            cells.refuse(row, name, "the cell has a whole row in it; is there a quote too many?")
-    meant = {word.casefold(): meaning for word, meaning in words.items()}
-    occurring = dict(words) if listing else {}  # some may be findings
-    unknown: dict[str, list[str]] = {}
-    positives, blank, repeated = {}, 0, 0
-    for name in cells.texts:
+    _refuse_whole_rows(cells, [name for name in used if kinds.get(name) == "image"], file.separator)
+    unused = {name: "as said" for name, what in said.columns.items() if what == IGNORED}
+    labelled, blanks = [], 0
+    for name in used:
         kind = kinds.get(name)
-        if kind in ("image", "patient") or name in listing[:1]:
+        if kind in ("image", "patient") or name in said.listing[:1]:
             continue
-        counts = _counts(cells, name)
-        meanings = {text: _meaning(text, kind, meant) for text in counts}
-        if kind is None and len(listing) == 1 and {"0", "1"} <= set(meanings.values()):
-            raise OwnTableError(
-                f"column '{name}' has labels beside the findings that '{listing[0]}' lists. Say "
-                f"--value '{name}' where they are those of the findings, else --column "
-                f"'{name}=ignored'."
-            )
-        probable = said.threshold is not None and all(
-            PROBABILITY.fullmatch(text) or meaning is not None for text, meaning in meanings.items()
-        )
-        labels = probable or _may_be_class(name, meanings)
-        if kind is None and name not in listing and (listing or not labels):
+        texts = Counter(cells[name].tolist())
+        known, odd = _understood(texts, meaning(said, name, kind))
+        silent = {text for text, value in known.items() if value == BLANK}
+        if kind is None and name not in said.listing:
+            if said.listing:
+                unused[name] = "it lists no findings"
+                if len(said.listing) == 1 and known.keys() - silent and not odd:
+                    needs.append(
+                        f"what the labels of column '{name}' beside the findings are: --value "
+                        f"'{name}' (of the findings), or --column '{name}={IGNORED}'"
+                    )
+            elif known.keys() <= silent:
+                unused[name] = listed(odd) if odd else "blank"
+        if name in unused:
             kinds[name] = IGNORED
-            continue
-        odd = [text for text, meaning in meanings.items() if meaning is None]
-        if kind is None:
-            odd = [text for text in odd if not PROBABILITY.fullmatch(text)]
-        if odd:
-            unknown[name] = odd
-        occurring |= {
-            text: m
-            for text, m in meanings.items()
-            if m is not None and m != text and not (kind and m.casefold() == text.casefold())
-        }
-        if kind is None:
-            blank += sum(number for text, number in counts.items() if meanings[text] == "")
-    if not (missing or unknown):
-        table = read(csv, replace(said, columns=kinds, words=occurring, encoding=encoding), images)
-        labels, repeated = table[classes(table)], table.attrs["repeated"]
-        positives = (labels == POSITIVE).sum().to_dict()
-        blank = int((labels == BLANK).to_numpy().sum())
-    return OwnTable(
-        csv=csv,
-        rows=len(cells.lines),
-        repeated=repeated,
-        separator=SEPARATORS[file.separator],
-        encoding=encoding,
-        shown=shown,
-        columns={name: kinds[name] for name in file.header if name in kinds},
-        positives=positives,
-        words=occurring,
-        unknown=unknown,
-        blank=blank,
-        missing=missing,
-        images=[] if image is None else list(dict.fromkeys(cells[image])),
-    )
+        elif odd:
+            needs.append(_ask_for_words(name, kind, odd))
+        elif kind is None and key(name) in NO_CLASS:
+            unused[name] = "no class; blanks of its rows are negative"
+        elif kind is None and name not in said.listing:
+            labelled.append(name)
+            blanks += sum(texts[text] for text in silent)
+    if not labelled and not said.listing:
+        needs.append(
+            "which columns are classes: what words in them mean (--word 'ja=1'), which column "
+            "lists findings (--findings '<name>'), or from where on a probability is positive "
+            "(--threshold 0.5)"
+        )
+    kinds = {name: kinds[name] for name in file.header if name in kinds}
+    table = pd.DataFrame()
+    if not needs:
+        table = read("table", [csv], layout=replace(said, columns=kinds), images=images)
+        blanks = int((table[classes(table)] == BLANK).to_numpy().sum())
+    if blanks and blank is None:
+        ways = "--blank negative, or --blank 'not labelled'"
+        if said.findings is not None and said.findings.unlisted is None:
+            ways += ", or --unlisted negative for what images that list others do not list"
+        needs.append(f"what the {blanks:,} blank labels count as: {ways}")
+    if needs:
+        rest = [f"Not used: {name} ({why})" for name, why in unused.items() if why != "as said"]
+        raise OwnTableError("\n  ".join([f"{csv} does not tell everything. Say", *needs, *rest]))
+    separator = SEPARATORS[file.separator]
+    return OwnTable(csv, len(cells.lines), separator, kinds, unused, blanks, table)
 
 
 def find_images(folder: Path, images: Sequence[str], nested: bool = False) -> tuple[Path, int]:
@@ -229,7 +164,7 @@ def find_images(folder: Path, images: Sequence[str], nested: bool = False) -> tu
 
     Args:
         folder: Where to look, at any depth.
-        images: Their paths as the csv has them.
+        images: Their paths, as in a label table.
         nested: Whether they lie in folders that the csv does not name: then it is `folder` itself.
 
     Returns:
@@ -239,82 +174,37 @@ def find_images(folder: Path, images: Sequence[str], nested: bool = False) -> tu
         OwnTableError: None is found, or some lie elsewhere below `folder`.
         ImageError: Two files could be an image.
     """
-    paths = [image.replace("\\", "/").removeprefix("./") for image in images]
     folders = [folder] if nested else [folder, *(Path(parent) for parent, _ in walk(str(folder)))]
-    best = max(folders, key=lambda each: sum(map(bool, locate(each, paths[:_SAMPLE], 0, nested))))
-    files = locate(best, paths, 0, nested)
-    missing = [path for path, file in zip(paths, files, strict=True) if file is None]
-    if len(missing) == len(paths):
+    best = max(folders, key=lambda each: sum(map(bool, locate(each, images[:_SAMPLE], 0, nested))))
+    files = locate(best, images, 0, nested)
+    missing = [path for path, file in zip(images, files, strict=True) if file is None]
+    if missing:
+        _refuse_other_case(best, missing)
+    if len(missing) == len(images):
         raise OwnTableError(
-            f"none of the {len(paths)} images lie below {folder}, first {images[0]}. Name the "
-            "folder below which they lie as the csv says (--images)."
+            f"none of the {len(images)} images lie below {folder}, first {images[0]}. Name the "
+            "folder below which they lie as the csv says (--images), or say --nested to look in "
+            "all folders below."
         )
     if not nested and any(locate(folder, missing, 0, True)):
         raise OwnTableError(
-            f"{len(missing)} of {len(paths)} images do not lie below {best} as the csv says; some "
+            f"{len(missing)} of {len(images)} images do not lie below {best} as the csv says; some "
             "lie in other folders. Say --nested to take each where it lies, or name the one folder "
             "that counts (--images)."
         )
-    return best, len(paths) - len(missing)
+    return best, len(images) - len(missing)
 
 
-def _kinds(
-    file: CsvFile, given: Mapping[str, str]
-) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
-    """Columns that are no class by their names, and what is needed and not found."""
-    kinds = dict(given)
-    missing: dict[str, Sequence[str]] = {}
-    for kind in KINDS:
-        if kind in given.values():
-            continue
-        found = [n for n in file.header if n not in given and _folded(n) in _SPELLINGS[kind]]
-        exact = [n for n in found if n == kind] or found
-        if len(exact) == 1:
-            kinds[exact[0]] = kind
-        elif kind in ("image", "patient"):
-            missing[kind] = exact or [n for n in file.header if n not in kinds]
-    for name in file.header:
-        if not name and name not in kinds:
-            kinds[name] = IGNORED  # a spreadsheet's numbering
-    return kinds, missing
-
-
-def _counts(cells: CsvColumns, name: str) -> dict[str, int]:
-    """How often each text occurs in a column, the most frequent first."""
-    return dict(Counter(cells[name].tolist()).most_common())
-
-
-def _meaning(text: str, kind: str | None, given: Mapping[str, str]) -> str | None:
-    """What a cell stands for; None where nobody knows."""
-    folded = text.casefold()
-    if folded in given:
-        return given[folded]
-    if not text:
-        return ""
-    if kind == "age":
-        return text if re.fullmatch(r"\d+([.,]\d*)?", text) else None
-    known = {"sex": SEXES, "view": VIEWS}.get(kind or "", LABELS)
-    if text in known:
-        return text
-    return _MEANT[kind or "label"].get(folded)
-
-
-def _may_be_class(name: str, said: Mapping[str, str | None]) -> bool:
-    """Whether a column is one of labels: all or some of its few texts are, or its name is one."""
-    texts = [text for text, meaning in said.items() if meaning != ""]
-    if not texts:
-        return False
-    if any(said[text] is not None for text in texts) and len(texts) <= _FEW:
-        return True
-    return is_class(name) or any(name.casefold() == other.casefold() for other in known_alike(name))
-
-
-def _folded(name: str) -> str:
-    return " ".join(re.findall(r"\w+", name.replace("_", " "))).casefold()
-
-
-def _by_word(meanings: Mapping[str, str]) -> dict[str, str]:
-    return {word: meaning for meaning, words in meanings.items() for word in words.split()}
+def _refuse_other_case(folder: Path, missing: Sequence[str]) -> None:
+    """Refuse images of which a file differs in the case of its letters alone."""
+    names = {name.casefold(): name for _, names in walk(str(folder)) for name in names}
+    found = ((path, names.get(Path(path).name.casefold())) for path in missing)
+    other = [(path, name) for path, name in found if name and name != Path(path).name]
+    if other:
+        raise OwnTableError(
+            f"{len(other)} images differ from a file below {folder} in upper and lower case alone, "
+            f"first '{other[0][0]}' from '{other[0][1]}'. Write them alike."
+        )
 
 
 def listed(words: Iterable[str]) -> str:
@@ -324,5 +214,46 @@ def listed(words: Iterable[str]) -> str:
     return ", ".join(some[:_LISTED]) + more
 
 
-_SPELLINGS = {kind: frozenset(names.split(", ")) for kind, names in _NAMES.items()}
-_MEANT = {"label": _by_word(_WORDS), "sex": _by_word(_SEX_WORDS), "view": _by_word(_VIEW_WORDS)}
+def _check(csv: Path, header: Sequence[str], said: TableLayout) -> None:
+    """Refuse what a person says that no csv, or not this one, can mean."""
+    for name in (*said.columns, *said.listing):
+        if name not in header:
+            raise OwnTableError(f"{csv} has no column '{name}'; {nearest(name, header)}.")
+    for name, what in said.columns.items():
+        if what not in (*KINDS, IGNORED):
+            raise OwnTableError(f"'{name}' can be {', '.join(KINDS)} or {IGNORED}; got '{what}'.")
+    for word, meant in said.words.items():
+        if fault := word_fault(meant):
+            raise OwnTableError(f"'{word}' can stand for {fault}; got '{meant}'.")
+
+
+def _understood(
+    texts: Mapping[str, int], meant: Callable[[str], object]
+) -> tuple[dict[str, object], list[str]]:
+    """What texts mean, and those that mean nothing, the most frequent first."""
+    known, odd = {}, []
+    for text in sorted(texts, key=lambda text: -texts[text]):
+        try:
+            known[text] = meant(text)
+        except ValueError:
+            odd.append(text)
+    return known, odd
+
+
+def _ask_for_words(name: str, what: str | None, odd: Sequence[str]) -> str:
+    """What a person must say about words of a column that mean nothing yet."""
+    example = {"view": "PA", "sex": "F", "age": "63"}.get(what or "", "1")
+    text = f"{name}:{odd[0]}" if what else odd[0]
+    word = f"--word '{text}={example}' (nothing behind the = for a blank)"
+    if what is None and any(map(PROBABILITY.fullmatch, odd)):
+        word += ", --threshold 0.5"
+    return f"what {listed(odd)} in column '{name}' mean: {word}, or --column '{name}={IGNORED}'"
+
+
+def _refuse_whole_rows(cells: CsvColumns, images: Sequence[str], separator: str) -> None:
+    """Refuse a cell that holds whole rows, as a quote too many makes it."""
+    for image in images:
+        ending = re.escape(cells[image].map(lambda name: Path(name).suffix).mode()[0]) or "(?!)"
+        for name in cells.texts:
+            row = cells[name].str.contains(rf"\n.*{ending}\"?(?:{separator}|\n|$)")
+            cells.refuse(row, name, "the cell has a whole row in it; is there a quote too many?")

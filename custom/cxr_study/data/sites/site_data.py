@@ -16,9 +16,10 @@ from cxr_study.data.labels import merges, uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
+from cxr_study.data.readers.patients import plain
 from cxr_study.data.sites.patient_split import UNUSED, SplitError
 from cxr_study.data.sites.site_file import SiteFile, SiteFileError
-from cxr_study.data.sites.split_file import apply_split, read_split
+from cxr_study.data.sites.split_file import SplitFile, apply_split, read_split
 from surgical_aggregation.aggregation.class_names import twins, unfit
 
 CONTRADICTION = "contradiction"
@@ -59,15 +60,28 @@ class SiteImages:
 def read_labels(site: SiteFile) -> pd.DataFrame:
     """Read a site's csv files as a label table and make the merges.
 
+    Its `attrs["notes"]` are what the reader made of the files, for people; and where an image is
+    negative for a class and positive for a part of it.
+
     Raises:
         TableError: A csv does not hold what the dataset promises.
         SiteFileError: A merge is not possible, or not allowed.
     """
     table = readers.read(site.dataset, site.labels, site.metadata, site.layout, site.images)
     try:
-        return merges.apply(table, site.merges, site.dataset)
+        table = merges.apply(table, site.merges, site.dataset)
     except ValueError as error:
         raise SiteFileError(f"{site.path}: {error}") from None
+    labelled = site.classes or DATASETS[site.dataset].default_classes or classes(table)
+    against = merges.parts_against(table, site.policy.blank == "negative")
+    table.attrs["notes"] += [
+        f"{sum(parts.values()):,} labels of {name} are negative where a part of it is positive "
+        f"({', '.join(f'{part} {n:,}' for part, n in parts.items())}); to merge them: "
+        f"'merges: {{{name}: [{', '.join(parts)}]}}'"
+        for name, parts in against.items()
+        if name in labelled
+    ]
+    return table
 
 
 def find_files(site: SiteFile, images: Iterable[str]) -> list[Path | None]:
@@ -92,7 +106,7 @@ def select_views(site: SiteFile, table: pd.DataFrame) -> pd.DataFrame:
         views = ", ".join(sorted({view or "unknown" for view in table["view"]}))
         raise SiteFileError(
             f"{site.path}: none of the {len(table)} images is known to be frontal; their views are "
-            f"{views}. Say 'views: all' to use them."
+            f"{views}. Say 'views: all' to use them (--views all)."
         )
     return frontal
 
@@ -107,13 +121,16 @@ def load_labels(site: SiteFile) -> SiteLabels:
         LabelPolicyError: There are blank labels and the site file does not say what they mean.
         ImageError: Image files cannot be told apart.
     """
-    read = read_labels(site)
     if not site.split.is_file():
         raise SiteFileError(
             f"{site.path}: key 'split' needs a file that exists (looked for {site.split}). "
             f"Make it: surgagg data split {site.path}"
         )
-    rows = apply_split(read_split(site.split), select_views(site, read), site.site)
+    split = read_split(site.split)
+    site, kept = _as_split(site, split)
+    read = read_labels(site)
+    read.attrs["notes"] += kept
+    rows = apply_split(split, select_views(site, read), site.site)
     labelled = labelled_classes(site, classes(read))
     table = rows[[*DESCRIPTORS, *labelled, "split"]].copy()
     try:
@@ -125,6 +142,23 @@ def load_labels(site: SiteFile) -> SiteLabels:
     files = find_files(site, table["image"])
     table["file"] = ["" if file is None else str(file) for file in files]
     return SiteLabels(site, read, table)
+
+
+def _as_split(site: SiteFile, split: SplitFile) -> tuple[SiteFile, list[str]]:
+    """A site whose split keeps spellings of a patient apart reads them so; and a note of that."""
+    if site.dataset != "table" or site.patients is not None:
+        return site, []
+    assignment = split.assignment
+    splits = assignment.groupby(assignment["patient"].map(plain))["split"]
+    several = int((splits.size() > 1).sum())
+    if not several:
+        return site, []
+    note = (
+        f"the split {site.split} keeps {several:,} patients apart who are written in several ways; "
+        f"{(splits.nunique() > 1).sum():,} are in more than one split. It stays as it is; another: "
+        f"surgagg data split {site.path}"
+    )
+    return site.model_copy(update={"patients": "exact"}), [note]
 
 
 def prepare(
@@ -196,21 +230,36 @@ def load_images(
     )
 
 
-def check_disjoint(sites: Iterable[SiteLabels]) -> None:
-    """Refuse sites that share a patient; data sets with different patient numbers cannot."""
+def check_disjoint(sites: Iterable[SiteLabels]) -> list[str]:
+    """Refuse sites that share a patient; data sets with different patient numbers cannot.
+
+    Returns:
+        Notes about hospitals' own tables, whose ids may be equal by chance.
+    """
+    notes = []
     for one, other in combinations(sites, 2):
-        whose = DATASETS[one.site.dataset].patients
-        if not whose or whose != DATASETS[other.site.dataset].patients:
+        whose, others = (DATASETS[each.site.dataset].patients for each in (one, other))
+        if not whose or not others or "each-image" in (one.site.patients, other.site.patients):
             continue
-        if whose == "table" and one.site.labels != other.site.labels:
+        certain = whose == others and (whose != "table" or one.site.labels == other.site.labels)
+        if not certain and "table" not in (whose, others):
             continue
-        shared = sorted(set(one.table["patient"]) & set(other.table["patient"]))
-        if shared:
+        ids = [each.table["patient"] for each in (one, other)]
+        here, there = ids if certain else [each.map(plain) for each in ids]
+        shared = sorted(set(here) & set(there))
+        if shared and certain:
             raise SplitError(
                 f"a patient belongs to one site; {len(shared)} are at both {one.site.path} and "
                 f"{other.site.path}, first {', '.join(shared[:3])}. Cut the patients into sites: "
                 "surgagg data partition"
             )
+        if shared:
+            notes.append(
+                f"{len(shared):,} patient ids are at both {one.site.site} and {other.site.site}, "
+                f"first {', '.join(shared[:3])}; if that is no chance, leave these patients out at "
+                "one of them"
+            )
+    return notes
 
 
 def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:

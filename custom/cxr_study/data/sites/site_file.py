@@ -25,7 +25,14 @@ from cxr_study.data.images.image_files import allowed
 from cxr_study.data.labels.uncertain_labels import Blank, LabelPolicy, Uncertain
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
-from cxr_study.data.readers.table_layout import IGNORED, KINDS, Findings, TableLayout, word_fault
+from cxr_study.data.readers.table_layout import (
+    IGNORED,
+    KINDS,
+    Findings,
+    Patients,
+    TableLayout,
+    word_fault,
+)
 
 
 class SiteFileError(ValueError):
@@ -144,6 +151,7 @@ class SiteFile(FileModel):
     encoding: Annotated[str, PlainValidator(_encoding)] | None = None
     findings: Findings | None = None
     threshold: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
+    patients: Patients | None = None
     _path: Path
 
     def model_post_init(self, context: Any, /) -> None:
@@ -155,8 +163,8 @@ class SiteFile(FileModel):
             raise ValueError(f"dataset '{self.dataset}' {need} the key 'metadata'.")
         if self.dataset != "table" and (self.nested or self.layout != TableLayout()):
             raise ValueError(
-                "the keys 'columns', 'words', 'encoding', 'findings', 'threshold' and 'nested' are "
-                f"of dataset 'table'; dataset '{self.dataset}' has its own columns and words."
+                "the keys 'columns', 'words', 'encoding', 'findings', 'threshold', 'patients' and "
+                f"'nested' are of dataset 'table'; '{self.dataset}' has its own columns and words."
             )
 
     @property
@@ -172,7 +180,9 @@ class SiteFile(FileModel):
     @property
     def layout(self) -> TableLayout:
         """How a hospital's own csv is written."""
-        return TableLayout(self.columns, self.words, self.encoding, self.findings, self.threshold)
+        return TableLayout(
+            self.columns, self.words, self.encoding, self.findings, self.threshold, self.patients
+        )
 
     @property
     def policy(self) -> LabelPolicy:

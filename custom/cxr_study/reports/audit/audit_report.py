@@ -59,8 +59,11 @@ def write_audit(
         site.census.site: {"local": asdict(site.census), "shared": site.shared.to_json()}
         for site in sites
     }
+    for labels in loaded:
+        values[labels.site.site]["notes"] = labels.read.attrs["notes"]
     _write_json(folder / "audit.json", {"sites": values, "across": across.to_json()})
-    replace(folder / "audit.html", page(across, sites, _shared_patients(loaded)))
+    known = [*_shared_patients(loaded), *_notes(loaded)]
+    replace(folder / "audit.html", page(across, sites, known))
     return folder / "audit.html"
 
 
@@ -88,11 +91,21 @@ def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -
 
 def _shared_patients(loaded: Sequence[SiteLabels]) -> list[Notice]:
     try:
-        check_disjoint(loaded)
+        notes = check_disjoint(loaded)
     except SplitError as error:
-        text = str(error)
-        return [Notice("Patients at two sites.", f"{text[0].upper()}{text[1:].rstrip('.')}.")]
-    return []
+        notes = [str(error)]
+    return [
+        Notice("Patients at two sites.", f"{text[0].upper()}{text[1:].rstrip('.')}.")
+        for text in notes
+    ]
+
+
+def _notes(loaded: Sequence[SiteLabels]) -> list[Notice]:
+    return [
+        Notice(f"Labels of {labels.site.site}.", f"{note[0].upper()}{note[1:].rstrip('.')}.")
+        for labels in loaded
+        for note in labels.read.attrs["notes"]
+    ]
 
 
 def _write_json(path: Path, values: object) -> None:

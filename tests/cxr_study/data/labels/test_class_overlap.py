@@ -58,10 +58,10 @@ def test_names_that_look_alike_are_found(sites, pairs):
 
 
 def test_a_suggestion_can_be_pasted_into_the_site_file():
-    (pair,) = class_report([site("mercy", "Mass: lung?")]).near_duplicates
+    (pair,) = class_report([site("mercy", "Mass: lung")]).near_duplicates
     same, other = pair.suggestion.split("; if not: ")
-    assert yaml.safe_load(same.partition(": ")[2]) == {"merges": {"Mass": ["Mass: lung?"]}}
-    assert yaml.safe_load(other) == {"distinct": ["Mass: lung?"]}
+    assert yaml.safe_load(same.partition(": ")[2]) == {"merges": {"Mass": ["Mass: lung"]}}
+    assert yaml.safe_load(other) == {"distinct": ["Mass: lung"]}
 
 
 def test_pairs_that_must_never_be_merged_are_named():
@@ -118,3 +118,10 @@ def test_a_name_outside_the_vocabulary_is_said_to_be_a_class_of_its_own_with_the
     assert "'Pleuraerguss' (m) resembles 'Pleural Effusion' (no site): German for" in text
     assert "merges: {Pleural Effusion: [Pleuraerguss]}" in text
     assert [new.name for new in report.new] == ["Herzgeräusch groß", "Pleuraerguss", "Xyz"]
+
+
+@pytest.mark.parametrize("name", ["no Effusion", "Mass?", "kein Edema", "Edema: sans", "无 Mass"])
+def test_no_merge_is_suggested_for_a_name_that_denies_or_doubts(name):
+    text = printed(class_report([site("m", name)]), 300)
+    assert "may say that something is absent or in doubt" in text
+    assert "merges" not in text

@@ -50,3 +50,13 @@ def test_what_separates_cells_is_not_guessed(write):
 def test_a_workbook_is_no_csv(write):
     with pytest.raises(TableError, match="is a workbook, no csv; save"):
         open_csv(write(b"PK\x03\x04..."))
+
+
+def test_an_encoding_that_the_file_is_not_in_is_refused(write):
+    with pytest.raises(TableError, match="is not in utf-16; leave --encoding out"):
+        open_csv(write(b"image,patient,Edema\n"), encoding="utf-16")
+
+
+def test_excels_line_about_the_separator_is_no_header(write):
+    file = open_csv(write(b"sep=;\r\na,b;c\r\n1;2\r\n"))
+    assert (file.header, file.line, file.lines().tolist()) == (["a,b", "c"], 2, [3])

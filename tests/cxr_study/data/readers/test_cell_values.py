@@ -7,7 +7,7 @@ import pytest
 
 from cxr_study.data import readers as data_sets
 from cxr_study.data.labels.csv_file import TableError
-from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN, assemble
 from cxr_study.data.readers import cell_values, chexpert, cxr_lt, mimic, nih, padchest, table, vindr
 from downloads import OFFICIAL, PATIENTS, cells_of
 
@@ -26,7 +26,8 @@ PATHS = {f"{folder}patient7/study12/view3_frontal.jpg": "patient7"
         (nih, "Patient Age", "age", {"414": nan, "148Y": nan, "": nan}),
         (nih, "Patient Gender", "sex", {"": "", "F": "F"}),
         (nih, "View Position", "view", {"LL": "frontal", "AP": "AP"}),
-        (chexpert, "Edema", "Edema", LABELS),
+        (chexpert, "Edema", "Edema", LABELS | {"": 0}),  # the row says No Finding
+        (chexpert, "No Finding", "Edema", {"1.0": 0, "0": -2, "": -2, "-1": -2}),
         (chexpert, "AP/PA", "view", {"LL": "frontal", "RL": "frontal", "": "frontal", "PA": "PA"}),
         (chexpert, "Frontal/Lateral", "view", {"Lateral": "lateral"}),
         (chexpert, "Sex", "sex", {"Unknown": "", "Male": "M"}),
@@ -52,6 +53,25 @@ PATHS = {f"{folder}patient7/study12/view3_frontal.jpg": "patient7"
 def test_cells_mean(read, reader, column, field, meanings):
     got = [read(reader, {column: text})[field][0] for text in meanings]
     np.testing.assert_equal(got, list(meanings.values()))
+
+
+def test_no_finding_makes_blanks_negative_but_for_devices_and_rows_that_say_a_finding():
+    rows = {"Normal": [1, 1, 0, 1], "Edema": [-2, -2, -2, np.nan], "Mass": [0, -1, -2, -2]}
+    table = assemble(
+        {name: np.array(column, float) for name, column in rows.items()}
+        | {"Support Devices": np.full(4, -2.0)},
+        **dict.fromkeys(("image", "patient"), np.array(list("abcd"))),
+        view="PA",
+    )
+    spread = cell_values.spread_normal(table)
+    np.testing.assert_equal(spread["Edema"].tolist(), [0, -2, -2, nan])
+    assert spread["Mass"].tolist() == [0, -1, -2, 0]
+    assert spread["Support Devices"].tolist() == [-2] * 4
+    assert "Normal" not in spread
+    assert spread.attrs["notes"] == [
+        "2 images say Normal, their blank labels are negative (Support Devices aside)",
+        "1 images say Normal, and a finding; their blanks stay blank",
+    ]
 
 
 IMAGE = f"{PATIENTS}1/study1/view1_frontal.jpg"
@@ -110,8 +130,8 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
         (table, {"patient": ""}, "column 'patient': the cell is blank"),
         (table, {"view": "p.a."}, "column 'view': needs PA, AP, frontal, lateral, other or"),
         (table, {"sex": "w"}, "column 'sex': needs F, M or a blank; got 'w'"),
-        *((table, {"age": text}, "column 'age': needs a number of years; got")
-          for text in ("nan", "inf", "-1", "1e1", "٦٣", "63Y")),
+        *((table, {"age": text}, "column 'age': needs a number of years, e.g. 58 or")
+          for text in ("nan", "inf", "-1", "1e1", "٦٣", "63X")),
         (table, {"My finding": "true"}, "column 'My finding': needs 1, 0, -1 or a blank"),
         (table, {"My finding": "0.5"}, "'My finding': numbers between 0 and 1 .* threshold: 0.5"),
         (table, {"My finding": "1.5"}, "column 'My finding': needs 1, 0, -1 or a blank"),
@@ -142,15 +162,15 @@ KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(","
             ("Edema,edema", "columns 'Edema' and 'edema' are both the class 'Edema'"),
             ("My_one,my one", "columns 'My_one' and 'my one' are both the class"),
             ("Edema,", "column 4 has no name; name or remove it"),
-            ("Edema,Age", "column 'Age': no class can have the name .* write 'age'"),
+            ("Edema,Age,age", "needs one column age; 'Age' and 'age' are. Say of one"),
             ("Edema,split", "column 'split': no class can have this name"),
             ("Edema,File", "column 'File': no class can have this name"),
-            ("Edema,path", "needs one column image; 'image' and 'path' are. Say of one"),
+            ("Edema,Image", "needs one column image; 'image' and 'Image' are. Say of one"),
             ("age,sex", "needs a column for every class; has only image, patient"),
             ("age,age,Edema", "needs one column 'age'; 2 have that name"))),
         (table, ["image", "person", "Edema"], "needs a column 'patient'"),
-        (table, ["img", "patient", "Edema"], "needs a column 'image' or 'path'"),
-        (table, ["image|patient|Edema"], "needs a column 'image' or 'path'"),
+        (table, ["img", "patient", "Edema"], "needs a column 'image'"),
+        (table, ["image|patient|Edema"], "needs a column 'image'"),
     ],
 )  # fmt: skip
 def test_a_header_without_what_is_needed_or_that_can_be_misread_is_refused(

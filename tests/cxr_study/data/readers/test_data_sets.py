@@ -59,7 +59,7 @@ def test_mimic_images_have_the_labels_of_their_examination_in_the_order_of_the_m
     images = [{"dicom_id": "b"}, {"dicom_id": "c", **OTHER}, {"dicom_id": "a"}]
     labels = read(mimic, *studies, images=images)
     assert labels["Edema"].tolist() == [UNCERTAIN, NEGATIVE, UNCERTAIN]
-    assert labels["Fracture"].tolist() == [POSITIVE, BLANK, POSITIVE]
+    assert labels["Fracture"].tolist() == [POSITIVE, NEGATIVE, POSITIVE]  # "No Finding"
     assert labels["image"].str[-5:].tolist() == ["b.jpg", "c.jpg", "a.jpg"]
     labels = read(mimic, {"Edema": "1"}, images=[{"dicom_id": "b", **OTHER}, {}])
     np.testing.assert_equal(labels["Edema"].to_numpy(), [NAN, 1])
@@ -186,8 +186,8 @@ def test_padchest_lists_of_findings_become_labels(read, lists, labels):
 
 def test_a_hospitals_own_table_needs_no_view_and_keeps_names_the_catalogue_does_not_know(read):
     names = ["PLEURAL_EFFUSION", "Effusion", "My one", "no_finding", "Normal"]
-    row = dict.fromkeys((*names, "path"), "1")
-    got = read(table, row, header=["Edema", "path", "patient", *names])
+    row = dict.fromkeys((*names, "Image"), "1")
+    got = read(table, row, header=["Edema", "Image", "patient", *names])
     assert list(got.columns[5:]) == ["Edema", "Pleural Effusion", "Effusion", "My one"]
     assert got["view"].tolist() == ["frontal"]
     assert got["sex"].tolist() == [""] and got["age"].isna().all()

@@ -94,7 +94,8 @@ def test_sites_that_share_a_patient_and_a_patient_without_split_are_refused(labe
     with pytest.raises(SplitError, match=r"3 are at both .*a\.yaml and .*b\.yaml, first 1, 2"):
         check_disjoint([labels("a"), labels("b")])
     (tmp_path / "other.csv").write_text(COLUMNS + ROWS)  # another hospital has other patients
-    check_disjoint([labels("a"), labels("b", labels="other.csv")])
+    (note,) = check_disjoint([labels("a"), labels("b", labels="other.csv")])
+    assert note.startswith("3 patient ids are at both a and b, first 1, 2, 3; if that is no chance")
     (tmp_path / "split.csv").write_text("patient,site,split\n1,a,train\n2,b,test\n3,a,train\n")
     check_disjoint([labels("a"), labels("b")])
     (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n")
@@ -144,3 +145,43 @@ class TestContradictions:
         assert load_images(refused, 4).table["image"].tolist() == ["fine.dcm", "side.dcm"]
         with pytest.raises(ImageError, match=r"3 of 5 are \(3 contradiction\), first ct\.dcm"):
             load_images(odd(contradictions="refuse"), 4)
+
+
+def test_padded_ids_are_the_same_at_two_sites_but_not_where_each_image_is_a_patient(
+    labels, tmp_path
+):
+    padded = ROWS.replace(".png,", ".png,0")
+    (tmp_path / "padded.csv").write_text(COLUMNS + padded)
+    (tmp_path / "split0.csv").write_text("patient,split\n01,train\n02,test\n03,train\n")
+    other = labels("b", labels="padded.csv", split="split0.csv")
+    assert other.read["patient"].tolist()[0] == "01"  # alone in its spelling
+    assert check_disjoint([labels("a"), other])[0].startswith("3 patient ids are at both a and b")
+    rows = "a.png,PA,1,1,1,1\nb.png,PA,0,0,0,0\n"
+    (tmp_path / "alone.csv").write_text(COLUMNS.replace("patient,", "") + rows)
+    (tmp_path / "split1.csv").write_text("patient,split\na.png,train\nb.png,test\n")
+    keys = {"labels": "alone.csv", "split": "split1.csv", "patients": "each-image"}
+    alone = [labels(name, **keys) for name in "ab"]
+    assert alone[0].table["patient"].tolist() == ["a.png", "b.png"]
+    assert not check_disjoint(alone)
+
+
+def test_a_split_that_keeps_spellings_apart_stays_and_says_so(labels, tmp_path):
+    (tmp_path / "labels.csv").write_text(COLUMNS + ROWS.replace("b.png,2", "b.png,01"))
+    (tmp_path / "split.csv").write_text("patient,split\n1,train\n01,test\n3,train\n2,unused\n")
+    loaded = labels()
+    assert loaded.table["patient"].tolist()[:2] == ["1", "01"]
+    (note,) = loaded.read.attrs["notes"]
+    assert "keeps 1 patients apart" in note and "1 are in more than one split" in note
+    (tmp_path / "split.csv").write_text("patient,split\n1,train\n3,train\n2,unused\n")
+    assert labels().table["patient"].tolist()[:2] == ["1", "1"]
+
+
+def test_labels_against_a_part_are_counted(labels, tmp_path):
+    text = (COLUMNS + ROWS).replace("Mass", "Fracture").replace("Edema", "Rib fracture")
+    (tmp_path / "labels.csv").write_text(text)
+    (note,) = labels().read.attrs["notes"]
+    assert note == (
+        "1 labels of Fracture are negative where a part of it is positive (Rib fracture 1); to "
+        "merge them: 'merges: {Fracture: [Rib fracture]}'"
+    )
+    assert not labels(merges={"Fracture": ["Rib fracture"]}).read.attrs["notes"]

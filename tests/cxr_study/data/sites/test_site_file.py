@@ -128,8 +128,8 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
     assert layout.words == {"ja": "1", "k.A.": ""}
     assert layout.encoding == "iso8859-1"
     assert (layout.findings.separator, layout.threshold) == ("|", 0.5)
-    for keys in ({"words": {"ja": 1}}, {"threshold": 0.5}, {"nested": True}):
-        with pytest.raises(SiteFileError, match="'threshold' and 'nested' are of dataset 'table'"):
+    for keys in ({"words": {"ja": 1}}, {"threshold": 0.5}, {"patients": "exact"}, {"nested": True}):
+        with pytest.raises(SiteFileError, match="'patients' and 'nested' are of dataset 'table'"):
             read(**keys)
 
 

@@ -1,0 +1,15 @@
+import pandas as pd
+
+from cxr_study.data.labels.label_table import one_sided
+
+NAN = float("nan")
+
+
+def test_classes_without_a_positive_or_a_negative_are_named():
+    table = pd.DataFrame({
+        "image": ["a", "b", "c"], "Edema": [1, 0, NAN], "Mass": [1, 0.6, NAN],
+        "Hernia": [0, 0.3, 0], "Nodule": [NAN] * 3,
+    })  # fmt: skip
+    assert one_sided(table) == {
+        "Mass": "no negative", "Hernia": "no positive", "Nodule": "no positive"
+    }  # fmt: skip
