@@ -40,11 +40,9 @@ def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
             f"{name}: {found.get('ok', 0):,} of {len(prepared.index):,} images usable, "
             f"{prepared.decoded:,} decoded now; {prepared.folder}"
         )
-        if prepared.bits_from:
-            say(
-                f"{name}: its 16-bit pictures have {prepared.bits} bits, as {prepared.bits_from} "
-                f"tell; 'bits: {prepared.bits}' in the site file makes it so for good"
-            )
+        if prepared.bits and not labels.site.bits:
+            fixed = f"'bits: {prepared.bits}' in the site file makes it so for good"
+            say(f"{name}: 16-bit pictures are taken to have {prepared.bits} bits; {fixed}")
         try:
             image_store.check_limit(
                 prepared, labels.site.bad_images, f"{labels.site.path}: key 'bad_images'"

@@ -78,7 +78,7 @@ def test_16_bit_pictures_take_the_bits_of_their_sites_file(home):
     asked = ("predict", home / "best.npz", home / "images/deep.png", "--force", "--out")
     assert "1 (1 14-bit values in a 16-bit PNG)" in answer(*asked, home / "p.csv")
     assert "flagged" not in answer(*asked, home / "p.csv", "--site-file", home / "a.yaml")
-    answer("data", "prepare", home / "a.yaml", "--size", 8)
+    assert "14-bit" not in answer("data", "prepare", home / "a.yaml", "--size", 8)
     (home / "a.yaml").write_text(yaml.safe_dump(site))
     assert "14-bit values" in answer("data", "prepare", home / "a.yaml", "--size", 8)
 

@@ -185,7 +185,7 @@ def _open(
         return image.convert(mode), box, notes
     values = bit_depth.values_of(image, mode)
     if depth == 16:
-        notes += _bits_noted(bit_depth.bits_of(values), bits, image)
+        notes += _bits_noted(bit_depth.brightest(values).bit_length(), bits, image)
     full = (bits or 16) if depth == 16 or image.format != "TIFF" else depth
     scaled = np.rint(values / (2**full - 1) * 255).clip(0, 255)
     if tags.get(262) == 0 and image.mode.startswith("I"):  # white is 0, left so in 16 bits

@@ -18,11 +18,11 @@ from pydicom.pixels import apply_modality_lut, apply_voi_lut, get_decoder, pixel
 from cxr_study.data.images.dicom_header import (
     DicomError,
     DicomHeader,
-    has_window,
     header_of,
     misplaced,
     text,
     value,
+    window_width,
 )
 
 _LOSSLESS = (uids.JPEGLossless, uids.JPEGLosslessSV1, *uids.JPEGLSTransferSyntaxes)
@@ -250,7 +250,7 @@ def _light(file: pydicom.FileDataset, values: np.ndarray, present: np.ndarray) -
         inside = np.rint(shown).astype(int).clip(domain[0], domain[-1])
         shown = apply_voi_lut(inside, file).astype(float)
         ends = np.sort(apply_voi_lut(domain, file).astype(float))
-    elif has_window(file):
+    elif (window_width(file) or 0) >= 1:
         with np.errstate(over="ignore"):  # at the far ends of a sigmoid
             shown = apply_voi_lut(np.append(shown, (-_FAR, _FAR)), file)
         shown, ends = shown[:-2], shown[-2:]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pydicom
 from pydicom import uid as uids
 
@@ -72,16 +73,10 @@ def value(file: pydicom.Dataset, keyword: str) -> Any:
         ) from error
 
 
-def first(file: pydicom.Dataset, keyword: str) -> Any:
-    """The first value of an element; None: there is none."""
-    found = value(file, keyword)
-    return next(iter(found), None) if isinstance(found, pydicom.multival.MultiValue) else found
-
-
-def has_window(file: pydicom.Dataset) -> bool:
-    """Whether there is a window that can be used: at least one value wide."""
-    centre, width = first(file, "WindowCenter"), first(file, "WindowWidth")
-    return centre is not None and width is not None and width >= 1
+def window_width(file: pydicom.Dataset) -> float | None:
+    """Width of the first window; None: there is none, or none with a centre."""
+    centre, width = value(file, "WindowCenter"), value(file, "WindowWidth")
+    return None if centre is None or width is None else float(np.ravel(width)[0])
 
 
 def misplaced(file: pydicom.Dataset) -> bool:
@@ -115,8 +110,8 @@ def _contradictions(file: pydicom.Dataset, view: str) -> Iterator[str]:
         yield f"high bit {value(file, 'HighBit')} with {value(file, 'BitsStored')} bits stored"
     if value(file, "RescaleSlope") == 0:
         yield "rescale slope 0"
-    width = first(file, "WindowWidth")
-    if not value(file, "VOILUTSequence") and width is not None and width < 1:
+    width = window_width(file)
+    if width is not None and width < 1 and not value(file, "VOILUTSequence"):
         yield f"window width {width:g}"
 
 

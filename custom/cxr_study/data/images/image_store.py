@@ -6,7 +6,6 @@ can be deleted.
 """
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ import pandas as pd
 from filelock import FileLock
 
 from cxr_study.common import files as common_files
+from cxr_study.data.images import bit_depth
 from cxr_study.data.images.image_files import ImageError, Source, allowed, file_stamp, look_at
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
 from cxr_study.data.images.sides import SIDES
@@ -43,7 +43,6 @@ class Prepared:
         folder: The store.
         decoded: How many files were decoded this time.
         bits: What the values of its 16-bit pictures fill; None: not known, see `bit_depth.decide`.
-        bits_from: What told that; "" where nothing did, or the caller.
     """
 
     index: pd.DataFrame
@@ -51,7 +50,6 @@ class Prepared:
     folder: Path
     decoded: int
     bits: int | None = None
-    bits_from: str = ""
 
     @property
     def problems(self) -> Path:
@@ -82,8 +80,8 @@ def prepare(
         files: Path of each image's file, "" where there is none.
         size: Side of the square images become, pixels.
         channels: 1, grey, or 3, red, green and blue.
-        bits: That the values of 16-bit pictures fill, see `decoding.decode`. Default: told by some
-            of them, once for all.
+        bits: That the values of 16-bit pictures fill, see `decoding.decode`. Default: as some of
+            them tell, see `bit_depth.decide`.
         cache_dir: Default `cxr_study.common.files.cache_dir()`.
         progress: Called as progress(done, total) after each file decoded.
 
@@ -98,12 +96,12 @@ def prepare(
     folder = Path(folder).absolute()
     cache_dir = common_files.cache_dir() if cache_dir is None else Path(cache_dir)
     sources, failures = look_at(folder, images, files)
-    decoded, bits_from, store = 0, "", cache_dir / "images"
+    if bits is None:
+        bits = bit_depth.decide([source.path for source in sources if source.stamp])
+    store = _store(folder, size, cache_dir, bits, channels)
+    journal = ImageJournal(store, size, channels)
+    decoded = 0
     try:
-        if bits is None:
-            bits, bits_from = _bits(sources, store)
-        store = _store(folder, size, cache_dir, bits, channels)
-        journal = ImageJournal(store, size, channels)
         store.mkdir(mode=0o700, parents=True, exist_ok=True)  # patients' images
         known = journal.read()
         if _undecoded(known, sources):  # else nothing that decodes needs to be imported
@@ -116,7 +114,7 @@ def prepare(
                 failures |= decode_files(todo, journal, progress, bits)
                 known = journal.read()
         index = _index(sources, known, failures)
-        prepared = Prepared(index, journal.pixels(), store, decoded, bits, bits_from)
+        prepared = Prepared(index, journal.pixels(), store, decoded, bits)
         list_problems(prepared)
     except OSError as error:
         raise ImageError(
@@ -188,24 +186,6 @@ def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
         f"({kinds}), first {first}. All are listed in {prepared.problems}. Replace their files, or "
         "set a higher limit."
     )
-
-
-def _bits(sources: Sequence[Source], cache_dir: Path) -> tuple[int | None, str]:
-    """What `bit_depth.decide` says of files; kept, as long as they are the same."""
-    there = [source for source in sources if source.stamp is not None]
-    key = hashlib.sha256(repr((RECIPE, [(each.path, each.stamp) for each in there])).encode())
-    kept = cache_dir / f"bits-{key.hexdigest()[:16]}.json"
-    if not kept.exists():
-        from cxr_study.data.images import bit_depth, decoding
-
-        with decoding.quiet():
-            decided = bit_depth.decide([source.path for source in there])
-        cache_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = kept.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(decided))
-        unfinished.replace(kept)
-    bits, bits_from = json.loads(kept.read_text())
-    return bits, bits_from
 
 
 def _store(

@@ -171,17 +171,13 @@ def prepare(
         contradicts that an image is the radiograph that its row says. Where the site refuses such
         images, their status is `CONTRADICTION`.
     """
+    site = labels.site
     table = labels.table[labels.table["split"] != UNUSED].reset_index(drop=True)
     prepared = image_store.prepare(
-        labels.site.images,
-        table["image"],
-        table["file"],
-        size,
-        bits=labels.site.bits,
-        progress=progress,
+        site.images, table["image"], table["file"], size, bits=site.bits, progress=progress
     )
     index = prepared.index.assign(notes=_notes(table, prepared.index))
-    if labels.site.contradictions == "refuse":
+    if site.contradictions == "refuse":
         refused = (index["status"] == "ok") & (index["notes"] != "")
         index.loc[refused, "detail"] = index["notes"][refused]
         index.loc[refused, ["status", "row"]] = (CONTRADICTION, -1)

@@ -114,7 +114,7 @@ class TestContradictions:
             "fine.dcm,4,PA,0,1,0,0\nside.dcm,5,lateral,0,1,0,0\n"
         )
         found = {
-            "ct": {"Modality": "CT", "BodyPartExamined": "ABDOMEN"},
+            "ct": {"PresentationIntentType": "FOR PROCESSING", "BodyPartExamined": "ABDOMEN"},
             "ll": {"ViewPosition": "LL"},
             "ap": {"ViewPosition": "AP"},
             "fine": {"Modality": "DX", "ViewPosition": "PA"},
@@ -128,7 +128,11 @@ class TestContradictions:
         split.write_text("patient,split\n1,train\n2,train\n3,train\n4,train\n5,train\n")
         return lambda **keys: labels(labels="odd.csv", split="odd_split.csv", views="all", **keys)
 
-    NOTES = ("modality CT; body part ABDOMEN", "view LL, labelled PA", "view AP, labelled PA")
+    NOTES = (
+        "body part ABDOMEN; for processing, not for presentation",
+        "view LL, labelled PA",
+        "view AP, labelled PA",
+    )
 
     def test_they_are_used_and_noted(self, odd):
         _, prepared = prepare(odd(), 4)

@@ -16,6 +16,9 @@ from tiny_model import picture
         ({"Modality": "CT"}, ["modality CT"]),
         ({"Modality": "CR", "ViewPosition": "LL"}, ["view LL"]),
         ({"BodyPartExamined": "HAND"}, ["body part HAND"]),
+        ({"SeriesDescription": "Thorax LAT"}, ["view LATERAL"]),
+        ({"PresentationIntentType": "FOR PROCESSING"}, ["for processing, not for presentation"]),
+        ({"WindowCenter": 7, "WindowWidth": 0}, ["window width 0"]),
     ],
 )
 def test_a_dicom_header_tells_what_is_no_frontal_chest_radiograph(tmp_path, elements, flags):
