@@ -26,7 +26,9 @@ from cxr_study.data.labels.vocabulary import (
     resemblance,
 )
 
-_NEGATED = re.compile(r"\?|\b(no|not|non|without|kein\w*|nicht|ohne|sans|pas|sin)\b|[无未]", re.I)
+_NEGATED = re.compile(
+    r"\?|\b(no|not|non|none|nan|without|kein\w*|nicht|ohne|sans|pas|sin)\b|[无未]", re.I
+)
 """In a name that denies or doubts a finding; a merge into the finding would invert labels."""
 
 
