@@ -128,7 +128,7 @@ def class_report(sites: Sequence[SiteClasses]) -> ClassReport:
         sites=tuple(site.site for site in sites),
         holders=holders,
         new=tuple(
-            NewClass(name, holders[name], () if _NEGATED.search(name) else tuple(known_alike(name)))
+            NewClass(name, holders[name], tuple(known_alike(name)))
             for name in union
             if not is_class(name)
         ),
