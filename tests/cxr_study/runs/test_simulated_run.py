@@ -162,7 +162,7 @@ def test_as_published_is_as_published_whatever_a_folder_of_ones_own_has(study, s
 
 
 def test_sites_that_share_patients_are_told_before_anything_is_made(
-    study, simulated, monkeypatch, tmp_path
+    study, simulated, monkeypatch, tmp_path, capsys
 ):
     monkeypatch.setattr(simulated_run, "prepare", PREPARE)
     (tmp_path / "sites").mkdir()
@@ -172,6 +172,10 @@ def test_sites_that_share_patients_are_told_before_anything_is_made(
     with pytest.raises(SplitError, match="a patient belongs to one site; 3 are at both"):
         simulated_run.prepare_data(study())
     assert simulated == [] and not (tmp_path / "run").exists()
+    (tmp_path / "sites/other.csv").write_text((tmp_path / "sites/labels.csv").read_text())
+    write_site(tmp_path / "sites", "chexpert", labels="other.csv")  # of another hospital
+    simulated_run.prepare_data(study())
+    assert "note: 3 patient ids are at both nih and chexpert" in capsys.readouterr().out
 
 
 def test_a_site_alone_that_fails_stops_the_others(study, monkeypatch):

@@ -26,7 +26,9 @@ from cxr_study.data.labels.vocabulary import (
     resemblance,
 )
 
-_NEGATED = re.compile(r"\?|\b(no|not|non|without|kein\w*|nicht|ohne|sans|pas|sin)\b|[无未]", re.I)
+_NEGATED = re.compile(
+    r"\?|\b(no|not|non|none|nan|without|kein\w*|nicht|ohne|sans|pas|sin)\b|[无未]", re.I
+)
 """In a name that denies or doubts a finding; a merge into the finding would invert labels."""
 
 
@@ -126,7 +128,7 @@ def class_report(sites: Sequence[SiteClasses]) -> ClassReport:
         sites=tuple(site.site for site in sites),
         holders=holders,
         new=tuple(
-            NewClass(name, holders[name], () if _NEGATED.search(name) else tuple(known_alike(name)))
+            NewClass(name, holders[name], tuple(known_alike(name)))
             for name in union
             if not is_class(name)
         ),

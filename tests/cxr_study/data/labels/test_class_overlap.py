@@ -120,7 +120,9 @@ def test_a_name_outside_the_vocabulary_is_said_to_be_a_class_of_its_own_with_the
     assert [new.name for new in report.new] == ["Herzgeräusch groß", "Pleuraerguss", "Xyz"]
 
 
-@pytest.mark.parametrize("name", ["no Effusion", "Mass?", "kein Edema", "Edema: sans", "无 Mass"])
+@pytest.mark.parametrize(
+    "name", ["no Effusion", "Mass?", "kein Edema", "Edema: sans", "无 Mass", "None"]
+)
 def test_no_merge_is_suggested_for_a_name_that_denies_or_doubts(name):
     text = printed(class_report([site("m", name)]), 300)
     assert "may say that something is absent or in doubt" in text

@@ -88,9 +88,12 @@ class TestLook:
         with pytest.raises(TableError, match="line 5, column 'report': the cell has a whole row"):
             seen(csv)
 
-    def test_a_spreadsheets_numbering_is_left_out(self, write):
-        found = seen(write(",image,patient,Edema\n0,1.png,1,0\n1,2.png,2,1\n"))
+    def test_a_spreadsheets_numbering_is_left_out_and_no_finding_is_named(self, write):
+        rows = "0,1.png,1,0,1\n1,2.png,2,1,0\n"
+        found = seen(write(",image,patient,Edema,No Finding\n" + rows))
         assert found.columns[""] == "ignored"
+        assert found.unused == {"No Finding": "no class; blanks of its rows are negative"}
+        assert list(found.table)[5:] == ["Edema"]
 
 
 class TestFind:
