@@ -42,6 +42,8 @@ def export(
     say(f"input   pixels (images, height, width), {'uint8 or ' if to == 'keras' else ''}float32")
     say(f"output  {export_model.OUTPUT} (images, {len(loaded.classes)})")
     say(f"{to:<7} {path}: {_megabytes(path):.1f} MB")
+    if loaded.calibration is not None:
+        say("The output is not calibrated, as predict's is; the curves are in the file's metadata.")
 
 
 def _megabytes(path: Path) -> float:

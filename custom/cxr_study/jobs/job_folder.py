@@ -17,6 +17,7 @@ from cxr_study.jobs.command_line_settings import (
     check_per_site,
     check_sites,
 )
+from cxr_study.training.network_facts import input_facts
 
 if TYPE_CHECKING:
     from cxr_study.jobs.job_settings import JobSettings
@@ -186,7 +187,8 @@ def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
     `file` is a checkpoint, None the phantom's body; `backbone` and `hidden` are the job's.
 
     Raises:
-        InitialBodyError: The body is of another network, as far as its manifest says of which.
+        InitialBodyError: The body is of another network, or needs another input, as far as its
+            manifest says.
         CheckpointError: The file is missing or no checkpoint.
     """
     facts: Mapping[str, Any] = {"backbone": "small_densenet"}
@@ -202,6 +204,12 @@ def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
             "Make one: surgagg model init initial.npz "
             f"--backbone {backbone} --hidden {hidden}; and "
             "give it with --initial-body."
+        )
+    if "input" in facts and facts["input"] != input_facts(backbone):
+        raise InitialBodyError(
+            f"the initial body {file} needs input {facts['input']}; the job's sites prepare "
+            f"{input_facts(backbone)}. Make it anew: surgagg model init initial.npz "
+            f"--backbone {backbone}"
         )
 
 

@@ -20,16 +20,19 @@ class Normalisation:
     """How levels from 0 to 255 become input: (level / scale - mean) / sd in each channel.
 
     `blue_first`: the order of the channels, for those who have colour; else red is.
+    `by_variables`: the network goes on to normalise, by values that its body carries.
     """
 
     scale: float
     mean: tuple[float, float, float]
     sd: tuple[float, float, float]
     blue_first: bool = False
+    by_variables: bool = False
 
     def facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
-        return {"scale": self.scale, "mean": list(self.mean), "sd": list(self.sd)}
+        said = {"scale": self.scale, "mean": list(self.mean), "sd": list(self.sd)}
+        return said | ({"by_variables": True} if self.by_variables else {})
 
 
 IMAGENET = Normalisation(255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -38,6 +41,7 @@ IMAGENET = Normalisation(255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _SYMMETRIC = Normalisation(255, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 _CAFFE = Normalisation(1, (103.939, 116.779, 123.68), (1.0, 1.0, 1.0), blue_first=True)
 _INSIDE = Normalisation(1, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+_CARRIED = Normalisation(1, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), by_variables=True)
 
 _APPLICATIONS: Mapping[Normalisation, tuple[str, ...]] = {
     IMAGENET: ("DenseNet121", "DenseNet169", "DenseNet201"),
@@ -48,10 +52,10 @@ _APPLICATIONS: Mapping[Normalisation, tuple[str, ...]] = {
     _CAFFE: ("ResNet50", "ResNet101", "ResNet152", "VGG16", "VGG19"),
     _INSIDE: (
         *("ConvNeXtTiny", "ConvNeXtSmall", "ConvNeXtBase", "ConvNeXtLarge", "ConvNeXtXLarge"),
-        *(f"EfficientNetB{number}" for number in range(8)),
         *(f"EfficientNetV2{size}" for size in ("B0", "B1", "B2", "B3", "S", "M", "L")),
         *("MobileNetV3Large", "MobileNetV3Small"),
     ),
+    _CARRIED: tuple(f"EfficientNetB{number}" for number in range(8)),
 }
 APPLICATIONS = {name.lower(): name for names in _APPLICATIONS.values() for name in names}
 """Backbone -> its name in `keras.applications`."""

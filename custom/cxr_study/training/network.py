@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cxr_study.common.spelling import nearest
-from cxr_study.training.backbones import APPLICATIONS, BACKBONES, HIDDEN_UNITS
+from cxr_study.training.backbones import APPLICATIONS, BACKBONES, HIDDEN_UNITS, normalisation
 
 if TYPE_CHECKING:
     import keras
@@ -52,12 +54,9 @@ def build(
     shape = (image_size, image_size, 3)
     try:
         if backbone in APPLICATIONS:
-            # Some of their layers have no name, and Keras numbers those of a process.
-            policy = keras.config.dtype_policy()
-            keras.backend.clear_session(free_memory=False)
-            keras.config.set_dtype_policy(policy)  # which that forgets
-            application = getattr(keras.applications, APPLICATIONS[backbone])
-            body = application(include_top=False, weights=weights, input_shape=shape, pooling="avg")
+            body = _application(backbone, shape, weights)
+            if weights == "imagenet" and normalisation(backbone).by_variables:
+                body = _with_factor_in_variance(body, _application(backbone, shape, None))
         else:
             body = _small_densenet(shape, **_SIZES[backbone])
             if weights is not None:
@@ -75,6 +74,34 @@ def build(
     # float32 in mixed precision too: in float16 a rare class's probability would round to 0.
     head = layers.Dense(classes, activation="sigmoid", dtype="float32", name="head")
     return keras.Model(body.inputs, head(features), name=backbone)
+
+
+def _application(backbone: str, shape: tuple[int, int, int], weights: str | None) -> keras.Model:
+    """A network of `keras.applications`, whose variables have the same paths in every build."""
+    import keras
+
+    # Some of their layers have no name, and Keras numbers those of a process.
+    policy = keras.config.dtype_policy()
+    keras.backend.clear_session(free_memory=False)
+    keras.config.set_dtype_policy(policy)  # which that forgets
+    application = getattr(keras.applications, APPLICATIONS[backbone])
+    return application(include_top=False, weights=weights, input_shape=shape, pooling="avg")
+
+
+def _with_factor_in_variance(imagenet: keras.Model, plain: keras.Model) -> keras.Model:
+    """Give a site's EfficientNet the weights of the one that Keras builds for ImageNet.
+
+    That has a layer more, which multiplies what is normalised by a factor. No site has it; so the
+    variance, which the body carries, is divided by the factor's square.
+    """
+    from keras import layers
+
+    plain.set_weights(imagenet.get_weights())
+    (normalising,) = (one for one in plain.layers if isinstance(one, layers.Normalization))
+    *_, multiplying = (one for one in imagenet.layers if isinstance(one, layers.Rescaling))
+    normalising.adapt_variance.assign(normalising.adapt_variance / np.square(multiplying.scale))
+    normalising.finalize_state()
+    return plain
 
 
 def _small_densenet(

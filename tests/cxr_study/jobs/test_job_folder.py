@@ -17,6 +17,7 @@ from cxr_study.jobs.job_folder import (
     settings_in,
     with_settings,
 )
+from cxr_study.training.network_facts import input_facts
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 JOBS = Path(__file__).parents[3] / "jobs"
@@ -267,6 +268,8 @@ def test_fewer_sites_than_the_job_waits_for_are_refused(sites, settings, message
         ({"backbone": "densenet121"}, "densenet121", 0, None),
         ({"backbone": "densenet121", "hidden": 8}, "densenet121", 8, None),
         ({}, "densenet121", 0, None),  # does not say of what it is
+        ({"input": input_facts("efficientnetb0")}, "efficientnetb0", 0, None),
+        ({"input": input_facts("convnexttiny")}, "efficientnetb0", 0, "by_variables.* it anew"),
         (None, "densenet121", 0, "is densenet121 with 0 .* of the phantom is of small_densenet"),
         (None, "small_densenet", 8, "is small_densenet with 8 .* of the phantom is of"),
         ({"backbone": "densenet121", "hidden": 8}, "densenet121", 0, r"npz is of .*121 with 8\. M"),

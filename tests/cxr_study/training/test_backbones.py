@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from cxr_study.training.backbones import APPLICATIONS, BACKBONES, IMAGENET, normalisation
+from cxr_study.training.network_facts import Network, network_of
+from keras_features import SMALLEST, differences, downloading, exported, loaded, write_weights
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError
 
 
 def test_every_network_of_keras_applications_has_a_name_here():
@@ -29,6 +32,35 @@ def test_each_gets_its_own_normalisation_and_no_second_one():
     assert normalisation("small_densenet") == IMAGENET
 
 
+NORMALISE = ("convnexttiny", "efficientnetb0", "efficientnetv2b0")  # by layers of Keras
+
+
+@pytest.mark.parametrize(
+    ("backbone", "weights"),
+    [*((name, "file") for name in SMALLEST), ("efficientnetb0", "imagenet")],
+)
+def test_a_site_computes_what_keras_does_with_weights_loaded(tmp_path, backbone, weights):
+    path = str(tmp_path / "body.weights.h5")
+    write_weights(backbone, path)
+    with downloading(path):
+        # to trace a training step takes most of a minute
+        found = differences(
+            backbone, path if weights == "file" else "imagenet", train=backbone in NORMALISE
+        )
+    assert found.features < 1e-4 and found.loss < 1e-3
+    if weights == "imagenet":
+        made = exported(loaded(found.checkpoint, tmp_path / "best.npz"), tmp_path)
+        assert set(made.values()) == {""}
+
+
+def test_a_model_of_a_network_that_left_its_normalisation_out_is_refused():
+    now = Network("efficientnetb0", 32, 0).facts()
+    assert network_of(Checkpoint({}, now)).normalisation.by_variables
+    before = {**now, "input": Network("convnexttiny", 32, 0).facts()["input"]}
+    with pytest.raises(CheckpointError, match=r"this version prepares .*'by_variables': True"):
+        network_of(Checkpoint({}, before))
+
+
 @pytest.mark.parametrize("backbone", ["efficientnetb0", "mobilenetv3small"])
 def test_a_network_has_the_same_variables_however_many_were_built_before(backbone):
     from cxr_study.training.network import build
@@ -40,7 +72,6 @@ def test_a_network_has_the_same_variables_however_many_were_built_before(backbon
 
 def test_normalised_pixels_reach_the_network_as_its_manifest_says(tmp_path):
     from cxr_study.training.input_pipeline import dataset
-    from cxr_study.training.network_facts import Network
 
     how = Network("efficientnetb0", 32, 0).normalisation
     pixels = np.full((2, 32, 32), 200, np.uint8)

@@ -23,6 +23,7 @@ from surgical_aggregation.site.contract.architecture import (
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.fused_kernels import FusedAdam, fuse
+from surgical_aggregation.site.training.layer_constants import bind
 from surgical_aggregation.site.training.loss import training_loss
 from surgical_aggregation.site.training.stopping import Stop, check, never
 from surgical_aggregation.site.training.teacher import TaughtOutputs, Teacher
@@ -52,7 +53,7 @@ class LocalModel:
         kinds: Of the body's variables, as the network's layers say.
 
     Raises:
-        SiteError: The model is not what `contract.architecture` needs.
+        SiteError: The model is not what `contract.architecture` or `layer_constants.bind` needs.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class LocalModel:
         self._head = head_layer(model, classes)
         self._body = body_variables(model)
         self.kinds = variable_kinds(model)
+        bind(model)
         if options.strategy == "fedbn+":
             for layer in batch_norm_layers(model):
                 layer.trainable = False

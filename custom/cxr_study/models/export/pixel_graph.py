@@ -1,7 +1,8 @@
 """Pixels of any size to the network's input, as operations that every runtime has.
 
 Whole numbers throughout, so that the result is Pillow's bilinear resizing with antialiasing bit for
-bit, in Keras, TensorFlow and ONNX alike; none of these resizes like Pillow by itself.
+bit, in Keras, TensorFlow and ONNX alike; none of these resizes like Pillow by itself. For a network
+of 64 pixels or more they hold images of up to 32,000 pixels a side.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ PIXELS = "pixels"
 """Name of the input: one grey image per row, shape (images, height, width), 0 black to 255 white;
 float32, in Keras and TensorFlow also uint8."""
 
-_BITS = 22  # of a weight's fraction: Pillow's for 8-bit images
-_LOW = 7  # of them are weighed apart: products of floats are whole numbers only below 2**24
+_STEPS = (12, 5, 5)  # bits of a weight's fraction, as they are found
+_BITS = sum(_STEPS)  # Pillow's for 8-bit images
+_LOW = 6  # of them are weighed apart: products of floats are whole numbers only below 2**24
 
 
 def with_pixels(network: keras.Model, how: Normalisation = IMAGENET) -> tuple[Any, Any]:
@@ -82,10 +84,14 @@ def _weights(line: Any, side: int) -> Any:
     apart = ops.absolute((j * 2 - 1) * side - n * centres)
     weight = ops.maximum(ops.maximum(n, side) * 2 - apart, 0)
     total = ops.sum(weight, axis=2, keepdims=True)
-    # 2**22 * weight / total, rounded, in two steps that stay within 32 bits.
-    high = weight * 2**12 // total
-    rest = weight * 2**12 - high * total
-    return high * 2**10 + (rest * 2**10 + total // 2) // total
+    # 2**_BITS * weight / total, rounded: by long division, each step of which stays within 32 bits.
+    quotient = digit = weight // total
+    rest = weight
+    for bits in _STEPS:
+        rest = (rest - digit * total) * 2**bits
+        digit = rest // total
+        quotient = quotient * 2**bits + digit
+    return quotient + (rest - digit * total + total // 2) // total
 
 
 def _weighed(lines: Any, weights: Any) -> Any:

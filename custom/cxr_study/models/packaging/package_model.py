@@ -7,22 +7,15 @@ import shutil
 from importlib import resources
 from pathlib import Path
 
-import numpy as np
 from PIL import Image
 
-from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.models.export import export_model
+from cxr_study.models.export.reference_image import TOLERANCE, chest
 from cxr_study.models.loaded_model import LoadedModel
 from cxr_study.models.prediction.calibration_file import as_json
-from cxr_study.phantom.drawing.anatomy import sample_anatomy
-from cxr_study.phantom.drawing.rendering import render
 from surgical_aggregation.checkpoints.checkpoint import save
 
 REFERENCE = "reference.png"
-TOLERANCE = 1e-4
-"""Of probabilities on other machines, whose processors add in another order."""
-
-_SIDE = 512  # pixels of the reference image
 
 
 def package(model: LoadedModel, card: str, out: Path) -> None:
@@ -39,6 +32,7 @@ def package(model: LoadedModel, card: str, out: Path) -> None:
 
     Raises:
         FileExistsError: There is such a folder.
+        ExportError: model.keras says something else than the model.
     """
     if out.exists():
         raise FileExistsError(f"a package needs a new folder; {out} exists. Give another --out.")
@@ -58,7 +52,7 @@ def _write(model: LoadedModel, card: str, out: Path) -> None:
     if model.calibration is not None:
         text = as_json(model.calibration.file)
         (out / "model.calibration.json").write_text(text, encoding="utf-8")
-    Image.fromarray(_chest()).save(out / REFERENCE)
+    Image.fromarray(chest()).save(out / REFERENCE)
     said = model.predict(out / REFERENCE, calibrated=False).iloc[0]
     _write_json(
         out / "reference.json",
@@ -70,23 +64,6 @@ def _write(model: LoadedModel, card: str, out: Path) -> None:
     )
     program = resources.files(__package__).joinpath("check.py").read_text(encoding="utf-8")
     (out / "check.py").write_text(program, encoding="utf-8")
-
-
-def _chest() -> np.ndarray:
-    """A drawn chest, the same on every call."""
-    rng = np.random.default_rng(0)
-    shape = (1, len(UNION_CLASSES))
-    (picture,) = render(
-        np.zeros(shape),
-        "nih",
-        rng,
-        _SIDE,
-        anatomy=sample_anatomy(1, rng),
-        devices=np.zeros(1, int),
-        lateral=np.zeros(1, bool),
-        visibility=np.ones(shape),
-    )
-    return picture
 
 
 def _write_json(path: Path, content: object) -> None:

@@ -7,9 +7,22 @@ import pytest
 from PIL import Image
 
 import exported_runtime
+from cxr_study.data.images.decoding import square
 from cxr_study.models.export import export_model
+from cxr_study.models.export.reference_image import chest
 from cxr_study.models.loaded_model import load_model
+from cxr_study.models.prediction.calibration_file import (
+    CalibrationError,
+    CalibrationFile,
+    ClassCalibration,
+    Curve,
+    as_json,
+    beside,
+)
+from cxr_study.training.backbones import IMAGENET
+from surgical_aggregation.checkpoints.checkpoint import digest, load
 from tiny_model import CLASSES, SIZE, saved
+from typed import answer
 
 FILES = {"keras": "m.keras", "savedmodel": "m", "onnx": "m.onnx"}
 SIZES = [(SIZE, SIZE), (40, 48), (23, 31), (300, 201), (600, 512)]
@@ -70,9 +83,65 @@ def test_wrong_names_and_missing_converters_are_refused_before_anything_is_built
     with pytest.raises(FileExistsError, match="needs a new file"):
         export_model.export(model, "savedmodel", tmp_path)
     monkeypatch.setattr(export_model.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(export_model.ExportError, match=r"onnx and tf2onnx.*\[export\]"):
+    with pytest.raises(export_model.ExportError, match=r"onnx and onnxruntime .*\[export\]"):
         export_model.export(model, "onnx", tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def with_constants():
+    """A network with both kinds of Keras's normalisation inside, and what it says of the chest."""
+    import keras
+    from keras import layers
+
+    from surgical_aggregation.site.training.keras_model import LocalModel
+
+    inputs = keras.Input((8, 8, 3))
+    given = layers.Normalization(mean=[0.1, 0.2, 0.3], variance=[0.4, 0.5, 0.6])(inputs)
+    carried = layers.Normalization(name="carried")(given)
+    head = layers.Dense(2, activation="sigmoid", name="head")
+    local = LocalModel(keras.Model(inputs, head(layers.Flatten()(carried))), ("A", "B"))
+    local.assign({"carried/mean": np.arange(3), "carried/variance": 2 + np.arange(3)})
+    small = np.asarray(square(Image.fromarray(chest()), 8), np.float32)[None, :, :, None]
+    levels = (small / 255 - IMAGENET.mean) / IMAGENET.sd
+    said = local.outputs(levels.astype(np.float32))[1]
+    return export_model.behind_pixels(keras.Model(local.model.input, local.model.output)), said
+
+
+@pytest.mark.parametrize("to", FILES)
+def test_a_file_is_written_only_if_it_runs_and_says_the_same(with_constants, tmp_path, to):
+    network, said = with_constants
+    out = tmp_path / FILES[to]
+    export_model.write_network(network, to, out, {}, said)
+    written = list(tmp_path.iterdir())
+    assert written == [out]
+    for wrong, message in ((said + 2e-4, "differs .* by 2.0e-04"), (said[:, :0], "not run")):
+        with pytest.raises(export_model.ExportError, match=rf"{FILES[to]} was written.*{message}"):
+            export_model.write_network(network, to, tmp_path / "again" / FILES[to], {}, wrong)
+    assert not list((tmp_path / "again").iterdir())
+
+
+def test_a_calibration_is_in_the_metadata_and_one_of_another_model_is_refused(tmp_path):
+    file = saved(tmp_path / "best.npz")
+    assert export_model.metadata(load_model(file))["calibration"] is None
+    of = ClassCalibration(
+        curve=Curve(slope=2, intercept=0.5), threshold=0.5, sensitivity=1, specificity=1,
+        images=40, positives=20, ece_before=0, ece_after=0,
+    )  # fmt: skip
+    made = CalibrationFile(
+        model_sha256=digest(load(file).variables), sites=("a",), threshold_rule="f1", created="",
+        version="", classes={"Mass": of}, refused={},
+    )  # fmt: skip
+    beside(file).write_text(as_json(made))
+    told = answer("export", file, "--to", "keras", "--out", tmp_path / "c.keras")
+    assert "The output is not calibrated" in told
+    read = export_model.read_metadata(tmp_path / "c.keras")
+    curve = {"method": "platt", "slope": 2.0, "intercept": 0.5}
+    wanted = {"Mass": {"curve": curve, "threshold": 0.5}}
+    assert read["calibration"] == wanted
+    saved(file, seed=1)
+    with pytest.raises(CalibrationError, match="was made for another model"):
+        export_model.export(load_model(file), "keras", tmp_path / "m.keras")
 
 
 def test_a_failed_export_leaves_nothing(home, tmp_path, monkeypatch):

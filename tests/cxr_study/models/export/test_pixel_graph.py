@@ -29,9 +29,18 @@ def test_resizing_is_the_projects_bit_for_bit(height, width, seed, kind):
     np.testing.assert_array_equal(found[0], expected)
 
 
-@pytest.mark.parametrize("shape", [(1024, 1024), (2544, 3056)])
-def test_large_radiographs_too(shape):
+@pytest.mark.parametrize(
+    ("shape", "side"),
+    [
+        ((1024, 1024), 224),
+        ((2544, 3056), 224),
+        ((8193, 40), 64),
+        ((40, 16000), 64),
+        ((32000, 9), 64),
+    ],
+)
+def test_large_radiographs_too(shape, side):
     pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
-    expected = np.asarray(square(Image.fromarray(pixels), 224))
-    found = np.asarray(pixel_graph._resized(pixels[None].astype(np.float32), 224))
+    expected = np.asarray(square(Image.fromarray(pixels), side))
+    found = np.asarray(pixel_graph._resized(pixels[None].astype(np.float32), side))
     np.testing.assert_array_equal(found[0], expected)
