@@ -217,14 +217,11 @@ def split_site(
     rows = table["patient"].map(assignment.set_index("patient")["split"]) == "train"
     policy = replace(written.policy, blank=written.policy.blank or "not labelled")
     trained = uncertain_labels.apply(table.loc[rows, ["image", *labelled]], policy)
-    sides = one_sided(trained)
     for name in labelled:
-        positive, negative = (trained[name] >= 0.5).sum(), (trained[name] < 0.5).sum()
-        text = f"{name}: {positive:,} positive, {negative:,} negative"
-        if name in sides:
-            answer = "yes" if positive else "no"
-            text += f": {sides[name]}, so it would say {answer} to everybody"
-        say(f"training   {text}")
+        positive, negative = (trained[name] > 0.5).sum(), (trained[name] < 0.5).sum()
+        say(f"training   {name}: {positive:,} positive, {negative:,} negative")
+    for line in one_sided(trained):
+        say(f"  {line}")
     missing = patient_split.without_positives(assignment, table, labelled)
     for line in patient_split.describe_missing(missing):
         say(f"  {line}")

@@ -13,7 +13,8 @@ from rich.progress import Progress
 from rich.text import Text
 
 from cxr_study.common.progress import RoundProgress, bar, round_bars
-from cxr_study.data.sites.site_data import check_disjoint, load_images
+from cxr_study.data.sites import before_training
+from cxr_study.data.sites.site_data import load_images
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.job_settings import JobSettings
@@ -116,8 +117,7 @@ def run(request: RunRequest, *, console: Console) -> None:
 def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
     """Check the sites' data before anything starts, and decode their images once."""
     checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
-    notes = [f"{each.site.site}: {note}" for each in checked for note in each.read.attrs["notes"]]
-    for note in [*notes, *check_disjoint(checked)]:
+    for note in before_training.notes(checked):
         Console().print(Text(f"note: {note}"), soft_wrap=True)
     for labels in checked:
         with bar(f"{labels.site.site}: decoding images") as report:

@@ -97,7 +97,8 @@ def test_findings_in_lists_and_probabilities_take_options(hospital):
     for part in (
         "findings: Befund\n",
         "note       1 rows say what an earlier one does; each counts once",
-        "training   Mass: 21 positive, 0 negative: no negative, so it would say yes to everybody",
+        "training   Mass: 21 positive, 0 negative",
+        "  Mass: no negative training image, so it would say yes to everybody",
         "blank      20 labels, which count as not labelled",
     ):
         assert part in said

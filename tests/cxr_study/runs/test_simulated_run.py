@@ -172,10 +172,15 @@ def test_sites_that_share_patients_are_told_before_anything_is_made(
     with pytest.raises(SplitError, match="a patient belongs to one site; 3 are at both"):
         simulated_run.prepare_data(study())
     assert simulated == [] and not (tmp_path / "run").exists()
-    (tmp_path / "sites/other.csv").write_text((tmp_path / "sites/labels.csv").read_text())
+    labels = (tmp_path / "sites/labels.csv").read_text()
+    (tmp_path / "sites/other.csv").write_text(labels.replace("Left effusion", "Left effusions"))
     write_site(tmp_path / "sites", "chexpert", labels="other.csv")  # of another hospital
     simulated_run.prepare_data(study())
-    assert "note: 3 patient ids are at both nih and chexpert" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "note: 3 patient ids are at both nih and chexpert" in said
+    pair = "'Left effusion' (nih) and 'Left effusions' (chexpert)"
+    assert f"note: {pair} may be one finding: the same words" in said
+    assert "note: nih: Left effusion: no positive training image, so it would say no" in said
 
 
 def test_a_site_alone_that_fails_stops_the_others(study, monkeypatch):

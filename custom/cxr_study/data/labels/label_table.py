@@ -26,6 +26,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from surgical_aggregation.aggregation import one_sided as sides
+
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
@@ -64,19 +66,16 @@ def classes(table: pd.DataFrame) -> list[str]:
     return [name for name in table.columns if name not in DESCRIPTORS + LOADED]
 
 
-def one_sided(table: pd.DataFrame) -> dict[str, str]:
-    """Classes of which nothing can be learned but one answer.
+def one_sided(table: pd.DataFrame) -> list[str]:
+    """What is told of classes that lack a kind of label: nothing can be learned but one answer.
 
     Args:
         table: Labels to train with, after the policies: the rows of the training split.
-
-    Returns:
-        Class -> "no positive" or "no negative"; a class without any label has no positive one.
     """
-    labels = table[classes(table)]
-    positive, negative = (labels >= 0.5).any(), (labels < 0.5).any()
-    return {
-        name: "no negative" if positive[name] else "no positive"
-        for name in labels
-        if not (positive[name] and negative[name])
-    }
+    names = classes(table)
+    lacks = sides.lacking(names, table[names].to_numpy(float))
+    return [
+        f"{name}: no {what} training image, so it would say "
+        f"{'yes' if what == sides.NEGATIVE else 'no'} to everybody"
+        for name, what in lacks.items()
+    ]
