@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from cxr_study.cli.run import SiteFiles, check_data, console, say, split
 from cxr_study.common.wording import counted, listed
-from cxr_study.reports.page.numbers import count, interval
+from cxr_study.reports.page.numbers import count, interval, within
 from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ def evaluate(
     from cxr_study.evaluation.scores import score
     from cxr_study.models.loaded_model import load_model
     from cxr_study.phantom.demo_data import demo_study
+    from cxr_study.reports.run import run_view
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
     loaded = load_model(model, site)
@@ -193,8 +194,8 @@ def evaluate(
         means += [row for row in over if row.classes == "all"]
     console.print(_auroc_table(rows))
     for row in means:
-        value, of = interval(row.auroc, row.low, row.high), counted(row.of, "class", "classes")
-        say(f"mean at {row.site}: {value} over {row.defined} of {of}")
+        value = interval(row.auroc, row.low, row.high)
+        say(f"mean at {row.site}: {value} over {run_view.over(row)}")
     if out is not None:
         columns = ["site", "class_name", "auroc", "low", "high", "positives", "negatives", "labels"]
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -239,11 +240,13 @@ def calibrate(
         float | None,
         Option(help="Thresholds that reach it, e.g. 0.9. Default: thresholds of the highest F1."),
     ] = None,
+    force: Annotated[bool, Option("--force", help="Replace the model's calibration.")] = False,
 ) -> None:
     """Calibrate a model's probabilities on validation images; its weights stay as they are.
 
     The calibration (Platt's) is a file beside the model, and `surgagg predict` uses it. A class
-    needs 20 positive and 20 negative images; those with fewer stay uncalibrated, and are named.
+    needs 20 positive and 20 negative images, and probabilities that rise with its labels; others
+    stay uncalibrated, and are named. Thresholds are tested on the sites' test images.
     """
     from cxr_study.common.files import replace
     from cxr_study.models import calibrate_model
@@ -254,19 +257,33 @@ def calibrate(
 
     check_data(site_files, phantom)
     loaded = load_model(model, site)
-    folder = site_files or demo_study()
     names = _site_names(sites, site)
-    said = [of_site(loaded, folder / f"{name}.yaml", "validation") for name in names]
-    made = calibrate_model.calibrate(loaded.checkpoint, said, sensitivity=sensitivity)
     path = beside(loaded.file)
+    if path.exists() and not force:
+        raise FileExistsError(
+            f"the model has a calibration, {path}. Say --force to replace it, or move it away."
+        )
+    files = [(site_files or demo_study()) / f"{name}.yaml" for name in names]
+    said = [of_site(loaded, file, "validation") for file in files]
+    tests = [of_site(loaded, file, "test", needed=False) for file in files]
+    made = calibrate_model.calibrate(loaded.checkpoint, said, tests, sensitivity=sensitivity)
     replace(path, as_json(made))
     console.print(_calibration_table(made))
     say(
         "ECE: expected calibration error; after: of images whose patients the calibration had not "
-        "seen. Sensitivity and specificity: of the images that the threshold was chosen on."
+        "seen."
     )
+    console.print(_threshold_table(made))
+    say(
+        "Chosen: on the validation images that the threshold was chosen on, and so too good; "
+        "test: on test images. In brackets: 95 % intervals, bootstrap by patient."
+    )
+    unlabelled = [name for name, why in made.refused.items() if why == calibrate_model.NO_LABEL]
     for name, why in made.refused.items():
-        say(f"{name}: not calibrated; {why}")
+        if name not in unlabelled:
+            say(f"{name}: not calibrated; {why}")
+    if unlabelled:
+        say(f"Not calibrated, without a label here: {listed(unlabelled)}.")
     worse = [name for name, of in made.classes.items() if of.ece_after > of.ece_before]
     if worse:
         say(f"Not better than before: {listed(worse)}.")
@@ -279,13 +296,30 @@ def _calibration_table(made: CalibrationFile) -> Table:
     title = f"{', '.join(made.sites)}: validation images"
     table = Table(title=title, title_justify="left", box=None)  # eighty columns hold it, just so
     table.add_column("class", overflow="fold")
-    columns = ("images", "positive", "ECE\nbefore", "ECE\nafter", "threshold", "sens.", "spec.")
-    for name in columns:
-        table.add_column(name, justify="right")
+    for heading in ("images", "positive", "ECE before", "ECE after"):
+        table.add_column(heading, justify="right")
     for name, of in made.classes.items():
-        numbers = (of.ece_before, of.ece_after, of.threshold, of.sensitivity, of.specificity)
+        errors = (f"{error:.3f}" for error in (of.ece_before, of.ece_after))
+        table.add_row(Text(name), str(of.images), str(of.positives), *errors)
+    return table
+
+
+def _threshold_table(made: CalibrationFile) -> Table:
+    table = Table(title=f"Thresholds by {made.threshold_rule}", title_justify="left", box=None)
+    table.add_column("class", overflow="fold")
+    table.add_column("threshold")
+    for heading in ("sensitivity", "specificity"):
+        table.add_column(f"{heading}\nchosen")
+        table.add_column("\ntest")
+    for name, of in made.classes.items():
+        ends = of.threshold_ends or (None, None)
         table.add_row(
-            Text(name), str(of.images), str(of.positives), *(f"{value:.3f}" for value in numbers)
+            Text(name),
+            interval(of.threshold, *ends),
+            f"{of.sensitivity:.3f}",
+            within(of.tested.sensitivity if of.tested else None),
+            f"{of.specificity:.3f}",
+            within(of.tested.specificity if of.tested else None),
         )
     return table
 

@@ -115,6 +115,8 @@ class ClassAuroc(_Strict):
             also where the site itself measured, and kept its images' patients to itself.
         positives: Test images labelled 1; `negatives`: 0; None when the site keeps its counts.
         labels: `site`: the site's own labels; `truth`: complete labels kept for evaluation only.
+        few: Whether it rests on fewer than `bootstrap.FEWEST` positive or negative patients (where
+            the site measured: images), and so has no interval and no part in a mean.
     """
 
     model: Model
@@ -127,6 +129,7 @@ class ClassAuroc(_Strict):
     positives: int | None
     negatives: int | None
     labels: Literal["site", "truth"]
+    few: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,10 +138,13 @@ class MeanAuroc(_Strict):
 
     Attributes:
         site: Whose test split.
-        auroc: Mean over the classes whose AUROC is defined; None when there is none. `low` and
-            `high` are the ends of its 95 % interval, None when not defined.
+        auroc: Mean over the classes whose AUROC is defined and not of `few` patients; None when
+            there is none. `low` and `high` are the ends of its 95 % interval, None when not
+            defined.
         defined: How many classes the mean is taken over.
         of: How many classes the group has.
+        few: How many classes are left out for their few patients.
+        with_few: Mean over these too; None when there are none.
     """
 
     model: Model
@@ -149,6 +155,8 @@ class MeanAuroc(_Strict):
     high: float | None
     defined: int
     of: int
+    few: int = 0
+    with_few: float | None = None
 
 
 @dataclass(frozen=True)
@@ -159,12 +167,14 @@ class Difference(_Strict):
         site: Whose test split, and whose local model.
         auroc: Of the means over the classes; `low` and `high` are the ends of its 95 % interval,
             by patient and paired, None when not defined.
+        few: How many classes are left out for their few patients.
     """
 
     site: str
     auroc: float
     low: float | None
     high: float | None
+    few: int = 0
 
 
 @dataclass(frozen=True)
@@ -191,16 +201,24 @@ class SubgroupAuroc(_Strict):
 
 @dataclass(frozen=True)
 class SiteCalibration(_Strict):
-    """How far the global model's probabilities are off on one site's test split.
+    """How far the global model's probabilities of one class are off on one site's test split.
 
     Attributes:
-        predictions: With a label, over the classes that the site labels.
+        predictions: With a label.
         error: Expected calibration error (see `calibration`); None: there is no prediction.
+        class_name: "" in older summaries, which pool the classes that the site labels.
+        labelled: Whether the site labels the class itself.
+        output: Mean of the probabilities.
+        prevalence: Share of the labels that is positive.
     """
 
     site: str
     predictions: int
     error: float | None
+    class_name: str = ""
+    labelled: bool = True
+    output: float | None = None
+    prevalence: float | None = None
 
 
 @dataclass(frozen=True)

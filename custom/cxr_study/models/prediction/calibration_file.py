@@ -44,12 +44,40 @@ class Curve(_Strict):
         return np.asarray(1 / (1 + np.exp(-scaled)))
 
 
+class Share(_Strict):
+    """A share of images, with the ends of its 95 % bootstrap interval by patient.
+
+    The ends are None with fewer than `bootstrap.FEWEST` patients.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Tested(_Strict):
+    """A threshold on test images, on which nothing was chosen.
+
+    Attributes:
+        images: With a label of the class.
+        positives: Of these.
+        sensitivity: None without a positive; `specificity`: without a negative.
+    """
+
+    images: int
+    positives: int
+    sensitivity: Share | None
+    specificity: Share | None
+
+
 class ClassCalibration(_Strict):
     """How one class is calibrated, and on what.
 
     Attributes:
         curve: What its probabilities are turned into.
         threshold: Of the calibrated probability; at or above it the class counts as positive.
+        threshold_ends: Of its 95 % bootstrap interval by patient; None: not known.
+        tested: The threshold on test images; None: there is none with a label of the class.
         sensitivity: At the threshold, on the images it was chosen on.
         specificity: Likewise.
         images: With a label of the class.
@@ -66,6 +94,8 @@ class ClassCalibration(_Strict):
     positives: int
     ece_before: float
     ece_after: float
+    threshold_ends: tuple[float, float] | None = None
+    tested: Tested | None = None
 
 
 class CalibrationFile(_Strict):

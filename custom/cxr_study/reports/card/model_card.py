@@ -20,11 +20,13 @@ from markupsafe import Markup
 
 from cxr_study.common.files import replace
 from cxr_study.common.wording import counted, listed
+from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
 from cxr_study.jobs.methods import METHODS
 from cxr_study.models.prediction.calibration_file import CalibrationFile
 from cxr_study.reports.page import numbers
 from cxr_study.reports.page.html import template
+from cxr_study.reports.run import run_view
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 
 MARKDOWN, HTML = "model_card.md", "model_card.html"
@@ -88,7 +90,8 @@ def markdown(source: CardSource) -> str:
     )
     environment.filters |= {
         "counted": counted, "listed": listed, "number": numbers.count,
-        "auroc": _auroc, "trained": _trained,
+        "auroc": _auroc, "over": run_view.over, "trained": _trained,
+        "interval": numbers.interval, "within": numbers.within,
     }  # fmt: skip
     environment.globals |= {"to_fill": lambda what: Markup(f"**{TO_FILL}: {what}**")}
     body = environment.get_template("card.md.j2").render(
@@ -98,6 +101,8 @@ def markdown(source: CardSource) -> str:
         method=METHODS.get(source.summary.job) if source.summary else None,
         recipe=_recipe(source),
         calibration=source.calibration,
+        reliability=run_view.calibration(source.summary) if source.summary else {},
+        fewest=FEWEST,
         lacks=[CONTRACT[key] for key in source.facts.lacks],
     )
     block = yaml.safe_dump(metadata(source), sort_keys=False, allow_unicode=True)

@@ -58,6 +58,6 @@ def _cell(summary: Summary, site: str, model: Model, classes: Group) -> Text:
     if model == "local" and classes != "labelled":
         return Text(numbers.UNDEFINED, "dim")
     row = run_view.mean(summary, model, site, classes)
-    if row is None or row.auroc is None:
+    if row is None or (row.auroc is None and not row.few):
         return Text("no such class" if row is not None and row.of == 0 else "not defined", "dim")
-    return Text(f"{run_view.interval(row, 3)}\nover {row.defined} of {row.of}")
+    return Text(f"{run_view.interval(row, 3)}\nover {run_view.over(row)}")

@@ -155,7 +155,7 @@ def _evaluated(
             differences.append(compare(split, ours, predicted["local"], settings.seed))
         pictures += choose(split, ours, union)
         subgroups += score_subgroups(split, ours)
-        calibration.append(score_calibration(split, ours))
+        calibration += score_calibration(split, ours)
     data: Literal["phantom", "real"] = "phantom" if run.site_files is None else "real"
     measured = Measured(
         data,

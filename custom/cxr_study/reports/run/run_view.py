@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
-from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
+from cxr_study.evaluation.bootstrap import FEWEST
+from cxr_study.evaluation.summary_json import (
+    ClassAuroc,
+    Group,
+    MeanAuroc,
+    Model,
+    SiteCalibration,
+    Summary,
+)
 from cxr_study.reports.page import numbers
 
 CHANCE = 0.5
@@ -26,6 +34,23 @@ def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc
     """Find a mean AUROC; None when the summary has no such row."""
     rows = {(row.model, row.site, row.classes): row for row in summary.means}
     return rows.get((model, site, classes))
+
+
+def over(row: MeanAuroc) -> str:
+    """Over how many classes a mean is, and what it is with those of too few patients."""
+    text = f"{row.defined} of {counted(row.of, 'class', 'classes')}"
+    if row.with_few is None:
+        return text
+    return f"{text} ({row.with_few:.3f} with {row.few} of too few patients)"
+
+
+def calibration(summary: Summary) -> dict[tuple[str, bool], list[SiteCalibration]]:
+    """Calibration by site and whether it labels the classes, the largest error first."""
+    groups: dict[tuple[str, bool], list[SiteCalibration]] = {}
+    for row in sorted(summary.calibration, key=lambda row: -(row.error or 0)):
+        if row.class_name:  # older summaries pool the classes
+            groups.setdefault((row.site, row.labelled), []).append(row)
+    return dict(sorted(groups.items(), key=lambda group: (group[0][0], not group[0][1])))
 
 
 def final_round(summary: Summary) -> int | None:
@@ -63,6 +88,11 @@ def unlabelled_headline(summary: Summary) -> str:
         return "Every site labels every class, so no site gains a class from the others."
     rows = [mean(summary, "global", site, "unlabelled") for site in lacking]
     measured = [row for row in rows if row is not None and row.auroc is not None]
+    if not measured and any(row is not None and row.few for row in rows):
+        return (
+            "How well the model predicts the classes that a site does not label rests on too few "
+            "patients for a mean."
+        )
     if not measured:
         return (
             "How well the model predicts the classes that a site does not label could not be "
@@ -103,6 +133,8 @@ def local_headline(summary: Summary) -> str:
     told = listed(
         [
             f"{each.site} {numbers.interval(each.auroc, each.low, each.high, signed=True)}"
+            + f" without {counted(each.few, 'class', 'classes')} of too few patients"
+            * (each.few > 0)
             for each in summary.differences
         ]
     )
@@ -146,7 +178,17 @@ def notices(summary: Summary) -> Iterator[Notice]:
         yield Notice("Note.", sentence)
     rows = [row for row in _measurable(summary) if row.model == "global"]
     defined = [row for row in rows if row.auroc is not None]
-    small = [row for row in defined if _few(row)]
+    if few := [row for row in defined if row.few]:
+        names = shortened(
+            [f"{row.class_name} at {row.site} ({numbers.count(row.positives)})" for row in few]
+        )
+        yield Notice(
+            "Too few patients.",
+            f"{len(few)} of {len(defined)} AUROCs rest on fewer than {FEWEST} positive (or "
+            f"negative) patients: {names}, with the positive images in brackets. They have no "
+            "interval, which would be too narrow, and no part in the means.",
+        )
+    small = [row for row in defined if _few(row) and not row.few]
     if small:
         yield Notice("Small test set: wide intervals.", _small(small, len(defined)))
     if len(defined) > 1 and all(row.auroc == CHANCE for row in defined):
@@ -286,7 +328,7 @@ def _partly(rows: Sequence[MeanAuroc]) -> str:
     if all(row.defined == row.of for row in rows):
         return ""
     if len(rows) == 1:
-        return f" for {rows[0].defined} of {counted(rows[0].of, 'class', 'classes')}"
+        return f" for {over(rows[0])}"
     numbers = [row.defined for row in rows]
     return f" for {min(numbers)} to {max(numbers)} classes"
 
