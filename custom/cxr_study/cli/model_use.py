@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from cxr_study.cli.run import SiteFiles, check_data, console, say, split
 from cxr_study.common.wording import counted, listed
-from cxr_study.reports.page.numbers import count, interval, within
+from cxr_study.reports.page.numbers import count, interval
 from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
@@ -275,14 +275,13 @@ def calibrate(
     )
     console.print(_threshold_table(made))
     say(
-        "Chosen: on the validation images that the threshold was chosen on, and so too good; "
-        "test: on test images. In brackets: 95 % intervals, bootstrap by patient."
+        "Sensitivity and specificity are too good on the images that the threshold was chosen on, "
+        "hence beside them: on test images. In brackets: 95 % intervals, bootstrap by patient."
     )
-    unlabelled = [name for name, why in made.refused.items() if why == calibrate_model.NO_LABEL]
-    for name, why in made.refused.items():
-        if name not in unlabelled:
-            say(f"{name}: not calibrated; {why}")
-    if unlabelled:
+    own = {n: why for n, why in made.refused.items() if why != calibrate_model.NO_LABEL}
+    for name, why in own.items():
+        say(f"{name}: not calibrated; {why}")
+    if unlabelled := [name for name in made.refused if name not in own]:
         say(f"Not calibrated, without a label here: {listed(unlabelled)}.")
     worse = [name for name, of in made.classes.items() if of.ece_after > of.ece_before]
     if worse:
@@ -307,20 +306,17 @@ def _calibration_table(made: CalibrationFile) -> Table:
 def _threshold_table(made: CalibrationFile) -> Table:
     table = Table(title=f"Thresholds by {made.threshold_rule}", title_justify="left", box=None)
     table.add_column("class", overflow="fold")
-    table.add_column("threshold")
-    for heading in ("sensitivity", "specificity"):
-        table.add_column(f"{heading}\nchosen")
-        table.add_column("\ntest")
+    for heading in ("threshold", "sensitivity", "test", "specificity", "test"):
+        table.add_column(heading, min_width=5)
     for name, of in made.classes.items():
-        ends = of.threshold_ends or (None, None)
-        table.add_row(
-            Text(name),
-            interval(of.threshold, *ends),
-            f"{of.sensitivity:.3f}",
-            within(of.tested.sensitivity if of.tested else None),
-            f"{of.specificity:.3f}",
-            within(of.tested.specificity if of.tested else None),
+        shares = (
+            (of.threshold, *of.threshold_ends),
+            (of.sensitivity, None, None),
+            of.test_sensitivity,
+            (of.specificity, None, None),
+            of.test_specificity,
         )
+        table.add_row(Text(name), *(interval(*share).replace(" (", "\n(") for share in shares))
     return table
 
 

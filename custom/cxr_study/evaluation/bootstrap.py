@@ -119,14 +119,9 @@ def resample(
         for c, images in enumerate(counted):
             areas = _areas(images.positives @ times, images.negatives @ times)
             drawn["auroc"][rows, c], drawn["auprc"][rows, c] = areas
-    return Resampled(
-        tuple(classes),
-        _values(labels, scores),
-        drawn,
-        np.array([each.fewest_patients() for each in counted], int),
-        np.asarray(patients),
-        seed,
-    )
+    values, fewest = _values(labels, scores), [each.fewest_patients() for each in counted]
+    patients = np.asarray(patients)
+    return Resampled(tuple(classes), values, drawn, np.array(fewest, int), patients, seed)
 
 
 def class_ends(model: Resampled, metric: Metric) -> list[tuple[float, float]]:

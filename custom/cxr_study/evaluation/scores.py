@@ -84,19 +84,10 @@ def group_means(
         kept = [row for row in defined if not row.few]
         few = len(defined) - len(kept)
         if members:
-            means.append(
-                MeanAuroc(
-                    members[0].model,
-                    members[0].site,
-                    group,
-                    _mean(kept),
-                    *ends([row.class_name for row in kept]),
-                    defined=len(kept),
-                    of=len(members),
-                    few=few,
-                    with_few=_mean(defined) if few else None,
-                )
-            )
+            facts = members[0].model, members[0].site, group, _mean(kept)
+            interval = ends([row.class_name for row in kept])
+            counts = len(kept), len(members), few, _mean(defined) if few else None
+            means.append(MeanAuroc(*facts, *interval, *counts))
     return means
 
 
@@ -151,17 +142,10 @@ def score_calibration(split: TestSplit, probabilities: pd.DataFrame) -> list[Sit
         labels, said = split.labels([name])[:, 0], probabilities[name].to_numpy(float)
         known = ~np.isnan(labels)
         if known.any():
-            rows.append(
-                SiteCalibration(
-                    split.site,
-                    int(known.sum()),
-                    calibration_error(reliability(labels, said)),
-                    class_name=name,
-                    labelled=name in split.labelled,
-                    output=float(said[known].mean()),
-                    prevalence=float(labels[known].mean()),
-                )
-            )
+            error = calibration_error(reliability(labels, said))
+            facts = split.site, int(known.sum()), error, name, name in split.labelled
+            means = said[known].mean(), labels[known].mean()
+            rows.append(SiteCalibration(*facts, *map(float, means)))
     return rows
 
 

@@ -19,7 +19,6 @@ from cxr_study.models.prediction.calibration_file import (
     ClassCalibration,
     Curve,
     Share,
-    Tested,
     logit,
 )
 from surgical_aggregation.aggregation.metrics import Floats, auroc
@@ -77,16 +76,13 @@ def calibrate(
                 f"AUROC {area:.3f}. Are the labels coded the other way round?"
             )
         else:
-            test = _ClassData.of(tests, name) if tests else None
-            found[str(name)] = _of_class(one, curve, test, sensitivity)
+            found[str(name)] = _of_class(one, curve, _ClassData.of(tests, name), sensitivity)
     if not found:
+        own = [f"{name}: {why}" for name, why in refused.items() if why != NO_LABEL]
         labelled = sorted({str(name) for each in sites for name in each.labels})
-        own = [f"{name}: {refused[name]}" for name in labelled if name in refused]
+        none = f"the sites label {listed(labelled)}, the model has {listed(list(refused))}"
         raise CalibrationError(
-            f"no class can be calibrated on these sites alone. {'; '.join(own)}"
-            if own
-            else f"no class can be calibrated: the sites label {listed(labelled)}, the model has "
-            f"{listed(list(refused))}. Are classes named otherwise?"
+            f"no class can be calibrated on these sites alone: {'; '.join(own) or none}"
         )
     return CalibrationFile(
         model_sha256=digest(model.variables),
@@ -109,11 +105,12 @@ class _ClassData:
     @classmethod
     def of(cls, sites: Sequence[LabelledPredictions], name: object) -> _ClassData:
         """Pool the sites' images that have a label of a class."""
-        labels = np.concatenate([_column(each.labels, name) for each in sites])
-        said = np.concatenate([each.probabilities[name].to_numpy(float) for each in sites])
-        patients = pd.concat([f"{each.site}/" + each.patients.astype(str) for each in sites])
+        none = np.zeros(0)
+        labels = np.concatenate([none, *(_column(each.labels, name) for each in sites)])
+        said = np.concatenate([none, *(each.probabilities[name].to_numpy(float) for each in sites)])
+        patients = [f"{each.site}/{patient}" for each in sites for patient in each.patients]
         known = ~np.isnan(labels)
-        return cls(labels[known], said[known], pd.factorize(patients[known])[0])
+        return cls(labels[known], said[known], pd.factorize(np.array(patients, str)[known])[0])
 
     def redrawn(self, of: np.ndarray) -> Iterator[Floats]:
         """How often each image is in a resample of the patients, if any of some images is.
@@ -129,14 +126,14 @@ class _ClassData:
             if counts[of].any():
                 yield counts
 
-    def share(self, found: np.ndarray, value: int) -> Share | None:
-        """Of the images with a label 1 or 0, the share that was found."""
-        of = self.labels == value
+    def share(self, positive: np.ndarray, label: int) -> Share:
+        """Of the images with a label, 1 or 0, the share that is positive or not as it says."""
+        of = self.labels == label
         if not of.any():
-            return None
-        drawn = [np.average(found[of], weights=times[of]) for times in self.redrawn(of)]
-        low, high = bootstrap.percentile_ends(drawn) if drawn else (None, None)
-        return Share(value=float(found[of].mean()), low=low, high=high)
+            return None, None, None
+        right = positive[of] == label
+        drawn = [np.average(right, weights=times[of]) for times in self.redrawn(of)]
+        return float(right.mean()), *_ends(drawn)
 
     def too_few(self) -> str | None:
         if not len(self.labels):
@@ -158,13 +155,13 @@ def _column(labels: pd.DataFrame, name: object) -> Floats:
 
 
 def _of_class(
-    one: _ClassData, curve: Curve, test: _ClassData | None, sensitivity: float | None
+    one: _ClassData, curve: Curve, test: _ClassData, sensitivity: float | None
 ) -> ClassCalibration:
     after = curve.apply(one.said)
     threshold = _threshold(one.labels, after, sensitivity)
     redrawn = one.redrawn(one.labels == 1)
     drawn = [_threshold(one.labels, after, sensitivity, times) for times in redrawn]
-    positive = after >= threshold
+    positive, tested = after >= threshold, curve.apply(test.said) >= threshold
     unseen = _unseen(one)
     kept = ~np.isnan(unseen)
     return ClassCalibration(
@@ -176,21 +173,14 @@ def _of_class(
         positives=int(one.labels.sum()),
         ece_before=_error(one.labels[kept], one.said[kept]),
         ece_after=_error(one.labels[kept], unseen[kept]),
-        threshold_ends=bootstrap.percentile_ends(drawn) if drawn else None,
-        tested=None if test is None else _tested(test, curve, threshold),
+        threshold_ends=_ends(drawn),
+        test_sensitivity=test.share(tested, 1),
+        test_specificity=test.share(tested, 0),
     )
 
 
-def _tested(test: _ClassData, curve: Curve, threshold: float) -> Tested | None:
-    if not len(test.labels):
-        return None
-    positive = curve.apply(test.said) >= threshold
-    return Tested(
-        images=len(test.labels),
-        positives=int(test.labels.sum()),
-        sensitivity=test.share(positive, 1),
-        specificity=test.share(~positive, 0),
-    )
+def _ends(drawn: Sequence[float]) -> tuple[float | None, float | None]:
+    return bootstrap.percentile_ends(drawn) if drawn else (None, None)
 
 
 def _fitted(labels: Floats, said: Floats) -> Curve:

@@ -18,6 +18,12 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 POSITIVE = " positive"
 """End of the name of a column that says whether a class reaches its threshold."""
 
+Share = tuple[float | None, float | None, float | None]
+"""A share of images, and the ends of its 95 % bootstrap interval by patient.
+
+None: there is no such image; of the ends: fewer than `bootstrap.FEWEST` patients.
+"""
+
 _NEAREST = 1e-7  # of a probability to 0 and 1; the logit of a float32 ends about there
 
 
@@ -44,40 +50,15 @@ class Curve(_Strict):
         return np.asarray(1 / (1 + np.exp(-scaled)))
 
 
-class Share(_Strict):
-    """A share of images, with the ends of its 95 % bootstrap interval by patient.
-
-    The ends are None with fewer than `bootstrap.FEWEST` patients.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-
-
-class Tested(_Strict):
-    """A threshold on test images, on which nothing was chosen.
-
-    Attributes:
-        images: With a label of the class.
-        positives: Of these.
-        sensitivity: None without a positive; `specificity`: without a negative.
-    """
-
-    images: int
-    positives: int
-    sensitivity: Share | None
-    specificity: Share | None
-
-
 class ClassCalibration(_Strict):
     """How one class is calibrated, and on what.
 
     Attributes:
         curve: What its probabilities are turned into.
         threshold: Of the calibrated probability; at or above it the class counts as positive.
-        threshold_ends: Of its 95 % bootstrap interval by patient; None: not known.
-        tested: The threshold on test images; None: there is none with a label of the class.
+        threshold_ends: Of its 95 % bootstrap interval by patient; None with few patients.
+        test_sensitivity: At the threshold, on test images, on which nothing was chosen.
+        test_specificity: Likewise.
         sensitivity: At the threshold, on the images it was chosen on.
         specificity: Likewise.
         images: With a label of the class.
@@ -94,8 +75,9 @@ class ClassCalibration(_Strict):
     positives: int
     ece_before: float
     ece_after: float
-    threshold_ends: tuple[float, float] | None = None
-    tested: Tested | None = None
+    threshold_ends: tuple[float | None, float | None] = (None, None)
+    test_sensitivity: Share = (None, None, None)
+    test_specificity: Share = (None, None, None)
 
 
 class CalibrationFile(_Strict):

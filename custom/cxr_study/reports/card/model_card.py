@@ -91,7 +91,7 @@ def markdown(source: CardSource) -> str:
     environment.filters |= {
         "counted": counted, "listed": listed, "number": numbers.count,
         "auroc": _auroc, "over": run_view.over, "trained": _trained,
-        "interval": numbers.interval, "within": numbers.within,
+        "interval": numbers.interval,
     }  # fmt: skip
     environment.globals |= {"to_fill": lambda what: Markup(f"**{TO_FILL}: {what}**")}
     body = environment.get_template("card.md.j2").render(

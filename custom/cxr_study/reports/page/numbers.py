@@ -1,12 +1,6 @@
 """How pages write numbers: figures with their intervals, counts, shares and durations."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cxr_study.models.prediction.calibration_file import Share
 
 UNDEFINED = "\N{EN DASH}"
 """Stands where a figure is not defined."""
@@ -34,11 +28,6 @@ def interval(
         return told
     ends = (figure(end, decimals, signed=signed) for end in (low, high))
     return f"{told} ({' to '.join(ends)})"
-
-
-def within(row: Share | None) -> str:
-    """Write a share of images with its interval; `UNDEFINED` for None."""
-    return UNDEFINED if row is None else interval(row.value, row.low, row.high)
 
 
 def count(value: int | None) -> str:

@@ -88,15 +88,10 @@ def unlabelled_headline(summary: Summary) -> str:
         return "Every site labels every class, so no site gains a class from the others."
     rows = [mean(summary, "global", site, "unlabelled") for site in lacking]
     measured = [row for row in rows if row is not None and row.auroc is not None]
-    if not measured and any(row is not None and row.few for row in rows):
-        return (
-            "How well the model predicts the classes that a site does not label rests on too few "
-            "patients for a mean."
-        )
     if not measured:
         return (
             "How well the model predicts the classes that a site does not label could not be "
-            "measured: the test splits have no labels of them."
+            "measured: the test splits have no labels of them, or of too few patients."
         )
     text = f"On the classes that a site does not label: {_across_sites(summary, 'unlabelled')}"
     above = sum(row.low is not None and row.low > CHANCE for row in measured)
