@@ -178,7 +178,6 @@ def evaluate(
     from cxr_study.evaluation.scores import score
     from cxr_study.models.loaded_model import load_model
     from cxr_study.phantom.demo_data import demo_study
-    from cxr_study.reports.run import run_view
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
     loaded = load_model(model, site)
@@ -195,7 +194,7 @@ def evaluate(
     console.print(_auroc_table(rows))
     for row in means:
         value = interval(row.auroc, row.low, row.high)
-        say(f"mean at {row.site}: {value} over {run_view.over(row)}")
+        say(f"mean at {row.site}: {value} over {row.over}")
     if out is not None:
         columns = ["site", "class_name", "auroc", "low", "high", "positives", "negatives", "labels"]
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -86,8 +86,8 @@ def group_means(
         if members:
             facts = members[0].model, members[0].site, group, _mean(kept)
             interval = ends([row.class_name for row in kept])
-            counts = len(kept), len(members), few, _mean(defined) if few else None
-            means.append(MeanAuroc(*facts, *interval, *counts))
+            with_few = _mean(defined) if few else None
+            means.append(MeanAuroc(*facts, *interval, len(kept), len(members), few, with_few))
     return means
 
 

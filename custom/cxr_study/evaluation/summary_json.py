@@ -5,6 +5,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from cxr_study.common.wording import counted
+
 FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
 
@@ -158,6 +160,14 @@ class MeanAuroc(_Strict):
     few: int = 0
     with_few: float | None = None
 
+    @property
+    def over(self) -> str:
+        """Over how many classes it is, and what it is with those of too few patients."""
+        text = f"{self.defined} of {counted(self.of, 'class', 'classes')}"
+        if self.with_few is None:
+            return text
+        return f"{text} ({self.with_few:.3f} with {self.few} of too few patients)"
+
 
 @dataclass(frozen=True)
 class Difference(_Strict):
@@ -279,6 +289,14 @@ class Summary(_Strict):
     made: dict[str, str] = dataclasses.field(default_factory=dict)
     settings: dict[str, str] = dataclasses.field(default_factory=dict)
     format: Literal[2] = FORMAT
+
+    def calibration_groups(self) -> "dict[tuple[str, bool], list[SiteCalibration]]":
+        """Calibration by site and whether it labels the classes, the largest error first."""
+        groups: dict[tuple[str, bool], list[SiteCalibration]] = {}
+        for row in sorted(self.calibration, key=lambda row: (row.site, -(row.error or 0))):
+            if row.class_name:  # older summaries pool the classes
+                groups.setdefault((row.site, row.labelled), []).append(row)
+        return dict(sorted(groups.items(), key=lambda group: (group[0][0], not group[0][1])))
 
     def to_json(self) -> str:
         """Write the summary as JSON text, checked as `from_json` checks it.

@@ -15,8 +15,8 @@ def split(labels, labelled=("Edema", "Mass"), patients=None):
     return TestSplit("nih", table, *nothing, frozenset(labelled), pd.DataFrame())
 
 
-# Four images, each of ten patients. Edema: 3 of 4 pairs in order, 0.75; Fibrosis: no positives; Hernia: all in order, 1;
-# Mass: one image is not labelled, and of the two pairs left one is in order, 0.5.
+# Four images, each of ten patients. Edema: 3 of 4 pairs in order, 0.75; Fibrosis: no positives;
+# Hernia: all in order, 1; Mass: one image has no label, and of two pairs one is in order, 0.5.
 LABELS = 10 * [[1, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, np.nan]]
 SCORES = pd.DataFrame(
     {

@@ -26,7 +26,6 @@ from cxr_study.jobs.methods import METHODS
 from cxr_study.models.prediction.calibration_file import CalibrationFile
 from cxr_study.reports.page import numbers
 from cxr_study.reports.page.html import template
-from cxr_study.reports.run import run_view
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 
 MARKDOWN, HTML = "model_card.md", "model_card.html"
@@ -90,7 +89,7 @@ def markdown(source: CardSource) -> str:
     )
     environment.filters |= {
         "counted": counted, "listed": listed, "number": numbers.count,
-        "auroc": _auroc, "over": run_view.over, "trained": _trained,
+        "auroc": _auroc, "trained": _trained,
         "interval": numbers.interval,
     }  # fmt: skip
     environment.globals |= {"to_fill": lambda what: Markup(f"**{TO_FILL}: {what}**")}
@@ -101,7 +100,7 @@ def markdown(source: CardSource) -> str:
         method=METHODS.get(source.summary.job) if source.summary else None,
         recipe=_recipe(source),
         calibration=source.calibration,
-        reliability=run_view.calibration(source.summary) if source.summary else {},
+        reliability=source.summary.calibration_groups() if source.summary else {},
         fewest=FEWEST,
         lacks=[CONTRACT[key] for key in source.facts.lacks],
     )

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +17,7 @@ from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.scores import group_means
 from cxr_study.evaluation.summary_json import ClassAuroc, SiteData
 from cxr_study.jobs import job_folder
+from cxr_study.reports.page import numbers
 from cxr_study.reports.run.run_warnings import warnings
 from cxr_study.reports.run.summarise import Measured
 from cxr_study.runs import job_results
@@ -179,7 +179,7 @@ def _cell(row: ClassTest | None) -> Text:
 
 
 def _mean(rows: Sequence[ClassTest]) -> Text:
-    defined = [row.auroc for row in rows if row.auroc is not None]
-    if not defined:
+    mean = group_means([_class_auroc(row.site, row.class_name, row) for row in rows])[0]
+    if not mean.defined + mean.few:
         return Text("not defined", "dim")
-    return Text(f"{np.mean(defined):.3f} over {len(defined)} of {len(rows)}")
+    return Text(f"{numbers.figure(mean.auroc)} over {mean.over}")

@@ -2,17 +2,15 @@
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
-from cxr_study.evaluation.bootstrap import FEWEST
+from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation.summary_json import (
     ClassAuroc,
     Group,
     MeanAuroc,
     Model,
-    SiteCalibration,
     Summary,
 )
 from cxr_study.reports.page import numbers
@@ -34,23 +32,6 @@ def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc
     """Find a mean AUROC; None when the summary has no such row."""
     rows = {(row.model, row.site, row.classes): row for row in summary.means}
     return rows.get((model, site, classes))
-
-
-def over(row: MeanAuroc) -> str:
-    """Over how many classes a mean is, and what it is with those of too few patients."""
-    text = f"{row.defined} of {counted(row.of, 'class', 'classes')}"
-    if row.with_few is None:
-        return text
-    return f"{text} ({row.with_few:.3f} with {row.few} of too few patients)"
-
-
-def calibration(summary: Summary) -> dict[tuple[str, bool], list[SiteCalibration]]:
-    """Calibration by site and whether it labels the classes, the largest error first."""
-    groups: dict[tuple[str, bool], list[SiteCalibration]] = {}
-    for row in sorted(summary.calibration, key=lambda row: -(row.error or 0)):
-        if row.class_name:  # older summaries pool the classes
-            groups.setdefault((row.site, row.labelled), []).append(row)
-    return dict(sorted(groups.items(), key=lambda group: (group[0][0], not group[0][1])))
 
 
 def final_round(summary: Summary) -> int | None:
@@ -152,76 +133,10 @@ def rounds_made(summary: Summary) -> str:
     )
 
 
-def notices(summary: Summary) -> Iterator[Notice]:
-    """What limits the numbers, most important first."""
-    if is_interrupted(summary):
-        yield Notice(
-            "Not finished.",
-            f"{summary.num_rounds} of {summary.planned_rounds} rounds were made. surgagg continue "
-            "makes the others.",
-        )
-    for warning in summary.warnings:
-        yield Notice(warning.heading, warning.text)
-    note = summary.note.removeprefix("phantom data: ").rstrip(".")
-    sentence = note and f"{note[0].upper()}{note[1:]}."
-    if summary.data == "phantom":
-        text = f"The pictures are generated, not taken from patients. {sentence}"
-        yield Notice("Phantom data.", text.strip())
-    elif summary.data == "elsewhere":
-        yield Notice("Measured at the sites.", sentence)
-    elif note:
-        yield Notice("Note.", sentence)
-    rows = [row for row in _measurable(summary) if row.model == "global"]
-    defined = [row for row in rows if row.auroc is not None]
-    if few := [row for row in defined if row.few]:
-        names = shortened(
-            [f"{row.class_name} at {row.site} ({numbers.count(row.positives)})" for row in few]
-        )
-        yield Notice(
-            "Too few patients.",
-            f"{len(few)} of {len(defined)} AUROCs rest on fewer than {FEWEST} positive (or "
-            f"negative) patients: {names}, with the positive images in brackets. They have no "
-            "interval, which would be too narrow, and no part in the means.",
-        )
-    small = [row for row in defined if _few(row) and not row.few]
-    if small:
-        yield Notice("Small test set: wide intervals.", _small(small, len(defined)))
-    if len(defined) > 1 and all(row.auroc == CHANCE for row in defined):
-        yield Notice(
-            "A constant model.",
-            "Every AUROC is exactly 0.5: the model says the same of every image. Its training has "
-            "not begun, or has destroyed it: see the losses of the rounds.",
-        )
-    if summary.best.round == 0 and len(summary.rounds) > 1:
-        yield Notice(
-            "No round was better than the start.",
-            "The best model by validation is the one that the run started from: it did not learn, "
-            "or was continued with worse data or a learning rate that is too high.",
-        )
-    if len(defined) < len(rows):
-        yield Notice(
-            "Not defined.",
-            f"{len(rows) - len(defined)} of {len(rows)} AUROCs of the global model are not defined "
-            "and are left out of the means; the report lists the reasons.",
-        )
-    if summary.refusals:
-        left_out = counted(len(summary.refusals), "result")
-        text = f"The server went on without {left_out}; the report lists the reasons."
-        yield Notice("Results left out.", text)
-    for site in summary.sites:
-        if missed := [str(entry.round) for entry in summary.rounds if site not in entry.sites]:
-            word = "round" if len(missed) == 1 else "rounds"
-            text = f"{site} is not in {word} {shortened(missed)}; those means are over the others."
-            yield Notice("Missing site.", text)
-    if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
-        text = "The last model is the best one, so more rounds may still improve it."
-        yield Notice("Not yet converged.", text)
-
-
 def undefined(summary: Summary) -> list[tuple[Undefined, tuple[ClassAuroc, ...]]]:
     """Group the AUROCs that are not defined; local models have only classes of their site."""
     models: dict[tuple[str, str, str], list[ClassAuroc]] = {}
-    for row in sorted(_measurable(summary), key=lambda row: row.class_name):
+    for row in sorted(measurable(summary), key=lambda row: row.class_name):
         if row.auroc is None and (row.model == "global" or row.labelled):
             models.setdefault((row.site, row.class_name, undefined_reason(row)), []).append(row)
     groups: dict[Undefined, tuple[ClassAuroc, ...]] = {}
@@ -231,7 +146,7 @@ def undefined(summary: Summary) -> list[tuple[Undefined, tuple[ClassAuroc, ...]]
     return sorted(groups.items(), key=itemgetter(0))
 
 
-def _measurable(summary: Summary) -> list[ClassAuroc]:
+def measurable(summary: Summary) -> list[ClassAuroc]:
     """What could have been measured: a site that measures by itself has its own classes alone."""
     return [row for row in summary.test if row.labelled or summary.data != "elsewhere"]
 
@@ -323,24 +238,6 @@ def _partly(rows: Sequence[MeanAuroc]) -> str:
     if all(row.defined == row.of for row in rows):
         return ""
     if len(rows) == 1:
-        return f" for {over(rows[0])}"
+        return f" for {rows[0].over}"
     numbers = [row.defined for row in rows]
     return f" for {min(numbers)} to {max(numbers)} classes"
-
-
-def _few(row: ClassAuroc) -> bool:
-    counts = row.positives, row.negatives
-    return any(count is not None and count < FEW_IMAGES for count in counts)
-
-
-def _small(small: Sequence[ClassAuroc], defined: int) -> str:
-    """Describe how wide the intervals of small test splits are."""
-    text = (
-        f"{len(small)} of {defined} AUROCs rest on fewer than {FEW_IMAGES} positive (or negative) "
-        "images. Their intervals are wide: read them as a range, not as a value."
-    )
-    row = max(small, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
-    if row.low is None:
-        return text
-    images = f"{counted(row.positives or 0, 'positive')}, {counted(row.negatives or 0, 'negative')}"
-    return f"{text} Widest: {row.class_name} at {row.site}, {interval(row)}, {images}."

@@ -11,13 +11,14 @@ from cxr_study.evaluation.summary_json import (
 )
 from cxr_study.reports.run import run_figures, run_view
 from cxr_study.reports.run.evaluate_run import render
+from cxr_study.reports.run.notices import notices as notices_of
 from html_page import Page, texts
 
 
 def notices(summary, **changes):
     """Heading -> text, of a run with changes."""
     changed = dataclasses.replace(summary, **changes)
-    return {notice.heading: notice.text for notice in run_view.notices(changed)}
+    return {notice.heading: notice.text for notice in notices_of(changed)}
 
 
 def headlines(summary, **changes):
@@ -181,26 +182,26 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
     told = found["Too few patients."]
     assert told.startswith("1 of 5 AUROCs rest on fewer than 10") and "Fracture at nih (2)" in told
     row = dataclasses.replace(summary.means[0], defined=1, few=1, with_few=0.7)
-    assert run_view.over(row) == "1 of 3 classes (0.700 with 1 of too few patients)"
+    assert row.over == "1 of 3 classes (0.700 with 1 of too few patients)"
     changed = dataclasses.replace(
         summary,
         means=(row, *summary.means[1:]),
         differences=(dataclasses.replace(summary.differences[0], few=2),),
     )
-    assert f"for {run_view.over(row)} at nih" in run_view.headline(changed)
+    assert f"for {row.over} at nih" in run_view.headline(changed)
     line = run_view.local_headline(changed)
     assert line.endswith("(+0.062 to +0.250) without 2 classes of too few patients.")
-    assert run_view.over(row) in Page(render(changed, [])).text
+    assert row.over in Page(render(changed, [])).text
     none = dataclasses.replace(row, auroc=None, low=None, high=None, defined=0)
     changed = dataclasses.replace(changed, means=(none,))
-    assert f"no mean: {run_view.over(none)}" in Page(render(changed, [])).text
+    assert f"no mean: {none.over}" in Page(render(changed, [])).text
 
 
 def test_calibration_is_by_site_and_kind_of_class_the_largest_error_first(summary):
-    found = run_view.calibration(summary)
+    found = summary.calibration_groups()
     names = {key: [row.class_name for row in rows] for key, rows in found.items()}
     assert names == {("nih", True): ["Hernia", "Edema"], ("nih", False): ["Fracture"]}
     text = Page(render(summary, [])).text
     assert "1 class that it does not label: mean ECE 0.350, largest 0.350 (Fracture)" in text
     pooled = (SiteCalibration("nih", 600, 0.01),)  # as older summaries have it
-    assert run_view.calibration(dataclasses.replace(summary, calibration=pooled)) == {}
+    assert dataclasses.replace(summary, calibration=pooled).calibration_groups() == {}
