@@ -10,6 +10,7 @@ from cxr_study.evaluation.summary_json import (
     Difference,
     MeanAuroc,
     Round,
+    SiteCalibration,
     SiteData,
     SiteRound,
     Splits,
@@ -68,6 +69,11 @@ SUMMARY = Summary(
         class_auroc("chexpert", "Hernia", False, 0.75),
     ),
     differences=(Difference("nih", 0.125, 0.0625, 0.25),),
+    calibration=(
+        SiteCalibration("nih", 200, 0.05, "Edema", True, 0.5, 0.45),
+        SiteCalibration("nih", 200, 0.35, "Fracture", False, 0.6, 0.25),
+        SiteCalibration("nih", 200, 0.07, "Hernia", True, 0.07, 0.0),
+    ),
     means=(
         MeanAuroc("global", "nih", "all", 0.8125, 0.71, 0.91, 2, 3),
         MeanAuroc("global", "nih", "labelled", 0.875, 0.75, 0.9375, 1, 2),

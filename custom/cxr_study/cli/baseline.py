@@ -145,7 +145,7 @@ def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
         table.add_column(heading, overflow="fold")
     for site, best_round, means in rows:
         found = [means.get(group) for group in groups]
-        over = [f"\nover {mean.defined} of {mean.of}" if mean else "" for mean in found]
+        over = [f"\nover {mean.over}" if mean else "" for mean in found]
         cells = [run_view.interval(m, 3) + of for m, of in zip(found, over, strict=True)]
         table.add_row(*map(Text, (site, str(best_round), *cells)), end_section=True)
     console.print(table)

@@ -196,8 +196,8 @@ def evaluate(
         means += [row for row in over if row.classes == "all"]
     console.print(_auroc_table(rows))
     for row in means:
-        value, of = interval(row.auroc, row.low, row.high), counted(row.of, "class", "classes")
-        say(f"mean at {row.site}: {value} over {row.defined} of {of}")
+        value = interval(row.auroc, row.low, row.high)
+        say(f"mean at {row.site}: {value} over {row.over}")
     if out is not None:
         columns = ["site", "class_name", "auroc", "low", "high", "positives", "negatives", "labels"]
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -252,11 +252,13 @@ def calibrate(
         float | None,
         Option(help="Thresholds that reach it, e.g. 0.9. Default: thresholds of the highest F1."),
     ] = None,
+    force: Annotated[bool, Option("--force", help="Replace the model's calibration.")] = False,
 ) -> None:
     """Calibrate a model's probabilities on validation images; its weights stay as they are.
 
     The calibration (Platt's) is a file beside the model, and `surgagg predict` uses it. A class
-    needs 20 positive and 20 negative images; those with fewer stay uncalibrated, and are named.
+    needs 20 positive and 20 negative images, and probabilities that rise with its labels; others
+    stay uncalibrated, and are named. Thresholds are tested on the sites' test images.
     """
     from cxr_study.common.files import replace
     from cxr_study.models import calibrate_model
@@ -267,19 +269,32 @@ def calibrate(
 
     check_data(site_files, phantom)
     loaded = load_model(model, site)
-    folder = site_files or demo_study()
     names = _site_names(sites, site)
-    said = [of_site(loaded, folder / f"{name}.yaml", "validation") for name in names]
-    made = calibrate_model.calibrate(loaded.checkpoint, said, sensitivity=sensitivity)
     path = beside(loaded.file)
+    if path.exists() and not force:
+        raise FileExistsError(
+            f"the model has a calibration, {path}. Say --force to replace it, or move it away."
+        )
+    files = [(site_files or demo_study()) / f"{name}.yaml" for name in names]
+    said = [of_site(loaded, file, "validation") for file in files]
+    tests = [of_site(loaded, file, "test", needed=False) for file in files]
+    made = calibrate_model.calibrate(loaded.checkpoint, said, tests, sensitivity=sensitivity)
     replace(path, as_json(made))
     console.print(_calibration_table(made))
     say(
         "ECE: expected calibration error; after: of images whose patients the calibration had not "
-        "seen. Sensitivity and specificity: of the images that the threshold was chosen on."
+        "seen."
     )
-    for name, why in made.refused.items():
+    console.print(_threshold_table(made))
+    say(
+        "Sensitivity and specificity are too good on the images that the threshold was chosen on, "
+        "hence beside them: on test images. In brackets: 95 % intervals, bootstrap by patient."
+    )
+    own = {n: why for n, why in made.refused.items() if why != calibrate_model.NO_LABEL}
+    for name, why in own.items():
         say(f"{name}: not calibrated; {why}")
+    if unlabelled := [name for name in made.refused if name not in own]:
+        say(f"Not calibrated, without a label here: {listed(unlabelled)}.")
     worse = [name for name, of in made.classes.items() if of.ece_after > of.ece_before]
     if worse:
         say(f"Not better than before: {listed(worse)}.")
@@ -292,14 +307,28 @@ def _calibration_table(made: CalibrationFile) -> Table:
     title = f"{', '.join(made.sites)}: validation images"
     table = Table(title=title, title_justify="left", box=None)  # eighty columns hold it, just so
     table.add_column("class", overflow="fold")
-    columns = ("images", "positive", "ECE\nbefore", "ECE\nafter", "threshold", "sens.", "spec.")
-    for name in columns:
-        table.add_column(name, justify="right")
+    for heading in ("images", "positive", "ECE before", "ECE after"):
+        table.add_column(heading, justify="right")
     for name, of in made.classes.items():
-        numbers = (of.ece_before, of.ece_after, of.threshold, of.sensitivity, of.specificity)
-        table.add_row(
-            Text(name), str(of.images), str(of.positives), *(f"{value:.3f}" for value in numbers)
+        errors = (f"{error:.3f}" for error in (of.ece_before, of.ece_after))
+        table.add_row(Text(name), str(of.images), str(of.positives), *errors)
+    return table
+
+
+def _threshold_table(made: CalibrationFile) -> Table:
+    table = Table(title=f"Thresholds by {made.threshold_rule}", title_justify="left", box=None)
+    table.add_column("class", overflow="fold")
+    for heading in ("threshold", "sensitivity", "test", "specificity", "test"):
+        table.add_column(heading, min_width=5)
+    for name, of in made.classes.items():
+        shares = (
+            (of.threshold, *of.threshold_ends),
+            (of.sensitivity, None, None),
+            of.test_sensitivity,
+            (of.specificity, None, None),
+            of.test_specificity,
         )
+        table.add_row(Text(name), *(interval(*share).replace(" (", "\n(") for share in shares))
     return table
 
 

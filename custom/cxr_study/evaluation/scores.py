@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,9 @@ from cxr_study.evaluation.summary_json import (
 )
 from cxr_study.evaluation.test_split import TestSplit
 
+Ends = tuple[float | None, float | None]
+"""Of a 95 % interval; None where not defined."""
+
 
 def score(
     model: Model, split: TestSplit, probabilities: pd.DataFrame, union: Sequence[str], seed: int
@@ -29,7 +32,8 @@ def score(
     """AUROC of one model on one site's test split, with 95 % bootstrap intervals by patient.
 
     A class of the union that the model lacks, as a column of the probabilities, is not defined, nor
-    is one without positives or without negatives in the split.
+    is one without positives or without negatives in the split. One with fewer than
+    `bootstrap.FEWEST` patients has no interval.
 
     Returns:
         One row per class, and the means over all classes, labelled and unlabelled ones.
@@ -41,6 +45,7 @@ def score(
     )
     values = dict(zip(scored, drawn.values["auroc"], strict=True))
     ends = dict(zip(scored, class_ends(drawn, "auroc"), strict=True))
+    enough = drawn.enough(scored)
     rows = []
     for name, labels in zip(union, split.labels(union).T, strict=True):
         labelled = name in split.labelled
@@ -48,23 +53,42 @@ def score(
         auroc, low, high = map(_or_none, figures)
         present, absent = int((labels == 1).sum()), int((labels == 0).sum())
         source: Literal["site", "truth"] = "site" if labelled else "truth"
-        rows.append(
-            ClassAuroc(model, split.site, name, labelled, auroc, low, high, present, absent, source)
-        )
+        facts = model, split.site, name, labelled, auroc, low, high, present, absent, source
+        rows.append(ClassAuroc(*facts, few=auroc is not None and name not in enough))
+
+    def ends_of_mean(classes: Sequence[str]) -> Ends:
+        found = mean_interval(drawn, "auroc", classes)
+        return (found.low, found.high) if found else (None, None)
+
+    return rows, group_means(rows, ends_of_mean)
+
+
+def group_means(
+    rows: Sequence[ClassAuroc],
+    ends: Callable[[Sequence[str]], Ends] = lambda classes: (None, None),
+) -> list[MeanAuroc]:
+    """Means of one model's AUROCs at one site, over all classes, labelled and unlabelled ones.
+
+    Args:
+        rows: Of every class. Those of too few patients are left out, and counted.
+        ends: Classes -> ends of the interval of their mean; default: not defined.
+    """
     groups: dict[Group, list[ClassAuroc]] = {
-        "all": rows,
+        "all": list(rows),
         "labelled": [row for row in rows if row.labelled],
         "unlabelled": [row for row in rows if not row.labelled],
     }
     means = []
     for group, members in groups.items():
-        defined = [row.class_name for row in members if row.auroc is not None]
-        found = mean_interval(drawn, "auroc", defined) if defined else None
-        value, low, high = (found.value, found.low, found.high) if found else (None, None, None)
-        counts = len(defined), len(members)
+        defined = [row for row in members if row.auroc is not None]
+        kept = [row for row in defined if not row.few]
+        few = len(defined) - len(kept)
         if members:
-            means.append(MeanAuroc(model, split.site, group, value, low, high, *counts))
-    return rows, means
+            facts = members[0].model, members[0].site, group, _mean(kept)
+            interval = ends([row.class_name for row in kept])
+            with_few = _mean(defined) if few else None
+            means.append(MeanAuroc(*facts, *interval, len(kept), len(members), few, with_few))
+    return means
 
 
 def compare(
@@ -72,8 +96,9 @@ def compare(
 ) -> Difference | None:
     """How far one model's mean AUROC is ahead of another's, over the classes the site labels.
 
-    The 95 % interval is of resamples by patient that both have in common. None where a model lacks
-    one of the classes, or none is defined.
+    The 95 % interval is of resamples by patient that both have in common. Classes with fewer than
+    `bootstrap.FEWEST` patients are left out. None where a model lacks one of the classes, or none
+    is left.
     """
     classes = sorted(split.labelled)
     if not set(classes) <= set(ours) & set(theirs):
@@ -83,8 +108,11 @@ def compare(
         resample(split.labels(classes), each[classes].to_numpy(float), classes, patients, seed=seed)
         for each in (ours, theirs)
     )
-    found = difference_interval(one, other, "auroc", classes)
-    return None if found is None else Difference(split.site, found.value, found.low, found.high)
+    found = difference_interval(one, other, "auroc", one.enough(classes))
+    if found is None:
+        return None
+    few = int(np.isfinite(one.values["auroc"]).sum()) - found.classes
+    return Difference(split.site, found.value, found.low, found.high, few)
 
 
 def score_subgroups(split: TestSplit, probabilities: pd.DataFrame) -> list[SubgroupAuroc]:
@@ -107,12 +135,22 @@ def score_subgroups(split: TestSplit, probabilities: pd.DataFrame) -> list[Subgr
     ]
 
 
-def score_calibration(split: TestSplit, probabilities: pd.DataFrame) -> SiteCalibration:
-    """How far a model's probabilities are off, over the classes that the site labels, pooled."""
-    classes = [name for name in probabilities if name in split.labelled]
-    labels = split.labels(classes)
-    bins = reliability(labels, probabilities[classes].to_numpy(float))
-    return SiteCalibration(split.site, int((~np.isnan(labels)).sum()), calibration_error(bins))
+def score_calibration(split: TestSplit, probabilities: pd.DataFrame) -> list[SiteCalibration]:
+    """How far a model's probabilities are off, class by class, where there is any label."""
+    rows = []
+    for name in map(str, probabilities):
+        labels, said = split.labels([name])[:, 0], probabilities[name].to_numpy(float)
+        known = ~np.isnan(labels)
+        if known.any():
+            error = calibration_error(reliability(labels, said))
+            facts = split.site, int(known.sum()), error, name, name in split.labelled
+            means = said[known].mean(), labels[known].mean()
+            rows.append(SiteCalibration(*facts, *map(float, means)))
+    return rows
+
+
+def _mean(rows: Sequence[ClassAuroc]) -> float | None:
+    return float(np.mean([row.auroc for row in rows])) if rows else None
 
 
 def _or_none(value: float) -> float | None:

@@ -5,6 +5,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from cxr_study.common.wording import counted
+
 FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
 
@@ -120,6 +122,8 @@ class ClassAuroc(_Strict):
             also where the site itself measured, and kept its images' patients to itself.
         positives: Test images labelled 1; `negatives`: 0; None when the site keeps its counts.
         labels: `site`: the site's own labels; `truth`: complete labels kept for evaluation only.
+        few: Whether it rests on fewer than `bootstrap.FEWEST` positive or negative patients (where
+            the site measured: images), and so has no interval and no part in a mean.
     """
 
     model: Model
@@ -132,6 +136,7 @@ class ClassAuroc(_Strict):
     positives: int | None
     negatives: int | None
     labels: Literal["site", "truth"]
+    few: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,10 +145,13 @@ class MeanAuroc(_Strict):
 
     Attributes:
         site: Whose test split.
-        auroc: Mean over the classes whose AUROC is defined; None when there is none. `low` and
-            `high` are the ends of its 95 % interval, None when not defined.
+        auroc: Mean over the classes whose AUROC is defined and not of `few` patients; None when
+            there is none. `low` and `high` are the ends of its 95 % interval, None when not
+            defined.
         defined: How many classes the mean is taken over.
         of: How many classes the group has.
+        few: How many classes are left out for their few patients.
+        with_few: Mean over these too; None when there are none.
     """
 
     model: Model
@@ -154,6 +162,16 @@ class MeanAuroc(_Strict):
     high: float | None
     defined: int
     of: int
+    few: int = 0
+    with_few: float | None = None
+
+    @property
+    def over(self) -> str:
+        """Over how many classes it is, and what it is with those of too few patients."""
+        text = f"{self.defined} of {counted(self.of, 'class', 'classes')}"
+        if self.with_few is None:
+            return text
+        return f"{text} ({self.with_few:.3f} with {self.few} of too few patients)"
 
 
 @dataclass(frozen=True)
@@ -164,12 +182,14 @@ class Difference(_Strict):
         site: Whose test split, and whose local model.
         auroc: Of the means over the classes; `low` and `high` are the ends of its 95 % interval,
             by patient and paired, None when not defined.
+        few: How many classes are left out for their few patients.
     """
 
     site: str
     auroc: float
     low: float | None
     high: float | None
+    few: int = 0
 
 
 @dataclass(frozen=True)
@@ -196,16 +216,24 @@ class SubgroupAuroc(_Strict):
 
 @dataclass(frozen=True)
 class SiteCalibration(_Strict):
-    """How far the global model's probabilities are off on one site's test split.
+    """How far the global model's probabilities of one class are off on one site's test split.
 
     Attributes:
-        predictions: With a label, over the classes that the site labels.
+        predictions: With a label.
         error: Expected calibration error (see `calibration`); None: there is no prediction.
+        class_name: "" in older summaries, which pool the classes that the site labels.
+        labelled: Whether the site labels the class itself.
+        output: Mean of the probabilities.
+        prevalence: Share of the labels that is positive.
     """
 
     site: str
     predictions: int
     error: float | None
+    class_name: str = ""
+    labelled: bool = True
+    output: float | None = None
+    prevalence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -266,6 +294,14 @@ class Summary(_Strict):
     made: dict[str, str] = dataclasses.field(default_factory=dict)
     settings: dict[str, str] = dataclasses.field(default_factory=dict)
     format: Literal[2] = FORMAT
+
+    def calibration_groups(self) -> "dict[tuple[str, bool], list[SiteCalibration]]":
+        """Calibration by site and whether it labels the classes, the largest error first."""
+        groups: dict[tuple[str, bool], list[SiteCalibration]] = {}
+        for row in sorted(self.calibration, key=lambda row: (row.site, -(row.error or 0))):
+            if row.class_name:  # older summaries pool the classes
+                groups.setdefault((row.site, row.labelled), []).append(row)
+        return dict(sorted(groups.items(), key=lambda group: (group[0][0], not group[0][1])))
 
     def to_json(self) -> str:
         """Write the summary as JSON text, checked as `from_json` checks it.

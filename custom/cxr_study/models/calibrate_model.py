@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.wording import listed
+from cxr_study.evaluation import bootstrap
 from cxr_study.evaluation.calibration import calibration_error, reliability
 from cxr_study.models.labelled_predictions import LabelledPredictions
 from cxr_study.models.prediction.calibration_file import (
@@ -16,9 +18,10 @@ from cxr_study.models.prediction.calibration_file import (
     CalibrationFile,
     ClassCalibration,
     Curve,
+    Share,
     logit,
 )
-from surgical_aggregation.aggregation.metrics import Floats
+from surgical_aggregation.aggregation.metrics import Floats, auroc
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.model_facts import made_now
 
@@ -28,23 +31,30 @@ Epidemiol 1996)."""
 
 FOLDS = 5
 
+NO_LABEL = "no image has a label of it"
+"""Why a class is refused that the sites do not label."""
+
+_RESAMPLES = 200
+
 
 def calibrate(
     model: Checkpoint,
     sites: Sequence[LabelledPredictions],
+    tests: Sequence[LabelledPredictions] = (),
     *,
     sensitivity: float | None = None,
 ) -> CalibrationFile:
-    """Calibrate every class that has enough labelled images.
+    """Calibrate every class that has enough labelled images, and whose probabilities rank them.
 
     Args:
         model: Whose predictions they are.
         sites: With their validation splits; pooled.
+        tests: The same with their test splits, on which thresholds are tested, not chosen.
         sensitivity: The highest threshold is chosen that reaches it on these images, in (0, 1].
             Default None: the threshold of the highest F1.
 
     Raises:
-        CalibrationError: No class has enough images, or the sensitivity is not in (0, 1].
+        CalibrationError: No class can be calibrated, or the sensitivity is not in (0, 1].
 
     Source:
         Platt, 1999.
@@ -53,22 +63,26 @@ def calibrate(
         raise CalibrationError(
             f"a sensitivity above 0 and at most 1 is needed; got {sensitivity}. Say e.g. 0.9."
         )
-    patients = pd.concat([f"{each.site}/" + each.patients.astype(str) for each in sites])
-    groups = pd.factorize(patients)[0]
     found: dict[str, ClassCalibration] = {}
     refused: dict[str, str] = {}
     for name in sites[0].probabilities:
-        labels = np.concatenate([_column(each.labels, name) for each in sites])
-        said = np.concatenate([each.probabilities[name].to_numpy(float) for each in sites])
-        known = ~np.isnan(labels)
-        one = _ClassData(labels[known], said[known], groups[known])
+        one = _ClassData.of(sites, name)
         if why := one.too_few():
             refused[str(name)] = why
+        elif (curve := _fitted(one.labels, one.said)).slope <= 0:
+            area = auroc(one.labels[:, None], one.said[:, None])[0]
+            refused[str(name)] = (
+                f"probabilities that rise with its labels are needed; slope {curve.slope:.2f}, "
+                f"AUROC {area:.3f}. Are the labels coded the other way round?"
+            )
         else:
-            found[str(name)] = _of_class(one, sensitivity)
+            found[str(name)] = _of_class(one, curve, _ClassData.of(tests, name), sensitivity)
     if not found:
+        own = [f"{name}: {why}" for name, why in refused.items() if why != NO_LABEL]
+        labelled = sorted({str(name) for each in sites for name in each.labels})
+        none = f"the sites label {listed(labelled)}, the model has {listed(list(refused))}"
         raise CalibrationError(
-            f"no class can be calibrated; e.g. {next(iter(refused.items()))}. Give more sites."
+            f"no class can be calibrated on these sites alone: {'; '.join(own) or none}"
         )
     return CalibrationFile(
         model_sha256=digest(model.variables),
@@ -88,9 +102,42 @@ class _ClassData:
     said: Floats
     groups: np.ndarray
 
+    @classmethod
+    def of(cls, sites: Sequence[LabelledPredictions], name: object) -> _ClassData:
+        """Pool the sites' images that have a label of a class."""
+        none = np.zeros(0)
+        labels = np.concatenate([none, *(_column(each.labels, name) for each in sites)])
+        said = np.concatenate([none, *(each.probabilities[name].to_numpy(float) for each in sites)])
+        patients = [f"{each.site}/{patient}" for each in sites for patient in each.patients]
+        known = ~np.isnan(labels)
+        return cls(labels[known], said[known], pd.factorize(np.array(patients, str)[known])[0])
+
+    def redrawn(self, of: np.ndarray) -> Iterator[Floats]:
+        """How often each image is in a resample of the patients, if any of some images is.
+
+        None is drawn where these are of fewer than `bootstrap.FEWEST` patients.
+        """
+        if len(np.unique(self.groups[of])) < bootstrap.FEWEST:
+            return
+        rng, patients = np.random.default_rng(0), self.groups.max() + 1
+        for _ in range(_RESAMPLES):
+            times = rng.multinomial(patients, np.full(patients, 1 / patients))
+            counts = times[self.groups].astype(float)
+            if counts[of].any():
+                yield counts
+
+    def share(self, positive: np.ndarray, label: int) -> Share:
+        """Of the images with a label, 1 or 0, the share that is positive or not as it says."""
+        of = self.labels == label
+        if not of.any():
+            return None, None, None
+        right = positive[of] == label
+        drawn = [np.average(right, weights=times[of]) for times in self.redrawn(of)]
+        return float(right.mean()), *_ends(drawn)
+
     def too_few(self) -> str | None:
         if not len(self.labels):
-            return "no image has a label of it"
+            return NO_LABEL
         images = [int((self.labels == value).sum()) for value in (1, 0)]
         patients = [len(np.unique(self.groups[self.labels == value])) for value in (1, 0)]
         if min(images) >= FEWEST and min(patients) >= FOLDS:
@@ -107,11 +154,14 @@ def _column(labels: pd.DataFrame, name: object) -> Floats:
     return labels[name].to_numpy(float)
 
 
-def _of_class(one: _ClassData, sensitivity: float | None) -> ClassCalibration:
-    curve = _fitted(one.labels, one.said)
+def _of_class(
+    one: _ClassData, curve: Curve, test: _ClassData, sensitivity: float | None
+) -> ClassCalibration:
     after = curve.apply(one.said)
     threshold = _threshold(one.labels, after, sensitivity)
-    positive = after >= threshold
+    redrawn = one.redrawn(one.labels == 1)
+    drawn = [_threshold(one.labels, after, sensitivity, times) for times in redrawn]
+    positive, tested = after >= threshold, curve.apply(test.said) >= threshold
     unseen = _unseen(one)
     kept = ~np.isnan(unseen)
     return ClassCalibration(
@@ -123,7 +173,14 @@ def _of_class(one: _ClassData, sensitivity: float | None) -> ClassCalibration:
         positives=int(one.labels.sum()),
         ece_before=_error(one.labels[kept], one.said[kept]),
         ece_after=_error(one.labels[kept], unseen[kept]),
+        threshold_ends=_ends(drawn),
+        test_sensitivity=test.share(tested, 1),
+        test_specificity=test.share(tested, 0),
     )
+
+
+def _ends(drawn: Sequence[float]) -> tuple[float | None, float | None]:
+    return bootstrap.percentile_ends(drawn) if drawn else (None, None)
 
 
 def _fitted(labels: Floats, said: Floats) -> Curve:
@@ -152,14 +209,20 @@ def _unseen(one: _ClassData) -> Floats:
     return after
 
 
-def _threshold(labels: Floats, probabilities: Floats, sensitivity: float | None) -> float:
-    """From where a class counts as positive."""
+def _threshold(
+    labels: Floats, probabilities: Floats, sensitivity: float | None, times: Floats | None = None
+) -> float:
+    """From where a class counts as positive; each image counts `times`, default once."""
     from sklearn.metrics import precision_recall_curve, roc_curve
 
     if sensitivity is not None:
-        _, reached, thresholds = roc_curve(labels, probabilities, drop_intermediate=False)
+        _, reached, thresholds = roc_curve(
+            labels, probabilities, drop_intermediate=False, sample_weight=times
+        )
         return float(thresholds[np.argmax(reached >= sensitivity)])
-    precision, recall, thresholds = precision_recall_curve(labels, probabilities)
+    precision, recall, thresholds = precision_recall_curve(
+        labels, probabilities, sample_weight=times
+    )
     f1 = 2 * precision * recall / np.maximum(precision + recall, np.finfo(float).tiny)
     return float(thresholds[np.argmax(f1[:-1])])
 

@@ -37,13 +37,16 @@ class LabelledPredictions:
     patients: pd.Series
 
 
-def of_site(model: LoadedModel, site_file: Path, split: str) -> LabelledPredictions:
+def of_site(
+    model: LoadedModel, site_file: Path, split: str, *, needed: bool = True
+) -> LabelledPredictions:
     """Predict a split of a site's images.
 
     Args:
         model: Which model.
         site_file: The site's.
         split: One of `patient_split.SPLITS`.
+        needed: Whether no image in it is an error. Default True; else the tables are empty.
 
     Raises:
         ValueError: The site file or what it names is unusable.
@@ -53,7 +56,7 @@ def of_site(model: LoadedModel, site_file: Path, split: str) -> LabelledPredicti
     with progress.bar(f"{site.site}: decoding images") as report:
         images = load_images(labels, model.network.image_size, progress=report)
     chosen = np.flatnonzero(images.table["split"] == split)
-    if not len(chosen):
+    if needed and not len(chosen):
         raise SiteFileError(f"{site_file}: the {split} split needs images; there is none.")
     table = images.table.iloc[chosen].reset_index(drop=True)
     said = model.outputs(images.pixels, images.rows[chosen])

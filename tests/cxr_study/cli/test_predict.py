@@ -119,7 +119,11 @@ def test_a_calibration_is_made_beside_the_model_and_used(home):
     said = answer("model", "calibrate", model, *of, "--sensitivity", 0.9)
     assert "best.calibration.json: 1 class" in said
     assert "Hernia: not calibrated; 20 positive and 20 negative images are needed" in said
+    assert "Not calibrated, without a label here: Edema." in said and "ECE after" in said
     assert model.read_bytes() == before
+    again = typed("model", "calibrate", model, *of)
+    assert again.code == 2 and "has a calibration" in again.err and "--force" in again.err
+    answer("model", "calibrate", model, *of, "--sensitivity", 0.9, "--force")
     made = json.loads((home / "best.calibration.json").read_text())
     assert made["sites"] == ["a"] and made["classes"]["Mass"]["images"] == 110
     said = answer("predict", model, home / "data", "--out", out)
@@ -132,6 +136,7 @@ def test_a_calibration_is_made_beside_the_model_and_used(home):
     assert (
         np.abs(table["Mass"] - raw["Mass"]).max() > 0.01 and (table["Edema"] == raw["Edema"]).all()
     )
+    assert made["classes"]["Mass"]["test_specificity"][0] is not None
     threshold = made["classes"]["Mass"]["threshold"]
     assert (table["Mass positive"] == (table["Mass"] >= threshold)).mean() > 0.99
     labels = pd.read_csv(home / "labels.csv").set_index("image")["Mass"]

@@ -86,14 +86,24 @@ def test_ends_leave_as_much_out_on_either_side_of_the_values_that_are_defined():
     assert np.isnan(percentile_ends([NAN])).all()
 
 
-def test_a_rare_class_has_no_interval_and_still_counts_in_the_mean():
-    # Its only positive patient is missing from about a third of the resamples.
-    labels = np.column_stack([np.arange(20) % 2, np.arange(20) == 0]).astype(float)
-    ranked = np.column_stack([np.arange(20) % 2, np.arange(20)])  # areas of 1 and 0
-    found = resample(labels, ranked, CLASSES[:2], np.arange(20), seed=0)
-    assert class_ends(found, "auroc")[0] == (1, 1)
-    assert np.isnan(class_ends(found, "auroc")[1]).all()
-    assert mean_interval(found, "auroc", CLASSES[:2]) == Estimate(0.5, 0.5, 1.0, 2)
+@pytest.mark.parametrize(("positives", "images_each"), [(9, 1), (9, 3), (10, 1)])
+def test_no_interval_rests_on_fewer_than_ten_patients(positives, images_each):
+    """Nor does that of a mean or difference with such a class, whose resamples may lack it."""
+    patients = np.repeat(np.arange(40), images_each)
+    labels = np.column_stack([patients % 2, patients < positives]).astype(float)
+    noise = np.random.default_rng(0).random(labels.shape) + labels
+    found = resample(labels, noise, CLASSES[:2], patients, seed=0, resamples=100)
+    enough = positives >= bootstrap.FEWEST
+    ends = class_ends(found, "auroc")
+    assert [bool(np.isfinite(low)) for low, _ in ends] == [True, enough]
+    assert found.enough(CLASSES) == ["Edema", "Mass"][: 1 + enough]
+    for of in (
+        mean_interval(found, "auroc", CLASSES[:2]),
+        difference_interval(found, found, "auroc", CLASSES[:2]),
+    ):
+        assert of.classes == 2 and (of.low is None, of.high is None) == (not enough, not enough)
+    alone = mean_interval(found, "auroc", ["Edema"])
+    assert (alone.low, alone.high) == ends[0] == percentile_ends(found.drawn["auroc"][:, 0])
 
 
 @pytest.mark.parametrize("metric", AREAS)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.evaluation.scores import compare, score
+from cxr_study.evaluation.scores import compare, score, score_calibration
 from cxr_study.evaluation.test_split import TestSplit
 
 UNION = ("Edema", "Fibrosis", "Hernia", "Mass")
@@ -15,15 +15,15 @@ def split(labels, labelled=("Edema", "Mass"), patients=None):
     return TestSplit("nih", table, *nothing, frozenset(labelled), pd.DataFrame())
 
 
-# Four images. Edema: 3 of 4 pairs in order, 0.75; Fibrosis: no positives; Hernia: all in order, 1;
-# Mass: one image is not labelled, and of the two pairs left one is in order, 0.5.
-LABELS = [[1, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, np.nan]]
+# Four images, each of ten patients. Edema: 3 of 4 pairs in order, 0.75; Fibrosis: no positives;
+# Hernia: all in order, 1; Mass: one image has no label, and of two pairs one is in order, 0.5.
+LABELS = 10 * [[1, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, np.nan]]
 SCORES = pd.DataFrame(
     {
-        "Mass": [0.5, 0.6, 0.1, 0.9],
-        "Edema": [0.9, 0.1, 0.3, 0.4],
-        "Hernia": [0.9, 0.1, 0.2, 0.3],
-        "Fibrosis": [0.1, 0.2, 0.3, 0.4],
+        "Mass": 10 * [0.5, 0.6, 0.1, 0.9],
+        "Edema": 10 * [0.9, 0.1, 0.3, 0.4],
+        "Hernia": 10 * [0.9, 0.1, 0.2, 0.3],
+        "Fibrosis": 10 * [0.1, 0.2, 0.3, 0.4],
     }
 )
 
@@ -33,7 +33,9 @@ def test_every_class_is_scored_by_its_own_column_whatever_the_order():
     assert [row.class_name for row in rows] == list(UNION)
     assert [row.auroc for row in rows] == [0.75, None, 1.0, 0.5]
     assert (rows[1].low, rows[1].high) == (None, None)
-    assert [(row.positives, row.negatives) for row in rows] == [(2, 2), (0, 4), (1, 3), (1, 2)]
+    assert [(row.positives, row.negatives) for row in rows] == [
+        (20, 20), (0, 40), (10, 30), (10, 20),
+    ]  # fmt: skip
     assert {(row.model, row.site) for row in (*rows, *means)} == {("local", "nih")}
     sources = [(row.labelled, row.labels) for row in rows]
     assert sources == [(True, "site"), (False, "truth"), (False, "truth"), (True, "site")]
@@ -47,7 +49,7 @@ def test_a_class_that_the_model_lacks_is_not_defined():
     own = SCORES[["Edema", "Mass"]]
     rows, means = score("local", split(LABELS), own, UNION, seed=0)
     assert [row.auroc for row in rows] == [0.75, None, None, 0.5]
-    assert rows[2].positives == 1
+    assert rows[2].positives == 10
     unlabelled = next(mean for mean in means if mean.classes == "unlabelled")
     assert (unlabelled.auroc, unlabelled.low) == (None, None)
     assert (unlabelled.defined, unlabelled.of) == (0, 2)
@@ -83,3 +85,37 @@ def test_two_models_are_compared_on_the_labelled_classes_and_the_same_resamples(
     same = compare(here, good, good, seed=0)
     assert (same.auroc, same.low, same.high) == (0, 0, 0)  # paired
     assert compare(here, good, noise[["Edema"]], seed=0) is None
+
+
+def test_classes_of_too_few_patients_are_no_part_of_means_and_differences():
+    labels = np.array(LABELS)
+    labels[36:, 2:] = 0  # nine positives of Hernia and of Mass
+    rows, means = score("global", split(labels), SCORES, UNION, seed=0)
+    assert [row.few for row in rows] == [False, False, True, True]
+    assert [row.low is None for row in rows] == [False, True, True, True]
+    edema, hernia, mass = (rows[c].auroc for c in (0, 2, 3))
+    told = {m.classes: (m.auroc, m.defined, m.of, m.few, m.with_few) for m in means}
+    every = pytest.approx((edema + hernia + mass) / 3)
+    assert told == {
+        "all": (edema, 1, 4, 2, every),
+        "labelled": (edema, 1, 2, 1, pytest.approx((edema + mass) / 2)),
+        "unlabelled": (None, 0, 2, 1, hernia),
+    }
+    assert (means[0].low, means[0].high) == (rows[0].low, rows[0].high)
+    found = compare(split(labels), SCORES, 1 - SCORES, seed=0)
+    assert (found.auroc, found.few) == (pytest.approx(2 * edema - 1), 1)
+    assert compare(split(labels, labelled=("Mass",)), SCORES, SCORES, seed=0) is None
+
+
+def test_calibration_is_of_every_class_with_a_label_and_pools_none():
+    """What is too high for one class and too low for another does not add up to right."""
+    labels = np.tile([[1, 0, 1, np.nan]], (10, 1))
+    said = pd.DataFrame({"Edema": [0.6] * 10, "Fibrosis": 0.4, "Hernia": 1.0, "Mass": 0.5})
+    rows = score_calibration(split(labels, labelled=("Edema", "Fibrosis", "Mass")), said)
+    found = {row.class_name: (row.labelled, row.error, row.output, row.prevalence) for row in rows}
+    assert found == {
+        "Edema": (True, pytest.approx(0.4), pytest.approx(0.6), 1),
+        "Fibrosis": (True, pytest.approx(0.4), pytest.approx(0.4), 0),
+        "Hernia": (False, 0, 1, 1),
+    }
+    assert {row.predictions for row in rows} == {10}

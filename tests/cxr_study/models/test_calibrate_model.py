@@ -1,3 +1,6 @@
+import dataclasses
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,9 +79,60 @@ def test_classes_with_too_few_images_are_refused_and_all_of_them_is_an_error():
         calibrate(MODEL, [one_patient])
 
 
+def reversed_site():
+    one = site(images=400)
+    one.labels["Mass"] = 1 - one.labels["Mass"]
+    return one
+
+
+def test_a_class_that_would_be_turned_round_is_refused_with_its_auroc():
+    twice = site(images=400, Nodule=site(images=400).probabilities["Mass"])
+    twice.labels["Nodule"] = reversed_site().labels["Mass"]
+    made = calibrate(MODEL, [twice])
+    assert list(made.classes) == ["Mass"]
+    assert re.search(r"slope -0\.\d\d, AUROC 0\.[12]\d\d\. Are", made.refused["Nodule"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"Mass": reversed_site().labels["Mass"]}, r"alone: Mass: probabilities that rise"),
+        ({"mass": [1.0] * 400}, "the sites label mass, the model has Hernia and Mass"),
+    ],
+    ids=["one that is reversed", "another spelling"],
+)
+def test_a_refusal_names_the_classes_that_the_sites_label(labels, message):
+    one = site(images=400)
+    said = one.probabilities.assign(Hernia=0.5)[["Hernia", "Mass"]]
+    one = dataclasses.replace(one, probabilities=said, labels=pd.DataFrame(labels))
+    with pytest.raises(CalibrationError, match=message) as refused:
+        calibrate(MODEL, [one])
+    assert "Hernia:" not in str(refused.value)
+
+
+def test_thresholds_have_intervals_and_are_tested_on_images_that_they_were_not_chosen_on():
+    one, other = site(), site(seed=1, intercept=0.0)  # a model that says more of others
+    of = calibrate(MODEL, [one], [other], sensitivity=0.9).classes["Mass"]
+    low, high = of.threshold_ends
+    assert low < of.threshold < high < low + 0.1
+    positive = of.curve.apply(other.probabilities["Mass"].to_numpy(float)) >= of.threshold
+    truth = other.labels["Mass"] == 1
+    for share, right in (
+        (of.test_sensitivity, positive[truth]),
+        (of.test_specificity, ~positive[~truth]),
+    ):
+        value, low, high = share
+        assert value == right.mean() and value - 0.05 < low < value < high < value + 0.05
+    few = site(images=60, seed=2)
+    few.labels["Mass"] = (np.arange(60) < 8).astype(float)  # of four patients
+    of = calibrate(MODEL, [one], [few]).classes["Mass"]
+    assert of.test_sensitivity[1:] == (None, None) and None not in of.test_specificity
+    assert calibrate(MODEL, [one]).classes["Mass"].test_sensitivity == (None, None, None)
+
+
 def test_the_error_after_is_of_patients_that_were_not_seen():
     """What fits the images that it was fitted on is not taken for right on others."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(4)
     noise = site(images=60)
     noise.labels["Mass"] = rng.integers(0, 2, 60).astype(float)
     made = calibrate(MODEL, [noise]).classes["Mass"]

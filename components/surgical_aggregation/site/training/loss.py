@@ -37,7 +37,8 @@ def training_loss(weights: np.ndarray | None, focal_gamma: float) -> Loss:
             negative, positive = tf.unstack(tf.constant(weights, entries.dtype))
             entries *= negative + known * (positive - negative)
         if focal_gamma:
-            entries *= tf.abs(known - probabilities) ** focal_gamma
+            error = tf.abs(known - probabilities)  # held from 0, where a root has no slope
+            entries *= tf.maximum(error, keras.backend.epsilon()) ** focal_gamma
         return tf.math.divide_no_nan(
             tf.reduce_sum(entries * counted, axis=-1), tf.reduce_sum(counted, axis=-1)
         )

@@ -18,6 +18,12 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 POSITIVE = " positive"
 """End of the name of a column that says whether a class reaches its threshold."""
 
+Share = tuple[float | None, float | None, float | None]
+"""A share of images, and the ends of its 95 % bootstrap interval by patient.
+
+None: there is no such image; of the ends: fewer than `bootstrap.FEWEST` patients.
+"""
+
 _NEAREST = 1e-7  # of a probability to 0 and 1; the logit of a float32 ends about there
 
 
@@ -50,6 +56,9 @@ class ClassCalibration(_Strict):
     Attributes:
         curve: What its probabilities are turned into.
         threshold: Of the calibrated probability; at or above it the class counts as positive.
+        threshold_ends: Of its 95 % bootstrap interval by patient; None with few patients.
+        test_sensitivity: At the threshold, on test images, on which nothing was chosen.
+        test_specificity: Likewise.
         sensitivity: At the threshold, on the images it was chosen on.
         specificity: Likewise.
         images: With a label of the class.
@@ -66,6 +75,9 @@ class ClassCalibration(_Strict):
     positives: int
     ece_before: float
     ece_after: float
+    threshold_ends: tuple[float | None, float | None] = (None, None)
+    test_sensitivity: Share = (None, None, None)
+    test_specificity: Share = (None, None, None)
 
 
 class CalibrationFile(_Strict):

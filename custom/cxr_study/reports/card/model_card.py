@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from cxr_study.common.files import replace
 from cxr_study.common.wording import counted, listed
+from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
 from cxr_study.jobs.methods import METHODS
 from cxr_study.models.prediction.calibration_file import CalibrationFile
@@ -88,6 +89,7 @@ def markdown(source: CardSource) -> str:
     environment.filters |= {
         "counted": counted, "listed": listed, "number": numbers.count,
         "auroc": _auroc, "trained": _trained,
+        "interval": numbers.interval,
     }  # fmt: skip
     environment.globals |= {"to_fill": lambda key: Markup(card_answers.mark(key))}
     body = environment.get_template("card.md.j2").render(
@@ -97,6 +99,8 @@ def markdown(source: CardSource) -> str:
         method=METHODS.get(source.summary.job) if source.summary else None,
         recipe=_recipe(source),
         calibration=source.calibration,
+        reliability=source.summary.calibration_groups() if source.summary else {},
+        fewest=FEWEST,
         lacks=[CONTRACT[key] for key in source.facts.lacks],
     )
     block = yaml.safe_dump(metadata(source), sort_keys=False, allow_unicode=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,13 +33,16 @@ class Finding:
     Attributes:
         probability: As the table has it.
         threshold: From where the class counts as positive; None: it has no threshold.
-        picture: The image with the class's heat over it, as a `data:` address; "": not explained.
+        picture: The image with the class's heat over it, as bright as the class is probable, as a
+            `data:` address; "": not explained.
+        blank: Whether it is explained, and no place of the image spoke for the class.
     """
 
     name: str
     probability: float
     threshold: float | None
     picture: str = ""
+    blank: bool = False
 
     @property
     def positive(self) -> bool:
@@ -52,7 +56,8 @@ def write(model: LoadedModel, chunk: PredictedImages, most: int, folder: Path) -
     Args:
         model: That predicted it.
         chunk: Its predictions.
-        most: How many classes, the most probable first, get a heat map.
+        most: How many classes, the most probable first, get a heat map; of those with a
+            calibration, and of the others, for the two cannot be ranked together.
         folder: Where the pages go; they are named like the images.
 
     Returns:
@@ -96,15 +101,17 @@ def _thresholds(model: LoadedModel, chunk: PredictedImages) -> dict[str, float]:
 def _findings(
     model: LoadedModel, read: ReadImage, row: pd.Series, thresholds: dict[str, float], most: int
 ) -> list[Finding]:
-    """All classes, most probable first."""
+    """Calibrated classes, then the others, most probable first."""
     from cxr_study.models.prediction.grad_cam import heat_maps
 
     probabilities = row[list(model.classes)].astype(float).sort_values(ascending=False)
     names = [str(name) for name in probabilities.index]
+    groups = [[name for name in names if (name in thresholds) is has] for has in (True, False)]
+    explained = [name for group in groups for name in group[:most]]
     heats = (
         {}
         if read.pixels is None
-        else heat_maps(model.local, read.pixels, names[:most], model.network.normalisation)
+        else heat_maps(model.local, read.pixels, explained, model.network.normalisation)
     )
     picture = _picture(read)
     return [
@@ -112,9 +119,10 @@ def _findings(
             name,
             float(probabilities[name]),
             thresholds.get(name),
-            address(_over(picture, heats[name])) if name in heats else "",
+            address(_over(picture, probabilities[name] * heats[name])) if name in heats else "",
+            blank=name in heats and not heats[name].any(),
         )
-        for name in names
+        for name in chain(*groups)
     ]
 
 

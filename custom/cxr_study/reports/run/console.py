@@ -7,6 +7,7 @@ from rich.text import Text
 from cxr_study.evaluation.summary_json import Group, Model, Summary
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run import run_view
+from cxr_study.reports.run.notices import notices
 
 COLUMNS: tuple[tuple[str, Group], ...] = (
     ("all classes", "all"),
@@ -28,7 +29,7 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
     took = numbers.duration(summary.wall_seconds)
     rounds = f"rounds {run_view.rounds_made(summary)}"
     console.print(Text(f"{summary.job}, {rounds}, {loss}, {took}."))
-    for notice in run_view.notices(summary):
+    for notice in notices(summary):
         console.print(Text.assemble((notice.heading, "bold yellow"), " ", notice.text))
     console.print(Text("Research only, not for diagnosis.", style="dim"))
 
@@ -58,6 +59,6 @@ def _cell(summary: Summary, site: str, model: Model, classes: Group) -> Text:
     if model == "local" and classes != "labelled":
         return Text(numbers.UNDEFINED, "dim")
     row = run_view.mean(summary, model, site, classes)
-    if row is None or row.auroc is None:
+    if row is None or (row.auroc is None and not row.few):
         return Text("no such class" if row is not None and row.of == 0 else "not defined", "dim")
-    return Text(f"{run_view.interval(row, 3)}\nover {row.defined} of {row.of}")
+    return Text(f"{run_view.interval(row, 3)}\nover {row.over}")

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
-from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, SiteData
+from cxr_study.evaluation.bootstrap import FEWEST
+from cxr_study.evaluation.scores import group_means
+from cxr_study.evaluation.summary_json import ClassAuroc, SiteData
 from cxr_study.jobs import job_folder
+from cxr_study.reports.page import numbers
 from cxr_study.reports.run.run_warnings import warnings
 from cxr_study.reports.run.summarise import Measured
 from cxr_study.runs import job_results
@@ -111,7 +113,7 @@ def measured(run: FinishedRun) -> Measured:
             for site in names
         },
         test=tuple(row for site in names for row in tests[site]),
-        means=tuple(mean for site in names for mean in _means(site, tests[site])),
+        means=tuple(mean for site in names for mean in group_means(tests[site])),
         personal=not head or has_personal(str(best.manifest.get("strategy"))),
         warnings=tuple(
             warnings(
@@ -130,23 +132,8 @@ def _class_auroc(site: str, name: str, row: ClassTest | None) -> ClassAuroc:
     if row is None:
         return ClassAuroc("global", site, name, False, None, None, None, 0, 0, "truth")
     counts = row.positives, row.negatives
-    return ClassAuroc("global", site, name, True, row.auroc, None, None, *counts, "site")
-
-
-def _means(site: str, rows: Sequence[ClassAuroc]) -> list[MeanAuroc]:
-    groups: dict[Group, list[ClassAuroc]] = {
-        "all": [*rows],
-        "labelled": [row for row in rows if row.labelled],
-        "unlabelled": [row for row in rows if not row.labelled],
-    }
-    means = []
-    for group, members in groups.items():
-        defined = [row.auroc for row in members if row.auroc is not None]
-        value = float(np.mean(defined)) if defined else None
-        if members:
-            counts = len(defined), len(members)
-            means.append(MeanAuroc("global", site, group, value, None, None, *counts))
-    return means
+    few = row.auroc is not None and any(n is not None and n < FEWEST for n in counts)
+    return ClassAuroc("global", site, name, True, row.auroc, None, None, *counts, "site", few)
 
 
 def _number(value: object, kind: type = float) -> Any:
@@ -193,7 +180,7 @@ def _cell(row: ClassTest | None) -> Text:
 
 
 def _mean(rows: Sequence[ClassTest]) -> Text:
-    defined = [row.auroc for row in rows if row.auroc is not None]
-    if not defined:
+    mean = group_means([_class_auroc(row.site, row.class_name, row) for row in rows])[0]
+    if not mean.defined + mean.few:
         return Text("not defined", "dim")
-    return Text(f"{np.mean(defined):.3f} over {len(defined)} of {len(rows)}")
+    return Text(f"{numbers.figure(mean.auroc)} over {mean.over}")

@@ -34,6 +34,7 @@ from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template
 from cxr_study.reports.run import cross_site_results, run_view
 from cxr_study.reports.run.example_pictures import Example, choose
+from cxr_study.reports.run.notices import notices
 from cxr_study.reports.run.run_warnings import warnings
 from cxr_study.reports.run.summarise import Measured, summarise
 from cxr_study.runs import job_results
@@ -165,7 +166,7 @@ def _evaluated(
             differences.append(compare(split, ours, predicted["local"], settings.seed))
         pictures += choose(split, ours, union)
         subgroups += score_subgroups(split, ours)
-        calibration.append(score_calibration(split, ours))
+        calibration += score_calibration(split, ours)
     data: Literal["phantom", "real"] = "phantom" if run.site_files is None else "real"
     measured = Measured(
         data,
@@ -212,7 +213,7 @@ def render(summary: Summary, examples: Sequence[Example]) -> str:
 
     shown = [(example, picture(example.image, example.site)) for example in examples]
     return template(__package__, auroc=run_view.interval, percent=run_view.percent).render(
-        summary=summary, view=run_view, examples=shown, figures=run_figures
+        summary=summary, view=run_view, limits=notices, examples=shown, figures=run_figures
     )
 
 

@@ -2,11 +2,17 @@
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
-from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
+from cxr_study.common.wording import counted, listed
+from cxr_study.evaluation.summary_json import (
+    ClassAuroc,
+    Group,
+    MeanAuroc,
+    Model,
+    Summary,
+)
 from cxr_study.reports.page import numbers
 
 CHANCE = 0.5
@@ -73,7 +79,7 @@ def unlabelled_headline(summary: Summary) -> str:
     if not measured:
         return (
             "How well the model predicts the classes that a site does not label could not be "
-            "measured: the test splits have no labels of them."
+            "measured: the test splits have no labels of them, or of too few patients."
         )
     text = f"On the classes that a site does not label: {_across_sites(summary, 'unlabelled')}"
     above = sum(row.low is not None and row.low > CHANCE for row in measured)
@@ -110,6 +116,8 @@ def local_headline(summary: Summary) -> str:
     told = listed(
         [
             f"{each.site} {numbers.interval(each.auroc, each.low, each.high, signed=True)}"
+            + f" without {counted(each.few, 'class', 'classes')} of too few patients"
+            * (each.few > 0)
             for each in summary.differences
         ]
     )
@@ -132,66 +140,10 @@ def rounds_made(summary: Summary) -> str:
     )
 
 
-def notices(summary: Summary) -> Iterator[Notice]:
-    """What limits the numbers, most important first."""
-    if is_interrupted(summary):
-        yield Notice(
-            "Not finished.",
-            f"{summary.num_rounds} of {summary.planned_rounds} rounds were made. surgagg continue "
-            "makes the others.",
-        )
-    for warning in summary.warnings:
-        yield Notice(warning.heading, warning.text)
-    note = summary.note.removeprefix("phantom data: ").rstrip(".")
-    sentence = note and f"{note[0].upper()}{note[1:]}."
-    if summary.data == "phantom":
-        text = f"The pictures are generated, not taken from patients. {sentence}"
-        yield Notice("Phantom data.", text.strip())
-    elif summary.data == "elsewhere":
-        yield Notice("Measured at the sites.", sentence)
-    elif note:
-        yield Notice("Note.", sentence)
-    rows = [row for row in _measurable(summary) if row.model == "global"]
-    defined = [row for row in rows if row.auroc is not None]
-    small = [row for row in defined if _few(row)]
-    if small:
-        yield Notice("Small test set: wide intervals.", _small(small, len(defined)))
-    if len(defined) > 1 and all(row.auroc == CHANCE for row in defined):
-        yield Notice(
-            "A constant model.",
-            "Every AUROC is exactly 0.5: the model says the same of every image. Its training has "
-            "not begun, or has destroyed it: see the losses of the rounds.",
-        )
-    if summary.best.round == 0 and len(summary.rounds) > 1:
-        yield Notice(
-            "No round was better than the start.",
-            "The best model by validation is the one that the run started from: it did not learn, "
-            "or was continued with worse data or a learning rate that is too high.",
-        )
-    if len(defined) < len(rows):
-        yield Notice(
-            "Not defined.",
-            f"{len(rows) - len(defined)} of {len(rows)} AUROCs of the global model are not defined "
-            "and are left out of the means; the report lists the reasons.",
-        )
-    if summary.refusals:
-        left_out = counted(len(summary.refusals), "result")
-        text = f"The server went on without {left_out}; the report lists the reasons."
-        yield Notice("Results left out.", text)
-    for site in summary.sites:
-        if missed := [str(entry.round) for entry in summary.rounds if site not in entry.sites]:
-            word = "round" if len(missed) == 1 else "rounds"
-            text = f"{site} is not in {word} {shortened(missed)}; those means are over the others."
-            yield Notice("Missing site.", text)
-    if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
-        text = "The last model is the best one, so more rounds may still improve it."
-        yield Notice("Not yet converged.", text)
-
-
 def undefined(summary: Summary) -> list[tuple[Undefined, tuple[ClassAuroc, ...]]]:
     """Group the AUROCs that are not defined; local models have only classes of their site."""
     models: dict[tuple[str, str, str], list[ClassAuroc]] = {}
-    for row in sorted(_measurable(summary), key=lambda row: row.class_name):
+    for row in sorted(measurable(summary), key=lambda row: row.class_name):
         if row.auroc is None and (row.model == "global" or row.labelled):
             models.setdefault((row.site, row.class_name, undefined_reason(row)), []).append(row)
     groups: dict[Undefined, tuple[ClassAuroc, ...]] = {}
@@ -201,7 +153,7 @@ def undefined(summary: Summary) -> list[tuple[Undefined, tuple[ClassAuroc, ...]]
     return sorted(groups.items(), key=itemgetter(0))
 
 
-def _measurable(summary: Summary) -> list[ClassAuroc]:
+def measurable(summary: Summary) -> list[ClassAuroc]:
     """What could have been measured: a site that measures by itself has its own classes alone."""
     return [row for row in summary.test if row.labelled or summary.data != "elsewhere"]
 
@@ -293,24 +245,6 @@ def _partly(rows: Sequence[MeanAuroc]) -> str:
     if all(row.defined == row.of for row in rows):
         return ""
     if len(rows) == 1:
-        return f" for {rows[0].defined} of {counted(rows[0].of, 'class', 'classes')}"
+        return f" for {rows[0].over}"
     numbers = [row.defined for row in rows]
     return f" for {min(numbers)} to {max(numbers)} classes"
-
-
-def _few(row: ClassAuroc) -> bool:
-    counts = row.positives, row.negatives
-    return any(count is not None and count < FEW_IMAGES for count in counts)
-
-
-def _small(small: Sequence[ClassAuroc], defined: int) -> str:
-    """Describe how wide the intervals of small test splits are."""
-    text = (
-        f"{len(small)} of {defined} AUROCs rest on fewer than {FEW_IMAGES} positive (or negative) "
-        "images. Their intervals are wide: read them as a range, not as a value."
-    )
-    row = max(small, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
-    if row.low is None:
-        return text
-    images = f"{counted(row.positives or 0, 'positive')}, {counted(row.negatives or 0, 'negative')}"
-    return f"{text} Widest: {row.class_name} at {row.site}, {interval(row)}, {images}."

@@ -16,7 +16,8 @@ That of classes has one for each finished run, test set and class:
     scenario, method, strategy, seed, test, class
     patient_low, patient_high       ends of the 95 % interval of a difference of AUROCs
 
-NaN is not defined: a model lacks a class, or the test set defines none.
+NaN is not defined: a model lacks a class, or the test set defines none; the ends also where one of
+the classes has fewer than `bootstrap.FEWEST` patients.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from cxr_study.studies.runner import prediction_files
 RESAMPLED_FILE = "resampled.npz"
 """In a run's folder: what its models reach on resamples; made anew where it is missing."""
 
-FORMAT = 1
+FORMAT = 2
 """Of the file; raise it when the same resamples no longer give the same numbers."""
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
@@ -132,7 +133,7 @@ def patient_intervals(
     return PatientIntervals(
         pd.DataFrame(means, columns=_COLUMNS),
         pd.DataFrame(differences, columns=_COLUMNS),
-        pd.DataFrame(by_class, columns=_BY_CLASS),
+        pd.DataFrame(by_class, columns=_BY_CLASS).astype(dict.fromkeys(_BY_CLASS[-2:], float)),
     )
 
 
@@ -166,6 +167,7 @@ def make(folder: Path, key: str, result: Result, resamples: int) -> None:
             for metric in METRICS:
                 rows = np.vstack([found.values[metric], found.drawn[metric]])
                 arrays[f"{model}/{test}/{metric}"] = rows
+            arrays[f"{model}/{test}/fewest"] = found.fewest
     handle, half = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}")
     try:  # in one step: two reports may be made at once
         with os.fdopen(handle, "wb") as file:
@@ -189,6 +191,7 @@ def read(
             tuple(arrays[f"{model}/{test}/classes"].tolist()),
             {metric: arrays[f"{model}/{test}/{metric}"][0] for metric in METRICS},
             {metric: arrays[f"{model}/{test}/{metric}"][1:] for metric in METRICS},
+            arrays[f"{model}/{test}/fewest"],
             patients[table_key],
             _SEED,
         )

@@ -35,6 +35,8 @@ CALIBRATION = CalibrationFile(
         "Edema": ClassCalibration(
             curve=Curve(), threshold=0.25, sensitivity=0.9, specificity=0.5,
             images=1200, positives=30, ece_before=0.1, ece_after=0.05,
+            threshold_ends=(0.2, 0.3), test_sensitivity=(0.75, None, None),
+            test_specificity=(0.5, 0.4, 0.6),
         )
     },
 )  # fmt: skip
@@ -84,7 +86,11 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "| Hernia | 1 site (x); imported from model `ffffffffffffffff…` |",
         "| Fracture | not known |",
         "| Edema | nih | yes | 0.875 (0.750 to 0.938) | 40 | 60 |",
-        "| Edema | 1,200 | 30 | 0.100 | 0.050 | 0.250 | 0.900 | 0.500 |",
+        "| Edema | 1,200 | 30 | 0.100 | 0.050 | 0.250 (0.200 to 0.300) | 0.900 | 0.750 | 0.500 | "
+        "0.500 (0.400 to 0.600) |",
+        "- nih, 2 of the classes that it labels: 0.060",
+        "- nih, 1 of the classes that it does not label: 0.350",
+        "| Fracture | nih | no | 200 | 0.350 | 0.600 | 0.250 |",
         "together by surgical aggregation with NVIDIA FLARE",
         "A class's column is averaged over the sites that label it",
         "| strategy | fedbn+ |",

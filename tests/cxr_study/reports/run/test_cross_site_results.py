@@ -84,7 +84,21 @@ def test_classes_stand_by_sites_with_what_is_known_and_their_mean(rows):
         ["Edema", "0.750 (10 / 40)", "0.500"],
         ["Fracture", "-", "1.000"],
         ["Nodule/Mass", "not defined (0 / 38)", "-"],
-        ["mean", "0.750 over 1 of 2", "0.750 over 2 of 2"],
+        ["mean", "0.750 over 1 of 2 classes", "0.750 over 2 of 2 classes"],
     ]
     assert "in brackets" in printed(rows)  # only where a site tells its counts
     assert "in brackets" not in printed([row for row in rows if row.site == "south"])
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ((9, 90), "0.750 over 1 of 2 classes (0.500 with 1 of too few patients)"),
+        ((90, 9), "0.750 over 1 of 2 classes (0.500 with 1 of too few patients)"),
+        ((10, 10), "0.500 over 2 of 2 classes"),
+        ((None, None), "0.500 over 2 of 2 classes"),  # the site keeps them
+    ],
+)
+def test_classes_of_too_few_images_are_no_part_of_the_mean(counts, told):
+    found = {"Edema": (0.75, 0.3, 40, 40), "Mass": (0.25, 0.3, *counts)}
+    assert told in printed([ClassTest(name, "north", *each) for name, each in found.items()])

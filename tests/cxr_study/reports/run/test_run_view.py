@@ -2,15 +2,23 @@ import dataclasses
 
 import pytest
 
-from cxr_study.evaluation.summary_json import Best, RefusedResult, Round, RunWarning
+from cxr_study.evaluation.summary_json import (
+    Best,
+    RefusedResult,
+    Round,
+    RunWarning,
+    SiteCalibration,
+)
 from cxr_study.reports.run import run_figures, run_view
-from html_page import texts
+from cxr_study.reports.run.evaluate_run import render
+from cxr_study.reports.run.notices import notices as notices_of
+from html_page import Page, texts
 
 
 def notices(summary, **changes):
     """Heading -> text, of a run with changes."""
     changed = dataclasses.replace(summary, **changes)
-    return {notice.heading: notice.text for notice in run_view.notices(changed)}
+    return {notice.heading: notice.text for notice in notices_of(changed)}
 
 
 def headlines(summary, **changes):
@@ -162,3 +170,40 @@ def test_the_models_of_a_table_are_those_that_were_measured_the_federations_firs
 def test_the_final_model_has_no_bar_of_time(summary):
     ticks = texts(run_figures.round_times(summary))
     assert "0" in ticks and "1" in ticks and "2" not in ticks[: ticks.index("1") + 2]
+
+
+def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_them(summary):
+    test = [
+        dataclasses.replace(row, few=True, low=None, high=None, positives=2)
+        if row.class_name == "Fracture" and row.site == "nih"
+        else row
+        for row in summary.test
+    ]
+    found = notices(summary, test=tuple(test))
+    assert "Small test set: wide intervals." not in found
+    told = found["Too few patients."]
+    assert told.startswith("1 of 5 AUROCs rest on fewer than 10") and "Fracture at nih (2)" in told
+    row = dataclasses.replace(summary.means[0], defined=1, few=1, with_few=0.7)
+    assert row.over == "1 of 3 classes (0.700 with 1 of too few patients)"
+    changed = dataclasses.replace(
+        summary,
+        means=(row, *summary.means[1:]),
+        differences=(dataclasses.replace(summary.differences[0], few=2),),
+    )
+    assert f"for {row.over} at nih" in run_view.headline(changed)
+    line = run_view.local_headline(changed)
+    assert line.endswith("(+0.062 to +0.250) without 2 classes of too few patients.")
+    assert row.over in Page(render(changed, [])).text
+    none = dataclasses.replace(row, auroc=None, low=None, high=None, defined=0)
+    changed = dataclasses.replace(changed, means=(none,))
+    assert f"no mean: {none.over}" in Page(render(changed, [])).text
+
+
+def test_calibration_is_by_site_and_kind_of_class_the_largest_error_first(summary):
+    found = summary.calibration_groups()
+    names = {key: [row.class_name for row in rows] for key, rows in found.items()}
+    assert names == {("nih", True): ["Hernia", "Edema"], ("nih", False): ["Fracture"]}
+    text = Page(render(summary, [])).text
+    assert "1 class that it does not label: mean ECE 0.350, largest 0.350 (Fracture)" in text
+    pooled = (SiteCalibration("nih", 600, 0.01),)  # as older summaries have it
+    assert dataclasses.replace(summary, calibration=pooled).calibration_groups() == {}

@@ -1,0 +1,93 @@
+"""What limits the numbers of a run report."""
+
+from collections.abc import Iterator, Sequence
+
+from cxr_study.common.wording import FEW_IMAGES, Notice, counted, shortened
+from cxr_study.evaluation.bootstrap import FEWEST
+from cxr_study.evaluation.summary_json import ClassAuroc, Summary
+from cxr_study.reports.page import numbers
+from cxr_study.reports.run import run_view
+
+
+def notices(summary: Summary) -> Iterator[Notice]:
+    """What limits the numbers, most important first."""
+    if run_view.is_interrupted(summary):
+        yield Notice(
+            "Not finished.",
+            f"{summary.num_rounds} of {summary.planned_rounds} rounds were made. surgagg continue "
+            "makes the others.",
+        )
+    for warning in summary.warnings:
+        yield Notice(warning.heading, warning.text)
+    note = summary.note.removeprefix("phantom data: ").rstrip(".")
+    sentence = note and f"{note[0].upper()}{note[1:]}."
+    if summary.data == "phantom":
+        text = f"The pictures are generated, not taken from patients. {sentence}"
+        yield Notice("Phantom data.", text.strip())
+    elif summary.data == "elsewhere":
+        yield Notice("Measured at the sites.", sentence)
+    elif note:
+        yield Notice("Note.", sentence)
+    rows = [row for row in run_view.measurable(summary) if row.model == "global"]
+    defined = [row for row in rows if row.auroc is not None]
+    if few := [row for row in defined if row.few]:
+        names = shortened(
+            [f"{row.class_name} at {row.site} ({numbers.count(row.positives)})" for row in few]
+        )
+        yield Notice(
+            "Too few patients.",
+            f"{len(few)} of {len(defined)} AUROCs rest on fewer than {FEWEST} positive (or "
+            f"negative) patients: {names}, with the positive images in brackets. They have no "
+            "interval, which would be too narrow, and no part in the means.",
+        )
+    small = [row for row in defined if _few(row) and not row.few]
+    if small:
+        yield Notice("Small test set: wide intervals.", _small(small, len(defined)))
+    if len(defined) > 1 and all(row.auroc == run_view.CHANCE for row in defined):
+        yield Notice(
+            "A constant model.",
+            "Every AUROC is exactly 0.5: the model says the same of every image. Its training has "
+            "not begun, or has destroyed it: see the losses of the rounds.",
+        )
+    if summary.best.round == 0 and len(summary.rounds) > 1:
+        yield Notice(
+            "No round was better than the start.",
+            "The best model by validation is the one that the run started from: it did not learn, "
+            "or was continued with worse data or a learning rate that is too high.",
+        )
+    if len(defined) < len(rows):
+        yield Notice(
+            "Not defined.",
+            f"{len(rows) - len(defined)} of {len(rows)} AUROCs of the global model are not defined "
+            "and are left out of the means; the report lists the reasons.",
+        )
+    if summary.refusals:
+        left_out = counted(len(summary.refusals), "result")
+        text = f"The server went on without {left_out}; the report lists the reasons."
+        yield Notice("Results left out.", text)
+    for site in summary.sites:
+        if missed := [str(entry.round) for entry in summary.rounds if site not in entry.sites]:
+            word = "round" if len(missed) == 1 else "rounds"
+            text = f"{site} is not in {word} {shortened(missed)}; those means are over the others."
+            yield Notice("Missing site.", text)
+    if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
+        text = "The last model is the best one, so more rounds may still improve it."
+        yield Notice("Not yet converged.", text)
+
+
+def _few(row: ClassAuroc) -> bool:
+    counts = row.positives, row.negatives
+    return any(count is not None and count < FEW_IMAGES for count in counts)
+
+
+def _small(small: Sequence[ClassAuroc], defined: int) -> str:
+    """Describe how wide the intervals of small test splits are."""
+    text = (
+        f"{len(small)} of {defined} AUROCs rest on fewer than {FEW_IMAGES} positive (or negative) "
+        "images. Their intervals are wide: read them as a range, not as a value."
+    )
+    row = max(small, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
+    if row.low is None:
+        return text
+    images = f"{counted(row.positives or 0, 'positive')}, {counted(row.negatives or 0, 'negative')}"
+    return f"{text} Widest: {row.class_name} at {row.site}, {run_view.interval(row)}, {images}."

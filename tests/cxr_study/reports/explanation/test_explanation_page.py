@@ -1,0 +1,67 @@
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from cxr_study.models.prediction.image_reader import ReadImage
+from cxr_study.models.prediction.predict_images import PredictedImages
+from cxr_study.reports.explanation import explanation_page
+from html_page import Page
+
+NAMES = ("Edema", "Hernia", "Mass", "Nodule")
+ROW = {"image": "a.png", "Edema": 0.22, "Hernia": 0.94, "Mass": 0.3, "Nodule": 0.6, "flags": ""}
+
+
+@pytest.fixture
+def pages(tmp_path, monkeypatch):
+    """The text of the page, and the heat over each picture; the map of Hernia is blank."""
+    over = []
+
+    def heat_maps(local, pixels, classes, how):
+        return {name: np.full((2, 2), float(name != "Hernia")) for name in classes}
+
+    def drawn(picture, heat):
+        over.append(float(heat.max()))
+        return Image.new("L", (1, 1))
+
+    module = "cxr_study.models.prediction.grad_cam"
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(heat_maps=heat_maps))
+    monkeypatch.setattr(explanation_page, "_over", drawn)
+    Image.new("L", (8, 8)).save(tmp_path / "a.png")
+    image = ReadImage("a.png", str(tmp_path / "a.png"), np.zeros((4, 4), np.uint8))
+
+    def write(*calibrated):
+        columns = {f"{name} positive": 1 for name in calibrated}
+        chunk = PredictedImages([image], pd.DataFrame([{**ROW, **columns}]), pd.DataFrame())
+        classes = {name: SimpleNamespace(threshold=0.1) for name in calibrated}
+        file = SimpleNamespace(classes=classes, threshold_rule="f1", sites=("a",))
+        model = SimpleNamespace(
+            classes=NAMES,
+            calibration=SimpleNamespace(file=file),
+            local=None,
+            network=SimpleNamespace(normalisation=None, image_size=4),
+            file=tmp_path / "best.npz",
+        )
+        (path,) = explanation_page.write(model, chunk, 2, tmp_path)
+        return Page(path.read_text()).text, over
+
+    return write
+
+
+def test_a_map_is_as_bright_as_its_class_is_probable_and_a_blank_one_says_why(pages):
+    text, over = pages()
+    assert over == [0.0, pytest.approx(0.6)]  # Hernia, Nodule
+    assert text.count("No heat: no place of the image spoke for the class.") == 1
+    assert "Not calibrated" not in text
+
+
+def test_calibrated_probabilities_are_not_ranked_with_raw_ones(pages):
+    text, over = pages("Edema", "Mass", "Hernia")
+    assert over == pytest.approx([0.0, 0.3, 0.6])  # two of the calibrated classes, one raw
+    ranked = text[text.index("All classes") :]
+    places = [ranked.index(f"{word} ") for word in ("Calibrated", "Hernia", "Mass", "Edema")]
+    places += [ranked.index("Not calibrated"), ranked.index("Nodule")]
+    assert places == sorted(places)
