@@ -92,16 +92,27 @@ def group_means(
 
 
 def compare(
-    split: TestSplit, ours: pd.DataFrame, theirs: pd.DataFrame, seed: int
+    split: TestSplit,
+    ours: pd.DataFrame,
+    theirs: pd.DataFrame,
+    seed: int,
+    *,
+    against: Literal["local", "before"] = "local",
+    group: Group = "labelled",
 ) -> Difference | None:
-    """How far one model's mean AUROC is ahead of another's, over the classes the site labels.
+    """How far one model's mean AUROC is ahead of another's, over the site's classes of a group.
 
     The 95 % interval is of resamples by patient that both have in common. Classes with fewer than
-    `bootstrap.FEWEST` patients are left out. None where a model lacks one of the classes, or none
-    is left.
+    `bootstrap.FEWEST` patients are left out, and against the model before those that it lacks. None
+    where a local model lacks one of the classes, or none is left.
     """
-    classes = sorted(split.labelled)
-    if not set(classes) <= set(ours) & set(theirs):
+    both = {*map(str, ours)} & {*map(str, theirs)} & {*map(str, split.table)}
+    labelled = set(split.labelled) if against == "local" else set(split.labelled) & both
+    if not labelled <= both:
+        return None
+    of = {"labelled": labelled, "unlabelled": both - split.labelled, "all": both}
+    classes = sorted(of[group])
+    if not classes:
         return None
     patients = split.table["patient"].to_numpy()
     one, other = (
@@ -112,7 +123,7 @@ def compare(
     if found is None:
         return None
     few = int(np.isfinite(one.values["auroc"]).sum()) - found.classes
-    return Difference(split.site, found.value, found.low, found.high, few)
+    return Difference(split.site, found.value, found.low, found.high, few, against, group)
 
 
 def score_subgroups(split: TestSplit, probabilities: pd.DataFrame) -> list[SubgroupAuroc]:

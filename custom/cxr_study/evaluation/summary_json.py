@@ -10,7 +10,7 @@ from cxr_study.common.wording import counted
 FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
 
-Model = Literal["global", "published", "local"]
+Model = Literal["global", "published", "before", "local"]
 """`global`: the federation's model; `published`: one of the method as published, with the same
 recipe; `local`: one trained by that site alone for as many epochs."""
 
@@ -176,13 +176,15 @@ class MeanAuroc(_Strict):
 
 @dataclass(frozen=True)
 class Difference(_Strict):
-    """How far the global model is ahead of the local one, on the classes that the site labels.
+    """How far the global model is ahead of another one, on some of a site's classes.
 
     Attributes:
         site: Whose test split, and whose local model.
         auroc: Of the means over the classes; `low` and `high` are the ends of its 95 % interval,
             by patient and paired, None when not defined.
         few: How many classes are left out for their few patients.
+        against: "local", or "before": the model that a continued run started from.
+        classes: Which of those that both models have.
     """
 
     site: str
@@ -190,6 +192,8 @@ class Difference(_Strict):
     low: float | None
     high: float | None
     few: int = 0
+    against: Literal["local", "before"] = "local"
+    classes: Group = "labelled"
 
 
 @dataclass(frozen=True)

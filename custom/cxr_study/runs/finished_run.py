@@ -18,6 +18,9 @@ RUN_FILE = "run.json"
 RESULTS = "results"
 """In the folder of a run on a deployed system: the downloads, by job."""
 
+BEFORE = "before.npz"
+"""In the folder of a run that continued another: the model that it started from."""
+
 PUBLISHED = "published"
 """In a run's folder: the same job and its workspace, with the method as published."""
 
@@ -62,6 +65,7 @@ class FinishedRun:
             it, if the strategy leaves it any.
         alone: Site -> file of the best model that it trained alone, for comparison.
         published: File of the best model of the method as published, likewise; None: not run.
+        before: File of the model that a continued run started from; None: it started afresh.
         unfinished: Runs for comparison that have not ended, or failed, and are left out.
         elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
         made: "date" of its start, "code" that made it and "preset", as far as known.
@@ -75,6 +79,7 @@ class FinishedRun:
     elsewhere: bool = False
     made: Mapping[str, str] = field(default_factory=dict)
     published: Path | None = None
+    before: Path | None = None
     unfinished: tuple[str, ...] = ()
 
 
@@ -140,6 +145,7 @@ def finished_run(folder: Path) -> FinishedRun:
         alone={site: _alone(local / site, site) for site in sites if local / site in ended},
         made=made,
         published=_best(published) if published in ended else None,
+        before=folder / BEFORE if (folder / BEFORE).is_file() else None,
         unfinished=tuple(title for title, of in begun.items() if of not in ended),
     )
 

@@ -20,7 +20,13 @@ from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.job_settings import JobSettings
 from cxr_study.jobs.methods import BEYOND, METHODS
 from cxr_study.phantom.demo_data import demo_study
-from cxr_study.runs.finished_run import PUBLISHED, JobFailedError, server_folder, write_facts
+from cxr_study.runs.finished_run import (
+    BEFORE,
+    PUBLISHED,
+    JobFailedError,
+    server_folder,
+    write_facts,
+)
 from cxr_study.runs.job_results import rounds_run
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import SimulationError, simulate
@@ -99,6 +105,8 @@ def run(request: RunRequest, *, console: Console) -> None:
         request.job, job, sites=request.sites, settings=request.settings, per_site=request.per_site
     )
     write_facts(request.folder, request.site_files, preset=request.preset)
+    if request.earlier is not None and (start := request.start(request.workspace)):
+        shutil.copy(start, request.folder / BEFORE)
     if request.site_files is None:
         demo_study()
     alone = _alone(request) if request.local_models else []

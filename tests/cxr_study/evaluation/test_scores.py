@@ -85,6 +85,12 @@ def test_two_models_are_compared_on_the_labelled_classes_and_the_same_resamples(
     same = compare(here, good, good, seed=0)
     assert (same.auroc, same.low, same.high) == (0, 0, 0)  # paired
     assert compare(here, good, noise[["Edema"]], seed=0) is None
+    before = {group: compare(here, good, noise[["Edema"]], 0, against="before", group=group)
+              for group in ("labelled", "unlabelled")}  # fmt: skip
+    edema = score("global", here, good, UNION, 0)[0][0].auroc
+    alone = score("global", here, noise[["Edema"]], UNION, 0)[0][0].auroc
+    assert before["labelled"].auroc == pytest.approx(edema - alone)
+    assert before["unlabelled"] is None  # a class that the model before has not
 
 
 def test_classes_of_too_few_patients_are_no_part_of_means_and_differences():

@@ -14,13 +14,13 @@ from cxr_study.data.sites import site_file
 from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.runs import simulated_run
-from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
+from cxr_study.runs.finished_run import BEFORE, RUN_FILE, checkpoint_folder
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulated_run import run
 from cxr_study.runs.simulator_process import SimulationError
 from site_files import write_data, write_site
 from surgical_aggregation import __version__
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.site.state_files import STATE_FILE
 
 PREPARE = simulated_run.prepare
@@ -229,6 +229,9 @@ def test_continued_it_starts_from_the_earlier_model_and_sites_restore_what_they_
             state = checkpoint_folder(workspace, site) / STATE_FILE
             state.parent.mkdir(parents=True)
             state.touch()
+    for which in ("last", "best"):
+        model = checkpoint_folder(earlier / "workspace") / f"{which}.npz"
+        save(Checkpoint({}, {"round": 0, "job": which}), model)
     sites = ("nih", "mimic")
     go(study(earlier=earlier, initial_body=None, sites=sites, local_models=True))
     calls = {call.sites: call for call in simulated}
@@ -239,6 +242,8 @@ def test_continued_it_starts_from_the_earlier_model_and_sites_restore_what_they_
     go(study(earlier=earlier, model="best", folder=tmp_path / "afresh"))
     assert simulated[-1].environment["CXR_INITIAL_BODY"].endswith("best.npz")
     assert simulated[-1].states == {}
+    starts = [load(tmp_path / of / BEFORE).manifest["job"] for of in ("run", "afresh")]
+    assert starts == ["last", "best"]  # which the report compares with
 
 
 def test_continued_a_site_alone_ends_with_the_round_of_the_federation(study, simulated, tmp_path):

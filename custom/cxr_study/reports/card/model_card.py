@@ -52,6 +52,7 @@ class CardSource:
         filters: Of its run, see `job_results.filters`; None: not known.
         chest: Whether the images are chest X-rays, and not those of a site of somebody's own.
         best: Which of its run's models it is, in words; "": that of the best round.
+        compared: Against which other models it was measured, and by how much it is ahead.
     """
 
     name: str
@@ -63,6 +64,7 @@ class CardSource:
     filters: Sequence[str] | None = None
     chest: bool = True
     best: str = ""
+    compared: Sequence[str] = ()
 
 
 def write(source: CardSource, folder: Path) -> Path:

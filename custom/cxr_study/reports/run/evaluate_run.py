@@ -112,6 +112,7 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
             filters=filters,
             chest=chest,
             best=run_view.best_model(summary),
+            compared=run_view.comparisons(summary),
         )
         cards.append(model_card.write(source, path.parent))
     return tuple(cards)
@@ -151,6 +152,8 @@ def _evaluated(
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
         if run.published is not None:
             models["published"] = load(run.published)
+        if run.before is not None and not personal:
+            models["before"] = load(run.before)
         if site in run.alone:
             models["local"] = load(run.alone[site])
         predicted = {
@@ -164,6 +167,12 @@ def _evaluated(
         ours = predicted["global"]
         if "local" in predicted:
             differences.append(compare(split, ours, predicted["local"], settings.seed))
+        if "before" in predicted:
+            before = predicted["before"]
+            differences += [
+                compare(split, ours, before, settings.seed, against="before", group=group)
+                for group in ("labelled", "unlabelled")
+            ]
         pictures += choose(split, ours, union)
         subgroups += score_subgroups(split, ours)
         calibration += score_calibration(split, ours)

@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
+from typing import Literal
 
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation.summary_json import (
@@ -91,13 +92,21 @@ def unlabelled_headline(summary: Summary) -> str:
 
 def headlines(summary: Summary) -> list[str]:
     """The answer, a sentence or two each."""
-    lines = (headline(summary), unlabelled_headline(summary), local_headline(summary))
-    return [line for line in lines if line]
+    return [headline(summary), unlabelled_headline(summary), *comparisons(summary)]
 
+
+def comparisons(summary: Summary) -> list[str]:
+    """How far the model is ahead of those that it is compared with, a sentence or two each."""
+    others = (ahead_of(summary, "local"), ahead_of(summary, "before"))
+    return [line for line in others if line]
+
+
+_ON: Mapping[Group, str] = {"labelled": "labels itself", "unlabelled": "does not label"}
 
 MODELS: Mapping[Model, str] = {
     "global": "federated",
     "published": "as published",
+    "before": "before this run",
     "local": "site alone",
 }
 """What a model is called in tables, in their order."""
@@ -109,19 +118,23 @@ def models(summary: Summary) -> list[Model]:
     return [model for model in MODELS if model in measured]
 
 
-def local_headline(summary: Summary) -> str:
-    """How far the model is ahead of the sites' own, on the classes that a site labels itself."""
-    if not summary.differences:
-        return ""
-    told = listed(
-        [
+def ahead_of(summary: Summary, against: Literal["local", "before"]) -> str:
+    """How far the model is ahead of the sites' own, or of that which the run started from."""
+    other = {
+        "local": "the model it trains alone",
+        "before": "the model that this run started from",
+    }[against]
+    lines = []
+    for group, on in _ON.items():
+        told = [
             f"{each.site} {numbers.interval(each.auroc, each.low, each.high, signed=True)}"
             + f" without {counted(each.few, 'class', 'classes')} of too few patients"
             * (each.few > 0)
             for each in summary.differences
+            if (each.against, each.classes) == (against, group)
         ]
-    )
-    return f"On the classes that a site labels itself, against the model it trains alone: {told}."
+        lines += [f"On the classes that a site {on}, against {other}: {listed(told)}."] * bool(told)
+    return " ".join(lines)
 
 
 def is_interrupted(summary: Summary) -> bool:

@@ -4,6 +4,7 @@ import pytest
 
 from cxr_study.evaluation.summary_json import (
     Best,
+    Difference,
     RefusedResult,
     Round,
     RunWarning,
@@ -154,10 +155,24 @@ def test_warnings_of_the_run_come_first(summary):
 
 
 def test_it_is_said_how_far_the_model_is_ahead_of_a_sites_own_on_its_classes(summary):
-    line = run_view.local_headline(summary)
+    line = run_view.ahead_of(summary, "local")
     assert line.endswith("against the model it trains alone: nih +0.125 (+0.062 to +0.250).")
     assert line in run_view.headlines(summary)
-    assert not run_view.local_headline(dataclasses.replace(summary, differences=()))
+    assert not run_view.ahead_of(dataclasses.replace(summary, differences=()), "local")
+
+
+def test_a_continued_run_says_how_far_it_is_ahead_of_its_start(summary):
+    assert not run_view.ahead_of(summary, "before")
+    before = [
+        Difference("nih", -0.154, -0.2, -0.1, against="before"),
+        Difference("nih", 0.1, 0.0, 0.2, against="before", classes="unlabelled"),
+    ]
+    found = run_view.headlines(dataclasses.replace(summary, differences=tuple(before)))[2:]
+    start = "against the model that this run started from: nih"
+    assert found == [
+        f"On the classes that a site labels itself, {start} -0.154 (-0.200 to -0.100). "
+        f"On the classes that a site does not label, {start} +0.100 (+0.000 to +0.200)."
+    ]
 
 
 def test_the_models_of_a_table_are_those_that_were_measured_the_federations_first(summary):
@@ -191,7 +206,7 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
         differences=(dataclasses.replace(summary.differences[0], few=2),),
     )
     assert f"for {row.over} at nih" in run_view.headline(changed)
-    line = run_view.local_headline(changed)
+    line = run_view.ahead_of(changed, "local")
     assert line.endswith("(+0.062 to +0.250) without 2 classes of too few patients.")
     assert row.over in Page(render(changed, [])).text
     none = dataclasses.replace(row, auroc=None, low=None, high=None, defined=0)
