@@ -48,7 +48,7 @@ SUMMARY = Summary(
     best=Best(1, 0.25),
     union=("Edema", "Fracture", "Hernia"),
     sites={
-        name: SiteData(classes, Splits(700, 100, 200), Splits(350, 50, 99))
+        name: SiteData(classes, Splits(700, 100, 200), Splits(350, 50, 99), {"Edema": (70, 630)})
         for name, classes in CLASSES.items()
     },
     trained_by={"Edema": ("chexpert", "nih"), "Fracture": ("chexpert",), "Hernia": ("nih",)},

@@ -51,11 +51,15 @@ class SiteData(_Strict):
     """What a site brought to the run: the classes it labels, its images and its patients.
 
     The counts are None where the site's data are elsewhere.
+
+    Attributes:
+        training: Class that it labels -> positive and negative training images.
     """
 
     classes: tuple[str, ...]
     images: Splits | None
     patients: Splits | None
+    training: dict[str, tuple[int, int]] | None = None
 
 
 @dataclass(frozen=True)

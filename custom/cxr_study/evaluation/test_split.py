@@ -6,8 +6,8 @@ import gzip
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,7 @@ class TestSplit:
         rows: Row of `pixels` for each row of the table, shape (n,), int64.
         labelled: Classes that the site labels itself; the labels of the others are the truth's.
         assignment: Patient and split of all the site's usable images.
+        training: Class that the site labels -> positive and negative training images.
         unvalidated: Classes that the site labels and no image of its validation split has.
     """
 
@@ -43,6 +44,7 @@ class TestSplit:
     labelled: frozenset[str]
     assignment: pd.DataFrame
     unvalidated: tuple[str, ...] = ()
+    training: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def labels(self, classes: Sequence[str]) -> np.ndarray:
         """Labels of some classes, float (n, classes); NaN where nobody knows."""
@@ -65,6 +67,7 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
     test = images.table.iloc[chosen].reset_index(drop=True)
     labelled = frozenset(class_columns(test))
     validation = images.table[images.table["split"] == "validation"]
+    train = images.table[images.table["split"] == "train"]
     own = uncertain_labels.certain(test[[name for name in union if name in labelled]])
     known = [own]
     if truth is not None:
@@ -79,6 +82,7 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
         labelled,
         images.table[["patient", "split"]],
         tuple(name for name in sorted(labelled) if not (validation[name] == 1).any()),
+        {n: (int((train[n] > 0.5).sum()), int((train[n] < 0.5).sum())) for n in sorted(labelled)},
     )
 
 

@@ -147,6 +147,7 @@ def _evaluated(
             classes=tuple(sorted(split.labelled)),
             images=_sizes(split.assignment),
             patients=_sizes(split.assignment.drop_duplicates("patient")),
+            training=dict(split.training),
         )
         unvalidated[site] = split.unvalidated
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}

@@ -82,6 +82,7 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "**Research use only.**",
         "**Phantom data.**",
         "| nih | 2 | 700 | 100 | 200 | 350 | 50 | 99 |",
+        "| Edema | 70 / 630 | 70 / 630 |",
         "| Edema | 2 sites (chexpert and nih), rounds 0 to 1 |",
         "| Hernia | 1 site (x); imported from model `ffffffffffffffff…` |",
         "| Fracture | not known |",
