@@ -4,8 +4,8 @@ Scores are normal, of one variance, with means apart by what the true AUROC asks
 of another patient. The intervals are those of a run's report: `bootstrap.resample`, the 95 %
 percentile ends over the resamples that define the class, whatever `bootstrap.FEWEST` says.
 
-Mean: over classes with 1 to 10 positives, the interval of the mean over them and its coverage, as
-it was before classes of too few patients left it.
+Mean: over classes of so many positives each, their resamples leaving out a class that has none, as
+it was before classes of too few patients left means.
 
 Usage: python tests/benchmarks/interval_coverage.py [--positives 1 2 3] [--repeats 400]
 """
@@ -49,11 +49,12 @@ def main():
             for area in AREAS
         ]
         print(f"| {number} | {' | '.join(found)} |", flush=True)
-    for counts in (range(1, 11), range(10, 20)):
+    for counts in (range(1, 4), range(1, 11), range(10, 13), range(10, 20)):
         cells = []
         for area in AREAS:
-            every = (drawn(counts, area, given.negatives, n) for n in range(given.repeats // 4))
-            cells.append(coverage([percentile_ends(np.nanmean(d, axis=1)) for d in every], area))
+            every = [drawn(counts, area, given.negatives, n) for n in range(given.repeats // 4)]
+            means = [np.ma.masked_invalid(d).mean(axis=1).filled(np.nan) for d in every]
+            cells.append(coverage(map(percentile_ends, means), area))
         print(f"| mean, {counts[0]} to {counts[-1]} | {' | '.join(cells)} |", flush=True)
 
 

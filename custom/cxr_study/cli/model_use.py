@@ -319,7 +319,7 @@ def _threshold_table(made: CalibrationFile) -> Table:
     table = Table(title=f"Thresholds by {made.threshold_rule}", title_justify="left", box=None)
     table.add_column("class", overflow="fold")
     for heading in ("threshold", "sensitivity", "test", "specificity", "test"):
-        table.add_column(heading, min_width=5)
+        table.add_column(heading, min_width=11)  # no end of an interval is cut
     for name, of in made.classes.items():
         shares = (
             (of.threshold, *of.threshold_ends),
@@ -328,7 +328,8 @@ def _threshold_table(made: CalibrationFile) -> Table:
             (of.specificity, None, None),
             of.test_specificity,
         )
-        table.add_row(Text(name), *(interval(*share).replace(" (", "\n(") for share in shares))
+        told = (interval(*share, 2).replace(" to ", "\N{EN DASH}") for share in shares)
+        table.add_row(Text(name), *(each.replace(" (", "\n(") for each in told))
     return table
 
 
