@@ -20,6 +20,7 @@ from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary_json import ClassAuroc
+    from cxr_study.models.loaded_model import LoadedModel
     from cxr_study.models.prediction.calibration_file import CalibrationFile
     from surgical_aggregation.checkpoints.model_facts import ClassTraining, ModelFacts
 
@@ -182,6 +183,7 @@ def evaluate(
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
     loaded = load_model(model, site)
+    _say_newer_splits(loaded, site_files or demo_study(), names)
     import_quietly()
     predictor = Predictor(loaded.network)
     rows, means = [], []
@@ -235,6 +237,13 @@ def _auroc_table(rows: list[ClassAuroc]) -> Table:
     return table
 
 
+def _say_newer_splits(loaded: LoadedModel, folder: Path, sites: Sequence[str]) -> None:
+    from cxr_study.models.labelled_predictions import newer_splits
+
+    for note in newer_splits(loaded, folder, sites):
+        say(note)
+
+
 def _site_names(sites: str, site: str | None) -> tuple[str, ...]:
     names = split(sites) or ((site,) if site else ())
     if not names:
@@ -269,6 +278,7 @@ def calibrate(
     loaded = load_model(model, site)
     folder = site_files or demo_study()
     names = _site_names(sites, site)
+    _say_newer_splits(loaded, folder, names)
     said = [of_site(loaded, folder / f"{name}.yaml", "validation") for name in names]
     made = calibrate_model.calibrate(loaded.checkpoint, said, sensitivity=sensitivity)
     path = beside(loaded.file)
