@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     epilog="Examples:  surgagg data site chexpert data/CheXpert-v1.0-small sites/stanford.yaml     "
     "A row per image, its findings as 'Mass; Edema':  surgagg data site table klinik "
     "sites/klinik.yaml --findings Befund --separator ';' --unlisted negative --blank 'not labelled'"
+    "     By number: --column Nr=image --images-by AccessionNumber"
 )
 def site(
     dataset: Annotated[str, Argument(help=f"{', '.join(DATASETS)} (a hospital's own csv).")],
@@ -51,6 +52,9 @@ def site(
     ] = None,
     images: Annotated[Path | None, Option(help="Own csv: folder of its images.")] = None,
     nested: Annotated[bool, Option("--nested", help="Own csv: find images at any depth.")] = False,
+    images_by: Annotated[
+        str | None, Option(help="Own csv: the DICOM keyword of its images, e.g. AccessionNumber.")
+    ] = None,
     encoding: Annotated[str | None, Option(help="Own csv: if not Unicode, e.g. cp1252.")] = None,
     blank: Annotated[
         Literal["negative", "not labelled"] | None,
@@ -98,11 +102,11 @@ def site(
             f"{dataset!r} is no data set; {nearest(dataset, tuple(DATASETS))}."
         )
     listing = (findings, separator, value, unlisted)
-    own = (column, word, encoding, images, blank, threshold, nested, patients, *listing)
+    own = (*listing, images_by, column, word, encoding, images, blank, threshold, nested, patients)
     if dataset != "table" and any(own):
         raise typer.BadParameter(
-            "--column, --word, --images, --encoding, --blank, --findings, --separator, --value, "
-            "--unlisted, --threshold, --patients and --nested are of table."
+            "--column, --word, --images, --images-by, --encoding, --blank, --findings, "
+            "--separator, --value, --unlisted, --threshold, --patients and --nested are of table."
         )
     if findings is None and any(listing):
         raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
@@ -110,6 +114,7 @@ def site(
         raise typer.BadParameter(f"a site file is named <site>.yaml; got {site_file}.")
     if site_file.exists():
         raise typer.BadParameter(f"{site_file} exists; remove it, or give another name.")
+    index = site_file.with_name(f"{site_file.stem}_images.csv") if images_by else None
     if dataset == "table":  # pydantic takes its time
         from cxr_study.data.readers.table_layout import Findings, TableLayout
 
@@ -120,7 +125,11 @@ def site(
         meant = pairs(column or [], "--column", "'Bildname=image'")
         words = pairs(word or [], "--word", "ja=1")
         layout = TableLayout(meant, words, encoding, lists, threshold, patients)
-        keys = described(folder, layout, images, blank, nested)
+        keys = described(folder, layout, images, blank, nested, index)
+        if index and images_by:
+            from cxr_study.data.sites.header_index import write_index
+
+            say(f"images     {write_index(keys['images'], images_by, index)}")
     else:
         labels, metadata, pictures = official_files(dataset, folder)
         keys = {"labels": labels, "metadata": metadata, "images": pictures}
@@ -139,8 +148,8 @@ def site(
         written = read_site_file(site_file)
         split_site(written, Fraction(1), seed)
     except ValueError:
-        site_file.unlink()
-        split.unlink(missing_ok=True)
+        for path in filter(None, (site_file, split, index)):
+            path.unlink(missing_ok=True)
         raise
     say(f"site file  {site_file}")
     _say_new_classes(written)
@@ -203,6 +212,7 @@ def described(
     images: Path | None = None,
     blank: str | None = None,
     nested: bool = False,
+    index: Path | None = None,
 ) -> dict[str, Any]:
     """Look at a csv and say what is in it.
 
@@ -212,6 +222,7 @@ def described(
         images: Folder below which the images lie.
         blank: What blank labels count as.
         nested: Whether the images lie in folders that the csv does not name.
+        index: Which images have which number, not read here; None: the csv has their paths.
 
     Returns:
         The keys of its site file, but for `split`.
@@ -224,15 +235,17 @@ def described(
 
     csv = find_csv(given)
     folder = images or (given if given.is_dir() else csv.parent)
-    table = look(csv, layout, folder, blank)
-    names = table.table["image"].tolist()
-    folder, found = find_images(folder, names, nested)
+    table = look(csv, layout, folder, blank, index)
     _say_found(table, layout, blank)
-    say(f"images     {found:,} of {len(names):,} below {folder}")
+    if index is None:
+        names = table.table["image"].tolist()
+        folder, found = find_images(folder, names, nested)
+        say(f"images     {found:,} of {len(names):,} below {folder}")
     unlike = {n: kind for n, kind in table.columns.items() if n.casefold() != kind}
     return {
         "labels": csv,
         "images": folder,
+        "metadata": index,
         "nested": nested or None,
         "columns": unlike or None,
         "words": dict(layout.words) or None,
@@ -269,4 +282,7 @@ def _say_found(table: OwnTable, layout: TableLayout, blank: str | None) -> None:
     for name, why in table.unused.items():
         say(f"ignored    {name}: {why}")
     if "view" not in used:
-        say("view       not told: all images count as frontal")
+        by_path = (table.table["view"] == "frontal").all()
+        say(
+            f"view       {'not told: all images count as frontal' if by_path else 'of each header'}"
+        )

@@ -20,6 +20,7 @@ from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary_json import ClassAuroc
+    from cxr_study.models.loaded_model import LoadedModel
     from cxr_study.models.prediction.calibration_file import CalibrationFile
     from surgical_aggregation.checkpoints.model_facts import ClassTraining, ModelFacts
 
@@ -182,6 +183,7 @@ def evaluate(
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
     loaded = load_model(model, site)
+    _say_newer_splits(loaded, site_files or demo_study(), names)
     import_quietly()
     predictor = Predictor(loaded.network)
     rows, means = [], []
@@ -235,6 +237,13 @@ def _auroc_table(rows: list[ClassAuroc]) -> Table:
     return table
 
 
+def _say_newer_splits(loaded: LoadedModel, folder: Path, sites: Sequence[str]) -> None:
+    from cxr_study.models.labelled_predictions import newer_splits
+
+    for note in newer_splits(loaded, folder, sites):
+        say(note)
+
+
 def _site_names(sites: str, site: str | None) -> tuple[str, ...]:
     names = split(sites) or ((site,) if site else ())
     if not names:
@@ -275,7 +284,9 @@ def calibrate(
         raise FileExistsError(
             f"the model has a calibration, {path}. Say --force to replace it, or move it away."
         )
-    files = [(site_files or demo_study()) / f"{name}.yaml" for name in names]
+    folder = site_files or demo_study()
+    _say_newer_splits(loaded, folder, names)
+    files = [folder / f"{name}.yaml" for name in names]
     said = [of_site(loaded, file, "validation") for file in files]
     tests = [of_site(loaded, file, "test", needed=False) for file in files]
     made = calibrate_model.calibrate(loaded.checkpoint, said, tests, sensitivity=sensitivity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,3 +68,19 @@ def of_site(
         said.features,
         table["patient"],
     )
+
+
+def newer_splits(model: LoadedModel, folder: Path, sites: Iterable[str]) -> list[str]:
+    """What is told of sites that trained a model and whose split file is newer than the model's.
+
+    No model says with which patients it was trained, so nobody can count those that it has seen.
+    """
+    trained = {site for of in model.facts.trained.values() for site in of.sites}
+    files = {site: read_site_file(folder / f"{site}.yaml").split for site in sites}
+    written = model.file.stat().st_mtime
+    return [
+        f"{site}: {split} is newer than the model, which {site} trained. If it is not the split of "
+        "the training, the model has seen some of these patients, and looks better than it is."
+        for site, split in files.items()
+        if site in trained and split.is_file() and split.stat().st_mtime > written
+    ]

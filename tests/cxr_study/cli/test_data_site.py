@@ -154,6 +154,7 @@ def test_padchests_parts_are_merged_by_the_site_file(tmp_path, monkeypatch):
     [
         (["nih", "--word", "ja=1"], "are of table"),
         (["nih", "--threshold", "0.5"], "are of table"),
+        (["nih", "--images-by", "StudyID"], "are of table"),
         (["table", "--separator", "|"], "go with --findings COLUMN"),
         (["table", "--threshold", "50"], "'--threshold': Input should be less than"),
         ([*TABLE, "--findings", "Bild"], "no column 'Bild'; nearest known: Bildname"),

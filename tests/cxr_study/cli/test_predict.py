@@ -1,6 +1,7 @@
 """`surgagg predict`, `model show` and `model calibrate`, as typed."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from surgical_aggregation.checkpoints.checkpoint import load, save
 from tiny_model import CLASSES, picture, saved
 from typed import answer, typed
 
+NEWER = "split.csv is newer than the model, which a trained."
 PRETRAINED = Path(phantom.__file__).with_name("pretrained_body.npz")
 
 
@@ -118,6 +120,7 @@ def test_a_calibration_is_made_beside_the_model_and_used(home):
     of = ("--site-files", home, "--sites", "a")
     said = answer("model", "calibrate", model, *of, "--sensitivity", 0.9)
     assert "best.calibration.json: 1 class" in said
+    assert NEWER in said
     assert "Hernia: not calibrated; 20 positive and 20 negative images are needed" in said
     assert "Not calibrated, without a label here: Edema." in said and "ECE after" in said
     assert model.read_bytes() == before
@@ -184,3 +187,6 @@ def test_an_evaluation_names_the_sites_classes_that_the_model_lacks(home):
     said = answer("model", "evaluate", home / "best.npz", *of)
     assert "no class 'Masse'; if Mass is the same finding: merges: {Mass: [Masse]}" in said
     assert "no class 'Gallstone', and none that resembles it" in said
+    assert NEWER in said
+    os.utime(home / "split.csv", (0, 0))
+    assert NEWER not in answer("model", "evaluate", home / "best.npz", *of)

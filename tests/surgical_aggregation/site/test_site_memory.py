@@ -111,6 +111,7 @@ class TestPersonal:
 
     def test_fedbn_keeps_its_own_batch_norm_whatever_comes(self, process, body):
         site = process(strategy="fedbn")
+        site.executor._tasks.training.lacking["Edema"] = "positive"
         site.train(0)
         own = site.personal()["bn/gamma"]
         assert not np.array_equal(own, body["bn/gamma"])
@@ -119,6 +120,7 @@ class TestPersonal:
         kept = site.model("last")
         np.testing.assert_array_equal(kept.variables["bn/gamma"], own)
         np.testing.assert_array_equal(kept.variables["dense/bias"], site.body["dense/bias"])
+        assert kept.manifest["classes"]["Edema"]["lacking"] == {"north": "positive"}
         facts = {name: kept.manifest[name] for name in ("site", "round", "head_features")}
         assert facts == {"site": "north", "round": 1, "head_features": FEATURES}
         batch_norm = sorted(set(body) - {"dense/kernel", "dense/bias"})

@@ -58,6 +58,21 @@ def read_header(path: Path) -> DicomHeader:
     return _of_pydicom(header_of, file)
 
 
+def read_number(path: Path, keyword: str) -> tuple[str, str]:
+    """Read the number of an image, as the element `keyword` has it, and its view.
+
+    Raises:
+        DicomError: The file is none of DICOM, has no rows of pixels or no number, or is damaged.
+    """
+    if not is_dicom_file(path):
+        raise DicomError("no DICOM file")
+    file = _of_pydicom(pydicom.dcmread, path, stop_before_pixels=True, force=True)
+    number = str(value(file, keyword) or "").strip()
+    if not number or not value(file, "Rows"):
+        raise DicomError(f"no picture, or no {keyword}")
+    return number, _of_pydicom(header_of, file).view
+
+
 def grey(data: bytes) -> np.ndarray:
     """Decode a DICOM radiograph, see `decode`, to its grey levels."""
     return decode(data)[0]

@@ -26,7 +26,6 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from surgical_aggregation.aggregation import one_sided as sides
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,6 +71,8 @@ def one_sided(table: pd.DataFrame) -> list[str]:
     Args:
         table: Labels to train with, after the policies: the rows of the training split.
     """
+    from surgical_aggregation.aggregation import one_sided as sides  # which imports NumPy
+
     names = classes(table)
     lacks = sides.lacking(names, table[names].to_numpy(float))
     return [

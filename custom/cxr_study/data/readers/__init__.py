@@ -144,7 +144,8 @@ def read(
     Args:
         dataset: A key of `DATASETS`.
         labels: One label csv, or several with the same classes.
-        metadata: The second csv, where the data set has one.
+        metadata: The second csv, where the data set has one; of a hospital's own csv not read here,
+            see `sites.header_index`.
         layout: Of a hospital's own csv. Default: as the reader knows it.
         images: Folder below which absolute paths of a hospital's own csv lie.
 
@@ -162,7 +163,7 @@ def read(
     module = import_module(f"{__name__}.{dataset.replace('-', '_')}")
     more: list[object] = [metadata] if known.metadata_names else []
     if layout is not None and dataset == "table":
-        more = [layout, images]
+        more = [layout, images, metadata is not None]
     tables = [module.read(csv, *more) for csv in labels]
     for csv, part in zip(labels, tables, strict=True):
         differ = sorted(set(classes(part)) ^ set(classes(tables[0])))

@@ -38,6 +38,7 @@ _SEXES = {"f": "F", "m": "M", "": ""}
 _view = cell_values.one_of(f"{', '.join(VIEWS[:-1])} or a blank", _VIEWS)
 _sex = cell_values.one_of("F, M or a blank", _SEXES)
 _MEANINGS: dict[str, Callable[[str], Any]] = {
+    "image": cell_values.filled,
     "patient": cell_values.filled,
     "view": lambda text: _view(text.casefold()),
     "sex": lambda text: _sex(text.casefold()),
@@ -49,19 +50,21 @@ PLAIN = TableLayout()
 """Of a csv with the names and the words that the reader knows."""
 
 
-def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> pd.DataFrame:
+def read(
+    csv: Path, layout: TableLayout = PLAIN, images: Path | None = None, by_number: bool = False
+) -> pd.DataFrame:
     """Read a hospital's own csv: one line per image, one column per class, or a list of findings.
 
     `image` is the path below the images folder, with the slashes of any system, or an absolute one
-    that leads below `images` (default: the csv's folder); `view` is PA, AP, frontal, lateral, other
-    or blank; `sex` F, M or blank; `age` years or blank; a label 1, 0, -1 (uncertain) or blank (not
-    mentioned, or nobody looked: the site file says which). Rows of an image that say the same count
-    once.
+    that leads below `images` (default: the csv's folder), or with `by_number` any number;
+    `view` is PA, AP, frontal, lateral, other or blank; `sex` F, M or blank; `age` years or blank; a
+    label 1, 0, -1 (uncertain) or blank (not mentioned, or nobody looked: the site file says which).
+    Rows of an image that say the same count once.
 
     Returns:
         The label table of the file's classes, in its order, or by name where they are listed; "No
         Finding" is no class, but makes the blanks of its rows negative. Without a column `view` all
-        images count as frontal.
+        images count as frontal, or `by_number` as unknown.
     """
     file = open_csv(csv, encoding=layout.encoding)
     column_of, names = _columns(csv, file.header, layout)
@@ -82,7 +85,8 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
     columns = read_columns(file, wanted, several_lines=listing[:1])
     meanings = {column: meaning(layout, column, what) for what, column in column_of.items()}
     meanings |= {name: meaning(layout, name) for name in (*names, *listing[1:])}
-    meanings[column_of["image"]] = lambda text: _image(below(images or csv.parent, text))
+    if not by_number:
+        meanings[column_of["image"]] = lambda text: _image(below(images or csv.parent, text))
     if lists is not None:
         meanings[lists.column] = finding_lists.meaning(lists.separator, _folded(layout.words))
     values = columns.decode_all(meanings)
@@ -101,7 +105,8 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
     if lists is not None:
         found = table[list(labels)].dropna(how="all").fillna(NEGATIVE if lists.unlisted else BLANK)
         table[list(labels)] = found.reindex(table.index, fill_value=BLANK)
-    whole: dict[str, Any] = {"view": "frontal", "patient": table["image"]} | dict(table)
+    view = "" if by_number else "frontal"
+    whole: dict[str, Any] = {"view": view, "patient": table["image"]} | dict(table)
     about = {what: whole.pop(what) for what in KINDS if what in whole}
     result = assemble(whole, **about)
     if repeated := int(pd.DataFrame(values).duplicated().sum()):
@@ -114,7 +119,7 @@ def read(csv: Path, layout: TableLayout = PLAIN, images: Path | None = None) -> 
 def meaning(layout: TableLayout, column: str, what: str | None = None) -> Callable[[str], Any]:
     """Meaning of the cells of a column, see `CsvColumns.decode_all`: of labels, or of `what`."""
     known = _MEANINGS.get(what or "", cell_values.label_from(layout.threshold))
-    if what == "patient":
+    if what in ("image", "patient"):
         return known
     words = _folded(layout.words)
 

@@ -76,7 +76,11 @@ def find_csv(given: Path) -> Path:
 
 
 def look(
-    csv: Path, said: TableLayout, images: Path | None = None, blank: str | None = None
+    csv: Path,
+    said: TableLayout,
+    images: Path | None = None,
+    blank: str | None = None,
+    index: Path | None = None,
 ) -> OwnTable:
     """Look at a csv.
 
@@ -87,6 +91,7 @@ def look(
         said: What a person says of it, as in a site file.
         images: Folder below which an absolute path of the csv must lead; None: the csv's.
         blank: What a person says that blank labels count as.
+        index: Where the images of its numbers will stand; None: it has paths.
 
     Raises:
         TableError: The file cannot be read as csv, or rows of an image contradict each other.
@@ -145,7 +150,7 @@ def look(
     kinds = {name: kinds[name] for name in file.header if name in kinds}
     table = pd.DataFrame()
     if not needs:
-        table = read("table", [csv], layout=replace(said, columns=kinds), images=images)
+        table = read("table", [csv], index, replace(said, columns=kinds), images)
         blanks = int((table[classes(table)] == BLANK).to_numpy().sum())
     if blanks and blank is None:
         ways = "--blank negative, or --blank 'not labelled'"

@@ -22,7 +22,7 @@ from cxr_study.data.sites.site_data import read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, write_site_file
 from cxr_study.data.sites.split_file import write_split
 
-_OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold"}
+_OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold", "patients"}
 
 
 def write_sites(

@@ -17,6 +17,7 @@ from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
 from cxr_study.data.readers.patients import plain
+from cxr_study.data.sites import header_index
 from cxr_study.data.sites.patient_split import UNUSED, SplitError
 from cxr_study.data.sites.site_file import SiteFile, SiteFileError
 from cxr_study.data.sites.split_file import SplitFile, apply_split, read_split
@@ -68,6 +69,8 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
         SiteFileError: A merge is not possible, or not allowed.
     """
     table = readers.read(site.dataset, site.labels, site.metadata, site.layout, site.images)
+    if site.dataset == "table" and site.metadata is not None:
+        table = header_index.join(table, site.metadata)
     try:
         table = merges.apply(table, site.merges, site.dataset)
     except ValueError as error:

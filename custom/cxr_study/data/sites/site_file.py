@@ -158,7 +158,7 @@ class SiteFile(FileModel):
         """Keep the path of the file, and check dataset and metadata together."""
         self._path = context
         has_metadata = bool(DATASETS[self.dataset].metadata_names)
-        if has_metadata != (self.metadata is not None):
+        if self.dataset != "table" and has_metadata != (self.metadata is not None):
             need = "needs" if has_metadata else "has no use for"
             raise ValueError(f"dataset '{self.dataset}' {need} the key 'metadata'.")
         if self.dataset != "table" and (self.nested or self.layout != TableLayout()):

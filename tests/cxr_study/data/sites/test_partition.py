@@ -55,7 +55,8 @@ def test_sites_keep_how_the_pools_table_is_written(tmp_path):
     (tmp_path / "images").mkdir()
     rows = [f"{p}.png,{p},{'Mass' if p % 2 else 'kein'}:Edema,0.{p + 10}\n" for p in range(40)]
     (tmp_path / "labels.csv").write_text("Bild,patient,found,p\n" + "".join(rows))
-    keys = {"columns": {"Bild": "image"}, "words": {"kein": ""}, "threshold": 0.3}
+    keys = {"columns": {"Bild": "image", "patient": "ignored"}, "patients": "each-image"}
+    keys |= {"words": {"kein": ""}, "threshold": 0.3}
     keys["findings"] = {"column": "found", "separator": ":", "value": "p"}
     pool = write_site(tmp_path, "all", split="none.csv", **keys)
     for labels in load(write_sites(read_site_file(pool), tmp_path / "cut", SETS, seed=0)):

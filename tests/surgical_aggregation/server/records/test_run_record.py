@@ -65,6 +65,7 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
         (headers.SITE_SILENT, headers.REFUSAL, LATE, "silent"),
         (headers.REQUEST_REFUSED, headers.REFUSAL, LATE, "request_refused"),
         (headers.ROUND_DROPPED, headers.DROP, DROPPED_ROUND, "dropped"),
+        (headers.LOOK_ALIKE, headers.ALIKE, {"classes": {"a": ["b"]}, "reason": "c"}, "look_alike"),
         (EventType.FATAL_SYSTEM_ERROR, FLContextKey.EVENT_DATA, "no disk", "failed"),
     ],
 )

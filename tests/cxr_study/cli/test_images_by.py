@@ -1,0 +1,82 @@
+"""A hospital's csv names images by a number of their DICOM headers."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from cxr_study.data.labels.label_table import assemble
+from cxr_study.data.sites.header_index import join
+from cxr_study.data.sites.site_data import load_images, load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.studies.plan.data_sets import write_copy
+from dicom_files import dataset, written
+from typed import answer
+
+TOLD = ("data", "site", "table", "klinik", "sites/klinik.yaml", "--column", "Nr=image")
+
+
+@pytest.fixture
+def hospital(tmp_path, monkeypatch):
+    """Studies 000 to 020, of a PA and a lateral image each, and what else is in an export."""
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "klinik/x"
+    folder.mkdir(parents=True)
+    for n, pixels in enumerate(np.random.default_rng(0).integers(0, 4096, (43, 16, 16), np.uint16)):
+        file = dataset(pixels, AccessionNumber=f"{n // 2:03d}", ViewPosition=("PA", "LL")[n % 2])
+        if n in (0, 42):
+            del file.ViewPosition
+        if n == 42:  # a report
+            file.AccessionNumber = "000"
+            del file.PixelData, file.Rows, file.Columns
+        (folder / f"1.2.{100 + n}").write_bytes(written(file))
+    rows = [f"{n:03d},p{n},{n % 2}\n" for n in (*range(20), 99)]
+    (folder.parent / "a.csv").write_text("Nr,patient,Edema\n" + "".join(rows))
+    return folder.parent
+
+
+def test_each_image_of_a_number_has_its_labels_and_the_view_of_its_header(hospital):
+    said = answer(*TOLD, "--images-by", "AccessionNumber")
+    for part in (
+        "view       of each header",
+        "images     42 with a DICOM AccessionNumber below klinik: sites/klinik_images.csv; ",
+        "not used: 1 files (no DICOM file), first a.csv; not used: 1 files (no picture, or no Acc",
+        "note       1 AccessionNumber of the labels match no image, first 099",
+        "note       2 images have no row of labels with their AccessionNumber, first x/1.2.140",
+        "note       1 images have no known view, first x/1.2.100",
+        "19 of 19 images usable",
+    ):
+        assert part in said
+    site = read_site_file(hospital.parent / TOLD[4])
+    labels = load_labels(site)
+    assert labels.read["view"].value_counts().to_dict() == {"lateral": 20, "PA": 19, "": 1}
+    edema = labels.read.groupby("patient")["Edema"].agg(tuple)
+    assert edema[["p2", "p3"]].tolist() == [(0, 0), (1, 1)]
+    assert len(load_images(labels, 64).rows) == 19
+    write_copy(site, hospital / "copy.yaml", ["Edema"], site.split)
+    shutil.rmtree(hospital / "x")  # so no header can be read again
+    assert load_labels(read_site_file(hospital / "copy.yaml")).read.equals(labels.read)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "number", "message"),
+    [
+        ("AccessionNumber", "1", "first AccessionNumber '000', is one of the 1 that"),
+        ("StudyInstanceUID", "000", "klinik needs images with a DICOM StudyInstanceUID"),
+        ("Accession", "000", "'Accession' is no DICOM keyword such as AccessionNumber"),
+    ],
+)
+def test_numbers_without_an_image_leave_nothing(hospital, keyword, number, message):
+    (hospital / "a.csv").write_text(f"Nr,patient,Edema\n{number},1,1\n")
+    assert message in answer(*TOLD, "--images-by", keyword, code=2)
+    assert not list(hospital.parent.glob("sites/*"))
+
+
+def test_a_view_of_the_table_counts_and_a_blank_one_is_the_headers(tmp_path):
+    index = tmp_path / "index.csv"
+    index.write_text("Nr,image,view\n02,b.dcm,lateral\n01,a.dcm,PA\n01,c.dcm,lateral\n")
+    joined = join(assemble({}, image=["01", "02"], patient=["7", "8"], view=["AP", ""]), index)
+    assert joined["image"].tolist() == ["a.dcm", "c.dcm", "b.dcm"]
+    assert joined["view"].tolist() == ["AP", "AP", "lateral"]
