@@ -17,7 +17,6 @@ from cxr_study.jobs.command_line_settings import (
     check_per_site,
     check_sites,
 )
-from cxr_study.training.network_facts import input_facts
 
 if TYPE_CHECKING:
     from cxr_study.jobs.job_settings import JobSettings
@@ -205,10 +204,14 @@ def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
             f"--backbone {backbone} --hidden {hidden}; and "
             "give it with --initial-body."
         )
-    if "input" in facts and facts["input"] != input_facts(backbone):
+    if "input" not in facts:
+        return
+    from cxr_study.training.network_facts import input_facts
+
+    if facts["input"] != (needed := input_facts(backbone)):
         raise InitialBodyError(
             f"the initial body {file} needs input {facts['input']}; the job's sites prepare "
-            f"{input_facts(backbone)}. Make it anew: surgagg model init initial.npz "
+            f"{needed}. Make it anew: surgagg model init initial.npz "
             f"--backbone {backbone}"
         )
 

@@ -26,7 +26,6 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd

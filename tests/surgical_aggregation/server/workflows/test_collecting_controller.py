@@ -15,7 +15,7 @@ from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.workflows import collecting_controller
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
 from surgical_aggregation.server.workflows.task_status import Collection
-from surgical_aggregation.wire.headers import GONE, UNREADABLE
+from surgical_aggregation.wire.headers import CLASSES_DECLARED, GONE, UNREADABLE
 from workflow import SECONDS, runner, running
 
 
@@ -74,6 +74,7 @@ class TestEnd:
         assert not task.is_over(0.3)
         assert task.is_over() and panics == []
         assert task.engine.said == [("silent", "west", "it has not asked for it")]
+        assert task.engine.events.count(CLASSES_DECLARED) == 2  # of those that asked
 
     @pytest.mark.parametrize("code", [ReturnCode.EXECUTION_EXCEPTION, ReturnCode.UNSAFE_JOB])
     def test_a_failed_result_or_a_second_one_does_not_count(self, start, panics, monkeypatch, code):
