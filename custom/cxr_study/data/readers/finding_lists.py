@@ -11,7 +11,7 @@ from cxr_study.common.spelling import key
 from cxr_study.data.labels.label_table import BLANK, DESCRIPTORS, LOADED, NEGATIVE, POSITIVE
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers.cell_values import NO_CLASS
-from cxr_study.data.readers.table_layout import NORMAL
+from cxr_study.data.readers.table_layout import LABELS, NORMAL
 
 LIST = "list"
 """The separator of findings in a list as Python writes it: ['a', 'b']."""
@@ -50,7 +50,14 @@ def meaning(separator: str | None, words: Mapping[str, str]) -> Callable[[str], 
                 f"'{between}' (site file: findings: {{separator: '{between}'}}), or a text that no "
                 "cell has."
             )
-        said = [words.get(part.casefold(), part) for part in parts(text, separator or "\n")]
+        listed = parts(text, separator or "\n")
+        if odd := [part for part in listed if words.get(part.casefold()) in LABELS]:
+            raise ValueError(
+                f"'{odd[0]}' is listed, and what is listed is present; it cannot stand for "
+                f"{words[odd[0].casefold()]}. It can for 'No Finding', or for nothing, which leaves "
+                "it out; 'merges' makes it another finding."
+            )
+        said = [words.get(part.casefold(), part) for part in listed]
         names = {
             NORMAL if key(part) in NO_CLASS else class_name(part, "table")
             for part in filter(None, said)

@@ -78,7 +78,7 @@ BOTH = ALONE | {"Größe": [1, 0, -2]}
 
 
 def listing(**keys):
-    words = {"o.B.": "No Finding", "entfällt": ""}
+    words = {"o.B.": "No Finding", "entfällt": "", "Mass?": "-1"}
     return TableLayout({}, words, "cp1252", Findings(column="found", **keys), 0.5)
 
 
@@ -115,6 +115,7 @@ def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels)
         (LISTED.format("Edema + Mass"), {}, r"may list several findings; .*: --separator '\+'"),
         (LISTED.format("\"['Edema']\""), {"separator": ","}, "several .* --separator 'list'"),
         (LISTED.format("\"['Edema' 'Mass']\""), {"separator": "list"}, "line 2, .*needs a list"),
+        (LISTED.format("mass?"), {}, "line 2, .*'mass\\?' is listed, and .* cannot stand for -1"),
         (LISTED.format("Split"), {}, "line 2, .*no class can have the name 'Split'"),
         (LISTED.format("normal"), {}, "column 'found': no row names a finding"),
         (ROWS, {"value": "labels"}, "'findings' .*got 'labels', nearest.* label"),
