@@ -54,8 +54,8 @@ def meaning(separator: str | None, words: Mapping[str, str]) -> Callable[[str], 
         if odd := [part for part in listed if words.get(part.casefold()) in LABELS]:
             raise ValueError(
                 f"'{odd[0]}' is listed, and what is listed is present; it cannot stand for "
-                f"{words[odd[0].casefold()]}. It can for 'No Finding', or for nothing, which leaves "
-                "it out; 'merges' makes it another finding."
+                f"{words[odd[0].casefold()]}. It can for 'No Finding', or for nothing, which "
+                "leaves it out; 'merges' makes it another finding."
             )
         said = [words.get(part.casefold(), part) for part in listed]
         names = {
