@@ -74,16 +74,13 @@ def test_every_kind_of_image_becomes_grey(data, grey):
 COLOURED = np.dstack([GREY, GREY[::-1], GREY[:, ::-1]])
 
 
-@pytest.mark.parametrize(
-    ("data", "colours"),
-    [
-        (png(COLOURED), COLOURED),
-        (png(np.dstack([COLOURED, 0 * GREY])), COLOURED),  # transparency is ignored
-        *((data, np.dstack([GREY] * 3)) for data in (png(GREY), dicom_bytes(GREY))),
-        (png(DEEP), np.dstack([[[0, 1], [201, 255]]] * 3)),
-        (png(FLAT, kind="JPEG"), FLAT),
-    ],
-)
+@pytest.mark.parametrize(("data", "colours"), [
+    (png(COLOURED), COLOURED),
+    (png(np.dstack([COLOURED, 0 * GREY])), COLOURED),  # transparency is ignored
+    *((data, np.dstack([GREY] * 3)) for data in (png(GREY), dicom_bytes(GREY))),
+    (png(DEEP), np.dstack([[[0, 1], [201, 255]]] * 3)),
+    (png(FLAT, kind="JPEG"), FLAT),
+])  # fmt: skip
 def test_every_kind_of_image_becomes_colour_where_that_is_asked_for(data, colours):
     pixels = decode(data, len(colours), 3).pixels
     assert pixels.dtype == np.uint8

@@ -145,16 +145,13 @@ class TestTransferSyntax:
             grey(written(film))
 
 
-@pytest.mark.parametrize(
-    ("elements", "message"),
-    [
-        ({"NumberOfFrames": 2}, "needs one frame; has 2"),
-        ({"PhotometricInterpretation": "RGB"}, "MONOCHROME1 or 2; has RGB"),
-        ({"PhotometricInterpretation": "PALETTE COLOR"}, "MONOCHROME1 or 2; has PALETTE COLOR"),
-        ({"BitsAllocated": 32}, "at most 16 bits per pixel; has 32"),
-        ({"BitsStored": 17}, "needs 1 to 16 bits stored; has 17"),
-    ],
-)
+@pytest.mark.parametrize(("elements", "message"), [
+    ({"NumberOfFrames": 2}, "needs one frame; has 2"),
+    ({"PhotometricInterpretation": "RGB"}, "MONOCHROME1 or 2; has RGB"),
+    ({"PhotometricInterpretation": "PALETTE COLOR"}, "MONOCHROME1 or 2; has PALETTE COLOR"),
+    ({"BitsAllocated": 32}, "at most 16 bits per pixel; has 32"),
+    ({"BitsStored": 17}, "needs 1 to 16 bits stored; has 17"),
+])  # fmt: skip
 def test_what_is_no_single_grey_image_is_refused(elements, message):
     with pytest.raises(DicomError, match=message):
         shown([1, 2], **elements)

@@ -18,38 +18,30 @@ PATHS = {f"{folder}patient7/study12/view3_frontal.jpg": "patient7"
          for folder in ("", "v1.0/valid/", "batch 2 (train 1)/")}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("reader", "column", "field", "meanings"),
-    [
-        (nih, "Patient ID", "patient", {"00000013": "13", "13": "13", "0": "0"}),
-        (nih, "Patient Age", "age", {"057": 57, "058Y": 58, "006M": 0.5, "073D": 0.2, "120": 120}),
-        (nih, "Patient Age", "age", {"414": nan, "148Y": nan, "": nan}),
-        (nih, "Patient Gender", "sex", {"": "", "F": "F"}),
-        (nih, "View Position", "view", {"LL": "frontal", "AP": "AP"}),
-        (chexpert, "Edema", "Edema", LABELS | {"": 0}),  # the row says No Finding
-        (chexpert, "No Finding", "Edema", {"1.0": 0, "0": -2, "": -2, "-1": -2}),
-        (chexpert, "AP/PA", "view", {"LL": "frontal", "RL": "frontal", "": "frontal", "PA": "PA"}),
-        (chexpert, "Frontal/Lateral", "view", {"Lateral": "lateral"}),
-        (chexpert, "Sex", "sex", {"Unknown": "", "Male": "M"}),
-        (chexpert, "Path", "patient", PATHS),
-        (cxr_lt, "ViewPosition", "view", VIEWS | ODD_VIEWS),
-        (padchest, "Projection", "view", {"PA": "PA", "AP_horizontal": "AP", "L": "lateral"}),
-        (
-            padchest,
-            "Projection",
-            "view",
-            {"COSTAL": "other", "EXCLUDE": "other", "UNK": "", "": ""},
-        ),
-        (padchest, "PatientSex_DICOM", "sex", {"F": "F", "O": ""}),
-        # Age is the year of the examination, 2014, less that of birth, where that is an age.
-        (padchest, "PatientBirth", "age", {"1950": 64, "": nan, "2020": nan, "1800": nan}),
-        (padchest, "StudyDate_DICOM", "age", {"": nan, "20140731": 64}),
-        (table, "pleural_effusion", "Pleural Effusion", LABELS),
-        (table, "age", "age", {"0": 0, "63.5": 63.5, "120": 120, "": nan, "121": nan}),
-        (table, "image", "image", {r"p 1\.\1.png": "p 1/1.png", "./2.png": "2.png"}),
-        (table, "patient", "patient", {"007": "007"}),
-    ],
-)
+@pytest.mark.parametrize(("reader", "column", "field", "meanings"), [
+    (nih, "Patient ID", "patient", {"00000013": "13", "13": "13", "0": "0"}),
+    (nih, "Patient Age", "age", {"057": 57, "058Y": 58, "006M": 0.5, "073D": 0.2, "120": 120}),
+    (nih, "Patient Age", "age", {"414": nan, "148Y": nan, "": nan}),
+    (nih, "Patient Gender", "sex", {"": "", "F": "F"}),
+    (nih, "View Position", "view", {"LL": "frontal", "AP": "AP"}),
+    (chexpert, "Edema", "Edema", LABELS | {"": 0}),  # the row says No Finding
+    (chexpert, "No Finding", "Edema", {"1.0": 0, "0": -2, "": -2, "-1": -2}),
+    (chexpert, "AP/PA", "view", {"LL": "frontal", "RL": "frontal", "": "frontal", "PA": "PA"}),
+    (chexpert, "Frontal/Lateral", "view", {"Lateral": "lateral"}),
+    (chexpert, "Sex", "sex", {"Unknown": "", "Male": "M"}),
+    (chexpert, "Path", "patient", PATHS),
+    (cxr_lt, "ViewPosition", "view", VIEWS | ODD_VIEWS),
+    (padchest, "Projection", "view", {"PA": "PA", "AP_horizontal": "AP", "L": "lateral"}),
+    (padchest, "Projection", "view", {"COSTAL": "other", "EXCLUDE": "other", "UNK": "", "": ""}),
+    (padchest, "PatientSex_DICOM", "sex", {"F": "F", "O": ""}),
+    # Age is the year of the examination, 2014, less that of birth, where that is an age.
+    (padchest, "PatientBirth", "age", {"1950": 64, "": nan, "2020": nan, "1800": nan}),
+    (padchest, "StudyDate_DICOM", "age", {"": nan, "20140731": 64}),
+    (table, "pleural_effusion", "Pleural Effusion", LABELS),
+    (table, "age", "age", {"0": 0, "63.5": 63.5, "120": 120, "": nan, "121": nan}),
+    (table, "image", "image", {r"p 1\.\1.png": "p 1/1.png", "./2.png": "2.png"}),
+    (table, "patient", "patient", {"007": "007"}),
+])  # fmt: skip
 def test_cells_mean(read, reader, column, field, meanings):
     got = [read(reader, {column: text})[field][0] for text in meanings]
     np.testing.assert_equal(got, list(meanings.values()))

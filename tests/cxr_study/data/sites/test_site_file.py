@@ -133,17 +133,14 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
             read(**keys)
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"columns": {"Bild": "picture"}}, "age or ignored for 'Bild'; got 'picture'"),
-        ({"words": {True: 1}}, "quotes around a word that YAML takes for true or false; got True"),
-        ({"words": {"ja": "yes"}}, "for 'ja' one of 1, 0, -1, PA.*; got 'yes'"),
-        ({"threshold": 50}, "'threshold' needs less than or equal to 1; got 50"),
-        ({"findings": {"colum": "x"}}, "key 'colum' is not known; nearest known: column"),
-        ({"encoding": "cp0"}, "the name of an encoding, such as cp1252; got 'cp0'"),
-    ],
-)
+@pytest.mark.parametrize(("keys", "message"), [
+    ({"columns": {"Bild": "picture"}}, "age or ignored for 'Bild'; got 'picture'"),
+    ({"words": {True: 1}}, "quotes around a word that YAML takes for true or false; got True"),
+    ({"words": {"ja": "yes"}}, "for 'ja' one of 1, 0, -1, PA.*; got 'yes'"),
+    ({"threshold": 50}, "'threshold' needs less than or equal to 1; got 50"),
+    ({"findings": {"colum": "x"}}, "key 'colum' is not known; nearest known: column"),
+    ({"encoding": "cp0"}, "the name of an encoding, such as cp1252; got 'cp0'"),
+])  # fmt: skip
 def test_what_a_table_cannot_be_is_refused(read, keys, message):
     with pytest.raises(SiteFileError, match=message):
         read(dataset="table", **keys)
