@@ -150,27 +150,24 @@ def test_vindr_test_labels_have_a_line_per_image_and_names_that_mean_the_same_ar
         read(vindr, *[first] * 2, header=header)
 
 
-@pytest.mark.parametrize(
-    ("lists", "labels"),
-    [
-        # Every finding that occurs is a class, and absent elsewhere.
-        (["['goiter']", "['cardiomegaly']", "['normal']"],
-         {"Cardiomegaly": [0, 1, 0], "goiter": [1, 0, 0]}),
-        # It counts under its whole name only.
-        (["['subcutaneous emphysema', 'breast mass']", "['mass']"],
-         {"Mass": [0, 1], "Subcutaneous Emphysema": [1, 0], "breast mass": [1, 0]}),
-        # Names that mean the same are one class, whatever their case.
-        (["[' Cardiomegaly', 'cardiomegaly ', 'pulmonary edema', 'NSG tube']"],
-         {"Cardiomegaly": [1], "Edema": [1], "NSG tube": [1]}),
-        # A list that says nothing about findings is not labelled.
-        *(([silent, "['goiter']"], {"goiter": [NAN, 1]}) for silent in (
-            "", "[]", "['']", "[' unchanged', 'suboptimal study']", "['Exclude']")),
-        # A remark takes nothing from what else the list says.
-        (["['normal', 'unchanged']", "['goiter']"], {"goiter": [0, 1]}),
-        (["['unchanged', 'goiter']", "['mass']"], {"Mass": [0, 1], "goiter": [1, 0]}),
-        (["['normal']", ""], {}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("lists", "labels"), [
+    # Every finding that occurs is a class, and absent elsewhere.
+    (["['goiter']", "['cardiomegaly']", "['normal']"],
+     {"Cardiomegaly": [0, 1, 0], "goiter": [1, 0, 0]}),
+    # It counts under its whole name only.
+    (["['subcutaneous emphysema', 'breast mass']", "['mass']"],
+     {"Mass": [0, 1], "Subcutaneous Emphysema": [1, 0], "breast mass": [1, 0]}),
+    # Names that mean the same are one class, whatever their case.
+    (["[' Cardiomegaly', 'cardiomegaly ', 'pulmonary edema', 'NSG tube']"],
+     {"Cardiomegaly": [1], "Edema": [1], "NSG tube": [1]}),
+    # A list that says nothing about findings is not labelled.
+    *(([silent, "['goiter']"], {"goiter": [NAN, 1]})
+     for silent in ("", "[]", "['']", "[' unchanged', 'suboptimal study']", "['Exclude']")),
+    # A remark takes nothing from what else the list says.
+    (["['normal', 'unchanged']", "['goiter']"], {"goiter": [0, 1]}),
+    (["['unchanged', 'goiter']", "['mass']"], {"Mass": [0, 1], "goiter": [1, 0]}),
+    (["['normal']", ""], {}),
+])  # fmt: skip
 def test_padchest_lists_of_findings_become_labels(read, lists, labels):
     rows = ({"ImageID": f"{i}.png", "Labels": text} for i, text in enumerate(lists))
     got = read(padchest, *rows)

@@ -8,17 +8,11 @@ from cxr_study.data.readers.table_layout import Findings, TableLayout
 
 GERMAN = "Bildname;Patient-Nr;Alter;Geschlecht;Aufnahme;Datum;Pleuraerguss;Stauung\n"
 LAYOUT = TableLayout(
-    columns={
-        "Bildname": "image",
-        "Patient-Nr": "patient",
-        "Alter": "age",
-        "Geschlecht": "sex",
-        "Aufnahme": "view",
-        "Datum": "ignored",
-    },
+    columns={"Bildname": "image", "Patient-Nr": "patient", "Alter": "age", "Geschlecht": "sex",
+             "Aufnahme": "view", "Datum": "ignored"},
     words={"ja": "1", "Nein": "0", "k.A.": "", "w": "F", "pa stehend": "PA"},
     encoding="cp1252",
-)
+)  # fmt: skip
 
 
 @pytest.fixture
