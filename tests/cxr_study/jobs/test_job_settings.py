@@ -57,36 +57,19 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
         job_folder.typed(JOBS / "surgical", {name: value})
 
 
-@pytest.mark.parametrize(
-    ("job", "values", "more", "message"),
-    [
-        (
-            "surgical",
-            {"head_weighting": "positives"},
-            {"report_counts": True},
-            "set report_counts=true",
-        ),
-        ("vanilla", {"head_weighting": "positives"}, None, "head_weighting must be one of"),
-        ("surgical_he", {"weighting": "positives"}, None, "weighting must be one of"),
-        ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
-        (
-            "surgical",
-            {"server_optimizer": "fedadam", "server_learning_rate": 0.1},
-            {"server_learning_rate": 0.03},
-            "Set server_learning_rate=0, for its own",
-        ),
-        *[
-            ("surgical", {"strategy": "fedbn", **wish}, {"strategy": "fedavg"}, "needs one model")
-            for wish in ({"refit_model": "best"}, {"average_decay": 0.8})
-        ],
-        (
-            "surgical",
-            {"focal_gamma": 2.0, "refit_model": "best"},
-            {"focal_gamma": 0.0},
-            "plain cross-entropy",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("job", "values", "more", "message"), [
+    ("surgical", {"head_weighting": "positives"}, {"report_counts": True},
+     "set report_counts=true"),
+    ("vanilla", {"head_weighting": "positives"}, None, "head_weighting must be one of"),
+    ("surgical_he", {"weighting": "positives"}, None, "weighting must be one of"),
+    ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
+    ("surgical", {"server_optimizer": "fedadam", "server_learning_rate": 0.1},
+     {"server_learning_rate": 0.03}, "Set server_learning_rate=0, for its own"),
+    *[("surgical", {"strategy": "fedbn", **wish}, {"strategy": "fedavg"}, "needs one model")
+     for wish in ({"refit_model": "best"}, {"average_decay": 0.8})],
+    ("surgical", {"focal_gamma": 2.0, "refit_model": "best"}, {"focal_gamma": 0.0},
+     "plain cross-entropy"),
+])  # fmt: skip
 def test_what_does_not_go_together_is_refused(job, values, more, message):
     with pytest.raises(ValueError, match=message):
         job_folder.typed(JOBS / job, values)

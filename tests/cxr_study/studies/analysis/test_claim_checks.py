@@ -122,23 +122,11 @@ def test_every_finding_is_a_line():
     wanted = found[0].findings[0].difference
     first, second = table(found).to_dict("records")
     assert first == {
-        "claim": "Ours is better",
-        "source": "Table 1",
-        "published": "0.8 and 0.7",
-        "kind": "is ahead of",
-        "better": "surgical-fedbn+",
-        "worse": "vanilla-fedbn+",
-        "model": "",
-        "test": "nih",
-        "group": "all",
-        "scenarios": "2",
-        "margin": 0.0,
-        "difference": wanted.mean,
-        "low": wanted.low,
-        "high": wanted.high,
-        "seeds": 3,
-        "verdict": HOLDS,
-    }
+        "claim": "Ours is better", "source": "Table 1", "published": "0.8 and 0.7",
+        "kind": "is ahead of", "better": "surgical-fedbn+", "worse": "vanilla-fedbn+", "model": "",
+        "test": "nih", "group": "all", "scenarios": "2", "margin": 0.0, "difference": wanted.mean,
+        "low": wanted.low, "high": wanted.high, "seeds": 3, "verdict": HOLDS,
+    }  # fmt: skip
     assert (second["model"], second["group"], second["margin"]) == ("nowhere", "shared", 0.1)
     assert np.isnan(second["difference"]) and second["seeds"] == 0
 
