@@ -140,7 +140,7 @@ def differences(name, weights, own=None, train=None):
     wanted, *in_training = keras_says(name, own, train)
     local, checkpoint = local_model(name, weights)
     body, _ = wire.split(checkpoint.variables)
-    assert body.keys() == {variable.path for variable in own.weights}  # as in a first build
+    assert body.keys() == {variable.path for variable in own.weights}
     images = normalised(pixels_for(name), normalisation(name))
     apart = np.abs(local.outputs(images)[0] - wanted).max() / wanted.std()
     off = 0.0

@@ -54,6 +54,15 @@ def test_a_model_of_a_network_that_left_its_normalisation_out_is_refused():
         network_of(Checkpoint({}, before))
 
 
+@pytest.mark.parametrize("backbone", ["efficientnetb0", "mobilenetv3small"])
+def test_a_network_has_the_same_variables_however_many_were_built_before(backbone):
+    from cxr_study.training.network import build
+    from surgical_aggregation.site.contract.architecture import initial_body
+
+    first, second = (initial_body(build(backbone, 2, image_size=32)) for _ in range(2))
+    assert first.variables.keys() == second.variables.keys()
+
+
 def test_normalised_pixels_reach_the_network_as_its_manifest_says(tmp_path):
     from cxr_study.training.input_pipeline import dataset
 
