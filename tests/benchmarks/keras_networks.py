@@ -28,8 +28,8 @@ def line(name, exports):
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         weights = str(Path(folder, "body.weights.h5"))
-        write_weights(name, weights)
-        file, training, checkpoint = differences(name, weights)
+        own = write_weights(name, weights)
+        file, training, checkpoint = differences(name, weights, own, train=True)
         with downloading(weights):
             imagenet, *_ = differences(name, "imagenet", train=False)
         said = dict.fromkeys(("package", "savedmodel", "onnx"), "not run")

@@ -28,15 +28,8 @@ from surgical_aggregation.server.models.persistor import CheckpointPersistor
 from surgical_aggregation.wire.headers import BEST
 
 STEPS = (
-    "select",
-    "check",
-    "accept",
-    "aggregate",
-    "merge",
-    "write",
-    "stock accept",
-    "stock aggregate",
-)
+    "select", "check", "accept", "aggregate", "merge", "write", "stock accept", "stock aggregate",
+)  # fmt: skip
 SMALL = [(8,)] * 8
 DENSENET121 = [(3, 3, 128, 32)] * 58 + [(1, 1, 500, 142)] * 62 + [(342,)] * 484
 """Shapes, in about its proportions."""

@@ -115,13 +115,9 @@ OFFICIAL = {
             nih_row("00000012_000.png", "12", "PA", "F", NAN, "Hernia"),
         ],
         NIH_CLASSES,
-        {
-            "Image Index": {"image"},
-            "View Position": {"view"},
-            "Patient Gender": {"sex"},
-            **unread("Follow-up #", "OriginalImage[Width", "Height]", "y]", ""),
-            **unread("OriginalImagePixelSpacing[x"),
-        },
+        {"Image Index": {"image"}, "View Position": {"view"}, "Patient Gender": {"sex"}}
+        | unread("Follow-up #", "OriginalImage[Width", "Height]", "y]", "")
+        | unread("OriginalImagePixelSpacing[x"),
         {"Patient Age": {"age"}},
     ),
     "chexpert": Official(
@@ -156,12 +152,8 @@ OFFICIAL = {
             mimic_row("0000764", "57375967/174b-2", "lateral", **EDEMA),
         ],
         CHEXPERT_CLASSES,
-        {
-            "dicom_id": {"image"},
-            "ViewPosition": {"view"},
-            **unread("Rows", "note"),
-            "No Finding": set(CHEXPERT_CLASSES),
-        },
+        unread("Rows", "note")
+        | {"dicom_id": {"image"}, "ViewPosition": {"view"}, "No Finding": set(CHEXPERT_CLASSES)},
         itself(*CHEXPERT_CLASSES),
     ),
     "cxr-lt": Official(
@@ -211,13 +203,9 @@ OFFICIAL = {
             ["1/3_c.png", "9001", "other", "", NAN, 1, 1],
         ],
         ("Cardiomegaly", "goiter"),
-        {
-            **unread("n", "Report"),
-            "ImageID": {"image"},
-            "PatientID": {"patient"},
-            "PatientSex_DICOM": {"sex"},
-            "Projection": {"view"},
-        },
+        unread("n", "Report")
+        | {"ImageID": {"image"}, "PatientID": {"patient"}}
+        | {"PatientSex_DICOM": {"sex"}, "Projection": {"view"}},
         {"StudyDate_DICOM": {"age"}, "PatientBirth": {"age"}, "Labels": {"Cardiomegaly", "goiter"}},
     ),
     "table": Official(

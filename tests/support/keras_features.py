@@ -25,9 +25,8 @@ def side_of(name):
     return 75 if name.startswith(("inception", "xception")) else 32
 
 
-def pixels_for(name, images=4):
-    side = side_of(name)
-    return np.random.default_rng(1).integers(0, 256, (images, side, side)).astype(np.uint8)
+def pixels_for(name):
+    return np.random.default_rng(1).integers(0, 256, (4, *[side_of(name)] * 2)).astype(np.uint8)
 
 
 def application(name, weights):
@@ -40,10 +39,13 @@ def application(name, weights):
 
 
 def write_weights(name, path):
-    """A weights file in which nothing is as in a new network, but that kernels are random."""
+    """A weights file in which nothing is as in a new network, but that kernels are random.
+
+    Returns Keras's network that has them.
+    """
     rng = np.random.default_rng(2)
     network = application(name, None)
-    for variable in network.weights:
+    for variable in network.weights[:-2]:  # but the head's
         if variable.name in ("gamma", "variance", "moving_variance", "layer_scale"):
             variable.assign(rng.uniform(0.2, 1.2, variable.shape))
         elif variable.name == "count":
@@ -51,6 +53,8 @@ def write_weights(name, path):
         elif len(variable.shape) < 2:
             variable.assign(rng.uniform(-0.3, 0.7, variable.shape))
     network.save_weights(path)
+    network.load_weights(path)  # of which Normalization makes constants
+    return network
 
 
 @contextmanager
@@ -71,16 +75,21 @@ def without_noise(model):
     return model
 
 
-def keras_says(name, weights, train):
+def normalises(network):
+    import keras
+
+    return any(isinstance(layer, keras.layers.Normalization) for layer in network.layers)
+
+
+def keras_says(name, network, train):
     """Features of `pixels_for` when predicting and, if asked for, in training, by Keras alone."""
     import keras
 
-    network = without_noise(application(name, weights))
     module = importlib.import_module(getattr(keras.applications, APPLICATIONS[name]).__module__)
     colours = np.repeat(pixels_for(name)[..., None], 3, axis=3).astype(np.float32)
     images = module.preprocess_input(colours)
     ways = (False, True) if train else (False,)
-    return [np.asarray(network(images, training=training)) for training in ways]
+    return [np.asarray(without_noise(network)(images, training=way)) for way in ways]
 
 
 def local_model(name, weights):
@@ -93,9 +102,13 @@ def local_model(name, weights):
     from surgical_aggregation.wire import variables as wire
 
     side = side_of(name)
-    body = initial_body(build(name, 1, image_size=side, weights=weights))
-    network = without_noise(build(name, len(CLASSES), image_size=side))
-    local = LocalModel(network, CLASSES, TrainingOptions(strategy="fedavg"))
+    network = build(name, len(CLASSES), image_size=side, weights=weights)
+    body = initial_body(network)
+    if normalises(network):  # by constants, perhaps
+        network = build(name, len(CLASSES), image_size=side)
+    for variable in network.weights[:-2]:  # but the head's
+        variable.assign(np.full(variable.shape, 9))
+    local = LocalModel(without_noise(network), CLASSES, TrainingOptions(strategy="fedavg"))
     local.set_body(body.variables)
     kernel, bias = local.model.get_layer("head").get_weights()
     columns = {one: (kernel[:, k], bias[k : k + 1]) for k, one in enumerate(CLASSES)}
@@ -112,14 +125,22 @@ class Found(NamedTuple):
     checkpoint: Checkpoint
 
 
-def differences(name, weights, train=True):
-    """Compare a site's network with Keras's; `loss` is 0 where no step is made."""
+def differences(name, weights, own=None, train=None):
+    """Compare a site's network with Keras's `own`, or the one of these weights.
+
+    `loss` is that of a training step, by default where a layer normalises; else 0.
+    """
     import tensorflow as tf
 
     from cxr_study.training.input_pipeline import normalised
+    from surgical_aggregation.wire import variables as wire
 
-    wanted, *in_training = keras_says(name, weights, train)
+    own = own or application(name, weights)
+    train = normalises(own) if train is None else train
+    wanted, *in_training = keras_says(name, own, train)
     local, checkpoint = local_model(name, weights)
+    body, _ = wire.split(checkpoint.variables)
+    assert body.keys() == {variable.path for variable in own.weights}
     images = normalised(pixels_for(name), normalisation(name))
     apart = np.abs(local.outputs(images)[0] - wanted).max() / wanted.std()
     off = 0.0
@@ -140,8 +161,8 @@ def loaded(checkpoint, path):
     return load_model(path)
 
 
-def exported(model, folder):
-    """Package a model and export it in every format; format -> "" or why it was refused."""
+def exported(model, folder, formats=("package", "savedmodel", "onnx")):
+    """Package a model and export it; format -> "" or why it was refused."""
     from cxr_study.models.export import export_model
     from cxr_study.models.packaging.package_model import package
 
@@ -150,9 +171,9 @@ def exported(model, folder):
         out = folder / export_model.default_name(Path(to), to)
         ways[to] = lambda to=to, out=out: export_model.export(model, to, out)
     found = {}
-    for name, write in ways.items():
+    for name in formats:
         try:
-            write()
+            ways[name]()
             found[name] = ""
         except export_model.ExportError as error:
             found[name] = str(error)

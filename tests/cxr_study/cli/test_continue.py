@@ -70,16 +70,13 @@ def test_everything_can_be_otherwise(started, earlier, tmp_path):
     assert study.local_models and force
 
 
-@pytest.mark.parametrize(
-    ("last", "options", "rounds"),
-    [
-        ({"round_": 5}, [], 7),  # interrupted
-        ({"round_": 25, "planned_rounds": 32, "history": [{"job": "x", "rounds": [0, 20]}]}, [], 7),
-        ({"round_": 12}, [], None),  # ended: as many again
-        ({"round_": 5, "planned_rounds": 5}, [], None),  # stopped early
-        ({"round_": 5}, ["--from", "best"], None),
-    ],
-)
+@pytest.mark.parametrize(("last", "options", "rounds"), [
+    ({"round_": 5}, [], 7),  # interrupted
+    ({"round_": 25, "planned_rounds": 32, "history": [{"job": "x", "rounds": [0, 20]}]}, [], 7),
+    ({"round_": 12}, [], None),  # ended: as many again
+    ({"round_": 5, "planned_rounds": 5}, [], None),  # stopped early
+    ({"round_": 5}, ["--from", "best"], None),
+])  # fmt: skip
 def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier, last, options, rounds):
     put_model(earlier, **last)
     text = surgagg(earlier, *options)

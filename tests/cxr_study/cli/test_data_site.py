@@ -149,23 +149,20 @@ def test_padchests_parts_are_merged_by_the_site_file(tmp_path, monkeypatch):
     assert read_labels(read_site_file(Path(SITE)))["Atelectasis"].sum() == 10
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["nih", "--word", "ja=1"], "are of table"),
-        (["nih", "--threshold", "0.5"], "are of table"),
-        (["nih", "--images-by", "StudyID"], "are of table"),
-        (["table", "--separator", "|"], "go with --findings COLUMN"),
-        (["table", "--threshold", "50"], "'--threshold': Input should be less than"),
-        ([*TABLE, "--findings", "Bild"], "no column 'Bild'; nearest known: Bildname"),
-        (["table", "--word", "ja"], "--word is given as ja=1"),
-        (["table", "--blank", "zero"], "not one of 'negative', 'not labelled'"),
-        ([*TABLE, "--word", "ja=yes"], "'ja' can stand for one of 1, 0, -1"),
-        ([*TABLE, "--column", "Bild=image"], "no column 'Bild'"),
-        (["table", "--encoding", "cp0"], "'cp0' is no encoding"),
-        ([*TABLE, "--column", "Datum=picture"], "'Datum' can be image, patient, view, sex"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (["nih", "--word", "ja=1"], "are of table"),
+    (["nih", "--threshold", "0.5"], "are of table"),
+    (["nih", "--images-by", "StudyID"], "are of table"),
+    (["table", "--separator", "|"], "go with --findings COLUMN"),
+    (["table", "--threshold", "50"], "'--threshold': Input should be less than"),
+    ([*TABLE, "--findings", "Bild"], "no column 'Bild'; nearest known: Bildname"),
+    (["table", "--word", "ja"], "--word is given as ja=1"),
+    (["table", "--blank", "zero"], "not one of 'negative', 'not labelled'"),
+    ([*TABLE, "--word", "ja=yes"], "'ja' can stand for one of 1, 0, -1"),
+    ([*TABLE, "--column", "Bild=image"], "no column 'Bild'"),
+    (["table", "--encoding", "cp0"], "'cp0' is no encoding"),
+    ([*TABLE, "--column", "Datum=picture"], "'Datum' can be image, patient, view, sex"),
+])  # fmt: skip
 def test_a_mistake_is_told_and_leaves_nothing(hospital, options, message):
     dataset, *options = options
     assert message in answer("data", "site", dataset, "klinik", SITE, *options, code=2)

@@ -79,22 +79,19 @@ class TestRun:
         poc("run", JOBS / "surgical", "--out", earlier, "--force")
         assert stopped == [earlier / "poc"] and not stopped[0].exists()
 
-    @pytest.mark.parametrize(
-        ("options", "told"),
-        [
-            ("--project no.yml", "no.yml does not exist; a POC needs"),
-            ("--port {taken}", "the server needs port"),
-            ("--site-files no", "no/nih.yaml does not exist"),
-            ("--sites nih", "needs the results of 2 sites; got nih. Add sites"),
-            ("--set backbone=foo", "setting 'backbone' knows no 'foo'; "),
-            ("--set hidden=8", "the initial body of the phantom is of"),
-            ("--initial-body no.npz", "no.npz' does not exist"),
-            ("--preset no", "no preset 'no'"),
-            ("--out spaced\\ run", "without spaces"),
-            ("--out others", "only what an earlier run made"),
-            ("--port 70000", "65535"),
-        ],
-    )
+    @pytest.mark.parametrize(("options", "told"), [
+        ("--project no.yml", "no.yml does not exist; a POC needs"),
+        ("--port {taken}", "the server needs port"),
+        ("--site-files no", "no/nih.yaml does not exist"),
+        ("--sites nih", "needs the results of 2 sites; got nih. Add sites"),
+        ("--set backbone=foo", "setting 'backbone' knows no 'foo'; "),
+        ("--set hidden=8", "the initial body of the phantom is of"),
+        ("--initial-body no.npz", "no.npz' does not exist"),
+        ("--preset no", "no preset 'no'"),
+        ("--out spaced\\ run", "without spaces"),
+        ("--out others", "only what an earlier run made"),
+        ("--port 70000", "65535"),
+    ])  # fmt: skip
     def test_a_mistake_costs_nobody_an_earlier_run(self, ran, earlier, options, told):
         shutil.copytree(earlier, "spaced run")
         shutil.copytree(earlier / "poc", "others/poc")

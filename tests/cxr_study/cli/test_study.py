@@ -52,17 +52,14 @@ def test_the_help_names_the_shipped_studies():
     assert all(name in said for name in shipped())
 
 
-@pytest.mark.parametrize(
-    ("options", "selection", "at_once"),
-    [
-        ("clients", Selection(), None),
-        ("clients shared-classes --scenarios 2,4 --methods vanilla --seeds 5 --at-once 2",
-         Selection(("2", "4"), ("vanilla",), 5), 2),
-        ("clients --quick", Selection(seeds=1, quick=True), None),
-        ("clients --quick --seeds 2", Selection(seeds=2, quick=True), None),
-        ("clients --quick --scenarios 2", Selection(("2",), seeds=1), None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "selection", "at_once"), [
+    ("clients", Selection(), None),
+    ("clients shared-classes --scenarios 2,4 --methods vanilla --seeds 5 --at-once 2",
+     Selection(("2", "4"), ("vanilla",), 5), 2),
+    ("clients --quick", Selection(seeds=1, quick=True), None),
+    ("clients --quick --seeds 2", Selection(seeds=2, quick=True), None),
+    ("clients --quick --scenarios 2", Selection(("2",), seeds=1), None),
+])  # fmt: skip
 def test_a_whole_study_is_made_or_some_runs_of_several_and_its_report_named(
     study, options, selection, at_once
 ):

@@ -35,16 +35,13 @@ class TestBar:
 
 
 class TestRoundProgress:
-    @pytest.mark.parametrize(
-        ("total", "made", "progress", "told"),
-        [
-            (2, 0, [(0, None, False), (1, None, False), (1, BEST, False), (2, BEST, True)],
-             ["0/2", "1/2", "2/2, best validation BCE 0.2500, stopped early"]),
-            (9, 5, [(4, None, False)], []),  # rounds made before are not told again
-            (9, 5, [(5, None, False), (6, None, False)], ["5/9", "6/9"]),
-            (0, 0, [(0, None, False), (1, None, False)], ["1"]),  # of a number not known
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("total", "made", "progress", "told"), [
+        (2, 0, [(0, None, False), (1, None, False), (1, BEST, False), (2, BEST, True)],
+         ["0/2", "1/2", "2/2, best validation BCE 0.2500, stopped early"]),
+        (9, 5, [(4, None, False)], []),  # rounds made before are not told again
+        (9, 5, [(5, None, False), (6, None, False)], ["5/9", "6/9"]),
+        (0, 0, [(0, None, False), (1, None, False)], ["1"]),  # of a number not known
+    ])  # fmt: skip
     def test_without_a_terminal_every_round_is_a_line(self, console, total, made, progress, told):
         with round_bars(console) as bars:
             shown = RoundProgress(bars, "training", total, made)

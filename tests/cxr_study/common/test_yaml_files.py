@@ -73,29 +73,26 @@ class TestReadModel:
         assert recipe.steps == [Step(minutes=3)]
         assert (recipe.to, recipe.photo) == (tmp_path.parent / "b", tmp_path / "a.yaml")
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            ("a: [", r"recipe .*a\.yaml cannot be read as YAML"),
-            ("", r"a\.yaml: needs lines 'key: value'; got None"),
-            ("- a", r"needs lines 'key: value'; got \['a'\]"),
-            ("a: 1\na: 2", r"key 'a' stands twice[\s\S]*line 2"),
-            ("b: {a: 1, a: 1}", "key 'a' stands twice"),
-            ("nmae: x\npeople: 3", r"a\.yaml: key 'nmae' is not known; nearest known: name"),
-            ("name: x\npages: 3", "key 'pages' is not known; nearest known: tags"),
-            ("people: 2", r"a\.yaml: needs key 'name'; has people"),
-            ("{}", "needs key 'name'; has none"),
-            ("1: 2", "key '1' is not known"),
-            ("a: &a [x]\nb: [*a, *a]", r"a\.yaml .*\*aliases are not read[\s\S]*line 2"),
-            ("name: 2020-99-99", r"a\.yaml .*month must be in 1\.\.12[\s\S]*line 1, column 7"),
-            (f"name: 0x{'f' * 6000}", r"a\.yaml .*a value of 6,002 characters"),
-            ("name: !!bool x", r"a\.yaml .*no value that can be read"),
-            ("[" * 5000, r"a\.yaml cannot be read as YAML: maximum recursion"),
-            ("- x\n" * 9999, r"needs lines 'key: value'; got \['x', "),
-            (f"name: x\nto: [{'x, ' * 9999}]", r"key 'to' needs a path; got \['x', "),
-            ('"\\e[31m": x', r"key '\\x1b\[31m' is not known"),
-        ],
-    )
+    @pytest.mark.parametrize(("text", "message"), [
+        ("a: [", r"recipe .*a\.yaml cannot be read as YAML"),
+        ("", r"a\.yaml: needs lines 'key: value'; got None"),
+        ("- a", r"needs lines 'key: value'; got \['a'\]"),
+        ("a: 1\na: 2", r"key 'a' stands twice[\s\S]*line 2"),
+        ("b: {a: 1, a: 1}", "key 'a' stands twice"),
+        ("nmae: x\npeople: 3", r"a\.yaml: key 'nmae' is not known; nearest known: name"),
+        ("name: x\npages: 3", "key 'pages' is not known; nearest known: tags"),
+        ("people: 2", r"a\.yaml: needs key 'name'; has people"),
+        ("{}", "needs key 'name'; has none"),
+        ("1: 2", "key '1' is not known"),
+        ("a: &a [x]\nb: [*a, *a]", r"a\.yaml .*\*aliases are not read[\s\S]*line 2"),
+        ("name: 2020-99-99", r"a\.yaml .*month must be in 1\.\.12[\s\S]*line 1, column 7"),
+        (f"name: 0x{'f' * 6000}", r"a\.yaml .*a value of 6,002 characters"),
+        ("name: !!bool x", r"a\.yaml .*no value that can be read"),
+        ("[" * 5000, r"a\.yaml cannot be read as YAML: maximum recursion"),
+        ("- x\n" * 9999, r"needs lines 'key: value'; got \['x', "),
+        (f"name: x\nto: [{'x, ' * 9999}]", r"key 'to' needs a path; got \['x', "),
+        ('"\\e[31m": x', r"key '\\x1b\[31m' is not known"),
+    ])  # fmt: skip
     def test_another_file_is_refused(self, read, tmp_path, text, message):
         with pytest.raises(WrongError, match=message) as got:
             read(text)
@@ -103,29 +100,26 @@ class TestReadModel:
         with pytest.raises(WrongError, match=rf"recipe {tmp_path}/no\.yaml does not exist"):
             read_model(Recipe, tmp_path / "no.yaml", "recipe", WrongError)
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            ("name: 3", r"key 'name' needs a text \(in quotes .*\); got 3"),
-            ("name: ' '", "key 'name' needs a text that is not blank; got ' '"),
-            ("kind: pie", "key 'kind' needs soup or cake; got 'pie'"),
-            ("people: 0", "key 'people' needs a number of 1 or more; got 0"),
-            ("people: true", "key 'people' needs a whole number; got True"),
-            ("people: 3", "key 'people' needs an even number; got 'odd'"),
-            ("eggs: 4", r"key 'eggs': 4 is no prime\."),
-            ("tags: soup", "key 'tags' needs a list .*; got 'soup'"),
-            ("tags: [a, b, a]", "key 'tags' needs each entry once; got 'a'"),
-            ("cook: Boob", r"key 'cook' needs a known name \(nearest known: Bob\); got 'Boob'"),
-            ("tags: [a, 1]", "key 'tags', entry 2 needs a text .*; got 1"),
-            ("steps: [1]", "key 'steps', entry 1 needs lines 'key: value'; got 1"),
-            ("steps: [{minute: 1}]", "key 'steps', entry 1: key 'minute' is not known; .*minutes"),
-            ("steps: [{}]", "key 'steps', entry 1 needs key 'minutes'; has none"),
-            ("times: {a: x}", "key 'times', key 'a' needs a whole number; got 'x'"),
-            ("to: 3", "key 'to' needs a path; got 3"),
-            ("photo: no.png", r"key 'photo' needs a file that exists \(looked for /.*/no\.png\)"),
-            ("album: a.yaml", r"key 'album' needs a folder that exists"),
-        ],
-    )
+    @pytest.mark.parametrize(("text", "message"), [
+        ("name: 3", r"key 'name' needs a text \(in quotes .*\); got 3"),
+        ("name: ' '", "key 'name' needs a text that is not blank; got ' '"),
+        ("kind: pie", "key 'kind' needs soup or cake; got 'pie'"),
+        ("people: 0", "key 'people' needs a number of 1 or more; got 0"),
+        ("people: true", "key 'people' needs a whole number; got True"),
+        ("people: 3", "key 'people' needs an even number; got 'odd'"),
+        ("eggs: 4", r"key 'eggs': 4 is no prime\."),
+        ("tags: soup", "key 'tags' needs a list .*; got 'soup'"),
+        ("tags: [a, b, a]", "key 'tags' needs each entry once; got 'a'"),
+        ("cook: Boob", r"key 'cook' needs a known name \(nearest known: Bob\); got 'Boob'"),
+        ("tags: [a, 1]", "key 'tags', entry 2 needs a text .*; got 1"),
+        ("steps: [1]", "key 'steps', entry 1 needs lines 'key: value'; got 1"),
+        ("steps: [{minute: 1}]", "key 'steps', entry 1: key 'minute' is not known; .*minutes"),
+        ("steps: [{}]", "key 'steps', entry 1 needs key 'minutes'; has none"),
+        ("times: {a: x}", "key 'times', key 'a' needs a whole number; got 'x'"),
+        ("to: 3", "key 'to' needs a path; got 3"),
+        ("photo: no.png", r"key 'photo' needs a file that exists \(looked for /.*/no\.png\)"),
+        ("album: a.yaml", r"key 'album' needs a folder that exists"),
+    ])  # fmt: skip
     def test_a_wrong_value_is_refused_by_file_and_key(self, read, text, message):
         with pytest.raises(WrongError, match=rf"a\.yaml: {message}"):
             read(text if "name" in text else f"name: x\n{text}")

@@ -245,16 +245,13 @@ def test_a_job_is_attended_to_its_end_and_the_reason_of_a_failure_fetched(
 PAST = [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}]
 
 
-@pytest.mark.parametrize(
-    ("history", "jobs", "made"),
-    [
-        (PAST, {"c"}, 4),
-        (PAST, {"b", "c"}, 6),
-        (PAST, {"a", "b", "c"}, 9),
-        (PAST, {"lost", "b"}, 6),
-        ([], {"a"}, 9),
-    ],
-)
+@pytest.mark.parametrize(("history", "jobs", "made"), [
+    (PAST, {"c"}, 4),
+    (PAST, {"b", "c"}, 6),
+    (PAST, {"a", "b", "c"}, 9),
+    (PAST, {"lost", "b"}, 6),
+    ([], {"a"}, 9),
+])  # fmt: skip
 def test_rounds_of_a_run_are_those_of_its_own_jobs(tmp_path, history, jobs, made):
     assert rounds_left(tmp_path, jobs) is None is rounds_left(None, jobs)
     manifest = {"round": 9, "planned_rounds": 12, "history": history}

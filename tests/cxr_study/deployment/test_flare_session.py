@@ -106,16 +106,13 @@ class TestConnection:
         assert (session.meta("x"), session.waits, lost.closed) == (FOUND, [60], 1)
         assert capsys.readouterr().out == ""
 
-    @pytest.mark.parametrize(
-        ("outcomes", "message"),
-        [
-            ([], "within 0 s: nobody listens"),
-            (DOWN, r"no FLARE server answers lead.*is .* within 0 s.*down"),
-            ([api_spec.AuthenticationError("expired")], "does not let lead in: expired"),
-            ([Flare([api_spec.AuthorizationError("not you")])], "asks: not you"),
-            ([Flare([api_spec.NoReply("late")]) for _ in DOWN], "does not answer lead: late"),
-        ],
-    )
+    @pytest.mark.parametrize(("outcomes", "message"), [
+        ([], "within 0 s: nobody listens"),
+        (DOWN, r"no FLARE server answers lead.*is .* within 0 s.*down"),
+        ([api_spec.AuthenticationError("expired")], "does not let lead in: expired"),
+        ([Flare([api_spec.AuthorizationError("not you")])], "asks: not you"),
+        ([Flare([api_spec.NoReply("late")]) for _ in DOWN], "does not answer lead: late"),
+    ])  # fmt: skip
     def test_what_does_not_work_is_told(self, open_session, tmp_path, outcomes, message):
         with pytest.raises(SessionError, match=message):
             open_session(*outcomes, timeout=0, patience=0).meta("x")

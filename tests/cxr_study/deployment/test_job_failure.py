@@ -102,17 +102,14 @@ def test_a_site_that_cannot_take_part_is_the_reason_where_too_few_are_left(job, 
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.parametrize(
-    ("said", "events", "final"),
-    [
-        ("x", [{**FAILED, "began": False}], True),
-        ("x", [{**FAILED, "began": True}], False),
-        ("x", [FAILED], False),  # of an older version
-        ("x", [{**REFUSED, "reason": "gone"}, {**FAILED, "began": False}], False),
-        ("TypeError: Can't load class x: it needs nvflare >=2.9,<2.10; got 2.8.3", [], True),
-        (FULL, [], False),
-    ],
-)
+@pytest.mark.parametrize(("said", "events", "final"), [
+    ("x", [{**FAILED, "began": False}], True),
+    ("x", [{**FAILED, "began": True}], False),
+    ("x", [FAILED], False),  # of an older version
+    ("x", [{**REFUSED, "reason": "gone"}, {**FAILED, "began": False}], False),
+    ("TypeError: Can't load class x: it needs nvflare >=2.9,<2.10; got 2.8.3", [], True),
+    (FULL, [], False),
+])  # fmt: skip
 def test_what_would_go_the_same_way_another_time_is_final(job, said, events, final, elsewhere):
     job.record(*events)
     job.log("server", line(3, "ServerRunner", RAISED.replace(FULL, said)))
@@ -153,17 +150,14 @@ class TestByLogs:
             "b, round 1: its own log says why", "The server ended the run: x", f"{own}: b.",
         ]  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("party", "second", "said", "reason"),
-        [
-            ("a", 5, "download aborted", "a process at b ended"),
-            ("a", 5, RAISED, "a process at b ended"),
-            ("server", 6, "Aborting", "a process at b ended"),
-            ("server", 3, "the disk is full", "The log of server is"),
-            ("b", 6, "out of memory", "The log of b is"),
-            ("b", 6, RAISED, f"b: {FULL}. Make room on that disk"),
-        ],
-    )
+    @pytest.mark.parametrize(("party", "second", "said", "reason"), [
+        ("a", 5, "download aborted", "a process at b ended"),
+        ("a", 5, RAISED, "a process at b ended"),
+        ("server", 6, "Aborting", "a process at b ended"),
+        ("server", 3, "the disk is full", "The log of server is"),
+        ("b", 6, "out of memory", "The log of b is"),
+        ("b", 6, RAISED, f"b: {FULL}. Make room on that disk"),
+    ])  # fmt: skip
     def test_after_a_process_ended_only_its_own_site_or_who_complained_before_is_the_reason(
         self, job, party, second, said, reason
     ):

@@ -19,16 +19,13 @@ def meta(*reasons):
     }
 
 
-@pytest.mark.parametrize(
-    ("reasons", "connected", "said"),
-    [
-        ([], "", "^FLARE has not tried to start it: other jobs run, or no.*; not connected: a, b$"),
-        ([OK], "ab", "^only 1 of the 2 .*FLARE: not .*; try 1 .* 12:00:10, .* up at 12:40:30$"),
-        ([OK] * 5 + [FEW], "a", "^only 0 of .*; not connected: b; try 6 of 10, .* 12:05:20, and"),
-        ([FEW] * 7, "", "the next at 12:10:00, and FLARE gives up at 12:30:00$"),
-        (["no site b"], "a", "^FLARE could not start it .FLARE: no site b.; not"),
-    ],
-)
+@pytest.mark.parametrize(("reasons", "connected", "said"), [
+    ([], "", "^FLARE has not tried to start it: other jobs run, or no.*; not connected: a, b$"),
+    ([OK], "ab", "^only 1 of the 2 .*FLARE: not .*; try 1 .* 12:00:10, .* up at 12:40:30$"),
+    ([OK] * 5 + [FEW], "a", "^only 0 of .*; not connected: b; try 6 of 10, .* 12:05:20, and"),
+    ([FEW] * 7, "", "the next at 12:10:00, and FLARE gives up at 12:30:00$"),
+    (["no site b"], "a", "^FLARE could not start it .FLARE: no site b.; not"),
+])  # fmt: skip
 def test_it_is_said_why_a_job_waits_and_until_when(reasons, connected, said):
     assert re.search(said, job_queue.told(meta(*reasons), connected))
 

@@ -34,17 +34,14 @@ def quick(monkeypatch):
     monkeypatch.setattr(job_watch, "POLL", 0.0)
 
 
-@pytest.mark.parametrize(
-    ("statuses", "started", "completed", "lost"),
-    [
-        (["SUBMITTED", "DISPATCHED", "RUNNING", DONE], 0.0, True, False),
-        (["FINISHED:ABORTED"], 0.0, False, False),
-        (["RUNNING"], 200.0, False, True),  # scheduled before the server started
-        (["DISPATCHED"], 200.0, False, True),
-        (["SUBMITTED", DONE], 200.0, True, False),
-        (["JUST DISPATCHED", DONE], 200.0, True, False),  # the server has not noted it yet
-    ],
-)
+@pytest.mark.parametrize(("statuses", "started", "completed", "lost"), [
+    (["SUBMITTED", "DISPATCHED", "RUNNING", DONE], 0.0, True, False),
+    (["FINISHED:ABORTED"], 0.0, False, False),
+    (["RUNNING"], 200.0, False, True),  # scheduled before the server started
+    (["DISPATCHED"], 200.0, False, True),
+    (["SUBMITTED", DONE], 200.0, True, False),
+    (["JUST DISPATCHED", DONE], 200.0, True, False),  # the server has not noted it yet
+])  # fmt: skip
 def test_a_job_ends_or_is_lost_where_the_server_was_restarted(statuses, started, completed, lost):
     end = watch(Session(statuses, started=started), "job", lambda now: None, print)
     assert (end.completed, end.lost) == (completed, lost)

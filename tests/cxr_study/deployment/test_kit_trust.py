@@ -25,18 +25,14 @@ def made(by=OURS, ends=2, issuer="ours"):
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
-@pytest.mark.parametrize(
-    ("own", "server", "said"),
-    [
-        (made(), made(), None),
-        (made(), None, None),  # it shows none
-        (made(), made(THEIRS), "not made for this server: .*'CN=ours' of 2.* signed the server's"),
-        (made(), made(THEIRS, issuer="theirs"), "has not signed the server's certificate"),
-        (made(ends=0), None, rf"client\.crt of kit .*lead ended on {YESTERDAY:%Y-%m-%d}\. "),
-        (made(), made(ends=0), "the server's certificate ended on"),
-    ],
-    ids=["fits", "none", "other key", "other root", "ended", "server's ended"],
-)
+@pytest.mark.parametrize(("own", "server", "said"), [
+    (made(), made(), None),
+    (made(), None, None),  # it shows none
+    (made(), made(THEIRS), "not made for this server: .*'CN=ours' of 2.* signed the server's"),
+    (made(), made(THEIRS, issuer="theirs"), "has not signed the server's certificate"),
+    (made(ends=0), None, rf"client\.crt of kit .*lead ended on {YESTERDAY:%Y-%m-%d}\. "),
+    (made(), made(ends=0), "the server's certificate ended on"),
+], ids=["fits", "none", "other key", "other root", "ended", "server's ended"])  # fmt: skip
 def test_what_keeps_a_kit_and_a_server_apart_is_named(tmp_path, monkeypatch, own, server, said):
     def shown(address, timeout):
         if server is None or address != ("hub", 8002):

@@ -110,19 +110,16 @@ def test_whatever_fails_it_is_stopped_and_its_logs_stay(
     assert (tmp_path / "out/poc").is_dir()
 
 
-@pytest.mark.parametrize(
-    ("job", "settings", "environment", "message"),
-    [
-        ("surgical", {}, "rel.npz", r"absolute path; got 'rel\.npz'\. G"),
-        ("surgical", {"initial_body": "rel.npz"}, "", r"absolute path; got 'rel\.npz'\. G"),
-        ("surgical", {"backbone": "densenet121"}, "", "body of the phantom is of small_densenet"),
-        ("surgical", {"initial_body": "{body}"}, "", "npz is of densenet121"),
-        ("surgical", {}, "{body}", "npz is of densenet121"),
-        ("surgical", {"continues": "a", "num_rounds": 0}, "", r"no jobs; got continues=a\. Submit"),
-        ("evaluation", {"model_of": "a"}, "", r"no jobs; got model_of=a\. Submit"),
-        ("evaluation", {"backbone": "densenet121"}, "", None),  # starts from no initial body
-    ],
-)
+@pytest.mark.parametrize(("job", "settings", "environment", "message"), [
+    ("surgical", {}, "rel.npz", r"absolute path; got 'rel\.npz'\. G"),
+    ("surgical", {"initial_body": "rel.npz"}, "", r"absolute path; got 'rel\.npz'\. G"),
+    ("surgical", {"backbone": "densenet121"}, "", "body of the phantom is of small_densenet"),
+    ("surgical", {"initial_body": "{body}"}, "", "npz is of densenet121"),
+    ("surgical", {}, "{body}", "npz is of densenet121"),
+    ("surgical", {"continues": "a", "num_rounds": 0}, "", r"no jobs; got continues=a\. Submit"),
+    ("evaluation", {"model_of": "a"}, "", r"no jobs; got model_of=a\. Submit"),
+    ("evaluation", {"backbone": "densenet121"}, "", None),  # starts from no initial body
+])  # fmt: skip
 def test_what_a_new_poc_could_not_run_is_refused(
     tmp_path, monkeypatch, job, settings, environment, message
 ):

@@ -94,17 +94,14 @@ def test_it_does_not_start_twice_nor_on_a_port_that_somebody_has(prepared, taken
         prepared.start()
 
 
-@pytest.mark.parametrize(
-    ("running", "error", "did"),
-    [
-        ((processes.JOB, processes.SERVER), None, ["job", "left", "ended"]),
-        ((), None, ["ended"]),
-        ((processes.JOB,), None, ["ended"]),
-        ((processes.SERVER,), None, ["ended"]),
-        ((processes.JOB, processes.SERVER), SessionError("gone"), ["ended"]),
-        ((processes.JOB, processes.SERVER), KeyboardInterrupt(), ["ended"]),
-    ],
-)
+@pytest.mark.parametrize(("running", "error", "did"), [
+    ((processes.JOB, processes.SERVER), None, ["job", "left", "ended"]),
+    ((), None, ["ended"]),
+    ((processes.JOB,), None, ["ended"]),
+    ((processes.SERVER,), None, ["ended"]),
+    ((processes.JOB, processes.SERVER), SessionError("gone"), ["ended"]),
+    ((processes.JOB, processes.SERVER), KeyboardInterrupt(), ["ended"]),
+])  # fmt: skip
 def test_it_is_stopped_whatever_happens_and_a_running_job_aborted_first(
     prepared, monkeypatch, running, error, did
 ):

@@ -121,15 +121,12 @@ def test_the_server_stores_nothing_in_tmp_and_has_a_table_once_one_is_given(kits
     assert scope["properties"] == {"permitted": {}, "look_alikes": "refuse"}
 
 
-@pytest.mark.parametrize(
-    ("localise", "message"),
-    [
-        (lambda kits: localise_site(kits / "server", SitePolicy()), "no startup kit of a site"),
-        (lambda kits: localise_server(kits / LEAD.name, Path("/")), "no startup kit of the server"),
-        (lambda kits: localise_site(kits / "nih", SitePolicy(), byoc="lead"),
-         "one of anyone, admin, nobody; got 'lead'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("localise", "message"), [
+    (lambda kits: localise_site(kits / "server", SitePolicy()), "no startup kit of a site"),
+    (lambda kits: localise_server(kits / LEAD.name, Path("/")), "no startup kit of the server"),
+    (lambda kits: localise_site(kits / "nih", SitePolicy(), byoc="lead"),
+     "one of anyone, admin, nobody; got 'lead'"),
+])  # fmt: skip
 def test_a_mistake_is_told_and_writes_nothing(kits, localise, message):
     with pytest.raises(KitError, match=message):
         localise(kits)

@@ -17,18 +17,15 @@ from cxr_study.jobs.methods import BEYOND, METHODS
 JOBS = Path(__file__).parents[3] / "jobs"
 
 
-@pytest.mark.parametrize(
-    ("items", "settings", "per_site"),
-    [
-        (["num_rounds=20", "nih:learning_rate=1e-5", "nih:epochs=2"],
-         {"num_rounds": 20}, {"nih": {"learning_rate": 1e-5, "epochs": 2}}),
-        (["x=1", "a:x=1", "x=2", "a:x=2"], {"x": 2}, {"a": {"x": 2}}),
-        (["x=true"], {"x": True}, {}),
-        (["x=densenet121"], {"x": "densenet121"}, {}),
-        (["x=a=b:c"], {"x": "a=b:c"}, {}),
-        (["x="], {"x": ""}, {}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("items", "settings", "per_site"), [
+    (["num_rounds=20", "nih:learning_rate=1e-5", "nih:epochs=2"], {"num_rounds": 20},
+     {"nih": {"learning_rate": 1e-5, "epochs": 2}}),
+    (["x=1", "a:x=1", "x=2", "a:x=2"], {"x": 2}, {"a": {"x": 2}}),
+    (["x=true"], {"x": True}, {}),
+    (["x=densenet121"], {"x": "densenet121"}, {}),
+    (["x=a=b:c"], {"x": "a=b:c"}, {}),
+    (["x="], {"x": ""}, {}),
+])  # fmt: skip
 def test_a_value_is_json_or_else_a_text_for_all_sites_or_one(items, settings, per_site):
     found = parse(items)
     assert found == (settings, per_site)
@@ -82,27 +79,15 @@ class TestApply:
         assert {name: settings[name] for name in wanted} == wanted
         assert per_site == {}
 
-    @pytest.mark.parametrize(
-        ("settings", "per_site", "sites", "merged"),
-        [
-            ({}, {}, "nih chexpert", {"chexpert": {"learning_rate": 5e-5}}),
-            ({}, {}, "nih-1 nih-2", {}),
-            ({"learning_rate": 0.5}, {}, "nih chexpert", {}),
-            (
-                {"learning_rate": 0.25},
-                {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
-                "nih chexpert",
-                {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
-            ),
-            (
-                {},
-                {"chexpert": {"epochs": 2}},
-                "chexpert",
-                {"chexpert": {"learning_rate": 5e-5, "epochs": 2}},
-            ),
-        ],
-        ids=["its own", "not there", "set for all", "set for one", "another one set"],
-    )
+    @pytest.mark.parametrize(("settings", "per_site", "sites", "merged"), [
+        ({}, {}, "nih chexpert", {"chexpert": {"learning_rate": 5e-5}}),
+        ({}, {}, "nih-1 nih-2", {}),
+        ({"learning_rate": 0.5}, {}, "nih chexpert", {}),
+        ({"learning_rate": 0.25}, {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
+         "nih chexpert", {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}}),
+        ({}, {"chexpert": {"epochs": 2}}, "chexpert",
+         {"chexpert": {"learning_rate": 5e-5, "epochs": 2}}),
+    ], ids=["its own", "not there", "set for all", "set for one", "another one set"])  # fmt: skip
     def test_a_rate_of_one_site_stands_under_what_is_set(self, settings, per_site, sites, merged):
         shared, of_sites = with_preset("paper-fedfbn", settings, per_site, sites.split())
         assert shared["learning_rate"] == settings.get("learning_rate", 1e-5)

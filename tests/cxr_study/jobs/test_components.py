@@ -88,16 +88,13 @@ def test_nothing_else_of_either_package_is_allowed(workspace):
             authorizer.authorize_component_config({"path": path}, workspace=workspace)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        REPLACE,
-        SHELL,
-        {"class_path": REPLACE["path"], "args": REPLACE["args"]},
-        {"path": "nvflare.app_common.np.np_model_persistor.NPModelPersistor", "args": {}},
-        {"path": "subprocess.Popen", "args": {"args": "touch /tmp/owned", "shell": True}},
-    ],
-)
+@pytest.mark.parametrize("config", [
+    REPLACE,
+    SHELL,
+    {"class_path": REPLACE["path"], "args": REPLACE["args"]},
+    {"path": "nvflare.app_common.np.np_model_persistor.NPModelPersistor", "args": {}},
+    {"path": "subprocess.Popen", "args": {"args": "touch /tmp/owned", "shell": True}},
+])  # fmt: skip
 def test_what_is_not_allowed_is_not_built_not_as_an_argument_either(build, config):
     for hostile in (config, {"path": PATHS["ChestXraySite"], "args": {"site": config}}):
         with pytest.raises(ComponentNotAuthorized, match="is not in allow_list"):

@@ -261,20 +261,17 @@ def test_fewer_sites_than_the_job_waits_for_are_refused(sites, settings, message
         job_folder.check(SURGICAL, sites=sites, settings=settings, per_site={})
 
 
-@pytest.mark.parametrize(
-    ("facts", "backbone", "hidden", "message"),
-    [
-        (None, "small_densenet", 0, None),
-        ({"backbone": "densenet121"}, "densenet121", 0, None),
-        ({"backbone": "densenet121", "hidden": 8}, "densenet121", 8, None),
-        ({}, "densenet121", 0, None),  # does not say of what it is
-        ({"input": input_facts("efficientnetb0")}, "efficientnetb0", 0, None),
-        ({"input": input_facts("convnexttiny")}, "efficientnetb0", 0, "by_variables.* it anew"),
-        (None, "densenet121", 0, "is densenet121 with 0 .* of the phantom is of small_densenet"),
-        (None, "small_densenet", 8, "is small_densenet with 8 .* of the phantom is of"),
-        ({"backbone": "densenet121", "hidden": 8}, "densenet121", 0, r"npz is of .*121 with 8\. M"),
-    ],
-)
+@pytest.mark.parametrize(("facts", "backbone", "hidden", "message"), [
+    (None, "small_densenet", 0, None),
+    ({"backbone": "densenet121"}, "densenet121", 0, None),
+    ({"backbone": "densenet121", "hidden": 8}, "densenet121", 8, None),
+    ({}, "densenet121", 0, None),  # does not say of what it is
+    ({"input": input_facts("efficientnetb0")}, "efficientnetb0", 0, None),
+    ({"input": input_facts("convnexttiny")}, "efficientnetb0", 0, "by_variables.* it anew"),
+    (None, "densenet121", 0, "is densenet121 with 0 .* of the phantom is of small_densenet"),
+    (None, "small_densenet", 8, "is small_densenet with 8 .* of the phantom is of"),
+    ({"backbone": "densenet121", "hidden": 8}, "densenet121", 0, r"npz is of .*121 with 8\. M"),
+])  # fmt: skip
 def test_an_initial_body_must_be_of_the_jobs_network(tmp_path, facts, backbone, hidden, message):
     file = None if facts is None else tmp_path / "body.npz"
     if facts is not None:

@@ -12,16 +12,13 @@ def test_every_way_to_train_has_a_title_of_its_own():
     assert len(set(TITLES.values())) == len(TITLES)
 
 
-@pytest.mark.parametrize(
-    ("row", "federated", "shown"),
-    [
-        (Row("surgical", "fedbn+ samples"), True, "fedbn+, samples"),
-        (Row("individual", "fedavg slow"), False, "batch norm trained, slow"),
-        (Row("vanilla", "fedavg"), True, "fedavg"),
-        (Row("individual", "fedavg"), False, "batch norm trained"),
-        (Row("complete", "fedbn+"), False, "batch norm frozen"),
-    ],
-)
+@pytest.mark.parametrize(("row", "federated", "shown"), [
+    (Row("surgical", "fedbn+ samples"), True, "fedbn+, samples"),
+    (Row("individual", "fedavg slow"), False, "batch norm trained, slow"),
+    (Row("vanilla", "fedavg"), True, "fedavg"),
+    (Row("individual", "fedavg"), False, "batch norm trained"),
+    (Row("complete", "fedbn+"), False, "batch norm frozen"),
+])  # fmt: skip
 def test_a_row_says_what_it_is(row, federated, shown):
     assert (row.federated, row.strategy_title) == (federated, shown)
 

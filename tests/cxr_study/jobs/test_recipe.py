@@ -211,18 +211,13 @@ class TestHelpers:
         assert tracker["args"]["tb_folder"] == "curves"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"learn_rate": 1e-3}, "no setting 'learn_rate'; nearest known: learning_rate"),
-        ({"sites": "nih,chexpert"}, "needs the names of the sites, .* got 'nih,chexpert'"),
-        ({"sites": ["nih"]}, "needs the results of 2 sites; got nih"),
-        (
-            {"per_site_config": {"nih": {"rate": 1e-5}}},
-            "a site of job 'surgical' has no setting 'rate'",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"learn_rate": 1e-3}, "no setting 'learn_rate'; nearest known: learning_rate"),
+    ({"sites": "nih,chexpert"}, "needs the names of the sites, .* got 'nih,chexpert'"),
+    ({"sites": ["nih"]}, "needs the results of 2 sites; got nih"),
+    ({"per_site_config": {"nih": {"rate": 1e-5}}},
+     "a site of job 'surgical' has no setting 'rate'"),
+])  # fmt: skip
 def test_a_mistake_is_told_at_once(arguments, message):
     with pytest.raises(ValueError, match=message):
         SurgicalAggregationRecipe(**arguments)

@@ -78,17 +78,11 @@ def test_images_are_predicted_the_same_whatever_the_chunk(home, monkeypatch):
     pd.testing.assert_frame_equal(model.predict(home / "images"), once, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("classes", "reason"),
-    [
-        ({}, "made for another model"),
-        ({"Mass": {"curve": {"method": "platt", "slope": math.nan}}}, "should be a finite number"),
-        (
-            {"Mass": {"curve": {"method": "isotonic", "x": [0], "y": [0]}}},
-            "'isotonic'. Make it anew",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("classes", "reason"), [
+    ({}, "made for another model"),
+    ({"Mass": {"curve": {"method": "platt", "slope": math.nan}}}, "should be a finite number"),
+    ({"Mass": {"curve": {"method": "isotonic", "x": [0], "y": [0]}}}, "'isotonic'. Make it anew"),
+])  # fmt: skip
 def test_a_calibration_that_is_no_use_is_refused(home, tmp_path, classes, reason):
     model = load(home / "best.npz")
     save(model, tmp_path / "best.npz")

@@ -23,19 +23,16 @@ def folders(tmp_path, monkeypatch):
         Path(name, "nih.yaml").touch()
 
 
-@pytest.mark.parametrize(
-    ("given", "policy", "variable", "folder"),
-    [
-        ("job", NO_POLICY, "", "job"),
-        (None, NO_POLICY, "", "demo"),
-        (PHANTOM, NO_POLICY, "", "demo"),
-        ("", SitePolicy(site_files="hospital"), "", "hospital"),
-        ("hospital", SitePolicy(site_files="hospital"), "", "hospital"),
-        ("started", SitePolicy(site_files="hospital"), "started", "hospital"),
-        ("started", POLICY, "started", "started"),
-        (PHANTOM, POLICY, PHANTOM, "demo"),
-    ],
-)
+@pytest.mark.parametrize(("given", "policy", "variable", "folder"), [
+    ("job", NO_POLICY, "", "job"),
+    (None, NO_POLICY, "", "demo"),
+    (PHANTOM, NO_POLICY, "", "demo"),
+    ("", SitePolicy(site_files="hospital"), "", "hospital"),
+    ("hospital", SitePolicy(site_files="hospital"), "", "hospital"),
+    ("started", SitePolicy(site_files="hospital"), "started", "hospital"),
+    ("started", POLICY, "started", "started"),
+    (PHANTOM, POLICY, PHANTOM, "demo"),
+])  # fmt: skip
 def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
     given, policy, variable, folder, monkeypatch
 ):
@@ -43,17 +40,14 @@ def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
     assert site_file("nih", given, policy) == Path(folder, "nih.yaml")
 
 
-@pytest.mark.parametrize(
-    ("site", "given", "policy", "message"),
-    [
-        ("nih", "job", SitePolicy(site_files="hospital"), "says itself .* the job names 'job'"),
-        ("nih", "job", POLICY, "the job names 'job'"),
-        ("nih", PHANTOM, POLICY, "the job names 'phantom'"),
-        ("nih", "", POLICY, "needs the folder .*site_files.*CXR_SITES.*'phantom'"),
-        ("../job/nih", None, SitePolicy(site_files="hospital"), "does not exist"),
-        ("/etc/nih", "job", NO_POLICY, "does not exist"),
-    ],
-)
+@pytest.mark.parametrize(("site", "given", "policy", "message"), [
+    ("nih", "job", SitePolicy(site_files="hospital"), "says itself .* the job names 'job'"),
+    ("nih", "job", POLICY, "the job names 'job'"),
+    ("nih", PHANTOM, POLICY, "the job names 'phantom'"),
+    ("nih", "", POLICY, "needs the folder .*site_files.*CXR_SITES.*'phantom'"),
+    ("../job/nih", None, SitePolicy(site_files="hospital"), "does not exist"),
+    ("/etc/nih", "job", NO_POLICY, "does not exist"),
+])  # fmt: skip
 def test_a_job_leads_a_hospital_neither_to_another_folder_nor_to_the_phantom(
     site, given, policy, message, monkeypatch
 ):

@@ -46,16 +46,13 @@ def test_what_is_set_wins_over_the_preset_and_all_but_the_rows_strategy(
     assert job_folder.read_settings(tmp_path / "job", "chexpert")["learning_rate"] == 5e-5
 
 
-@pytest.mark.parametrize(
-    ("method", "strategy", "personal"),
-    [
-        ("surgical", "fedavg", False),
-        ("vanilla", "fedbn+", False),
-        ("personalised", "fedbn+", True),
-        ("surgical", "fedbn", True),
-        ("vanilla", "fedbn", True),
-    ],
-)
+@pytest.mark.parametrize(("method", "strategy", "personal"), [
+    ("surgical", "fedavg", False),
+    ("vanilla", "fedbn+", False),
+    ("personalised", "fedbn+", True),
+    ("surgical", "fedbn", True),
+    ("vanilla", "fedbn", True),
+])  # fmt: skip
 def test_models_are_one_for_all_or_one_for_each_site_with_variables_of_its_own(
     method, strategy, personal
 ):

@@ -189,17 +189,14 @@ NOTES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "noted", "reason", "file"),
-    [
-        (LOG, "", "ValueError: it is wrong, as\nits second line says", "log"),
-        (LOG + RAISED.format("a.b.SiteError: no model"), "", "SiteError: no model", "log"),
-        (RAISED.format("TypeError: no class") + WRAPPED, "", "TypeError: no class", "log"),
-        (WRAPPED, "", "ConfigError: Error processing x", "log"),
-        (LOG, NOTES, "train failed: no a.png", "notes"),
-        (RAISED.format("KeyError: 1"), NOTES, "KeyError: 1", "log"),  # later
-    ],
-)
+@pytest.mark.parametrize(("text", "noted", "reason", "file"), [
+    (LOG, "", "ValueError: it is wrong, as\nits second line says", "log"),
+    (LOG + RAISED.format("a.b.SiteError: no model"), "", "SiteError: no model", "log"),
+    (RAISED.format("TypeError: no class") + WRAPPED, "", "TypeError: no class", "log"),
+    (WRAPPED, "", "ConfigError: Error processing x", "log"),
+    (LOG, NOTES, "train failed: no a.png", "notes"),
+    (RAISED.format("KeyError: 1"), NOTES, "KeyError: 1", "log"),  # later
+])  # fmt: skip
 def test_the_last_exception_is_that_of_the_last_traceback_or_error_in_notes(
     tmp_path, text, noted, reason, file
 ):

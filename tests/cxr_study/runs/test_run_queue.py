@@ -86,16 +86,13 @@ def test_each_is_prepared_and_made_in_order_once_and_can_be_followed(make, tmp_p
     assert told == [(0, KEPT), (1, STARTS), (1, DONE)]
 
 
-@pytest.mark.parametrize(
-    ("program", "reason", "logged"),
-    [
-        ('print("failed: no disk"); sys.exit(1)', "no disk", ""),
-        ("raise RuntimeError('kaboom')", "its process ended with code 1", "kaboom"),
-        ("os.kill(os.getpid(), 9)", "its process ended with code -9", ""),
-        (DO + "sys.exit(3)", "its process ended with code 3", ""),  # after all is made
-        ("pass", "it left no result", ""),
-    ],
-)
+@pytest.mark.parametrize(("program", "reason", "logged"), [
+    ('print("failed: no disk"); sys.exit(1)', "no disk", ""),
+    ("raise RuntimeError('kaboom')", "its process ended with code 1", "kaboom"),
+    ("os.kill(os.getpid(), 9)", "its process ended with code -9", ""),
+    (DO + "sys.exit(3)", "its process ended with code 3", ""),  # after all is made
+    ("pass", "it left no result", ""),
+])  # fmt: skip
 def test_a_failure_has_its_reason_and_log_stops_no_other_and_is_made_anew_the_next_time(
     make, tmp_path, program, reason, logged
 ):

@@ -31,22 +31,19 @@ def request_of(tmp_path):
     return lambda **changes: RunRequest(**{**values, **changes})
 
 
-@pytest.mark.parametrize(
-    ("changes", "kind", "message"),
-    [
-        ({"settings": {"rounds": 2}}, JobError, "no setting 'rounds'"),
-        ({"settings": {"epochs": 0}}, ValueError, "epochs must be at least 1"),
-        ({"per_site": {"nih": {"epochs": 0}}}, ValueError, "epochs must be at least 1"),
-        ({"sites": ("a", "a")}, JobError, "each another; got 'a', 'a'"),
-        ({"sites": ("nih",)}, JobError, "needs the results of 2 sites; got nih."),
-        ({"job": JOBS / "census"}, JobError, "trains nothing, .* run its folder with nvflare sim"),
-        ({"job": JOBS / "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
-        ({"site_files": Path("none")}, SiteFileError, "none/nih.yaml does not exist"),
-        ({"sites": ("nih", "mayo")}, JobError, "no site 'mayo'; known: nih, chexpert. Other sites"),
-        ({"job": JOBS / "personalised", "published": True}, JobError, "--published needs one of"),
-        ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "kind", "message"), [
+    ({"settings": {"rounds": 2}}, JobError, "no setting 'rounds'"),
+    ({"settings": {"epochs": 0}}, ValueError, "epochs must be at least 1"),
+    ({"per_site": {"nih": {"epochs": 0}}}, ValueError, "epochs must be at least 1"),
+    ({"sites": ("a", "a")}, JobError, "each another; got 'a', 'a'"),
+    ({"sites": ("nih",)}, JobError, "needs the results of 2 sites; got nih."),
+    ({"job": JOBS / "census"}, JobError, "trains nothing, .* run its folder with nvflare sim"),
+    ({"job": JOBS / "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
+    ({"site_files": Path("none")}, SiteFileError, "none/nih.yaml does not exist"),
+    ({"sites": ("nih", "mayo")}, JobError, "no site 'mayo'; known: nih, chexpert. Other sites"),
+    ({"job": JOBS / "personalised", "published": True}, JobError, "--published needs one of"),
+    ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
+])  # fmt: skip
 def test_what_nobody_could_run_is_refused(request_of, changes, kind, message):
     check(request_of(local_models=True, published=True))
     with pytest.raises(kind, match=message):

@@ -130,20 +130,17 @@ def test_states_are_put_where_flare_has_emptied_its_workspace(run, tmp_path):
     assert log == "['site_state.npz', 'site_state_before.npz']\n"
 
 
-@pytest.mark.parametrize(
-    ("program", "error", "message"),
-    [
-        ('record("failed", reason="no body")\n', SimulationError, "no body"),
-        (LOST.format("Communication error with client south: reset"), LostSiteError,
-         "the process of south is gone"),
-        (LOST.format("run_client_thread error: ConnectionResetError: reset"), LostSiteError,
-         "the process of a site is gone"),
-        (WORKER, LostSiteError, "the process of south is gone"),
-        (WORKER + GOOD + 'record("gone")\ntime.sleep(5)\nsys.exit()\n', None, ""),  # all is done
-        (WORKER + GOOD + 'record("gone")\n', LostSiteError, "the process of south is gone"),
-        (WORKER + GOOD + 'record("ended"); record("gone")\ntime.sleep(10)\nsys.exit()\n', None, ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("program", "error", "message"), [
+    ('record("failed", reason="no body")\n', SimulationError, "no body"),
+    (LOST.format("Communication error with client south: reset"), LostSiteError,
+     "the process of south is gone"),
+    (LOST.format("run_client_thread error: ConnectionResetError: reset"), LostSiteError,
+     "the process of a site is gone"),
+    (WORKER, LostSiteError, "the process of south is gone"),
+    (WORKER + GOOD + 'record("gone")\ntime.sleep(5)\nsys.exit()\n', None, ""),  # all is done
+    (WORKER + GOOD + 'record("gone")\n', LostSiteError, "the process of south is gone"),
+    (WORKER + GOOD + 'record("ended"); record("gone")\ntime.sleep(10)\nsys.exit()\n', None, ""),
+])  # fmt: skip
 def test_nobody_waits_for_a_site_that_is_gone_nor_for_a_server_that_gave_up(
     run, tmp_path, monkeypatch, program, error, message
 ):

@@ -32,15 +32,12 @@ def start(home, program):
     )
 
 
-@pytest.mark.parametrize(
-    ("program", "out"),
-    [
-        ("for rounds in (0, 1, 1, 2, 2): tell(rounds)", "round 1\nround 2\n0\n"),
-        *[(f"raise {error}('no disk;\\n  make room')", "failed: no disk; make room\n1\n")
-          for error in ("ValueError", "OSError", "EOFError")],
-        ("1 / 0", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("program", "out"), [
+    ("for rounds in (0, 1, 1, 2, 2): tell(rounds)", "round 1\nround 2\n0\n"),
+    *[(f"raise {error}('no disk;\\n  make room')", "failed: no disk; make room\n1\n")
+     for error in ("ValueError", "OSError", "EOFError")],
+    ("1 / 0", ""),
+])  # fmt: skip
 def test_rounds_are_said_once_and_what_a_user_can_cause_in_one_line(tmp_path, program, out):
     program = f"def train(tell):\n    {program}\nprint(training_process.main(train, (EOFError,)))"
     with start(tmp_path, program) as process:

@@ -62,19 +62,14 @@ class TestUnionHead:
         union = ("Zebra", *reversed(NIH_CLASSES))
         assert site(other_classes="absent", union=" , ".join(union)).classes == union
 
-    @pytest.mark.parametrize(
-        ("settings", "message"),
-        [
-            ({"union": "Mass,,Nodule"}, "different class names, by comma; got 'Mass,,Nodule'"),
-            ({"union": "Mass,Mass"}, "different class names, by comma; got 'Mass,Mass'"),
-            ({"other_classes": "no"}, r"one of \('omit', 'absent', 'unknown'\); got 'no'"),
-            (
-                {"union": "Mass,Nodule"},
-                r"sites/nih\.yaml: .* the 2 classes that the job names; .* also labels .* Hernia",
-            ),
-            ({}, r"20 classes of NIH and CheXpert; .* also labels Scoliosis"),
-        ],
-    )
+    @pytest.mark.parametrize(("settings", "message"), [
+        ({"union": "Mass,,Nodule"}, "different class names, by comma; got 'Mass,,Nodule'"),
+        ({"union": "Mass,Mass"}, "different class names, by comma; got 'Mass,Mass'"),
+        ({"other_classes": "no"}, r"one of \('omit', 'absent', 'unknown'\); got 'no'"),
+        ({"union": "Mass,Nodule"},
+         r"sites/nih\.yaml: .* the 2 classes that the job names; .* also labels .* Hernia"),
+        ({}, r"20 classes of NIH and CheXpert; .* also labels Scoliosis"),
+    ])  # fmt: skip
     def test_anything_else_is_refused(self, site, settings, message):
         nih = site(**{"other_classes": "absent", **settings})
         if not settings:

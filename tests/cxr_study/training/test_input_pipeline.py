@@ -135,16 +135,13 @@ class TestPasses:
         assert bits(data) == passes[3]
 
 
-@pytest.mark.parametrize(
-    ("images", "labels", "rows", "message"),
-    [
-        (np.zeros((2, 4, 4)), 2, None, "got float64"),
-        (np.zeros((2, 4, 5), np.uint8), 2, None, r"got uint8 \(2, 4, 5\)"),
-        (np.zeros((2, 4, 4), np.uint8), 3, None, r"need shape \(2, classes\)"),
-        (np.zeros((2, 4, 4), np.uint8), 1, [-1], "rows need to be from 0 to 1.*; got -1 to -1"),
-        (np.zeros((2, 4, 4), np.uint8), 1, [2], "rows need to be from 0 to 1.*; got 2 to 2"),
-    ],
-)
+@pytest.mark.parametrize(("images", "labels", "rows", "message"), [
+    (np.zeros((2, 4, 4)), 2, None, "got float64"),
+    (np.zeros((2, 4, 5), np.uint8), 2, None, r"got uint8 \(2, 4, 5\)"),
+    (np.zeros((2, 4, 4), np.uint8), 3, None, r"need shape \(2, classes\)"),
+    (np.zeros((2, 4, 4), np.uint8), 1, [-1], "rows need to be from 0 to 1.*; got -1 to -1"),
+    (np.zeros((2, 4, 4), np.uint8), 1, [2], "rows need to be from 0 to 1.*; got 2 to 2"),
+])  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(images, labels, rows, message):
     with pytest.raises(ValueError, match=message):
         dataset(images, np.zeros((labels, 1)), rows=rows, batch_size=1)

@@ -39,18 +39,15 @@ def test_it_is_found_in_the_current_folder_and_arguments_have_their_types(mine):
     assert (made.site, made.size, made.classes) == ("a=b", 64, ("Edema",))
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("mine", [], "--site needs module:Class, e.g. my.module:MySite; got 'mine'"),
-        ("nobody:Mine", [], "no Mine in module 'nobody'"),
-        ("mine:Other", [], "no Other in module 'mine'"),
-        ("mine:Half", [], "mine:Half must be a class of surgical_aggregation's Site, and whole"),
-        ("sys:path", [], "sys:path must be a class"),
-        ("mine:Mine", [], "mine:Mine cannot be made: .*'site'.* Give --arg NAME=VALUE"),
-        ("mine:Mine", ["site"], "--arg needs NAME=VALUE; got 'site'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "message"), [
+    ("mine", [], "--site needs module:Class, e.g. my.module:MySite; got 'mine'"),
+    ("nobody:Mine", [], "no Mine in module 'nobody'"),
+    ("mine:Other", [], "no Other in module 'mine'"),
+    ("mine:Half", [], "mine:Half must be a class of surgical_aggregation's Site, and whole"),
+    ("sys:path", [], "sys:path must be a class"),
+    ("mine:Mine", [], "mine:Mine cannot be made: .*'site'.* Give --arg NAME=VALUE"),
+    ("mine:Mine", ["site"], "--arg needs NAME=VALUE; got 'site'"),
+])  # fmt: skip
 def test_what_is_none_is_refused(mine, name, arguments, message):
     with pytest.raises(OwnSiteError, match=message):
         own_site(name, arguments)

@@ -168,17 +168,14 @@ class TestBestModel:
             train(TrainingOptions(learning_rate=1e38, strategy="fedavg"))
 
 
-@pytest.mark.parametrize(
-    ("values", "settings", "made"),
-    [
-        # Round 3 finds that the best is two rounds older, is finished, and its model is measured.
-        ((9, 2, 3, 4, 5, 6, 7), {"patience": 2}, 5),
-        ((9, 2, 3, 1, 5), {"patience": 1}, 4),  # the last model may still be the best
-        ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one begins the count anew
-        ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
-        ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
-    ],
-)
+@pytest.mark.parametrize(("values", "settings", "made"), [
+    # Round 3 finds that the best is two rounds older, is finished, and its model is measured.
+    ((9, 2, 3, 4, 5, 6, 7), {"patience": 2}, 5),
+    ((9, 2, 3, 1, 5), {"patience": 1}, 4),  # the last model may still be the best
+    ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one begins the count anew
+    ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
+    ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
+])  # fmt: skip
 def test_training_stops_when_the_best_model_is_patience_rounds_older(
     train, losses, values, settings, made
 ):

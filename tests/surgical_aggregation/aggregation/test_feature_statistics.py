@@ -36,24 +36,21 @@ def test_few_images_or_a_feature_that_is_not_finite_give_none():
     assert statistics_of(np.where(OWN > 30, np.nan, OWN)) is None
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"mean": 3}, "must be lists"),
-        ({"mean": [1.0]}, "must be as many"),
-        ({"mean": [], "variance": []}, "must be as many"),
-        ({"variance": [1.0, float("nan"), 0]}, "finite numbers"),
-        ({"mean": [1.0, "2", 0]}, "finite numbers"),
-        ({"variance": [1.0, -1.0, 0]}, "variance of a feature must be from 0 to"),
-        ({"variance": [1.0, 1e300, 0]}, "to 4.29077e+09; got 1e+300"),
-        ({"variance": [0, 0.0, 0]}, "no feature varies"),
-        ({"mean": [1.0, -1e30, 0]}, "mean of a feature must be from -65504 to 65504; got -1e+30"),
-        ({"limit": 1e308}, "limit must be from 0 to 100.1; got 1e+308"),
-        ({"images": 3}, "number of images must be from 50 to 1e+12; got 3"),
-        ({"mean": [0.0] * 4, "variance": [1.0] * 4}, "as many as the model has, 3; got 4 and 4"),
-        ({"more": 1}, "must be mean, variance, limit and images"),
-    ],
-)
+@pytest.mark.parametrize(("change", "why"), [
+    ({"mean": 3}, "must be lists"),
+    ({"mean": [1.0]}, "must be as many"),
+    ({"mean": [], "variance": []}, "must be as many"),
+    ({"variance": [1.0, float("nan"), 0]}, "finite numbers"),
+    ({"mean": [1.0, "2", 0]}, "finite numbers"),
+    ({"variance": [1.0, -1.0, 0]}, "variance of a feature must be from 0 to"),
+    ({"variance": [1.0, 1e300, 0]}, "to 4.29077e+09; got 1e+300"),
+    ({"variance": [0, 0.0, 0]}, "no feature varies"),
+    ({"mean": [1.0, -1e30, 0]}, "mean of a feature must be from -65504 to 65504; got -1e+30"),
+    ({"limit": 1e308}, "limit must be from 0 to 100.1; got 1e+308"),
+    ({"images": 3}, "number of images must be from 50 to 1e+12; got 3"),
+    ({"mean": [0.0] * 4, "variance": [1.0] * 4}, "as many as the model has, 3; got 4 and 4"),
+    ({"more": 1}, "must be mean, variance, limit and images"),
+])  # fmt: skip
 def test_what_a_site_may_not_say(change, why):
     assert why in fault({**statistics_of(OWN), **change}, 3)
     assert "must be mean" in fault([1], 3)

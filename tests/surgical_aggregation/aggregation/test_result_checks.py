@@ -30,17 +30,13 @@ def changed(**changes):
     return dataclasses.replace(GOOD, **changes)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"positives": {"Edema": 0}},
-        {"positives": {"Edema": np.int32(7)}},
-        {"samples": None, "positives": None},
-        *({"samples": n} for n in (1, 0.5, 10**12, np.int64(7), np.float32(7), np.uint8(7))),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("changes", [
+    {},
+    {"positives": {"Edema": 0}},
+    {"positives": {"Edema": np.int32(7)}},
+    {"samples": None, "positives": None},
+    *({"samples": n} for n in (1, 0.5, 10**12, np.int64(7), np.float32(7), np.uint8(7))),
+], ids=str)  # fmt: skip
 def test_a_good_one_passes(changes):
     assert fault(changed(**changes), expected()) is None
 
@@ -169,14 +165,10 @@ def test_limits_are_whole_numbers_above_0_by_their_names():
         limits({"classes": 7})
 
 
-@pytest.mark.parametrize(
-    ("kinds", "strategy"),
-    [
-        (VariableKinds(frozenset({"bn/gamma"})), "fedbn+"),
-        (VariableKinds(constant=frozenset({"bn/gamma"})), "fedavg"),
-    ],
-    ids=["frozen", "constant"],
-)
+@pytest.mark.parametrize(("kinds", "strategy"), [
+    (VariableKinds(frozenset({"bn/gamma"})), "fedbn+"),
+    (VariableKinds(constant=frozenset({"bn/gamma"})), "fedavg"),
+], ids=["frozen", "constant"])  # fmt: skip
 def test_what_stays_at_the_site_must_not_come(kinds, strategy):
     wanted = expected(kinds=kinds, strategy=strategy)
     assert fault(body(bn_gamma=None), wanted) is None
@@ -224,17 +216,13 @@ def test_differences_are_added_to_the_variables_that_they_are_from():
     assert start["bn/gamma"].tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("difference", "reason"),
-    [
-        (np.float32([0]), r"must have shape \(2,\); got \(1,\)"),  # NumPy would stretch it
-        (np.zeros(2), "array of float32; got float64"),
-        (None, "array of float32; got NoneType"),
-        (np.float32([np.nan, 0]), "1 values that are NaN"),
-        (np.full(2, np.finfo(np.float32).max), "2 values that are NaN or infinite"),
-    ],
-    ids=["shape", "precision", "nothing", "NaN", "overflow"],
-)
+@pytest.mark.parametrize(("difference", "reason"), [
+    (np.float32([0]), r"must have shape \(2,\); got \(1,\)"),  # NumPy would stretch it
+    (np.zeros(2), "array of float32; got float64"),
+    (None, "array of float32; got NoneType"),
+    (np.float32([np.nan, 0]), "1 values that are NaN"),
+    (np.full(2, np.finfo(np.float32).max), "2 values that are NaN or infinite"),
+], ids=["shape", "precision", "nothing", "NaN", "overflow"])  # fmt: skip
 def test_a_difference_keeps_the_fault_that_it_came_with(difference, reason):
     largest = {"bn/gamma": np.full(2, np.finfo(np.float32).max)}
     sent = added({"bn/gamma": difference}, largest)

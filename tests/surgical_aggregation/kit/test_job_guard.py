@@ -47,23 +47,20 @@ def test_a_file_that_flare_might_find_or_import_is_refused(said, name):
     assert said(**{name: "{}"})[0].startswith(reason + name.rpartition("/")[0])
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ('stolen { include file("/etc/passwd") }', "has no 'include'"),
-        ('INCLUDE url("http://127.0.0.1/x")', "has no 'INCLUDE'"),
-        ('x { include required("x") }', "has no 'include'"),
-        ('a = 1include"/etc/passwd"', "has no 'include'"),
-        ("pw = ${SITE_SECRET}", "has no '${'"),
-        ('pw = "{$SITE_SECRET}"', "got '{$SITE_SECRET}'"),
-        ('pw = "{""$SITE_SECRET}"', "got '{$SITE_SECRET}'"),
-        ('pw = "x{$CXR_SITES}"', "got 'x{$CXR_SITES}'"),
-        ('d = "$", pw = "{{{d}SITE_SECRET}}"', "got '{{{d}SITE_SECRET}}'"),
-        ('p = "{", d = "$"', "got '{'"),
-        ('components = [{ args { a = ["{a.__class__}"] } }]', "got '{a.__class__}'"),
-        ('"{$SITE_SECRET}" = 1', "got '{$SITE_SECRET}'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ('stolen { include file("/etc/passwd") }', "has no 'include'"),
+    ('INCLUDE url("http://127.0.0.1/x")', "has no 'INCLUDE'"),
+    ('x { include required("x") }', "has no 'include'"),
+    ('a = 1include"/etc/passwd"', "has no 'include'"),
+    ("pw = ${SITE_SECRET}", "has no '${'"),
+    ('pw = "{$SITE_SECRET}"', "got '{$SITE_SECRET}'"),
+    ('pw = "{""$SITE_SECRET}"', "got '{$SITE_SECRET}'"),
+    ('pw = "x{$CXR_SITES}"', "got 'x{$CXR_SITES}'"),
+    ('d = "$", pw = "{{{d}SITE_SECRET}}"', "got '{{{d}SITE_SECRET}}'"),
+    ('p = "{", d = "$"', "got '{'"),
+    ('components = [{ args { a = ["{a.__class__}"] } }]', "got '{a.__class__}'"),
+    ('"{$SITE_SECRET}" = 1', "got '{$SITE_SECRET}'"),
+])  # fmt: skip
 def test_a_setting_that_refers_to_more_than_settings_is_refused(said, text, reason):
     assert reason in said(**{CLIENT: text})[0]
 

@@ -55,15 +55,11 @@ def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, s
     assert "Mass" not in str(fl_ctx.get_all_public_props()) + caplog.text
 
 
-@pytest.mark.parametrize(
-    ("policy", "reason"),
-    [
-        ({"share": []}, "none of its classes"),
-        ({"min_positives": 1}, "/data/p17.png is gone"),
-        (None, "Site component with id 'site'"),
-    ],
-    ids=["kept away by its policy", "cannot count", "not there"],
-)
+@pytest.mark.parametrize(("policy", "reason"), [
+    ({"share": []}, "none of its classes"),
+    ({"min_positives": 1}, "/data/p17.png is gone"),
+    (None, "Site component with id 'site'"),
+], ids=["kept away by its policy", "cannot count", "not there"])  # fmt: skip
 def test_a_site_that_cannot_name_its_classes_declares_none(
     site, started, monkeypatch, caplog, policy, reason
 ):
@@ -81,17 +77,13 @@ def test_a_site_that_cannot_name_its_classes_declares_none(
 P17 = "p17.png is missing"
 
 
-@pytest.mark.parametrize(
-    ("broken", "error", "args", "noted"),
-    [
-        ("model", SiteError(P17), {}, P17),
-        ("data", KeyError(P17), {}, f"'{P17}'\nTraceback"),
-        (None, None, {"send": "deltas"}, "send must be one of"),
-        (None, None, {"policy": {"min_images": 21}}, "this site's policy needs 'min_images' 21"),
-        (None, None, {"policy": {"shares": ["p17"]}}, "local/privacy.json: a scope's 'prop"),
-    ],
-    ids=["model", "code that breaks", "send", "kept away by its policy", "odd policy"],
-)
+@pytest.mark.parametrize(("broken", "error", "args", "noted"), [
+    ("model", SiteError(P17), {}, P17),
+    ("data", KeyError(P17), {}, f"'{P17}'\nTraceback"),
+    (None, None, {"send": "deltas"}, "send must be one of"),
+    (None, None, {"policy": {"min_images": 21}}, "this site's policy needs 'min_images' 21"),
+    (None, None, {"policy": {"shares": ["p17"]}}, "local/privacy.json: a scope's 'prop"),
+], ids=["model", "code that breaks", "send", "kept away by its policy", "odd policy"])  # fmt: skip
 def test_a_site_that_cannot_start_says_why_in_its_notes_and_answers_with_an_error(
     start, site, body, monkeypatch, caplog, broken, error, args, noted
 ):

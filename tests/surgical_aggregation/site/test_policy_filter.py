@@ -73,17 +73,14 @@ def test_a_model_with_permitted_classes_passes_whole(passed, data, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "data",
-    [
-        dense(3),
-        {**BODY, "head/kernel": np.zeros((4, 3))},
-        {**BODY, "head/bias": np.zeros(3)},
-        labelled("Edema", "Mass"),
-        {**labelled("Mass"), **dense(2)},
-        {**BODY, "head/odd": np.zeros(4)},
-    ],
-)
+@pytest.mark.parametrize("data", [
+    dense(3),
+    {**BODY, "head/kernel": np.zeros((4, 3))},
+    {**BODY, "head/bias": np.zeros(3)},
+    labelled("Edema", "Mass"),
+    {**labelled("Mass"), **dense(2)},
+    {**BODY, "head/odd": np.zeros(4)},
+])  # fmt: skip
 def test_a_model_with_another_head_stays_for_a_reason_in_the_notes_alone(
     passed, data, kind, caplog
 ):
@@ -97,17 +94,14 @@ def test_a_model_with_another_head_stays_for_a_reason_in_the_notes_alone(
     assert "units" not in caplog.text and passed.engine.logged == []  # events reach admins
 
 
-@pytest.mark.parametrize(
-    ("sent", "policy", "components"),
-    [
-        (model({"head/kernel": "no array"}), WITHHOLDS_MASS, {}),
-        (model({"params": {}}, DataKind.FL_MODEL), WITHHOLDS_MASS, {}),
-        (model({"params": {}}, DataKind.COLLECTION), WITHHOLDS_MASS, {}),
-        (model(dense(2)), WITHHOLDS_MASS, {"site": None}),
-        (model(dense(3)), {"share": "Edema"}, {}),
-    ],
-    ids=["breaks the gate", "cannot be looked into", "neither", "no site", "odd policy"],
-)
+@pytest.mark.parametrize(("sent", "policy", "components"), [
+    (model({"head/kernel": "no array"}), WITHHOLDS_MASS, {}),
+    (model({"params": {}}, DataKind.FL_MODEL), WITHHOLDS_MASS, {}),
+    (model({"params": {}}, DataKind.COLLECTION), WITHHOLDS_MASS, {}),
+    (model(dense(2)), WITHHOLDS_MASS, {"site": None}),
+    (model(dense(3)), {"share": "Edema"}, {}),
+], ids=["breaks the gate", "cannot be looked into", "neither", "no site",
+        "odd policy"])  # fmt: skip
 def test_a_model_that_cannot_be_judged_stays(passed, caplog, sent, policy, components):
     reply = passed(sent, policy, **components)
     assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR

@@ -16,18 +16,15 @@ from surgical_aggregation.site.result_filters import check_filters
 
 
 @pytest.mark.parametrize("of", ["site", "train", "refit"])
-@pytest.mark.parametrize(
-    ("each", "send", "needed"),
-    [
-        (PercentilePrivacy(), "weights", "differences"),
-        (SVTPrivacy(), "weights", "differences"),
-        (PercentilePrivacy(), "differences", None),
-        (ExcludeVars("bn", ["WEIGHT_DIFF"]), "weights", "differences"),
-        (ExcludeVars("bn", ["WEIGHTS"]), "differences", "weights"),
-        (ExcludeVars("bn"), "weights", None),
-        (DXOBlocker(["METRICS"]), "weights", None),
-    ],
-)
+@pytest.mark.parametrize(("each", "send", "needed"), [
+    (PercentilePrivacy(), "weights", "differences"),
+    (SVTPrivacy(), "weights", "differences"),
+    (PercentilePrivacy(), "differences", None),
+    (ExcludeVars("bn", ["WEIGHT_DIFF"]), "weights", "differences"),
+    (ExcludeVars("bn", ["WEIGHTS"]), "differences", "weights"),
+    (ExcludeVars("bn"), "weights", None),
+    (DXOBlocker(["METRICS"]), "weights", None),
+])  # fmt: skip
 def test_a_filter_that_would_let_models_pass_is_refused_by_name(each, send, needed, of):
     fl_ctx, scope, each = context(), Scope(), copy(each)
     if of == "site":

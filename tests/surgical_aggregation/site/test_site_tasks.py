@@ -195,17 +195,14 @@ def test_an_evaluation_gives_metrics_of_its_split_and_of_classes_with_a_column(p
     assert "bce/Edema" in values and "bce/Nodule/Mass" not in values
 
 
-@pytest.mark.parametrize(
-    ("args", "sent"),
-    [
-        ({"report_features": True}, ["test"]),
-        ({"report_features": True, "policy": {"report_features": True}}, ["test"]),
-        ({"report_features": True, "policy": {}}, []),
-        ({}, []),
-        ({"report_features": True, "strategy": "fedbn"}, []),
-    ],
-    ids=["no policy", "permitted", "not permitted", "not asked for", "a personal model"],
-)
+@pytest.mark.parametrize(("args", "sent"), [
+    ({"report_features": True}, ["test"]),
+    ({"report_features": True, "policy": {"report_features": True}}, ["test"]),
+    ({"report_features": True, "policy": {}}, []),
+    ({}, []),
+    ({"report_features": True, "strategy": "fedbn"}, []),
+], ids=["no policy", "permitted", "not permitted", "not asked for",
+        "a personal model"])  # fmt: skip
 def test_features_go_with_the_test_where_asked_for_and_permitted(process, monkeypatch, args, sent):
     monkeypatch.setattr(feature_statistics, "FEWEST_IMAGES", 20)
     north = process(**args)
@@ -279,14 +276,10 @@ def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
     assert f"training loss {sent[-1]['train_loss']:.4f}" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ({"policy": {}, "report_counts": True}, 1),
-        ({"policy": {"report_counts": True}}, 0),
-    ],
-    ids=["the policy keeps them", "the job asks for none"],
-)
+@pytest.mark.parametrize(("args", "said"), [
+    ({"policy": {}, "report_counts": True}, 1),
+    ({"policy": {"report_counts": True}}, 0),
+], ids=["the policy keeps them", "the job asks for none"])  # fmt: skip
 def test_else_counts_stay(process, caplog, args, said):
     caplog.set_level("INFO")
     north = process(**args)

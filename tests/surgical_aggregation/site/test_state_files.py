@@ -30,16 +30,13 @@ def test_a_state_comes_back_as_it_was(tmp_path):
     np.testing.assert_equal(dict(back.kept), kept)
 
 
-@pytest.mark.parametrize(
-    ("variables", "manifest"),
-    [
-        ({}, {"round": 1}),
-        ({}, {"round": "one", "classes": []}),
-        ({}, {"round": 1, "classes": 3}),
-        ({"kept/2": np.zeros(1)}, {"round": 1, "classes": []}),
-        ({"kept/x/bn": np.zeros(1)}, {"round": 1, "classes": []}),
-    ],
-)
+@pytest.mark.parametrize(("variables", "manifest"), [
+    ({}, {"round": 1}),
+    ({}, {"round": "one", "classes": []}),
+    ({}, {"round": 1, "classes": 3}),
+    ({"kept/2": np.zeros(1)}, {"round": 1, "classes": []}),
+    ({"kept/x/bn": np.zeros(1)}, {"round": 1, "classes": []}),
+])  # fmt: skip
 def test_another_checkpoint_is_none(tmp_path, variables, manifest):
     save(Checkpoint(variables, manifest), tmp_path / STATE_FILE)
     state, damaged = load_state(tmp_path)

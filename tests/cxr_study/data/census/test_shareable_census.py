@@ -48,23 +48,20 @@ def test_outcomes_follow_from_labels_as_read_and_the_policy(census, large_census
         assert outcomes(shared, name) == {k: 1000 * entry.labels[k] for k in OUTCOMES}
 
 
-@pytest.mark.parametrize(
-    ("read", "policy", "blank", "becomes", "share_of_positives"),
-    [
-        # Withheld labels that become the same are the rest; others stay withheld.
-        ({"positive": 50, "negative": None, "uncertain": None}, "zeros", "negative",
-         [50, 550, 0, 0], 50 / 600),
-        ({"positive": None, "negative": None}, "zeros", "negative", [None, None, 0, 0], None),
-        ({"uncertain": 600}, "zeros", "negative", [0, 600, 0, 0], 0),
-        ({"uncertain": 600}, "ones", "negative", [600, 0, 0, 0], 1),
-        ({"uncertain": 600}, "ignore", "negative", [0, 0, 0, 600], None),
-        ({"uncertain": 600}, "smooth-zeros", "negative", [0, 0, 600, 0], 0),
-        ({"uncertain": 600}, "smooth-ones", "negative", [0, 0, 600, 0], 0),
-        ({"positive": 60, "negative": 60, "not labelled": 480}, "zeros", "negative",
-         [60, 60, 0, 480], 0.5),
-        ({"positive": 120, "blank": 480}, "zeros", "not labelled", [120, 0, 0, 480], 1),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("read", "policy", "blank", "becomes", "share_of_positives"), [
+    # Withheld labels that become the same are the rest; others stay withheld.
+    ({"positive": 50, "negative": None, "uncertain": None}, "zeros", "negative", [50, 550, 0, 0],
+     50 / 600),
+    ({"positive": None, "negative": None}, "zeros", "negative", [None, None, 0, 0], None),
+    ({"uncertain": 600}, "zeros", "negative", [0, 600, 0, 0], 0),
+    ({"uncertain": 600}, "ones", "negative", [600, 0, 0, 0], 1),
+    ({"uncertain": 600}, "ignore", "negative", [0, 0, 0, 600], None),
+    ({"uncertain": 600}, "smooth-zeros", "negative", [0, 0, 600, 0], 0),
+    ({"uncertain": 600}, "smooth-ones", "negative", [0, 0, 600, 0], 0),
+    ({"positive": 60, "negative": 60, "not labelled": 480}, "zeros", "negative", [60, 60, 0, 480],
+     0.5),
+    ({"positive": 120, "blank": 480}, "zeros", "not labelled", [120, 0, 0, 480], 1),
+])  # fmt: skip
 def test_labels_become_what_policy_and_blank_say(
     shared, read, policy, blank, becomes, share_of_positives
 ):
@@ -74,17 +71,14 @@ def test_labels_become_what_policy_and_blank_say(
     assert prevalence(site, "Edema") == share_of_positives
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda v: v.update(format=2), "needs a shared census, with 'format': 1"),
-        (lambda v: v.pop("site"), "needs key 'site'; has .*images"),
-        (lambda v: v.update(images=-1), "key 'images' needs a number of 0 or more; got -1"),
-        (lambda v: v["sex"].pop("F"), "key 'sex' needs the cells F, M, unknown"),
-        (lambda v: v["classes"].update(Edema=3), "key 'Edema' needs lines 'key: value'; got 3"),
-        (lambda v: v["intensity"].pop(), "key 'intensity' needs 32 numbers; got 31"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda v: v.update(format=2), "needs a shared census, with 'format': 1"),
+    (lambda v: v.pop("site"), "needs key 'site'; has .*images"),
+    (lambda v: v.update(images=-1), "key 'images' needs a number of 0 or more; got -1"),
+    (lambda v: v["sex"].pop("F"), "key 'sex' needs the cells F, M, unknown"),
+    (lambda v: v["classes"].update(Edema=3), "key 'Edema' needs lines 'key: value'; got 3"),
+    (lambda v: v["intensity"].pop(), "key 'intensity' needs 32 numbers; got 31"),
+])  # fmt: skip
 def test_what_is_written_is_read_again_and_another_form_refused_by_name(
     shared, tmp_path, change, message
 ):

@@ -15,17 +15,14 @@ def shared(*images, min_count=10, patients=None):
     return tuple(suppress(cells, min_count, list(cells)).values())
 
 
-@pytest.mark.parametrize(
-    ("counts", "seen"),
-    [
-        ((10, 500, 0), (10, 500, 0)),  # nothing small
-        ((500, 3, 200), (None, None, 200)),  # a small count is never withheld alone
-        ((3, 500, 200), (None, None, 200)),  # the sink itself is small: the next one goes with it
-        ((1, 1, 500, 200), (None, None, None, 200)),  # too few together
-        ((0, 3, 500, 200), (0, None, None, 200)),  # an empty cell is shared and hides nothing
-        ((1, 11, 0), (None, None, None)),  # nothing could hide it
-    ],
-)
+@pytest.mark.parametrize(("counts", "seen"), [
+    ((10, 500, 0), (10, 500, 0)),  # nothing small
+    ((500, 3, 200), (None, None, 200)),  # a small count is never withheld alone
+    ((3, 500, 200), (None, None, 200)),  # the sink itself is small: the next one goes with it
+    ((1, 1, 500, 200), (None, None, None, 200)),  # too few together
+    ((0, 3, 500, 200), (0, None, None, 200)),  # an empty cell is shared and hides nothing
+    ((1, 11, 0), (None, None, None)),  # nothing could hide it
+])  # fmt: skip
 def test_small_counts_are_withheld_with_enough_others(counts, seen):
     assert shared(*counts) == seen
     # Many images of few patients are small.

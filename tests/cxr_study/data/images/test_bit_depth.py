@@ -34,21 +34,16 @@ def site(tmp_path, pictures):
     return [str(tmp_path / f"{number}.png") for number in range(number + 1)]
 
 
-@pytest.mark.parametrize(
-    ("write", "bits"),
-    [
-        *((lambda seed, n=n: png_16(ramp(n, seed)), n) for n in (16, 13)),
-        *((lambda seed, n=n: png_16(ramp(14, seed, marked=True), n), 14)
-          for n in (1, 2, 3, 4)),
-        *((lambda seed, kind=kind: saved(ramp(12, seed), kind), 12)
-          for kind in ("TIFF", "JPEG2000")),
-        (lambda seed: png_16(ramp(16 if seed == 3 else 12, seed)), 12),  # one is odd
-        (lambda seed: png_16(ramp(12, seed), significant=14), 14),
-        (lambda seed: png_16(ramp(14, seed) << 2, significant=14), 16),  # scaled up
-        (lambda seed: saved(ramp(8, seed).astype(np.uint8), "PNG"), None),
-        (lambda seed: b"no picture", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("write", "bits"), [
+    *((lambda seed, n=n: png_16(ramp(n, seed)), n) for n in (16, 13)),
+    *((lambda seed, n=n: png_16(ramp(14, seed, marked=True), n), 14) for n in (1, 2, 3, 4)),
+    *((lambda seed, kind=kind: saved(ramp(12, seed), kind), 12) for kind in ("TIFF", "JPEG2000")),
+    (lambda seed: png_16(ramp(16 if seed == 3 else 12, seed)), 12),  # one is odd
+    (lambda seed: png_16(ramp(12, seed), significant=14), 14),
+    (lambda seed: png_16(ramp(14, seed) << 2, significant=14), 16),  # scaled up
+    (lambda seed: saved(ramp(8, seed).astype(np.uint8), "PNG"), None),
+    (lambda seed: b"no picture", None),
+])  # fmt: skip
 def test_a_sites_bits_are_those_of_many_pictures(tmp_path, write, bits):
     paths = site(tmp_path, map(write, range(40)))
     assert bit_depth.decide(paths) == bits

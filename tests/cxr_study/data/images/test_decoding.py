@@ -44,27 +44,24 @@ def dicom_bytes(pixels, **elements):
     return written(dataset(pixels, **elements))
 
 
-@pytest.mark.parametrize(
-    ("data", "grey"),
-    [
-        *((png(GREY, mode), GREY) for mode in ("L", "LA", "RGB", "RGBA", "P")),
-        (png(np.dstack([GREY, GREY, GREY, 0 * GREY])), GREY),  # transparency is ignored
-        (png(DEEP), SHOWN),  # scaled by its full range
-        (png(FLAT, kind="JPEG"), FLAT[..., 0]),
-        (dicom_bytes(GREY), GREY),
-        *((png(pixels, kind="TIFF", compression=how, tiffinfo={262: 1}), as_png)
-          for how in (None, "tiff_lzw", "tiff_adobe_deflate") for pixels, as_png in NOISES),
-        *((png(pixels, kind="JPEG2000", irreversible=False, no_jp2=bare), as_png)
-          for bare in (False, True) for pixels, as_png in NOISES),
-        *((png(NOISE, kind=kind, lossless=True), NOISE) for kind in ("WEBP", "BMP")),
-        # Where white is 0, the picture is turned; 12 bits are all of it.
-        (png(NOISE, kind="TIFF", compression="tiff_lzw", tiffinfo={262: 0}), NOISE),
-        (png(65535 - DEEP, kind="TIFF", compression="tiff_lzw", tiffinfo={262: 0}), SHOWN),
-        (tiff(255 - GREY, 8, 0), GREY),
-        (tiff(65535 - DEEP, 16, 0), SHOWN),
-        (tiff(np.array([0, 8, 0, 255, 255, 255], np.uint8), 12, 1), [[0, 128], [255, 255]]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("data", "grey"), [
+    *((png(GREY, mode), GREY) for mode in ("L", "LA", "RGB", "RGBA", "P")),
+    (png(np.dstack([GREY, GREY, GREY, 0 * GREY])), GREY),  # transparency is ignored
+    (png(DEEP), SHOWN),  # scaled by its full range
+    (png(FLAT, kind="JPEG"), FLAT[..., 0]),
+    (dicom_bytes(GREY), GREY),
+    *((png(pixels, kind="TIFF", compression=how, tiffinfo={262: 1}), as_png)
+     for how in (None, "tiff_lzw", "tiff_adobe_deflate") for pixels, as_png in NOISES),
+    *((png(pixels, kind="JPEG2000", irreversible=False, no_jp2=bare), as_png)
+     for bare in (False, True) for pixels, as_png in NOISES),
+    *((png(NOISE, kind=kind, lossless=True), NOISE) for kind in ("WEBP", "BMP")),
+    # Where white is 0, the picture is turned; 12 bits are all of it.
+    (png(NOISE, kind="TIFF", compression="tiff_lzw", tiffinfo={262: 0}), NOISE),
+    (png(65535 - DEEP, kind="TIFF", compression="tiff_lzw", tiffinfo={262: 0}), SHOWN),
+    (tiff(255 - GREY, 8, 0), GREY),
+    (tiff(65535 - DEEP, 16, 0), SHOWN),
+    (tiff(np.array([0, 8, 0, 255, 255, 255], np.uint8), 12, 1), [[0, 128], [255, 255]]),
+])  # fmt: skip
 def test_every_kind_of_image_becomes_grey(data, grey):
     pixels = decode_bytes(data, len(grey))
     assert pixels.dtype == np.uint8
@@ -74,16 +71,13 @@ def test_every_kind_of_image_becomes_grey(data, grey):
 COLOURED = np.dstack([GREY, GREY[::-1], GREY[:, ::-1]])
 
 
-@pytest.mark.parametrize(
-    ("data", "colours"),
-    [
-        (png(COLOURED), COLOURED),
-        (png(np.dstack([COLOURED, 0 * GREY])), COLOURED),  # transparency is ignored
-        *((data, np.dstack([GREY] * 3)) for data in (png(GREY), dicom_bytes(GREY))),
-        (png(DEEP), np.dstack([[[0, 1], [201, 255]]] * 3)),
-        (png(FLAT, kind="JPEG"), FLAT),
-    ],
-)
+@pytest.mark.parametrize(("data", "colours"), [
+    (png(COLOURED), COLOURED),
+    (png(np.dstack([COLOURED, 0 * GREY])), COLOURED),  # transparency is ignored
+    *((data, np.dstack([GREY] * 3)) for data in (png(GREY), dicom_bytes(GREY))),
+    (png(DEEP), np.dstack([[[0, 1], [201, 255]]] * 3)),
+    (png(FLAT, kind="JPEG"), FLAT),
+])  # fmt: skip
 def test_every_kind_of_image_becomes_colour_where_that_is_asked_for(data, colours):
     pixels = decode(data, len(colours), 3).pixels
     assert pixels.dtype == np.uint8
@@ -114,23 +108,20 @@ def png_with_short_header():
     return b"\x89PNG\r\n\x1a\n" + length + chunk + checksum
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (png(NOISE)[:1500], "."),
-        (png(NOISE, kind="JPEG")[:1500], "."),
-        (dicom_bytes(NOISE)[:1500], "."),
-        (b"", "^the file is empty$"),
-        (b"<html>404</html>", "^no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM$"),
-        *((tiff(np.zeros((2, 2), kind), 8 * np.dtype(kind).itemsize, 1, form), "needs 8 or 16 uns")
-          for kind, form in (("<f4", 3), ("<u4", 1), ("<i2", 2))),
-        (png(GREY, kind="TIFF", save_all=True, append_images=[Image.fromarray(GREY)]),
-         "^needs one picture; the TIFF has 2$"),
-        (png_with_short_header(), "."),
-        (dicom_bytes(GREY, NumberOfFrames=2), "^needs one frame; has 2$"),
-        (bytes(128) + b"DICM" + bytes(99), "."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("data", "message"), [
+    (png(NOISE)[:1500], "."),
+    (png(NOISE, kind="JPEG")[:1500], "."),
+    (dicom_bytes(NOISE)[:1500], "."),
+    (b"", "^the file is empty$"),
+    (b"<html>404</html>", "^no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM$"),
+    *((tiff(np.zeros((2, 2), kind), 8 * np.dtype(kind).itemsize, 1, form), "needs 8 or 16 uns")
+     for kind, form in (("<f4", 3), ("<u4", 1), ("<i2", 2))),
+    (png(GREY, kind="TIFF", save_all=True, append_images=[Image.fromarray(GREY)]),
+     "^needs one picture; the TIFF has 2$"),
+    (png_with_short_header(), "."),
+    (dicom_bytes(GREY, NumberOfFrames=2), "^needs one frame; has 2$"),
+    (bytes(128) + b"DICM" + bytes(99), "."),
+])  # fmt: skip
 def test_what_is_no_whole_image_is_refused_with_the_reason(data, message):
     with pytest.raises(ImageError, match=message):
         decode_bytes(data, 2)

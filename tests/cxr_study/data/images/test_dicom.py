@@ -36,43 +36,39 @@ U8, U16, I16 = np.uint8, np.uint16, np.int16
 NOISE = np.random.default_rng(0).integers(0, 65536, (32, 48))
 
 
-@pytest.mark.parametrize(
-    ("dtype", "values", "elements", "grey"),
-    [
-        # A window makes black and white.
-        (U16, [0, 1000, 1200, 2000, 4095], WINDOW, [0, 0, 51, 255, 255]),
-        (U16, [1000, 1200, 2000], {"WindowCenter": [1500.5, 7], "WindowWidth": [1001, 3]},
-         [0, 51, 255]),
-        (U16, [600, 700, 1100], WINDOW | {"RescaleSlope": 2, "RescaleIntercept": -200},
-         [0, 51, 255]),
-        (U16, [4000, 2800, 2000], WINDOW | {"RescaleSlope": -1, "RescaleIntercept": 4000},
-         [0, 51, 255]),
-        (U16, [1000, 1200, 2000], WINDOW | INVERTED, [255, 204, 0]),
-        (U16, [0, 1500, 4095], SIGMOID, [0, 128, 255]),
-        (I16, [-2000, -300, 500], SIGNED, [0, 51, 255]),
-        # Without one, the least and the greatest value but padding do.
-        *((t, [100, 110, 102, 104], {}, [0, 255, 51, 102]) for t in (U8, U16, I16)),
-        (I16, [-100, 0, -80], {}, [0, 255, 51]),
-        (U16, [100, 0, 80], {"RescaleSlope": -1, "RescaleIntercept": 0}, [0, 255, 51]),
-        (U16, [7, 7], {}, [0, 0]),
-        (U16, [100, 110], {"WindowCenter": None, "WindowWidth": None}, [0, 255]),
-        (U16, [100, 110, 4095], {"PixelPaddingValue": 4095}, [0, 255, 0]),
-        (U16, [100, 110, 4000, 4050, 4095], PADDING, [0, 255, 0, 0, 0]),
-        (U16, [100, 110, 4000], PADDING | INVERTED, [255, 0, 0]),
-        (U16, [100, 110, 102], INVERTED, [255, 0, 204]),
-        # Tables are looked up, before the window.
-        (U16, [5, 10, 11, 12, 13], {"VOILUTSequence": STEPS}, [0, 0, 255, 64, 64]),
-        (U16, [10, 11], {"VOILUTSequence": STEPS, "WindowCenter": 11, "WindowWidth": 1}, [0, 255]),
-        (U16, [0, 1, 2], {"VOILUTSequence": lut([20, 10, 0])}, [255, 128, 0]),
-        (U16, [0, 1028, 4095], {"VOILUTSequence": OF_65536}, [0, 4, 16]),
-        # That is done with rescaled values; above all entries, all are the last.
-        (U16, [10, 11, 12], RESCALED | {"RescaleIntercept": -10}, [0, 51, 255]),
-        (U16, [0, 1, 2], RESCALED | {"RescaleIntercept": 2**16}, [255, 255, 255]),
-        *((U16, [0, 1024, 4095], {name: table}, [0, 64, 255])
-          for name in ("VOILUTSequence", "ModalityLUTSequence") for table in OF_4096.values()),
-        (U8, [[0, 51], [102, 255], [0, 0]], {}, [[0, 51], [102, 255], [0, 0]]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("dtype", "values", "elements", "grey"), [
+    # A window makes black and white.
+    (U16, [0, 1000, 1200, 2000, 4095], WINDOW, [0, 0, 51, 255, 255]),
+    (U16, [1000, 1200, 2000], {"WindowCenter": [1500.5, 7], "WindowWidth": [1001, 3]},
+     [0, 51, 255]),
+    (U16, [600, 700, 1100], WINDOW | {"RescaleSlope": 2, "RescaleIntercept": -200}, [0, 51, 255]),
+    (U16, [4000, 2800, 2000], WINDOW | {"RescaleSlope": -1, "RescaleIntercept": 4000},
+     [0, 51, 255]),
+    (U16, [1000, 1200, 2000], WINDOW | INVERTED, [255, 204, 0]),
+    (U16, [0, 1500, 4095], SIGMOID, [0, 128, 255]),
+    (I16, [-2000, -300, 500], SIGNED, [0, 51, 255]),
+    # Without one, the least and the greatest value but padding do.
+    *((t, [100, 110, 102, 104], {}, [0, 255, 51, 102]) for t in (U8, U16, I16)),
+    (I16, [-100, 0, -80], {}, [0, 255, 51]),
+    (U16, [100, 0, 80], {"RescaleSlope": -1, "RescaleIntercept": 0}, [0, 255, 51]),
+    (U16, [7, 7], {}, [0, 0]),
+    (U16, [100, 110], {"WindowCenter": None, "WindowWidth": None}, [0, 255]),
+    (U16, [100, 110, 4095], {"PixelPaddingValue": 4095}, [0, 255, 0]),
+    (U16, [100, 110, 4000, 4050, 4095], PADDING, [0, 255, 0, 0, 0]),
+    (U16, [100, 110, 4000], PADDING | INVERTED, [255, 0, 0]),
+    (U16, [100, 110, 102], INVERTED, [255, 0, 204]),
+    # Tables are looked up, before the window.
+    (U16, [5, 10, 11, 12, 13], {"VOILUTSequence": STEPS}, [0, 0, 255, 64, 64]),
+    (U16, [10, 11], {"VOILUTSequence": STEPS, "WindowCenter": 11, "WindowWidth": 1}, [0, 255]),
+    (U16, [0, 1, 2], {"VOILUTSequence": lut([20, 10, 0])}, [255, 128, 0]),
+    (U16, [0, 1028, 4095], {"VOILUTSequence": OF_65536}, [0, 4, 16]),
+    # That is done with rescaled values; above all entries, all are the last.
+    (U16, [10, 11, 12], RESCALED | {"RescaleIntercept": -10}, [0, 51, 255]),
+    (U16, [0, 1, 2], RESCALED | {"RescaleIntercept": 2**16}, [255, 255, 255]),
+    *((U16, [0, 1024, 4095], {name: table}, [0, 64, 255])
+     for name in ("VOILUTSequence", "ModalityLUTSequence") for table in OF_4096.values()),
+    (U8, [[0, 51], [102, 255], [0, 0]], {}, [[0, 51], [102, 255], [0, 0]]),
+])  # fmt: skip
 def test_stored_values_become_grey(dtype, values, elements, grey):
     assert shown(values, dtype, **elements) == np.atleast_2d(grey).tolist()
 
@@ -145,16 +141,13 @@ class TestTransferSyntax:
             grey(written(film))
 
 
-@pytest.mark.parametrize(
-    ("elements", "message"),
-    [
-        ({"NumberOfFrames": 2}, "needs one frame; has 2"),
-        ({"PhotometricInterpretation": "RGB"}, "MONOCHROME1 or 2; has RGB"),
-        ({"PhotometricInterpretation": "PALETTE COLOR"}, "MONOCHROME1 or 2; has PALETTE COLOR"),
-        ({"BitsAllocated": 32}, "at most 16 bits per pixel; has 32"),
-        ({"BitsStored": 17}, "needs 1 to 16 bits stored; has 17"),
-    ],
-)
+@pytest.mark.parametrize(("elements", "message"), [
+    ({"NumberOfFrames": 2}, "needs one frame; has 2"),
+    ({"PhotometricInterpretation": "RGB"}, "MONOCHROME1 or 2; has RGB"),
+    ({"PhotometricInterpretation": "PALETTE COLOR"}, "MONOCHROME1 or 2; has PALETTE COLOR"),
+    ({"BitsAllocated": 32}, "at most 16 bits per pixel; has 32"),
+    ({"BitsStored": 17}, "needs 1 to 16 bits stored; has 17"),
+])  # fmt: skip
 def test_what_is_no_single_grey_image_is_refused(elements, message):
     with pytest.raises(DicomError, match=message):
         shown([1, 2], **elements)
@@ -214,52 +207,28 @@ def code(meaning):
 FOR_PROCESSING = "for processing, not for presentation"
 
 
-@pytest.mark.parametrize(
-    ("elements", "found", "frontal"),
-    [
-        ({}, (), True),
-        ({"Modality": "DX", "ViewPosition": "PA", "BodyPartExamined": "CHEST"}, (), True),
-        ({"Modality": "CT", "BodyPartExamined": "KNEE"}, ("modality CT", "body part KNEE"), True),
-        ({"ViewPosition": "LL"}, (), False),
-        *(
-            ({"ViewCodeSequence": code(meaning)}, (), frontal)
-            for meaning, frontal in (
-                ("left lateral", False),
-                ("lateral", False),
-                ("postero-anterior", True),
-                ("antero-posterior", True),
-                ("left lateral decubitus", True),
-            )
-        ),
-        *(
-            ({"SeriesDescription": series}, (), frontal)
-            for series, frontal in (
-                ("Thorax LAT", False),
-                ("chest_lateral", False),
-                ("Thorax seitlich", False),
-                ("Chest PA/LAT", True),
-                ("bilateral lungs", True),
-                ("Chest 2 views lat", True),
-                ("LAT decubitus", True),
-            )
-        ),
-        ({"ViewPosition": "PA", "SeriesDescription": "Chest LAT"}, (), True),
-        ({"PresentationIntentType": "FOR PROCESSING"}, (FOR_PROCESSING,), True),
-        ({"SOPClassUID": "1.2.840.10008.5.1.4.1.1.1.1.1"}, (FOR_PROCESSING,), True),
-        ({"PresentationIntentType": "FOR PRESENTATION"}, (), True),
-        ({"ViewPosition": "PA", "PatientOrientation": ["L", "F"]}, (), True),
-        ({"PatientOrientation": ["A", "F"]}, (), True),  # of a lateral, perhaps
-        ({"ViewPosition": "LL", "PatientOrientation": ["P", "F"]}, (), False),
-        *(
-            (
-                {"ViewPosition": "PA", "PatientOrientation": list(way)},
-                (f"patient orientation {way[0]}\\{way[1]}",),
-                True,
-            )
-            for way in ("RF", "FL", "RH", "AF")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("elements", "found", "frontal"), [
+    ({}, (), True),
+    ({"Modality": "DX", "ViewPosition": "PA", "BodyPartExamined": "CHEST"}, (), True),
+    ({"Modality": "CT", "BodyPartExamined": "KNEE"}, ("modality CT", "body part KNEE"), True),
+    ({"ViewPosition": "LL"}, (), False),
+    *(({"ViewCodeSequence": code(view)}, (), False) for view in ("left lateral", "lateral")),
+    *(({"ViewCodeSequence": code(view)}, (), True)
+      for view in ("postero-anterior", "antero-posterior", "left lateral decubitus")),
+    *(({"SeriesDescription": series}, (), False)
+      for series in ("Thorax LAT", "chest_lateral", "Thorax seitlich")),
+    *(({"SeriesDescription": series}, (), True)
+      for series in ("Chest PA/LAT", "bilateral lungs", "Chest 2 views lat", "LAT decubitus")),
+    ({"ViewPosition": "PA", "SeriesDescription": "Chest LAT"}, (), True),
+    ({"PresentationIntentType": "FOR PROCESSING"}, (FOR_PROCESSING,), True),
+    ({"SOPClassUID": "1.2.840.10008.5.1.4.1.1.1.1.1"}, (FOR_PROCESSING,), True),
+    ({"PresentationIntentType": "FOR PRESENTATION"}, (), True),
+    ({"ViewPosition": "PA", "PatientOrientation": ["L", "F"]}, (), True),
+    ({"PatientOrientation": ["A", "F"]}, (), True),  # of a lateral, perhaps
+    ({"ViewPosition": "LL", "PatientOrientation": ["P", "F"]}, (), False),
+    *(({"PatientOrientation": [*way], "ViewPosition": "PA"},
+       (f"patient orientation {way[0]}\\{way[1]}",), True) for way in ("RF", "FL", "RH", "AF")),
+])  # fmt: skip
 def test_the_header_says_what_contradicts_a_radiograph_of_a_chest(
     tmp_path, elements, found, frontal
 ):

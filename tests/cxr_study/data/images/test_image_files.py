@@ -40,18 +40,15 @@ def test_a_file_lies_where_its_path_says_and_is_searched_only_otherwise(
     assert len(walks) == 1
 
 
-@pytest.mark.parametrize(
-    ("file", "image"),
-    [
-        ("images_012/images/1_000.png", "1_000.png"),  # NIH from Kaggle
-        ("1_000.jpg", "1_000.png"),  # NIH resized
-        ("pad.png", "54/pad.png"),  # PadChest, flat
-        ("train/abc.dicom", "abc"),  # VinDr: the table has no suffix
-        ("abc.PNG", "abc"),
-        ("train/1.2.840.10008", "1.2.840.10008"),  # no suffix but dots
-        ("deep/1.2.840.10008.dcm", "1.2.840.10008"),
-    ],
-)
+@pytest.mark.parametrize(("file", "image"), [
+    ("images_012/images/1_000.png", "1_000.png"),  # NIH from Kaggle
+    ("1_000.jpg", "1_000.png"),  # NIH resized
+    ("pad.png", "54/pad.png"),  # PadChest, flat
+    ("train/abc.dicom", "abc"),  # VinDr: the table has no suffix
+    ("abc.PNG", "abc"),
+    ("train/1.2.840.10008", "1.2.840.10008"),  # no suffix but dots
+    ("deep/1.2.840.10008.dcm", "1.2.840.10008"),
+])  # fmt: skip
 def test_one_name_is_found_at_any_depth_whatever_its_suffix(tree, tmp_path, file, image):
     files = tree(file)
     assert locate(tmp_path, [image]) == files
@@ -82,17 +79,14 @@ DEEP, A = "s1/b.tif", "p1/a.PNG"
 OUTSIDE = ("{root}/../elsewhere.png", "../elsewhere.png", "{root}x.png")
 
 
-@pytest.mark.parametrize(
-    ("images", "nested", "file"),
-    [
-        (("p1/a", A, f"{{root}}/{A}"), False, A),  # a suffix is supplied
-        (("p1/a.jpg", "a.PNG", "a", DEEP, *OUTSIDE), False, None),
-        (("p1/a", A, "a.PNG", "a", "{root}/p1/a"), True, A),
-        ((DEEP, "b"), True, f"p2/{DEEP}"),
-        (("p1/b.tif", "a.jpg", *OUTSIDE), True, None),
-        (("1.2.840",), False, "1.2.840.dcm"),
-    ],
-)
+@pytest.mark.parametrize(("images", "nested", "file"), [
+    (("p1/a", A, f"{{root}}/{A}"), False, A),  # a suffix is supplied
+    (("p1/a.jpg", "a.PNG", "a", DEEP, *OUTSIDE), False, None),
+    (("p1/a", A, "a.PNG", "a", "{root}/p1/a"), True, A),
+    ((DEEP, "b"), True, f"p2/{DEEP}"),
+    (("p1/b.tif", "a.jpg", *OUTSIDE), True, None),
+    (("1.2.840",), False, "1.2.840.dcm"),
+])  # fmt: skip
 def test_a_whole_path_may_lack_its_suffix_and_where_that_is_said_folders(
     tree, tmp_path, images, nested, file
 ):

@@ -33,25 +33,21 @@ def wires(distinct):
     return [site(s, n, distinct=(n,) if s == distinct else ()) for s, n in names.items()]
 
 
-@pytest.mark.parametrize(
-    ("sites", "pairs"),
-    [
-        # Classes of the catalogue are none of each other.
-        ([NIH, CHEXPERT, site("v", "Nodule/Mass", "Rib fracture", dataset="vindr")], []),
-        # An unknown name is compared with every other class, within one site too.
-        ([site("m", "Effusion"), site("p", "pericardial effusion", dataset="padchest")],
-         [("Effusion", "Pleural Effusion", ("m",)),
-          ("Effusion", "pericardial effusion", ("m",))]),
-        ([site("m", "Mass", "Lung masses")], [("Lung masses", "Mass", ("m",))]),
-        # Two unknown names are one pair, which either site may declare distinct.
-        (wires(None), [("Broken wire", "broken wires", ("a",))]),
-        (wires("a"), []),
-        (wires("b"), []),
-        # Every site that labels a name decides for itself.
-        ([NIH, site("a", "Effusion", distinct=("Effusion",)), site("b", "Effusion")],
-         [("Effusion", "Pleural Effusion", ("b",))]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sites", "pairs"), [
+    # Classes of the catalogue are none of each other.
+    ([NIH, CHEXPERT, site("v", "Nodule/Mass", "Rib fracture", dataset="vindr")], []),
+    # An unknown name is compared with every other class, within one site too.
+    ([site("m", "Effusion"), site("p", "pericardial effusion", dataset="padchest")],
+     [("Effusion", "Pleural Effusion", ("m",)), ("Effusion", "pericardial effusion", ("m",))]),
+    ([site("m", "Mass", "Lung masses")], [("Lung masses", "Mass", ("m",))]),
+    # Two unknown names are one pair, which either site may declare distinct.
+    (wires(None), [("Broken wire", "broken wires", ("a",))]),
+    (wires("a"), []),
+    (wires("b"), []),
+    # Every site that labels a name decides for itself.
+    ([NIH, site("a", "Effusion", distinct=("Effusion",)), site("b", "Effusion")],
+     [("Effusion", "Pleural Effusion", ("b",))]),
+])  # fmt: skip
 def test_names_that_look_alike_are_found(sites, pairs):
     found = class_report(sites).near_duplicates
     assert [(pair.name, pair.other, pair.sites) for pair in found] == pairs

@@ -83,18 +83,15 @@ def test_what_is_neither_published_nor_drawn_is_refused(classes, sites, number, 
         class_sets_of(classes, sites, shared=number, seed=0)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("client: {}", "key 'client' is not known; nearest known: clients"),
-        ("clients: {3: []}", "key 'clients': needs 2; has 3"),
-        ("clients: {2: [[Mass]]}", "key 'clients', 2: .* for each of 2 sites; got 1"),
-        ("clients: {2: [[Mass], []]}", r"key '2', entry 2 needs classes, each once; got \[\]"),
-        ("clients: {2: [[Mass, Mass], [Edema]]}", "key '2', entry 1 needs classes, each once"),
-        ("clients: {2: [[Mass], Edema]}", "key '2', entry 2 needs a list .*; got 'Edema'"),
-        ("[]", "needs lines 'key: value'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("client: {}", "key 'client' is not known; nearest known: clients"),
+    ("clients: {3: []}", "key 'clients': needs 2; has 3"),
+    ("clients: {2: [[Mass]]}", "key 'clients', 2: .* for each of 2 sites; got 1"),
+    ("clients: {2: [[Mass], []]}", r"key '2', entry 2 needs classes, each once; got \[\]"),
+    ("clients: {2: [[Mass, Mass], [Edema]]}", "key '2', entry 1 needs classes, each once"),
+    ("clients: {2: [[Mass], Edema]}", "key '2', entry 2 needs a list .*; got 'Edema'"),
+    ("[]", "needs lines 'key: value'"),
+])  # fmt: skip
 def test_a_file_of_class_sets_is_read_and_a_wrong_one_refused_by_its_place(tmp_path, text, message):
     path = tmp_path / "sets.yaml"
     with pytest.raises(ClassSetError, match=r"need none.*sets\.yaml does not exist"):

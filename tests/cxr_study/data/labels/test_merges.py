@@ -54,18 +54,12 @@ def test_of_a_broader_column_only_what_excludes_the_class_stays():
 NAMES = ("Edema", "Rib fracture", "Mass", "Clavicle fracture", "COPD")
 
 
-@pytest.mark.parametrize(
-    ("asked", "columns"),
-    [
-        ({}, [*NAMES]),
-        (
-            {"Fracture": ["Clavicle fracture", "Rib fracture"]},
-            ["Edema", "Fracture", "Mass", "COPD"],
-        ),
-        ({"Mass": ["COPD"]}, ["Edema", "Rib fracture", "Mass", "Clavicle fracture"]),
-        ({"Mass": ["Mass", "Edema"]}, ["Rib fracture", "Mass", "Clavicle fracture", "COPD"]),
-    ],
-)
+@pytest.mark.parametrize(("asked", "columns"), [
+    ({}, [*NAMES]),
+    ({"Fracture": ["Clavicle fracture", "Rib fracture"]}, ["Edema", "Fracture", "Mass", "COPD"]),
+    ({"Mass": ["COPD"]}, ["Edema", "Rib fracture", "Mass", "Clavicle fracture"]),
+    ({"Mass": ["Mass", "Edema"]}, ["Rib fracture", "Mass", "Clavicle fracture", "COPD"]),
+])  # fmt: skip
 def test_a_merged_class_stands_where_its_own_column_or_first_source_stood(asked, columns):
     read = table({name: [0, 1] for name in NAMES})[::-1]
     before = read.copy()
@@ -84,16 +78,12 @@ def test_a_source_that_serves_two_classes_gives_way_to_both():
     ]
 
 
-@pytest.mark.parametrize(
-    ("dataset", "columns", "asked", "merged"),
-    [
-        ("nih", ["Pleural Effusion"], {"Fluid": ["Effusion"]}, "Fluid"),
-        ("nih", ["Empyema"], {"Effusion": ["EMPYEMA"]}, "Pleural Effusion"),
-        ("padchest", ["Round(ed) Atelectasis"], {"atelectasis": ["round_atelectasis"]},
-         "Atelectasis"),
-        ("table", ["Broken wire", "Edema"], {"broken_wire": ["Edema"]}, "Broken wire"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("dataset", "columns", "asked", "merged"), [
+    ("nih", ["Pleural Effusion"], {"Fluid": ["Effusion"]}, "Fluid"),
+    ("nih", ["Empyema"], {"Effusion": ["EMPYEMA"]}, "Pleural Effusion"),
+    ("padchest", ["Round(ed) Atelectasis"], {"atelectasis": ["round_atelectasis"]}, "Atelectasis"),
+    ("table", ["Broken wire", "Edema"], {"broken_wire": ["Edema"]}, "Broken wire"),
+])  # fmt: skip
 def test_names_are_understood_as_the_dataset_the_catalogue_or_the_columns_spell_them(
     dataset, columns, asked, merged
 ):

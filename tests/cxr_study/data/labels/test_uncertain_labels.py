@@ -15,17 +15,14 @@ def table(**classes):
     return pd.DataFrame(descriptors | classes)
 
 
-@pytest.mark.parametrize(
-    ("policy", "uncertain", "blank"),
-    [
-        ({}, 0, 0),
-        ({"uncertain": "zeros"}, 0, 0),
-        ({"uncertain": "ones"}, 1, 0),
-        ({"uncertain": "ignore"}, np.nan, 0),
-        ({"uncertain": "ignore", "by_class": {"Mass": "ones"}}, 1, 0),  # a class's own policy
-        ({"by_class": {"Edema": "ones"}, "blank": "not labelled"}, 0, np.nan),
-    ],
-)
+@pytest.mark.parametrize(("policy", "uncertain", "blank"), [
+    ({}, 0, 0),
+    ({"uncertain": "zeros"}, 0, 0),
+    ({"uncertain": "ones"}, 1, 0),
+    ({"uncertain": "ignore"}, np.nan, 0),
+    ({"uncertain": "ignore", "by_class": {"Mass": "ones"}}, 1, 0),  # a class's own policy
+    ({"by_class": {"Edema": "ones"}, "blank": "not labelled"}, 0, np.nan),
+])  # fmt: skip
 def test_a_policy_decides_what_uncertain_and_blank_become(policy, uncertain, blank):
     rows = table(Mass=ALL)
     labels = apply(rows, LabelPolicy(**policy))["Mass"]

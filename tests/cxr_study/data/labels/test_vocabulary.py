@@ -40,27 +40,24 @@ def test_nih_and_chexpert_share_seven_of_twenty_classes_whose_names_stand_for_th
     assert not is_class("nodule/mass") and not is_class("Effusion")
 
 
-@pytest.mark.parametrize(
-    ("dataset", "spelling", "name"),
-    [
-        ("nih", "Effusion", "Pleural Effusion"),
-        ("nih", "Infiltrate", "Infiltration"),
-        ("nih", "Pleural_Thickening", "Pleural Thickening"),
-        ("mimic", "Airspace Opacity", "Lung Opacity"),
-        ("cxr-lt", "Clavicle Fracture", "Clavicle fracture"),
-        ("vindr", "Pulmonary fibrosis", "Fibrosis"),
-        ("padchest", "pulmonary edema", "Edema"),
-        ("padchest", "round atelectasis", "Round(ed) Atelectasis"),
-        ("padchest", "mass", "Mass"),
-        (None, "pleural effusion", "Pleural Effusion"),  # case and separators do not matter
-        (None, "Pleural/Other", "Pleural Other"),
-        (None, "pleural-other", "Pleural Other"),
-        (None, " Lung  Lesion ", "Lung Lesion"),
-        (None, "nodule_mass", "Nodule/Mass"),
-        *((d, "Effusion", "Effusion") for d in (None, "table", "chexpert", "padchest")),
-        *((d, n, n) for d in DATASETS for n in ("No Finding", "Normal", "Lung", "")),
-    ],
-)
+@pytest.mark.parametrize(("dataset", "spelling", "name"), [
+    ("nih", "Effusion", "Pleural Effusion"),
+    ("nih", "Infiltrate", "Infiltration"),
+    ("nih", "Pleural_Thickening", "Pleural Thickening"),
+    ("mimic", "Airspace Opacity", "Lung Opacity"),
+    ("cxr-lt", "Clavicle Fracture", "Clavicle fracture"),
+    ("vindr", "Pulmonary fibrosis", "Fibrosis"),
+    ("padchest", "pulmonary edema", "Edema"),
+    ("padchest", "round atelectasis", "Round(ed) Atelectasis"),
+    ("padchest", "mass", "Mass"),
+    (None, "pleural effusion", "Pleural Effusion"),  # case and separators do not matter
+    (None, "Pleural/Other", "Pleural Other"),
+    (None, "pleural-other", "Pleural Other"),
+    (None, " Lung  Lesion ", "Lung Lesion"),
+    (None, "nodule_mass", "Nodule/Mass"),
+    *((d, "Effusion", "Effusion") for d in (None, "table", "chexpert", "padchest")),
+    *((d, n, n) for d in DATASETS for n in ("No Finding", "Normal", "Lung", "")),
+])  # fmt: skip
 def test_a_dataset_has_its_own_names_and_what_nobody_knows_stays(dataset, spelling, name):
     assert class_name(spelling, dataset) == name
 
@@ -89,23 +86,20 @@ def test_parts_of_a_class_are_never_forbidden_to_meet_in_it():
             assert entry is None or entry.relation != "never"
 
 
-@pytest.mark.parametrize(
-    ("dataset", "target", "expected", "names"),
-    [
-        ("vindr", "Fracture", "narrower", ["Clavicle fracture", "Rib fracture"]),
-        ("vindr", "Nodule", "broader", ["Nodule/Mass"]),
-        ("vindr", "Lung Lesion", "never", ["Other lesion"]),
-        ("padchest", "Atelectasis", "narrower", ["laminar atelectasis", "round atelectasis"]),
-        ("padchest", "Pneumothorax", "narrower", ["hydropneumothorax"]),
-        ("padchest", "Pleural Effusion", "narrower", ["hydropneumothorax"]),
-        ("padchest", "Support Devices", "narrower", ["NSG tube", "pacemaker", "dai"]),
-        ("padchest", "Emphysema", "never", ["subcutaneous emphysema"]),
-        ("padchest", "Mass", "never", ["mediastinal mass", "breast mass"]),
-        ("chexpert", "Mass", "never", ["Lung Lesion"]),
-        ("chexpert", "Pleural Thickening", "never", ["Pleural Other"]),
-        ("chexpert", "Infiltration", "never", ["Lung Opacity"]),
-    ],
-)
+@pytest.mark.parametrize(("dataset", "target", "expected", "names"), [
+    ("vindr", "Fracture", "narrower", ["Clavicle fracture", "Rib fracture"]),
+    ("vindr", "Nodule", "broader", ["Nodule/Mass"]),
+    ("vindr", "Lung Lesion", "never", ["Other lesion"]),
+    ("padchest", "Atelectasis", "narrower", ["laminar atelectasis", "round atelectasis"]),
+    ("padchest", "Pneumothorax", "narrower", ["hydropneumothorax"]),
+    ("padchest", "Pleural Effusion", "narrower", ["hydropneumothorax"]),
+    ("padchest", "Support Devices", "narrower", ["NSG tube", "pacemaker", "dai"]),
+    ("padchest", "Emphysema", "never", ["subcutaneous emphysema"]),
+    ("padchest", "Mass", "never", ["mediastinal mass", "breast mass"]),
+    ("chexpert", "Mass", "never", ["Lung Lesion"]),
+    ("chexpert", "Pleural Thickening", "never", ["Pleural Other"]),
+    ("chexpert", "Infiltration", "never", ["Lung Opacity"]),
+])  # fmt: skip
 def test_what_resembles_a_class_is_related_to_it(dataset, target, expected, names):
     for name in names:
         entry = relation(class_name(name, dataset), target)
@@ -115,24 +109,21 @@ def test_what_resembles_a_class_is_related_to_it(dataset, target, expected, name
     assert relation("Effusion", "Pleural Effusion") is None
 
 
-@pytest.mark.parametrize(
-    ("name", "other", "reason"),
-    [
-        ("Effusion", "Pleural Effusion", "dataset 'nih' calls Pleural Effusion so"),
-        ("Pulmonary Fibrosis", "Fibrosis", "dataset 'vindr' calls Fibrosis so"),
-        ("Effusion", "pericardial effusion", "one contains the other"),
-        ("Viral pneumonia", "Pneumonia", "one contains the other"),
-        ("Support device", "Support Devices", "the same words"),
-        ("Masses", "Mass", "the same words"),
-        ("Effusion, pleural", "Pleural Effusion", "the same words"),
-        ("Oedema", "Edema", "nearly the same spelling"),
-        ("Cardiomegally", "Cardiomegaly", "nearly the same spelling"),
-        ("Pneumonitis", "Pneumonia", None),
-        ("Pleural plaque", "Pleural Other", None),
-        ("Effusion", "Infiltration", None),
-        ("??", "Mass", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "other", "reason"), [
+    ("Effusion", "Pleural Effusion", "dataset 'nih' calls Pleural Effusion so"),
+    ("Pulmonary Fibrosis", "Fibrosis", "dataset 'vindr' calls Fibrosis so"),
+    ("Effusion", "pericardial effusion", "one contains the other"),
+    ("Viral pneumonia", "Pneumonia", "one contains the other"),
+    ("Support device", "Support Devices", "the same words"),
+    ("Masses", "Mass", "the same words"),
+    ("Effusion, pleural", "Pleural Effusion", "the same words"),
+    ("Oedema", "Edema", "nearly the same spelling"),
+    ("Cardiomegally", "Cardiomegaly", "nearly the same spelling"),
+    ("Pneumonitis", "Pneumonia", None),
+    ("Pleural plaque", "Pleural Other", None),
+    ("Effusion", "Infiltration", None),
+    ("??", "Mass", None),
+])  # fmt: skip
 def test_what_may_be_the_same_class_resembles_it(name, other, reason):
     assert resemblance(name, other) == reason
 

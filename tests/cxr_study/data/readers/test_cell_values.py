@@ -18,38 +18,30 @@ PATHS = {f"{folder}patient7/study12/view3_frontal.jpg": "patient7"
          for folder in ("", "v1.0/valid/", "batch 2 (train 1)/")}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("reader", "column", "field", "meanings"),
-    [
-        (nih, "Patient ID", "patient", {"00000013": "13", "13": "13", "0": "0"}),
-        (nih, "Patient Age", "age", {"057": 57, "058Y": 58, "006M": 0.5, "073D": 0.2, "120": 120}),
-        (nih, "Patient Age", "age", {"414": nan, "148Y": nan, "": nan}),
-        (nih, "Patient Gender", "sex", {"": "", "F": "F"}),
-        (nih, "View Position", "view", {"LL": "frontal", "AP": "AP"}),
-        (chexpert, "Edema", "Edema", LABELS | {"": 0}),  # the row says No Finding
-        (chexpert, "No Finding", "Edema", {"1.0": 0, "0": -2, "": -2, "-1": -2}),
-        (chexpert, "AP/PA", "view", {"LL": "frontal", "RL": "frontal", "": "frontal", "PA": "PA"}),
-        (chexpert, "Frontal/Lateral", "view", {"Lateral": "lateral"}),
-        (chexpert, "Sex", "sex", {"Unknown": "", "Male": "M"}),
-        (chexpert, "Path", "patient", PATHS),
-        (cxr_lt, "ViewPosition", "view", VIEWS | ODD_VIEWS),
-        (padchest, "Projection", "view", {"PA": "PA", "AP_horizontal": "AP", "L": "lateral"}),
-        (
-            padchest,
-            "Projection",
-            "view",
-            {"COSTAL": "other", "EXCLUDE": "other", "UNK": "", "": ""},
-        ),
-        (padchest, "PatientSex_DICOM", "sex", {"F": "F", "O": ""}),
-        # Age is the year of the examination, 2014, less that of birth, where that is an age.
-        (padchest, "PatientBirth", "age", {"1950": 64, "": nan, "2020": nan, "1800": nan}),
-        (padchest, "StudyDate_DICOM", "age", {"": nan, "20140731": 64}),
-        (table, "pleural_effusion", "Pleural Effusion", LABELS),
-        (table, "age", "age", {"0": 0, "63.5": 63.5, "120": 120, "": nan, "121": nan}),
-        (table, "image", "image", {r"p 1\.\1.png": "p 1/1.png", "./2.png": "2.png"}),
-        (table, "patient", "patient", {"007": "007"}),
-    ],
-)
+@pytest.mark.parametrize(("reader", "column", "field", "meanings"), [
+    (nih, "Patient ID", "patient", {"00000013": "13", "13": "13", "0": "0"}),
+    (nih, "Patient Age", "age", {"057": 57, "058Y": 58, "006M": 0.5, "073D": 0.2, "120": 120}),
+    (nih, "Patient Age", "age", {"414": nan, "148Y": nan, "": nan}),
+    (nih, "Patient Gender", "sex", {"": "", "F": "F"}),
+    (nih, "View Position", "view", {"LL": "frontal", "AP": "AP"}),
+    (chexpert, "Edema", "Edema", LABELS | {"": 0}),  # the row says No Finding
+    (chexpert, "No Finding", "Edema", {"1.0": 0, "0": -2, "": -2, "-1": -2}),
+    (chexpert, "AP/PA", "view", {"LL": "frontal", "RL": "frontal", "": "frontal", "PA": "PA"}),
+    (chexpert, "Frontal/Lateral", "view", {"Lateral": "lateral"}),
+    (chexpert, "Sex", "sex", {"Unknown": "", "Male": "M"}),
+    (chexpert, "Path", "patient", PATHS),
+    (cxr_lt, "ViewPosition", "view", VIEWS | ODD_VIEWS),
+    (padchest, "Projection", "view", {"PA": "PA", "AP_horizontal": "AP", "L": "lateral"}),
+    (padchest, "Projection", "view", {"COSTAL": "other", "EXCLUDE": "other", "UNK": "", "": ""}),
+    (padchest, "PatientSex_DICOM", "sex", {"F": "F", "O": ""}),
+    # Age is the year of the examination, 2014, less that of birth, where that is an age.
+    (padchest, "PatientBirth", "age", {"1950": 64, "": nan, "2020": nan, "1800": nan}),
+    (padchest, "StudyDate_DICOM", "age", {"": nan, "20140731": 64}),
+    (table, "pleural_effusion", "Pleural Effusion", LABELS),
+    (table, "age", "age", {"0": 0, "63.5": 63.5, "120": 120, "": nan, "121": nan}),
+    (table, "image", "image", {r"p 1\.\1.png": "p 1/1.png", "./2.png": "2.png"}),
+    (table, "patient", "patient", {"007": "007"}),
+])  # fmt: skip
 def test_cells_mean(read, reader, column, field, meanings):
     got = [read(reader, {column: text})[field][0] for text in meanings]
     np.testing.assert_equal(got, list(meanings.values()))
@@ -90,53 +82,50 @@ NO_LISTS = ["cardiomegaly", "['goiter'", "[nan]", "[1]", "('goiter',)", "[" * 10
 NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
 
 
-@pytest.mark.parametrize(
-    ("reader", "bad", "message"),
-    [
-        (nih, {"Finding Labels": "Masss"}, "column 'Finding Labels': 'Masss' .*known: Mass"),
-        (nih, {"Finding Labels": "Lung Opacity"}, "'Lung Opacity' is not an NIH finding"),
-        (nih, {"Finding Labels": "No Finding|Mass"}, "'No Finding' is not an NIH finding"),
-        (nih, {"Patient ID": "1.0"}, "column 'Patient ID': needs a number, .* got '1.0'"),
-        (nih, {"Patient ID": "٦"}, "column 'Patient ID': needs a number, digits only"),
-        (nih, {"Image Index": ""}, "column 'Image Index': the cell is blank"),
-        (nih, {"Patient Age": "old"}, "column 'Patient Age': needs a number of years"),
-        (chexpert, {"Edema": "2"}, "column 'Edema': needs 1, 0, -1 or a blank; got '2'"),
-        (chexpert, {"Path": "images/1.jpg"}, "column 'Path': needs a path that ends like patient0"),
-        (chexpert, {"Path": IMAGE}, "column 'Path': .* stands in line 2 already"),
-        (chexpert, {"Path": IMAGE.replace("-small", "")}, "'patient00001/study1/.* stands in"),
-        (chexpert, {"AP/PA": "PPA"}, "column 'AP/PA': needs AP, PA, LL, RL or a blank; got 'PPA'"),
-        (chexpert, {"Sex": "F"}, "column 'Sex': needs Female, Male, Unknown or a blank; got 'F'"),
-        (chexpert, {"Frontal/Lateral": ""}, "needs Frontal or Lateral; got ''"),
-        (mimic, {"study_id": "50414267"}, "column 'study_id': '50414267' stands in line 2 already"),
-        (mimic, {"study_id": "51000000"}, "column 'study_id': study 51000000 has no image"),
-        (mimic, {"subject_id": "12345678"}, "'subject_id': study 57375967 is of patient 10000764;"),
-        (cxr_lt, {"Mass": ""}, "column 'Mass': needs 1 or 0; got ''"),
-        (cxr_lt, {"Mass": "-1"}, "column 'Mass': needs 1 or 0; got '-1'"),
-        (cxr_lt, {"fpath": PATH}, "column 'path': '02aa' stands in line 2 already"),
-        (cxr_lt, {"fpath": "02aa.jpg"}, "needs a path that ends like p10/p10000032/s50414267"),
-        (cxr_lt, {"subject_id": "10000033"}, "'subject_id': the path is of patient 10000032; got"),
-        (vindr, {"image_id": ""}, "column 'image_id': the cell is blank"),
-        (vindr, {"rad_id": ""}, "column 'rad_id': the cell is blank"),
-        (vindr, {"ILD": "-1"}, "column 'ILD': needs 1 or 0; got '-1'"),
-        *((padchest, {"Labels": text}, "column 'Labels': needs a list like") for text in NO_LISTS),
-        (padchest, {"ImageID": "1_a.png"}, "column 'ImageID': '1_a.png' stands in line 2 already"),
-        (padchest, {"ImageDir": "7.0"}, "column 'ImageDir': needs a number, digits only"),
-        (padchest, {"PatientID": ""}, "column 'PatientID': the cell is blank"),
-        (padchest, {"PatientBirth": "50"}, "column 'PatientBirth': needs a year, e.g. 1950; got"),
-        (padchest, {"StudyDate_DICOM": "2014"}, "column 'StudyDate_DICOM': needs a date"),
-        (table, {"image": "./p1/1.png", "My finding": "0"}, "My finding': got '0', but line 2 has"),
-        *((table, {"image": text}, "column 'image': needs the path of a file below the images")
-          for text in ("", "/b.png", r"C:\b.png", "../b.png")),
-        (table, {"patient": ""}, "column 'patient': the cell is blank"),
-        (table, {"view": "p.a."}, "column 'view': needs PA, AP, frontal, lateral, other or"),
-        (table, {"sex": "w"}, "column 'sex': needs F, M or a blank; got 'w'"),
-        *((table, {"age": text}, "column 'age': needs a number of years, e.g. 58 or")
-          for text in ("nan", "inf", "-1", "1e1", "٦٣", "63X")),
-        (table, {"My finding": "true"}, "column 'My finding': needs 1, 0, -1 or a blank"),
-        (table, {"My finding": "0.5"}, "'My finding': numbers between 0 and 1 .* threshold: 0.5"),
-        (table, {"My finding": "1.5"}, "column 'My finding': needs 1, 0, -1 or a blank"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("reader", "bad", "message"), [
+    (nih, {"Finding Labels": "Masss"}, "column 'Finding Labels': 'Masss' .*known: Mass"),
+    (nih, {"Finding Labels": "Lung Opacity"}, "'Lung Opacity' is not an NIH finding"),
+    (nih, {"Finding Labels": "No Finding|Mass"}, "'No Finding' is not an NIH finding"),
+    (nih, {"Patient ID": "1.0"}, "column 'Patient ID': needs a number, .* got '1.0'"),
+    (nih, {"Patient ID": "٦"}, "column 'Patient ID': needs a number, digits only"),
+    (nih, {"Image Index": ""}, "column 'Image Index': the cell is blank"),
+    (nih, {"Patient Age": "old"}, "column 'Patient Age': needs a number of years"),
+    (chexpert, {"Edema": "2"}, "column 'Edema': needs 1, 0, -1 or a blank; got '2'"),
+    (chexpert, {"Path": "images/1.jpg"}, "column 'Path': needs a path that ends like patient0"),
+    (chexpert, {"Path": IMAGE}, "column 'Path': .* stands in line 2 already"),
+    (chexpert, {"Path": IMAGE.replace("-small", "")}, "'patient00001/study1/.* stands in"),
+    (chexpert, {"AP/PA": "PPA"}, "column 'AP/PA': needs AP, PA, LL, RL or a blank; got 'PPA'"),
+    (chexpert, {"Sex": "F"}, "column 'Sex': needs Female, Male, Unknown or a blank; got 'F'"),
+    (chexpert, {"Frontal/Lateral": ""}, "needs Frontal or Lateral; got ''"),
+    (mimic, {"study_id": "50414267"}, "column 'study_id': '50414267' stands in line 2 already"),
+    (mimic, {"study_id": "51000000"}, "column 'study_id': study 51000000 has no image"),
+    (mimic, {"subject_id": "12345678"}, "'subject_id': study 57375967 is of patient 10000764;"),
+    (cxr_lt, {"Mass": ""}, "column 'Mass': needs 1 or 0; got ''"),
+    (cxr_lt, {"Mass": "-1"}, "column 'Mass': needs 1 or 0; got '-1'"),
+    (cxr_lt, {"fpath": PATH}, "column 'path': '02aa' stands in line 2 already"),
+    (cxr_lt, {"fpath": "02aa.jpg"}, "needs a path that ends like p10/p10000032/s50414267"),
+    (cxr_lt, {"subject_id": "10000033"}, "'subject_id': the path is of patient 10000032; got"),
+    (vindr, {"image_id": ""}, "column 'image_id': the cell is blank"),
+    (vindr, {"rad_id": ""}, "column 'rad_id': the cell is blank"),
+    (vindr, {"ILD": "-1"}, "column 'ILD': needs 1 or 0; got '-1'"),
+    *((padchest, {"Labels": text}, "column 'Labels': needs a list like") for text in NO_LISTS),
+    (padchest, {"ImageID": "1_a.png"}, "column 'ImageID': '1_a.png' stands in line 2 already"),
+    (padchest, {"ImageDir": "7.0"}, "column 'ImageDir': needs a number, digits only"),
+    (padchest, {"PatientID": ""}, "column 'PatientID': the cell is blank"),
+    (padchest, {"PatientBirth": "50"}, "column 'PatientBirth': needs a year, e.g. 1950; got"),
+    (padchest, {"StudyDate_DICOM": "2014"}, "column 'StudyDate_DICOM': needs a date"),
+    (table, {"image": "./p1/1.png", "My finding": "0"}, "My finding': got '0', but line 2 has"),
+    *((table, {"image": text}, "column 'image': needs the path of a file below the images")
+     for text in ("", "/b.png", r"C:\b.png", "../b.png")),
+    (table, {"patient": ""}, "column 'patient': the cell is blank"),
+    (table, {"view": "p.a."}, "column 'view': needs PA, AP, frontal, lateral, other or"),
+    (table, {"sex": "w"}, "column 'sex': needs F, M or a blank; got 'w'"),
+    *((table, {"age": text}, "column 'age': needs a number of years, e.g. 58 or")
+     for text in ("nan", "inf", "-1", "1e1", "٦٣", "63X")),
+    (table, {"My finding": "true"}, "column 'My finding': needs 1, 0, -1 or a blank"),
+    (table, {"My finding": "0.5"}, "'My finding': numbers between 0 and 1 .* threshold: 0.5"),
+    (table, {"My finding": "1.5"}, "column 'My finding': needs 1, 0, -1 or a blank"),
+])  # fmt: skip
 def test_a_bad_cell_is_refused_by_file_line_and_column(read, reader, bad, message):
     with pytest.raises(TableError, match=rf"labels\.csv, line 3, .*{message}"):
         read(reader, {}, SECOND[reader] | bad)

@@ -74,16 +74,13 @@ def test_mimic_labels_by_hand_call_lung_opacity_otherwise_and_only_their_images_
     assert labels.loc[0, ["Lung Opacity", "Edema"]].tolist() == [POSITIVE, BLANK]
 
 
-@pytest.mark.parametrize(
-    ("image", "message"),
-    [
-        ({"dicom_id": "b", "subject_id": "12345678"}, "study 50414267 is of patient 10000032; got"),
-        ({}, "column 'dicom_id': '02aa-1' stands in line 2"),
-        ({"dicom_id": "b", "study_id": "50414267.0"}, "column 'study_id': needs a number, digits"),
-        ({"dicom_id": "b", "subject_id": "1e7"}, "column 'subject_id': needs a number"),
-        ({"dicom_id": "a/b"}, "column 'dicom_id': needs the name of an image; got 'a/b'"),
-    ],
-)
+@pytest.mark.parametrize(("image", "message"), [
+    ({"dicom_id": "b", "subject_id": "12345678"}, "study 50414267 is of patient 10000032; got"),
+    ({}, "column 'dicom_id': '02aa-1' stands in line 2"),
+    ({"dicom_id": "b", "study_id": "50414267.0"}, "column 'study_id': needs a number, digits"),
+    ({"dicom_id": "b", "subject_id": "1e7"}, "column 'subject_id': needs a number"),
+    ({"dicom_id": "a/b"}, "column 'dicom_id': needs the name of an image; got 'a/b'"),
+])  # fmt: skip
 def test_mimic_metadata_that_contradict_the_labels_are_refused(read, image, message):
     with pytest.raises(TableError, match=rf"metadata\.csv, line 3, .*{message}"):
         read(mimic, {}, images=[{}, image])
@@ -94,15 +91,12 @@ IMAGE = "files/p10/p10000032/s50414267/02aa.jpg"
 NEW = "A finding of 2031"
 
 
-@pytest.mark.parametrize(
-    ("header", "classes"),
-    [
-        ([*LEADING, "path", "Edema", "Mass", "No Finding"], ["Edema", "Mass"]),
-        ([*LEADING, "fpath", "Mass", "Normal", "Round(ed) Atelectasis"],
-         ["Mass", "Round(ed) Atelectasis"]),
-        ([*LEADING, "fpath", "split", "Mass", NEW], ["Mass", NEW]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("header", "classes"), [
+    ([*LEADING, "path", "Edema", "Mass", "No Finding"], ["Edema", "Mass"]),
+    ([*LEADING, "fpath", "Mass", "Normal", "Round(ed) Atelectasis"],
+     ["Mass", "Round(ed) Atelectasis"]),
+    ([*LEADING, "fpath", "split", "Mass", NEW], ["Mass", NEW]),
+])  # fmt: skip
 def test_cxr_lt_whatever_does_not_describe_the_image_is_a_class(read, header, classes):
     row = dict.fromkeys((*header[6:], "Mass"), "0") | {"path": IMAGE, "Mass": "1"}
     labels, turned = read(cxr_lt, row, header=header), read(cxr_lt, row, header=header[::-1])
@@ -156,27 +150,24 @@ def test_vindr_test_labels_have_a_line_per_image_and_names_that_mean_the_same_ar
         read(vindr, *[first] * 2, header=header)
 
 
-@pytest.mark.parametrize(
-    ("lists", "labels"),
-    [
-        # Every finding that occurs is a class, and absent elsewhere.
-        (["['goiter']", "['cardiomegaly']", "['normal']"],
-         {"Cardiomegaly": [0, 1, 0], "goiter": [1, 0, 0]}),
-        # It counts under its whole name only.
-        (["['subcutaneous emphysema', 'breast mass']", "['mass']"],
-         {"Mass": [0, 1], "Subcutaneous Emphysema": [1, 0], "breast mass": [1, 0]}),
-        # Names that mean the same are one class, whatever their case.
-        (["[' Cardiomegaly', 'cardiomegaly ', 'pulmonary edema', 'NSG tube']"],
-         {"Cardiomegaly": [1], "Edema": [1], "NSG tube": [1]}),
-        # A list that says nothing about findings is not labelled.
-        *(([silent, "['goiter']"], {"goiter": [NAN, 1]}) for silent in (
-            "", "[]", "['']", "[' unchanged', 'suboptimal study']", "['Exclude']")),
-        # A remark takes nothing from what else the list says.
-        (["['normal', 'unchanged']", "['goiter']"], {"goiter": [0, 1]}),
-        (["['unchanged', 'goiter']", "['mass']"], {"Mass": [0, 1], "goiter": [1, 0]}),
-        (["['normal']", ""], {}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("lists", "labels"), [
+    # Every finding that occurs is a class, and absent elsewhere.
+    (["['goiter']", "['cardiomegaly']", "['normal']"],
+     {"Cardiomegaly": [0, 1, 0], "goiter": [1, 0, 0]}),
+    # It counts under its whole name only.
+    (["['subcutaneous emphysema', 'breast mass']", "['mass']"],
+     {"Mass": [0, 1], "Subcutaneous Emphysema": [1, 0], "breast mass": [1, 0]}),
+    # Names that mean the same are one class, whatever their case.
+    (["[' Cardiomegaly', 'cardiomegaly ', 'pulmonary edema', 'NSG tube']"],
+     {"Cardiomegaly": [1], "Edema": [1], "NSG tube": [1]}),
+    # A list that says nothing about findings is not labelled.
+    *(([silent, "['goiter']"], {"goiter": [NAN, 1]})
+     for silent in ("", "[]", "['']", "[' unchanged', 'suboptimal study']", "['Exclude']")),
+    # A remark takes nothing from what else the list says.
+    (["['normal', 'unchanged']", "['goiter']"], {"goiter": [0, 1]}),
+    (["['unchanged', 'goiter']", "['mass']"], {"Mass": [0, 1], "goiter": [1, 0]}),
+    (["['normal']", ""], {}),
+])  # fmt: skip
 def test_padchest_lists_of_findings_become_labels(read, lists, labels):
     rows = ({"ImageID": f"{i}.png", "Labels": text} for i, text in enumerate(lists))
     got = read(padchest, *rows)

@@ -8,17 +8,11 @@ from cxr_study.data.readers.table_layout import Findings, TableLayout
 
 GERMAN = "Bildname;Patient-Nr;Alter;Geschlecht;Aufnahme;Datum;Pleuraerguss;Stauung\n"
 LAYOUT = TableLayout(
-    columns={
-        "Bildname": "image",
-        "Patient-Nr": "patient",
-        "Alter": "age",
-        "Geschlecht": "sex",
-        "Aufnahme": "view",
-        "Datum": "ignored",
-    },
+    columns={"Bildname": "image", "Patient-Nr": "patient", "Alter": "age", "Geschlecht": "sex",
+             "Aufnahme": "view", "Datum": "ignored"},
     words={"ja": "1", "Nein": "0", "k.A.": "", "w": "F", "pa stehend": "PA"},
     encoding="cp1252",
-)
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -82,45 +76,39 @@ def listing(**keys):
     return TableLayout({}, words, "cp1252", Findings(column="found", **keys), 0.5)
 
 
-@pytest.mark.parametrize(
-    ("rows", "keys", "labels"),
-    [
-        (ROWS, {"value": "label"}, ALONE | {"Größe": [0, 0, -2]}),
-        (ROWS.replace(",0\n", ',"0,7"\n'), {"value": "label"}, BOTH),
-        (ROWS + "2.png,8,Größe,\n", {"value": "label"}, ALONE | {"Größe": [0, 0, -2]}),
-        (ROWS + "4.png,6,größe,1\n", {}, {"Edema": [1, 0, -2, -2], "Größe": [1, 0, -2, 1]}),
-        (ROWS + "4.png,6,Größe,1\n", {"unlisted": "negative"}, {"Edema": [1, 0, -2, 0]}),
-        (ROWS.replace("No Finding", "o.B."), {}, BOTH),
-        (ROWS.replace("Größe", "entfällt"), {}, ALONE),
-        (LISTED.format(" edema ;; Größe;"), {"separator": ";"}, BOTH),
-        (LISTED.format('"Edema\r\nGröße"'), {"separator": "\n"}, BOTH),
-        (LISTED.replace("normal", "['normal']").format("\"['edema', 'Größe']\""),
-         {"separator": "list"}, BOTH),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("rows", "keys", "labels"), [
+    (ROWS, {"value": "label"}, ALONE | {"Größe": [0, 0, -2]}),
+    (ROWS.replace(",0\n", ',"0,7"\n'), {"value": "label"}, BOTH),
+    (ROWS + "2.png,8,Größe,\n", {"value": "label"}, ALONE | {"Größe": [0, 0, -2]}),
+    (ROWS + "4.png,6,größe,1\n", {}, {"Edema": [1, 0, -2, -2], "Größe": [1, 0, -2, 1]}),
+    (ROWS + "4.png,6,Größe,1\n", {"unlisted": "negative"}, {"Edema": [1, 0, -2, 0]}),
+    (ROWS.replace("No Finding", "o.B."), {}, BOTH),
+    (ROWS.replace("Größe", "entfällt"), {}, ALONE),
+    (LISTED.format(" edema ;; Größe;"), {"separator": ";"}, BOTH),
+    (LISTED.format('"Edema\r\nGröße"'), {"separator": "\n"}, BOTH),
+    (LISTED.replace("normal", "['normal']").format("\"['edema', 'Größe']\""),
+     {"separator": "list"}, BOTH),
+])  # fmt: skip
 def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels):
     read = table.read(write(HEADER + rows), listing(**keys))
     assert {name: read[name].tolist() for name in labels} == labels
     assert read["patient"].tolist() == ["7", "8", "9", "6"][: len(read)]
 
 
-@pytest.mark.parametrize(
-    ("rows", "keys", "message"),
-    [
-        (ROWS + "1.png,7,Edema,0\n", {"value": "label"}, "6, .*'Edema = 0', but line 2 has 'Edema"),
-        (ROWS + "2.png,8,Edema,-1\n", {"value": "label"}, "line 6.* line 4 has 'No Finding = 1'"),
-        (ROWS + "1.png,8,Mass,1\n", {}, "line 6, column 'patient': got '8', but line 2 has '7'"),
-        (LISTED.format("Edema|normal"), {"separator": "|"}, "line 2, .*says that there is no"),
-        (LISTED.format("Edema|Mass"), {}, r"may list several findings; .*: --separator '\|'"),
-        (LISTED.format("Edema + Mass"), {}, r"may list several findings; .*: --separator '\+'"),
-        (LISTED.format("\"['Edema']\""), {"separator": ","}, "several .* --separator 'list'"),
-        (LISTED.format("\"['Edema' 'Mass']\""), {"separator": "list"}, "line 2, .*needs a list"),
-        (LISTED.format("mass?"), {}, "line 2, .*'mass\\?' is listed, and .* cannot stand for -1"),
-        (LISTED.format("Split"), {}, "line 2, .*no class can have the name 'Split'"),
-        (LISTED.format("normal"), {}, "column 'found': no row names a finding"),
-        (ROWS, {"value": "labels"}, "'findings' .*got 'labels', nearest.* label"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("rows", "keys", "message"), [
+    (ROWS + "1.png,7,Edema,0\n", {"value": "label"}, "6, .*'Edema = 0', but line 2 has 'Edema"),
+    (ROWS + "2.png,8,Edema,-1\n", {"value": "label"}, "line 6.* line 4 has 'No Finding = 1'"),
+    (ROWS + "1.png,8,Mass,1\n", {}, "line 6, column 'patient': got '8', but line 2 has '7'"),
+    (LISTED.format("Edema|normal"), {"separator": "|"}, "line 2, .*says that there is no"),
+    (LISTED.format("Edema|Mass"), {}, r"may list several findings; .*: --separator '\|'"),
+    (LISTED.format("Edema + Mass"), {}, r"may list several findings; .*: --separator '\+'"),
+    (LISTED.format("\"['Edema']\""), {"separator": ","}, "several .* --separator 'list'"),
+    (LISTED.format("\"['Edema' 'Mass']\""), {"separator": "list"}, "line 2, .*needs a list"),
+    (LISTED.format("mass?"), {}, "line 2, .*'mass\\?' is listed, and .* cannot stand for -1"),
+    (LISTED.format("Split"), {}, "line 2, .*no class can have the name 'Split'"),
+    (LISTED.format("normal"), {}, "column 'found': no row names a finding"),
+    (ROWS, {"value": "labels"}, "'findings' .*got 'labels', nearest.* label"),
+])  # fmt: skip
 def test_lists_that_cannot_be_told_are_refused_by_line(write, rows, keys, message):
     with pytest.raises(TableError, match=message):
         table.read(write(HEADER + rows), listing(**keys))

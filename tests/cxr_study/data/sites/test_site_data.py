@@ -43,16 +43,13 @@ class TestLabels:
         with pytest.raises(LabelPolicyError, match=r"a\.yaml: .*labels\.csv: col.* 'Edema': 1 of"):
             labels(blank=None)
 
-    @pytest.mark.parametrize(
-        ("keys", "message"),
-        [
-            ({"classes": ["Masss"]}, "key 'classes': 'Masss' is no class .*nearest known: Mass"),
-            ({"uncertain": {"Nodule": "ones"}}, "key 'uncertain': 'Nodule' is no class of this"),
-            ({"merges": {"Effusion": ["water"]}}, "'merges': 'Effusion' needs .* got 'water'"),
-            ({"distinct": ["Maass"]}, "key 'distinct': 'Maass' is no class of this site"),
-            ({"split": "none.csv"}, r"'split' needs a file that exists .*: surgagg data split"),
-        ],
-    )
+    @pytest.mark.parametrize(("keys", "message"), [
+        ({"classes": ["Masss"]}, "key 'classes': 'Masss' is no class .*nearest known: Mass"),
+        ({"uncertain": {"Nodule": "ones"}}, "key 'uncertain': 'Nodule' is no class of this"),
+        ({"merges": {"Effusion": ["water"]}}, "'merges': 'Effusion' needs .* got 'water'"),
+        ({"distinct": ["Maass"]}, "key 'distinct': 'Maass' is no class of this site"),
+        ({"split": "none.csv"}, r"'split' needs a file that exists .*: surgagg data split"),
+    ])  # fmt: skip
     def test_what_does_not_fit_the_labels_is_refused_by_file_and_key(self, labels, keys, message):
         with pytest.raises(SiteFileError, match=rf"a\.yaml.*{message}"):
             labels(**keys)

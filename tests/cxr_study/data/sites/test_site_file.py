@@ -56,36 +56,31 @@ def test_decisions_are_read(read):
     assert site.policy == LabelPolicy("ignore", {"Pleural Effusion": "ones"}, "not labelled")
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"dataset": "mimic"}, "dataset 'mimic' needs the key 'metadata'"),
-        ({"metadata": "split.csv"}, "dataset 'nih' has no use for the key 'metadata'"),
-        ({"dataset": "nhi"}, "key 'dataset' needs nih, .* or table; got 'nhi'"),
-        ({"dataset": ["nih"]}, r"key 'dataset' needs .*; got \['nih'\]"),
-        ({"labels": "no.csv"}, r"key 'labels' needs a file that exists .*; got 'no\.csv'"),
-        ({"labels": "images"}, "key 'labels' needs a file that exists"),
-        ({"images": "../none"}, "key 'images' needs a folder that exists"),
-        ({"split": 3}, "key 'split' needs a path; got 3"),
-        ({"truth": "no.csv"}, "key 'truth' needs a file that exists"),
-        ({"classes": "Mass"}, "key 'classes' needs a list of at least one class; got 'Mass'"),
-        ({"classes": []}, "key 'classes' needs a list of at least one class"),
-        ({"classes": ["Mass", "MASS"]}, "key 'classes' needs each class once; got 'MASS'"),
-        ({"views": "PA"}, "key 'views' needs frontal or all; got 'PA'"),
-        ({"merges": {"Mass": ["a"], "mass": ["b"]}}, "key 'merges' needs each class once"),
-        ({"merges": ["Mass"]}, "key 'merges' needs lines"),
-        ({"uncertain": "zero"}, "key 'uncertain' needs zeros, ones, .*; got 'zero'"),
-        ({"uncertain": {"Mass": 1}}, "key 'uncertain', key 'Mass' needs zeros, .*; got 1"),
-        ({"blank": "zeros"}, "key 'blank' needs negative or not labelled; got 'zeros'"),
-        *(
-            ({"bad_images": bad}, "key 'bad_images' needs a number of images, or a share")
-            for bad in (-1, "101%", True)
-        ),
-        *(({"bits": bad}, "key 'bits' needs ") for bad in (7, 17, 12.5, True)),
-        ({"labels": []}, "key 'labels' needs a list with one entry or more"),
-        ({"lables": "x"}, "key 'lables' is not known; nearest known: labels"),
-    ],
-)
+@pytest.mark.parametrize(("keys", "message"), [
+    ({"dataset": "mimic"}, "dataset 'mimic' needs the key 'metadata'"),
+    ({"metadata": "split.csv"}, "dataset 'nih' has no use for the key 'metadata'"),
+    ({"dataset": "nhi"}, "key 'dataset' needs nih, .* or table; got 'nhi'"),
+    ({"dataset": ["nih"]}, r"key 'dataset' needs .*; got \['nih'\]"),
+    ({"labels": "no.csv"}, r"key 'labels' needs a file that exists .*; got 'no\.csv'"),
+    ({"labels": "images"}, "key 'labels' needs a file that exists"),
+    ({"images": "../none"}, "key 'images' needs a folder that exists"),
+    ({"split": 3}, "key 'split' needs a path; got 3"),
+    ({"truth": "no.csv"}, "key 'truth' needs a file that exists"),
+    ({"classes": "Mass"}, "key 'classes' needs a list of at least one class; got 'Mass'"),
+    ({"classes": []}, "key 'classes' needs a list of at least one class"),
+    ({"classes": ["Mass", "MASS"]}, "key 'classes' needs each class once; got 'MASS'"),
+    ({"views": "PA"}, "key 'views' needs frontal or all; got 'PA'"),
+    ({"merges": {"Mass": ["a"], "mass": ["b"]}}, "key 'merges' needs each class once"),
+    ({"merges": ["Mass"]}, "key 'merges' needs lines"),
+    ({"uncertain": "zero"}, "key 'uncertain' needs zeros, ones, .*; got 'zero'"),
+    ({"uncertain": {"Mass": 1}}, "key 'uncertain', key 'Mass' needs zeros, .*; got 1"),
+    ({"blank": "zeros"}, "key 'blank' needs negative or not labelled; got 'zeros'"),
+    *(({"bad_images": bad}, "key 'bad_images' needs a number of images, or a share")
+     for bad in (-1, "101%", True)),
+    *(({"bits": bad}, "key 'bits' needs ") for bad in (7, 17, 12.5, True)),
+    ({"labels": []}, "key 'labels' needs a list with one entry or more"),
+    ({"lables": "x"}, "key 'lables' is not known; nearest known: labels"),
+])  # fmt: skip
 def test_a_wrong_key_is_refused_by_file_and_key(read, tmp_path, keys, message):
     with pytest.raises(SiteFileError, match=rf"a\.yaml: {message}"):
         read(**keys)
@@ -133,17 +128,14 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
             read(**keys)
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"columns": {"Bild": "picture"}}, "age or ignored for 'Bild'; got 'picture'"),
-        ({"words": {True: 1}}, "quotes around a word that YAML takes for true or false; got True"),
-        ({"words": {"ja": "yes"}}, "for 'ja' one of 1, 0, -1, PA.*; got 'yes'"),
-        ({"threshold": 50}, "'threshold' needs less than or equal to 1; got 50"),
-        ({"findings": {"colum": "x"}}, "key 'colum' is not known; nearest known: column"),
-        ({"encoding": "cp0"}, "the name of an encoding, such as cp1252; got 'cp0'"),
-    ],
-)
+@pytest.mark.parametrize(("keys", "message"), [
+    ({"columns": {"Bild": "picture"}}, "age or ignored for 'Bild'; got 'picture'"),
+    ({"words": {True: 1}}, "quotes around a word that YAML takes for true or false; got True"),
+    ({"words": {"ja": "yes"}}, "for 'ja' one of 1, 0, -1, PA.*; got 'yes'"),
+    ({"threshold": 50}, "'threshold' needs less than or equal to 1; got 50"),
+    ({"findings": {"colum": "x"}}, "key 'colum' is not known; nearest known: column"),
+    ({"encoding": "cp0"}, "the name of an encoding, such as cp1252; got 'cp0'"),
+])  # fmt: skip
 def test_what_a_table_cannot_be_is_refused(read, keys, message):
     with pytest.raises(SiteFileError, match=message):
         read(dataset="table", **keys)

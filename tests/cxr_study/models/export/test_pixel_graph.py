@@ -29,16 +29,13 @@ def test_resizing_is_the_projects_bit_for_bit(height, width, seed, kind):
     np.testing.assert_array_equal(found[0], expected)
 
 
-@pytest.mark.parametrize(
-    ("shape", "side"),
-    [
-        ((1024, 1024), 224),
-        ((2544, 3056), 224),
-        ((8193, 40), 64),
-        ((40, 16000), 64),
-        ((32000, 9), 64),
-    ],
-)
+@pytest.mark.parametrize(("shape", "side"), [
+    ((1024, 1024), 224),
+    ((2544, 3056), 224),
+    ((8193, 40), 64),
+    ((40, 16000), 64),
+    ((32000, 9), 64),
+])  # fmt: skip
 def test_large_radiographs_too(shape, side):
     pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
     expected = np.asarray(square(Image.fromarray(pixels), side))

@@ -8,19 +8,16 @@ from surgical_aggregation.aggregation.feature_statistics import statistics_of
 from tiny_model import picture
 
 
-@pytest.mark.parametrize(
-    ("elements", "flags"),
-    [
-        ({}, []),
-        ({"Modality": "DX", "ViewPosition": "PA", "BodyPartExamined": "CHEST"}, []),
-        ({"Modality": "CT"}, ["modality CT"]),
-        ({"Modality": "CR", "ViewPosition": "LL"}, ["view LL"]),
-        ({"BodyPartExamined": "HAND"}, ["body part HAND"]),
-        ({"SeriesDescription": "Thorax LAT"}, ["view LATERAL"]),
-        ({"PresentationIntentType": "FOR PROCESSING"}, ["for processing, not for presentation"]),
-        ({"WindowCenter": 7, "WindowWidth": 0}, ["window width 0"]),
-    ],
-)
+@pytest.mark.parametrize(("elements", "flags"), [
+    ({}, []),
+    ({"Modality": "DX", "ViewPosition": "PA", "BodyPartExamined": "CHEST"}, []),
+    ({"Modality": "CT"}, ["modality CT"]),
+    ({"Modality": "CR", "ViewPosition": "LL"}, ["view LL"]),
+    ({"BodyPartExamined": "HAND"}, ["body part HAND"]),
+    ({"SeriesDescription": "Thorax LAT"}, ["view LATERAL"]),
+    ({"PresentationIntentType": "FOR PROCESSING"}, ["for processing, not for presentation"]),
+    ({"WindowCenter": 7, "WindowWidth": 0}, ["window width 0"]),
+])  # fmt: skip
 def test_a_dicom_header_tells_what_is_no_frontal_chest_radiograph(tmp_path, elements, flags):
     (tmp_path / "a.dcm").write_bytes(written(dataset(np.ones((40, 40), np.uint16), **elements)))
     assert of_file(tmp_path / "a.dcm", 32) == flags

@@ -74,17 +74,14 @@ def test_progress_ends_at_the_total_with_laterals_and_real_shares_are_rare(tmp_p
     assert truths[0]["Hernia"].mean() < 0.02
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ({"sites": ["nih", "vindr"]}, r"some of nih, chexpert, mimic.*got \['nih', 'vindr'\]"),
-        ({"sites": ["nih", "nih"]}, "each once"),
-        ({"sites": "nih"}, "each once; got nih"),
-        ({"sites": []}, r"got \[\]"),
-        ({"images_per_site": 0}, "images_per_site needs a number from 1; got 0"),
-        ({"rare_at_least": 0.6}, "from 0 .* to 0.5; got 0.6"),
-    ],
-)
+@pytest.mark.parametrize(("argument", "message"), [
+    ({"sites": ["nih", "vindr"]}, r"some of nih, chexpert, mimic.*got \['nih', 'vindr'\]"),
+    ({"sites": ["nih", "nih"]}, "each once"),
+    ({"sites": "nih"}, "each once; got nih"),
+    ({"sites": []}, r"got \[\]"),
+    ({"images_per_site": 0}, "images_per_site needs a number from 1; got 0"),
+    ({"rare_at_least": 0.6}, "from 0 .* to 0.5; got 0.6"),
+])  # fmt: skip
 def test_what_cannot_be_made_is_refused(tmp_path, argument, message):
     with pytest.raises(PhantomError, match=message):
         write_phantom(tmp_path / "p", **{"images_per_site": 40, "size": 16} | argument)

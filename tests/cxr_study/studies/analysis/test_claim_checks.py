@@ -48,18 +48,15 @@ def two(ours, theirs, digests=None, planned=()):
     return of(reached, planned, digests=lambda run: {"global": (digests[run.row] * 2)[run.seed]})
 
 
-@pytest.mark.parametrize(
-    ("theirs", "margin", "wanted"),
-    [
-        ([0.7, 0.71, 0.69], 0.0, HOLDS),
-        ([0.9, 0.91, 0.89], 0.0, DOES_NOT_HOLD),
-        ([0.9, 0.91, 0.89], 0.1, NOT_DECIDED),
-        ([0.9, 0.91, 0.89], 0.2, HOLDS),
-        ([0.9, 0.7, 0.8], 0.0, NOT_DECIDED),
-        ([0.7], 0.0, NOT_DECIDED),
-        ([np.nan] * 3, 0.0, NOT_DECIDED),
-    ],
-)
+@pytest.mark.parametrize(("theirs", "margin", "wanted"), [
+    ([0.7, 0.71, 0.69], 0.0, HOLDS),
+    ([0.9, 0.91, 0.89], 0.0, DOES_NOT_HOLD),
+    ([0.9, 0.91, 0.89], 0.1, NOT_DECIDED),
+    ([0.9, 0.91, 0.89], 0.2, HOLDS),
+    ([0.9, 0.7, 0.8], 0.0, NOT_DECIDED),
+    ([0.7], 0.0, NOT_DECIDED),
+    ([np.nan] * 3, 0.0, NOT_DECIDED),
+])  # fmt: skip
 def test_the_interval_over_seeds_decides_against_the_margin(theirs, margin, wanted):
     which = Comparison(OURS, THEIRS, "nih", margin=margin)
     [judged] = judge([claim(which)], two([0.8] * len(theirs), theirs))
@@ -69,19 +66,16 @@ def test_the_interval_over_seeds_decides_against_the_margin(theirs, margin, want
     assert found.scenarios == ("2",)
 
 
-@pytest.mark.parametrize(
-    ("digests", "theirs", "wanted"),
-    [
-        ("ab", [0.8], HOLDS),
-        ("xb", [0.8], NOT_DECIDED),
-        ("ab", [0.8, 0.7], HOLDS),
-        ("ax", [0.8, 0.7], NOT_DECIDED),
-        ("ax", [0.8, np.nan], HOLDS),  # of the seed that is defined
-        ("ax", [0.7, 0.71, 0.69], DOES_NOT_HOLD),
-        ("ax", [0.9, 0.91, 0.89], DOES_NOT_HOLD),
-        ("ab", [np.nan], NOT_DECIDED),
-    ],
-)
+@pytest.mark.parametrize(("digests", "theirs", "wanted"), [
+    ("ab", [0.8], HOLDS),
+    ("xb", [0.8], NOT_DECIDED),
+    ("ab", [0.8, 0.7], HOLDS),
+    ("ax", [0.8, 0.7], NOT_DECIDED),
+    ("ax", [0.8, np.nan], HOLDS),  # of the seed that is defined
+    ("ax", [0.7, 0.71, 0.69], DOES_NOT_HOLD),
+    ("ax", [0.9, 0.91, 0.89], DOES_NOT_HOLD),
+    ("ab", [np.nan], NOT_DECIDED),
+])  # fmt: skip
 def test_where_models_should_be_the_same_their_digests_decide_and_else_what_they_reach(
     digests, theirs, wanted
 ):
@@ -128,23 +122,11 @@ def test_every_finding_is_a_line():
     wanted = found[0].findings[0].difference
     first, second = table(found).to_dict("records")
     assert first == {
-        "claim": "Ours is better",
-        "source": "Table 1",
-        "published": "0.8 and 0.7",
-        "kind": "is ahead of",
-        "better": "surgical-fedbn+",
-        "worse": "vanilla-fedbn+",
-        "model": "",
-        "test": "nih",
-        "group": "all",
-        "scenarios": "2",
-        "margin": 0.0,
-        "difference": wanted.mean,
-        "low": wanted.low,
-        "high": wanted.high,
-        "seeds": 3,
-        "verdict": HOLDS,
-    }
+        "claim": "Ours is better", "source": "Table 1", "published": "0.8 and 0.7",
+        "kind": "is ahead of", "better": "surgical-fedbn+", "worse": "vanilla-fedbn+", "model": "",
+        "test": "nih", "group": "all", "scenarios": "2", "margin": 0.0, "difference": wanted.mean,
+        "low": wanted.low, "high": wanted.high, "seeds": 3, "verdict": HOLDS,
+    }  # fmt: skip
     assert (second["model"], second["group"], second["margin"]) == ("nowhere", "shared", 0.1)
     assert np.isnan(second["difference"]) and second["seeds"] == 0
 
@@ -181,21 +163,18 @@ def test_every_seed_with_all_scenarios_has_a_number():
     assert found == {0: pytest.approx(0.1), 1: pytest.approx(0.2)}
 
 
-@pytest.mark.parametrize(
-    ("test", "group", "model", "wanted"),
-    [
-        ("nih", "all", None, 0.9),  # the tested site's own
-        ("nih", "shared", None, 0.9),  # the other one does not count
-        ("mimic", "shared", None, (0.7 + 0.5) / 2),  # of both sites
-        ("mimic", "nih", None, 0.7),  # of the one that has the classes
-        ("mimic", "shared", "chexpert", 0.5),  # of the one that is meant
-        ("nih", "shared", "chexpert", 0.6),
-        ("mimic", "all", None, None),
-        ("mimic", "all", "nowhere", None),
-        (EVERY_SITE, "shared", None, (0.9 + (0.7 + 0.5) / 2) / 2),  # over the test sets
-        (EVERY_SITE, "elsewhere", None, None),
-    ],
-)
+@pytest.mark.parametrize(("test", "group", "model", "wanted"), [
+    ("nih", "all", None, 0.9),  # the tested site's own
+    ("nih", "shared", None, 0.9),  # the other one does not count
+    ("mimic", "shared", None, (0.7 + 0.5) / 2),  # of both sites
+    ("mimic", "nih", None, 0.7),  # of the one that has the classes
+    ("mimic", "shared", "chexpert", 0.5),  # of the one that is meant
+    ("nih", "shared", "chexpert", 0.6),
+    ("mimic", "all", None, None),
+    ("mimic", "all", "nowhere", None),
+    (EVERY_SITE, "shared", None, (0.9 + (0.7 + 0.5) / 2) / 2),  # over the test sets
+    (EVERY_SITE, "elsewhere", None, None),
+])  # fmt: skip
 def test_which_of_a_rows_models_is_meant(test, group, model, wanted):
     nih = {"Edema": 0.9, "Mass": 0.9}
     own = {

@@ -114,16 +114,13 @@ def test_groups_of_classes_are_tested_each():
     assert lines.loc["chexpert", "difference"] == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize(
-    ("method", "group", "wanted"),
-    [
-        # A federation's local models are tested together, as tables have them.
-        ("personalised", "nih", {"local nih": 0.1, "local chexpert": 0.2, "local mimic": 0.25}),
-        ("personalised", "shared", {"local nih": 0.1, "local chexpert": 0.2, "local mimic": 0.35}),
-        # Those of sites that trained alone are tested each.
-        ("individual", "all", {"nih nih": 0.1, "chexpert chexpert": 0.2}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("method", "group", "wanted"), [
+    # A federation's local models are tested together, as tables have them.
+    ("personalised", "nih", {"local nih": 0.1, "local chexpert": 0.2, "local mimic": 0.25}),
+    ("personalised", "shared", {"local nih": 0.1, "local chexpert": 0.2, "local mimic": 0.35}),
+    # Those of sites that trained alone are tested each.
+    ("individual", "all", {"nih nih": 0.1, "chexpert chexpert": 0.2}),
+])  # fmt: skip
 def test_which_models_of_sites_are_tested_against_a_global_one(method, group, wanted):
     own = {
         ("nih", "nih"): {"Edema": 0.8, "Mass": 0.8},

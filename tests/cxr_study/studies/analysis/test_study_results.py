@@ -154,17 +154,14 @@ def test_the_global_model_counts_or_that_of_the_site_that_is_tested(models, test
     assert counts_on(models, test) == wanted
 
 
-@pytest.mark.parametrize(
-    ("method", "models", "test", "wanted"),
-    [
-        ("surgical", ["global"], "nih", {"global": "global"}),
-        ("personalised", ["nih", "chexpert"], "nih", {"nih": "local"}),
-        ("personalised", ["nih", "chexpert"], "mimic", {"nih": "local", "chexpert": "local"}),
-        ("individual", ["nih", "chexpert"], "nih", {"nih": "nih", "chexpert": "chexpert"}),
-        ("individual", ["nih", "chexpert"], "mimic", {"nih": "nih", "chexpert": "chexpert"}),
-        ("individual", ["nih-1", "nih-2"], "nih", {"nih-1": "local", "nih-2": "local"}),
-    ],
-)
+@pytest.mark.parametrize(("method", "models", "test", "wanted"), [
+    ("surgical", ["global"], "nih", {"global": "global"}),
+    ("personalised", ["nih", "chexpert"], "nih", {"nih": "local"}),
+    ("personalised", ["nih", "chexpert"], "mimic", {"nih": "local", "chexpert": "local"}),
+    ("individual", ["nih", "chexpert"], "nih", {"nih": "nih", "chexpert": "chexpert"}),
+    ("individual", ["nih", "chexpert"], "mimic", {"nih": "nih", "chexpert": "chexpert"}),
+    ("individual", ["nih-1", "nih-2"], "nih", {"nih-1": "local", "nih-2": "local"}),
+])  # fmt: skip
 def test_models_are_named_as_in_tables_and_others_left_out(method, models, test, wanted):
     run = {"scenario": "2", "method": method, "strategy": "fedbn+", "seed": 0, "test": test}
     found = as_tables(pd.DataFrame({**run, "model": models, "was": models}))

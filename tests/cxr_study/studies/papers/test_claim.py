@@ -58,18 +58,15 @@ def test_more_even_is_the_smaller_loss_from_shared_to_unique_classes():
     assert number(MORE_EVEN, values, SITES[:1]) == pytest.approx(0.22 - 0.06)
 
 
-@pytest.mark.parametrize(
-    ("kind", "scenarios", "leads", "wanted"),
-    [
-        (GROWS_WITH_SITES, SITES, [0.05, 0.09, 0.21], 0.02 * 8),
-        # About their means sites are -10/3, -4/3, 14/3, and leads -0.03, 0, 0.03: least squares.
-        (GROWS_WITH_SITES, SITES, [0.1, 0.13, 0.16], 8 * 0.03 * 24 / 3 / ((100 + 16 + 196) / 9)),
-        (GROWS_WITH_SITES, [BOTH, *SITES[1:]], [0.05, 0.09, 0.21], 0.02 * 8),
-        # Over shared classes it is the rise as they become fewer.
-        (GROWS_WITH_UNSHARED, SHARED, [0.12, 0.12 - 0.12 * 4 / 14, 0], 0.12),
-        (GROWS_WITH_SITES, SITES[:1], [0.1], np.nan),
-    ],
-)
+@pytest.mark.parametrize(("kind", "scenarios", "leads", "wanted"), [
+    (GROWS_WITH_SITES, SITES, [0.05, 0.09, 0.21], 0.02 * 8),
+    # About their means sites are -10/3, -4/3, 14/3, and leads -0.03, 0, 0.03: least squares.
+    (GROWS_WITH_SITES, SITES, [0.1, 0.13, 0.16], 8 * 0.03 * 24 / 3 / ((100 + 16 + 196) / 9)),
+    (GROWS_WITH_SITES, [BOTH, *SITES[1:]], [0.05, 0.09, 0.21], 0.02 * 8),
+    # Over shared classes it is the rise as they become fewer.
+    (GROWS_WITH_UNSHARED, SHARED, [0.12, 0.12 - 0.12 * 4 / 14, 0], 0.12),
+    (GROWS_WITH_SITES, SITES[:1], [0.1], np.nan),
+])  # fmt: skip
 def test_growth_is_the_rise_of_the_lead_along_a_line(kind, scenarios, leads, wanted):
     values = {OURS: [0.6 + lead for lead in leads], THEIRS: [0.6] * len(leads)}
     assert number(kind, values, scenarios) == pytest.approx(wanted, nan_ok=True)

@@ -41,24 +41,20 @@ def test_every_table_is_there_with_every_figure():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("source", "of", "figures"),
-    [
-        (ML4H, place("20", "surgical", "mimic"), (20, 0.71, 0.10)),
-        (ML4H, place("7", "individual", "chexpert", strategy="fedavg", model="nih"),
-         (7, 0.70, 0.07)),
-        (ML4H, place("20", "personalised", "mimic", "nih", strategy="fedbn", model="local"),
-         (14, 0.70, 0.09)),
-        (ML4H, place("20", "vanilla", "nih", "unique"), (7, 0.60, 0.06)),
-        (V1, place("10", "surgical", "nih"), (14, 0.79, 0.78, 0.80, 0.16)),
-        (V1, place("14", "surgical", "mimic", "chexpert"), (7, 0.74, 0.74, 0.74, 0.37)),
-        (V1, place("1/10", "partial_loss", "mimic", "chexpert"), (7, 0.61, 0.61, 0.61, 0.38)),
-        (FEDFBN, place("iid partial", "surgical", "nih", "nih-1", "fedbn", "local"),
-         (11, 0.81, 0.80, 0.82, 0.14)),
-        (FEDFBN, place("non-iid partial", "individual", "mimic", "chexpert", "", "chexpert"),
-         (13, 0.72, 0.72, 0.72, 0.27)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "of", "figures"), [
+    (ML4H, place("20", "surgical", "mimic"), (20, 0.71, 0.10)),
+    (ML4H, place("7", "individual", "chexpert", strategy="fedavg", model="nih"), (7, 0.70, 0.07)),
+    (ML4H, place("20", "personalised", "mimic", "nih", strategy="fedbn", model="local"),
+     (14, 0.70, 0.09)),
+    (ML4H, place("20", "vanilla", "nih", "unique"), (7, 0.60, 0.06)),
+    (V1, place("10", "surgical", "nih"), (14, 0.79, 0.78, 0.80, 0.16)),
+    (V1, place("14", "surgical", "mimic", "chexpert"), (7, 0.74, 0.74, 0.74, 0.37)),
+    (V1, place("1/10", "partial_loss", "mimic", "chexpert"), (7, 0.61, 0.61, 0.61, 0.38)),
+    (FEDFBN, place("iid partial", "surgical", "nih", "nih-1", "fedbn", "local"),
+     (11, 0.81, 0.80, 0.82, 0.14)),
+    (FEDFBN, place("non-iid partial", "individual", "mimic", "chexpert", "", "chexpert"),
+     (13, 0.72, 0.72, 0.72, 0.27)),
+])  # fmt: skip
 def test_figures_are_the_papers(source, of, figures):
     [line] = lines(source=source, place=of)
     found = (line.classes, line.auroc, line.sd, line.low, line.high, line.bce)

@@ -58,31 +58,25 @@ class TestReadData:
         assert data.site_names == ("nih", "mimic") and data.own_splits and data.images is None
         assert read({"data": "phantom", "images": 9}).site_names == ("nih", "chexpert")
 
-    @pytest.mark.parametrize(
-        ("keys", "message"),
-        [
-            ({"images": 3}, "needs key 'data'; has images"),
-            ({"data": "phantom"}, "needs key 'images'; has data"),
-            ({"data": "phantom", "images": 0}, "key 'images' needs a number of 1 or more"),
-            ({**REAL, "preset": "papr"}, "key 'preset' needs .*nearest known: paper"),
-            ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
-            ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
-            ({**REAL, "initial_body": "no.npz"}, "key 'initial_body' needs a file that exists"),
-            ({**REAL, "data": "fantom"}, "key 'data' needs phantom, or lines .*; got 'fantom'"),
-            ({**REAL, "data": {}}, "key 'data' needs one data set or more"),
-            ({**REAL, "data": {"nhi": "x"}}, r"key 'data', key 'nhi' needs a known name .*: nih\)"),
-            ({**REAL, "data": {"nih": 3}}, "key 'data', key 'nih' needs a path; got 3"),
-            ({"sites": ["no.yaml"]}, r"key 'sites': site file .*/no\.yaml does not exist"),
-            ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
-            ({**REAL, "sites": ["phantom/sites/nih.yaml"]}, "key 'data' has no use beside 'sites'"),
-            ({**REAL, "data": {"nih": "no"}}, "key 'data': key 'nih': needs the folder .*/no is"),
-            (
-                {**REAL, "data": {"nih": "phantom/chexpert"}},
-                r".*'nih': needs Data_Entry_2017\*\.csv",
-            ),
-            ({**REAL, "data": {"nih": "no.yaml"}}, r"key 'data': key 'nih': site file .*/no\.yaml"),
-        ],
-    )
+    @pytest.mark.parametrize(("keys", "message"), [
+        ({"images": 3}, "needs key 'data'; has images"),
+        ({"data": "phantom"}, "needs key 'images'; has data"),
+        ({"data": "phantom", "images": 0}, "key 'images' needs a number of 1 or more"),
+        ({**REAL, "preset": "papr"}, "key 'preset' needs .*nearest known: paper"),
+        ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
+        ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
+        ({**REAL, "initial_body": "no.npz"}, "key 'initial_body' needs a file that exists"),
+        ({**REAL, "data": "fantom"}, "key 'data' needs phantom, or lines .*; got 'fantom'"),
+        ({**REAL, "data": {}}, "key 'data' needs one data set or more"),
+        ({**REAL, "data": {"nhi": "x"}}, r"key 'data', key 'nhi' needs a known name .*: nih\)"),
+        ({**REAL, "data": {"nih": 3}}, "key 'data', key 'nih' needs a path; got 3"),
+        ({"sites": ["no.yaml"]}, r"key 'sites': site file .*/no\.yaml does not exist"),
+        ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
+        ({**REAL, "sites": ["phantom/sites/nih.yaml"]}, "key 'data' has no use beside 'sites'"),
+        ({**REAL, "data": {"nih": "no"}}, "key 'data': key 'nih': needs the folder .*/no is"),
+        ({**REAL, "data": {"nih": "phantom/chexpert"}}, r".*'nih': needs Data_Entry_2017\*\.csv"),
+        ({**REAL, "data": {"nih": "no.yaml"}}, r"key 'data': key 'nih': site file .*/no\.yaml"),
+    ])  # fmt: skip
     def test_a_mistake_is_refused_by_file_and_key(self, read, keys, message):
         with pytest.raises(DataFileError, match=rf"own\.yaml: {message}"):
             read(keys)

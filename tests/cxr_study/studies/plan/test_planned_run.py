@@ -38,14 +38,10 @@ def test_a_key_is_of_the_content_whatever_the_order_of_its_names_and_never_chang
 def test_a_result_is_read_as_it_was_written_and_stays_where_another_cannot_be_written(tmp_path):
     assert read_result(tmp_path) is None and read_result(tmp_path / "nowhere") is None
     result = dataclasses.replace(
-        study_runs.RESULT,
-        losses=(None, 0.1 + 0.2),
-        aurocs=(None, 0.75),
-        column_similarity=({}, {"Ödem": -0.5}),
-        tests={"nih": "0123"},
-        classes={"global": ["Ödem", "Mass"]},
-        digests={"global": "4567"},
-    )
+        study_runs.RESULT, losses=(None, 0.1 + 0.2), aurocs=(None, 0.75),
+        column_similarity=({}, {"Ödem": -0.5}), tests={"nih": "0123"},
+        classes={"global": ["Ödem", "Mass"]}, digests={"global": "4567"},
+    )  # fmt: skip
     write_result(result, tmp_path)
     with pytest.raises(ValueError, match="JSON"):
         write_result(dataclasses.replace(result, losses=(float("nan"),)), tmp_path)

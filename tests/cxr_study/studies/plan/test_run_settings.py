@@ -20,16 +20,13 @@ def check(small_data):
     return check
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"learning_rat": 1}, ".*'learning_rat'"),
-        ({"batch_size": 0}, ".*'batch_size' needs a whole number, 1"),
-        ({"strategy": "fedavg"}, "a study sets 'strategy' itself; leave it out"),
-        ({"seed": 3}, "a study sets 'seed' itself"),
-        ({"tracking": "tensorboard"}, "a study sets 'tracking' itself"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"learning_rat": 1}, ".*'learning_rat'"),
+    ({"batch_size": 0}, ".*'batch_size' needs a whole number, 1"),
+    ({"strategy": "fedavg"}, "a study sets 'strategy' itself; leave it out"),
+    ({"seed": 3}, "a study sets 'seed' itself"),
+    ({"tracking": "tensorboard"}, "a study sets 'tracking' itself"),
+])  # fmt: skip
 def test_unusable_settings_and_the_studys_own_are_refused(check, settings, message):
     with pytest.raises(DataFileError, match=rf"small\.yaml: key 'settings': {message}"):
         check(settings)
@@ -50,17 +47,14 @@ def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, told)
         run_settings.check(small_data.data, [scenario])
 
 
-@pytest.mark.parametrize(
-    ("row", "settings", "told"),
-    [
-        (Row("surgical", "fedbn+ a"), {"refit_lest": True}, "no setting 'refit_lest'"),
-        (Row("surgical", "fedbn+ a"), {"freeze_statistics_at": 2}, "'fedavg' alone trains"),
-        (Row("surgical", "fedavg a"), {"pseudo_labels": "soft"}, "no setting 'pseudo_labels'"),
-        (Row("individual", "fedavg a"), {"refit_model": "best"}, "no setting 'refit_model'"),
-        (Row("surgical", "fedavg a"), {"seed": 2}, "'seed' is the study's to set"),
-        (Row("surgical", "fedavg a"), {"image_size": 32}, "'image_size' is the study's to set"),
-    ],
-)
+@pytest.mark.parametrize(("row", "settings", "told"), [
+    (Row("surgical", "fedbn+ a"), {"refit_lest": True}, "no setting 'refit_lest'"),
+    (Row("surgical", "fedbn+ a"), {"freeze_statistics_at": 2}, "'fedavg' alone trains"),
+    (Row("surgical", "fedavg a"), {"pseudo_labels": "soft"}, "no setting 'pseudo_labels'"),
+    (Row("individual", "fedavg a"), {"refit_model": "best"}, "no setting 'refit_model'"),
+    (Row("surgical", "fedavg a"), {"seed": 2}, "'seed' is the study's to set"),
+    (Row("surgical", "fedavg a"), {"image_size": 32}, "'image_size' is the study's to set"),
+])  # fmt: skip
 def test_unusable_settings_of_a_variant_are_refused(small_data, row, settings, told):
     with pytest.raises(StudyFileError, match=rf"variant 'a' of method '{row.method}': .*{told}"):
         run_settings.check(small_data.data, rows={row: settings})

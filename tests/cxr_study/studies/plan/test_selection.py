@@ -37,19 +37,12 @@ def test_the_study_says_how_many_seeds_and_which_scenarios_the_quick_form_has():
     assert tuple(scenario for _, scenario, _ in found) == study.quick
 
 
-@pytest.mark.parametrize(
-    ("study", "asked", "told"),
-    [
-        ("clients", {"scenarios": ("9",)}, "study clients has no scenario '9'"),
-        ("clients", {"methods": ("surgicle",)}, "no method 'surgicle'; nearest .* surgical"),
-        (
-            "clients",
-            {"scenarios": ("3",), "quick": True},
-            r"no run .*\(the quick form; scenarios 3\)",
-        ),
-        ("fedfbn", NOT_CUT, r"no run of .*\(scenarios non-iid partial; methods complete\)"),
-    ],
-)
+@pytest.mark.parametrize(("study", "asked", "told"), [
+    ("clients", {"scenarios": ("9",)}, "study clients has no scenario '9'"),
+    ("clients", {"methods": ("surgicle",)}, "no method 'surgicle'; nearest .* surgical"),
+    ("clients", {"scenarios": ("3",), "quick": True}, r"no run .*\(the quick form; scenarios 3\)"),
+    ("fedfbn", NOT_CUT, r"no run of .*\(scenarios non-iid partial; methods complete\)"),
+])  # fmt: skip
 def test_what_the_study_does_not_have_or_leaves_nothing_is_refused(study, asked, told):
     with pytest.raises(StudyError, match=told):
         wanted(study, **asked)

@@ -77,16 +77,13 @@ def test_without_a_terminal_a_run_that_ends_is_a_line_with_its_time_and_what_is_
     assert done.endswith("2 of 4 runs, 1 failed, about 20 s left")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [
-        (59, "59 s"),
-        (60, "1 min"),
-        (100, "2 min"),
-        (3599, "1 h 0 min"),
-        (9000, "2 h 30 min"),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "told"), [
+    (59, "59 s"),
+    (60, "1 min"),
+    (100, "2 min"),
+    (3599, "1 h 0 min"),
+    (9000, "2 h 30 min"),
+])  # fmt: skip
 def test_times_are_as_long_as_they_need_to_be_and_names_as_they_are(shown, seconds, told):
     run = study_runs.run(scenario="[bold]7[/bold]")
     [line] = shown((0, run, STARTS), (seconds, run, DONE), runs=[run])

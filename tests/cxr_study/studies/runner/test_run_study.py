@@ -84,16 +84,13 @@ def test_runs_with_the_same_key_are_made_once_after_all_studies_are_checked(
     assert "failed after" in shown and "done after" in shown and "3 of 3 runs" in shown
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({"names": ["clients", "clients"]}, "two are called 'clients'"),
-        *(({"names": [name]}, f"another name than '{name}'") for name in FOLDERS),
-        ({"out": "file"}, "need a folder; .*/file is a file"),
-        ({"out": "file/below"}, "need a folder; .*/file is a file"),
-        ({"out": "my out"}, "without spaces in its path"),
-    ],
-)
+@pytest.mark.parametrize(("how", "message"), [
+    ({"names": ["clients", "clients"]}, "two are called 'clients'"),
+    *(({"names": [name]}, f"another name than '{name}'") for name in FOLDERS),
+    ({"out": "file"}, "need a folder; .*/file is a file"),
+    ({"out": "file/below"}, "need a folder; .*/file is a file"),
+    ({"out": "my out"}, "without spaces in its path"),
+])  # fmt: skip
 def test_unusable_names_and_folders_are_refused_before_anything_is_done(
     make, tmp_path, happened, how, message
 ):

@@ -115,18 +115,15 @@ class TestCheckResult:
 
 
 class TestPermitted:
-    @pytest.mark.parametrize(
-        ("job", "policy", "permitted"),
-        [
-            (None, SERVER, ("Edema", "Mass")),
-            ({"a": ["Edema"], "b": ["Mass"]}, None, ("Edema",)),
-            ({"a": ["Mass", "Hernia"]}, SERVER, ("Mass",)),
-            (None, {"permitted": {"b": ["Edema"]}}, ()),
-            ({"b": ["Edema"]}, None, ()),
-            (None, {}, CLASSES),
-            (None, {"permitted": {"a": "Edema"}}, ()),  # until the run has ended for it
-        ],
-    )
+    @pytest.mark.parametrize(("job", "policy", "permitted"), [
+        (None, SERVER, ("Edema", "Mass")),
+        ({"a": ["Edema"], "b": ["Mass"]}, None, ("Edema",)),
+        ({"a": ["Mass", "Hernia"]}, SERVER, ("Mass",)),
+        (None, {"permitted": {"b": ["Edema"]}}, ()),
+        ({"b": ["Edema"]}, None, ()),
+        (None, {}, CLASSES),
+        (None, {"permitted": {"a": "Edema"}}, ()),  # until the run has ended for it
+    ])  # fmt: skip
     def test_a_class_must_be_in_every_table(self, job, policy, permitted):
         got = received(SelectHead(job), classes=CLASSES, policy=policy)
         assert wire.classes_of(got.data) == permitted

@@ -28,18 +28,14 @@ def result(client):
     return shareable
 
 
-@pytest.mark.parametrize(
-    ("claims", "sent", "site", "claimed"),
-    [
-        ("south", result(Client("north", "token")), "north", "south"),
-        ("south", None, "", "south"),
-        ("south", result("south"), "", "south"),
-        ("south", "text", "", "south"),
-        (10**5000, None, "", ""),  # it cannot even be written: that would end the round for all
-        (["south"], None, "", ""),
-    ],
-    ids=["token", "no result", "no client", "text", "long number", "list"],
-)
+@pytest.mark.parametrize(("claims", "sent", "site", "claimed"), [
+    ("south", result(Client("north", "token")), "north", "south"),
+    ("south", None, "", "south"),
+    ("south", result("south"), "", "south"),
+    ("south", "text", "", "south"),
+    (10**5000, None, "", ""),  # it cannot even be written: that would end the round for all
+    (["south"], None, "", ""),
+], ids=["token", "no result", "no client", "text", "long number", "list"])  # fmt: skip
 def test_a_site_is_who_sent_the_token_or_whom_the_workflow_names(claims, sent, site, claimed):
     assert site_of(context()) == "" == claimed_site(context())  # the server's own
     fl_ctx = context("west", claims=claims, authenticated=False)
@@ -62,17 +58,14 @@ def message():
     return message
 
 
-@pytest.mark.parametrize(
-    ("declared", "claims", "counted", "fault"),
-    [
-        (["Edema"], None, ("Edema",), None),
-        ([], None, (), None),
-        ([1], None, (), None),
-        (["Edema", None], None, (), None),
-        (["Edema", "Ma\nss"], None, (), "printable text without outer spaces; got 'Ma\\nss'"),
-        (["Edema"], "north", (), "it calls itself 'north'"),
-    ],
-)
+@pytest.mark.parametrize(("declared", "claims", "counted", "fault"), [
+    (["Edema"], None, ("Edema",), None),
+    ([], None, (), None),
+    ([1], None, (), None),
+    (["Edema", None], None, (), None),
+    (["Edema", "Ma\nss"], None, (), "printable text without outer spaces; got 'Ma\\nss'"),
+    (["Edema"], "north", (), "it calls itself 'north'"),
+])  # fmt: skip
 def test_a_declaration_is_a_list_of_names_that_a_site_gives_under_its_own(
     declared, claims, counted, fault
 ):
@@ -129,17 +122,14 @@ GONE = {"site": "a", "task": "test", "round": None, "reason": "it is gone"}
 DROP = {"round": 3, "reason": "it is not finite"}
 
 
-@pytest.mark.parametrize(
-    ("facts", "event", "name", "text"),
-    [
-        (NAN, headers.CONTRIBUTION_REFUSED, headers.REFUSAL,
-         "refused the result of a, task 'train' of round 3: it has NaN."),
-        (GONE, headers.REQUEST_REFUSED, headers.REFUSAL,
-         "sent no columns at the request of a, task 'test': it is gone."),
-        (GONE, headers.SITE_SILENT, headers.REFUSAL, "no result of a, task 'test': it is gone."),
-        (DROP, headers.ROUND_DROPPED, headers.DROP, "round 3 is dropped: it is not finite"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("facts", "event", "name", "text"), [
+    (NAN, headers.CONTRIBUTION_REFUSED, headers.REFUSAL,
+     "refused the result of a, task 'train' of round 3: it has NaN."),
+    (GONE, headers.REQUEST_REFUSED, headers.REFUSAL,
+     "sent no columns at the request of a, task 'test': it is gone."),
+    (GONE, headers.SITE_SILENT, headers.REFUSAL, "no result of a, task 'test': it is gone."),
+    (DROP, headers.ROUND_DROPPED, headers.DROP, "round 3 is dropped: it is not finite"),
+])  # fmt: skip
 def test_is_logged_and_told_to_the_servers_components(facts, event, name, text, logged):
     engine = Engine()
     fl_ctx = context("a", engine=engine)

@@ -27,20 +27,17 @@ def named(declared, component=LookAlikes, policy=None):
     return found, engine.events
 
 
-@pytest.mark.parametrize(
-    ("component", "nih", "south", "reason"),
-    [
-        (LookAlikes, "Pneumonia", "Pneumonie", "nearly the same spelling"),
-        (LookAlikes, "Nodule", "Nodule pulmonaire", "one contains the other"),
-        (LookAlikes, "Class 1", "Class 2", None),
-        (LookAlikes, "Edema", "Edema", None),
-        (LookAlikes, "e" * 201, "e" * 202, None),  # no class name, and slow to compare
-        (LookAlikes, "Mass", "Nodule/Mass", "one contains the other"),
-        (ChestXrayLookAlikes, "Mass", "Nodule/Mass", None),
-        (ChestXrayLookAlikes, "Pneumonia", "Pneumonie", "nearly the same"),
-        (ChestXrayLookAlikes, "Pleuraerguss", "Épanchement pleural", "both are called Pleural E"),
-    ],
-)
+@pytest.mark.parametrize(("component", "nih", "south", "reason"), [
+    (LookAlikes, "Pneumonia", "Pneumonie", "nearly the same spelling"),
+    (LookAlikes, "Nodule", "Nodule pulmonaire", "one contains the other"),
+    (LookAlikes, "Class 1", "Class 2", None),
+    (LookAlikes, "Edema", "Edema", None),
+    (LookAlikes, "e" * 201, "e" * 202, None),  # no class name, and slow to compare
+    (LookAlikes, "Mass", "Nodule/Mass", "one contains the other"),
+    (ChestXrayLookAlikes, "Mass", "Nodule/Mass", None),
+    (ChestXrayLookAlikes, "Pneumonia", "Pneumonie", "nearly the same"),
+    (ChestXrayLookAlikes, "Pleuraerguss", "Épanchement pleural", "both are called Pleural E"),
+])  # fmt: skip
 def test_two_spellings_at_two_sites_are_named_once(component, nih, south, reason):
     found, events = named({"nih": [nih, "Hernia"], "south": [south]}, component)
     assert [(dict(pair), why.startswith(reason)) for pair, why in found] == (

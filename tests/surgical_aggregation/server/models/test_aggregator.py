@@ -236,16 +236,13 @@ class TestAccept:
         assert values(dxo) == (1, {}) and dxo.meta[headers.TRAINED_BY] == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ({"strategy": "fedprox"}, "got 'fedprox'"),
-        ({"body_weighting": "classes"}, r"body_weighting must be .*mean.*samples.*got 'classes'"),
-        ({"body_weighting": "conflict_averse"}, "body_weighting must .* got 'conflict_averse'"),
-        ({"head_weighting": "median"}, "head_weighting must .* got 'median'"),
-        ({"limits": {"classes": 1}}, "limits are class_name_bytes"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "why"), [
+    ({"strategy": "fedprox"}, "got 'fedprox'"),
+    ({"body_weighting": "classes"}, r"body_weighting must be .*mean.*samples.*got 'classes'"),
+    ({"body_weighting": "conflict_averse"}, "body_weighting must .* got 'conflict_averse'"),
+    ({"head_weighting": "median"}, "head_weighting must .* got 'median'"),
+    ({"limits": {"classes": 1}}, "limits are class_name_bytes"),
+])  # fmt: skip
 def test_an_unknown_setting_is_refused(arguments, why):
     with pytest.raises(ValueError, match=why):
         SurgicalAggregator(**arguments)

@@ -324,22 +324,17 @@ class TestContinued:
         run.round(7, {"a": 0.9, "c": 0.9}, classes={"c": ("Mass",)})
         assert run.dropped == []  # as the earlier best would be, for want of a column
 
-    @pytest.mark.parametrize(
-        ("sites", "earlier", "losses", "dropped", "best"),
-        [
-            ("ab", None, {"a": 9.0}, None, 5),
-            ("abc", record(a=0.5, b=0.5, c=0.5), {"a": 0.1, "b": 0.1}, None, 5),
-            ("abc", record(a=0.5, b=0.5, c=0.5), {"a": 0.1}, None, 2),
-            ("acde", record(a=0.1, b=0.1), {"a": 0.9, "c": 0.9, "d": 0.9}, "only 1 of 3 sites", 5),
-            ("ab", record(a=0.1, b=0.1, classes=BOTH), {"a": 0.9, "b": 0.9}, "only 0 of 2 site", 5),
-            ("ab", record(a=0.1, metric="focal"), {"a": 0.9}, "its loss is 'focal', and this", 5),
-            ("ab", {**record(a=0.1), "classes": {}}, {"a": 0.9}, "it has no columns", 5),
-        ],
-        ids=[
-            "a fresh run", "one is absent", "too many are absent", "too few measured it",
-            "other classes", "another loss", "a record without classes",
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("sites", "earlier", "losses", "dropped", "best"), [
+        ("ab", None, {"a": 9.0}, None, 5),
+        ("abc", record(a=0.5, b=0.5, c=0.5), {"a": 0.1, "b": 0.1}, None, 5),
+        ("abc", record(a=0.5, b=0.5, c=0.5), {"a": 0.1}, None, 2),
+        ("acde", record(a=0.1, b=0.1), {"a": 0.9, "c": 0.9, "d": 0.9}, "only 1 of 3 sites", 5),
+        ("ab", record(a=0.1, b=0.1, classes=BOTH), {"a": 0.9, "b": 0.9}, "only 0 of 2 site", 5),
+        ("ab", record(a=0.1, metric="focal"), {"a": 0.9}, "its loss is 'focal', and this", 5),
+        ("ab", {**record(a=0.1), "classes": {}}, {"a": 0.9}, "it has no columns", 5),
+    ], ids=["a fresh run", "one is absent", "too many are absent",
+            "too few measured it", "other classes", "another loss",
+            "a record without classes"])  # fmt: skip
     def test_it_is_dropped_if_incomparable(self, sites, earlier, losses, dropped, best):
         run = Run(sites)
         run.continue_from(earlier)

@@ -85,16 +85,13 @@ class TestEvaluatedModelLocator:
         fl_ctx.set_prop(FLContextKey.JOB_META, {"byoc": True}, private=True, sticky=False)
         assert locator.get_model_names(fl_ctx) == ["evaluated"] and len(panics) == 1
 
-    @pytest.mark.parametrize(
-        ("arguments", "reason"),
-        [
-            ({}, "an evaluation needs a model; none is configured. Give the id of an earlier job"),
-            ({"file": "checkpoints/nowhere.npz"}, "nowhere.npz' does not exist"),
-            ({"file": "../file.npz"}, "a job may name a checkpoint below"),
-            ({"job": "../earlier"}, "'../earlier' left none in"),
-            ({"job": "headless"}, "has no column of any class, so nothing can be measured"),
-        ],
-    )
+    @pytest.mark.parametrize(("arguments", "reason"), [
+        ({}, "an evaluation needs a model; none is configured. Give the id of an earlier job"),
+        ({"file": "checkpoints/nowhere.npz"}, "nowhere.npz' does not exist"),
+        ({"file": "../file.npz"}, "a job may name a checkpoint below"),
+        ({"job": "../earlier"}, "'../earlier' left none in"),
+        ({"job": "headless"}, "has no column of any class, so nothing can be measured"),
+    ])  # fmt: skip
     def test_without_a_model_to_measure_the_run_ends_with_the_reason(
         self, fl_ctx, panics, arguments, reason
     ):

@@ -119,13 +119,10 @@ def test_an_average_over_rounds_is_kept_beside_the_optimizers_moments():
     second, _ = merged(first, [3], round_=1, **how)  # the optimizer goes on to 5; Mass is away
     assert lists(second.body)["conv/kernel"] == [4]
     assert lists(second.moments) == {
-        "velocity/conv/kernel": [1],
-        "velocity/head/Mass/kernel": [0, 0],
-        "velocity/head/Mass/bias": [0],
-        "average/conv/kernel": [3.25],
-        "average/head/Mass/kernel": [2, 2],
-        "average/head/Mass/bias": [2],
-    }
+        "velocity/conv/kernel": [1], "velocity/head/Mass/kernel": [0, 0],
+        "velocity/head/Mass/bias": [0], "average/conv/kernel": [3.25],
+        "average/head/Mass/kernel": [2, 2], "average/head/Mass/bias": [2],
+    }  # fmt: skip
     assert not [name for name in merged(second, [7])[0].moments if "average" in name]
     with pytest.raises(DecayError, match="average_decay must be"):
         MergeIntoGlobalModel(average_decay=1)

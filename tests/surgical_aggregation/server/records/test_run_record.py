@@ -54,21 +54,18 @@ LATE = {"site": "north", "task": "test", "round": None, "reason": "it is late"}
 DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
 
 
-@pytest.mark.parametrize(
-    ("event", "name", "facts", "line"),
-    [
-        (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, headers.BEST, BEST_MODEL, "best"),
-        (AppEventType.INITIAL_MODEL_LOADED, headers.BEST, BEST_MODEL, "best"),
-        (headers.BEST_DROPPED, headers.DROPPED, "other sites", "best_dropped"),
-        (headers.TRAINING_STOPPED, headers.STOPPED, STOP, "stopped"),
-        (headers.CONTRIBUTION_REFUSED, headers.REFUSAL, LATE, "refused"),
-        (headers.SITE_SILENT, headers.REFUSAL, LATE, "silent"),
-        (headers.REQUEST_REFUSED, headers.REFUSAL, LATE, "request_refused"),
-        (headers.ROUND_DROPPED, headers.DROP, DROPPED_ROUND, "dropped"),
-        (headers.LOOK_ALIKE, headers.ALIKE, {"classes": {"a": ["b"]}, "reason": "c"}, "look_alike"),
-        (EventType.FATAL_SYSTEM_ERROR, FLContextKey.EVENT_DATA, "no disk", "failed"),
-    ],
-)
+@pytest.mark.parametrize(("event", "name", "facts", "line"), [
+    (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, headers.BEST, BEST_MODEL, "best"),
+    (AppEventType.INITIAL_MODEL_LOADED, headers.BEST, BEST_MODEL, "best"),
+    (headers.BEST_DROPPED, headers.DROPPED, "other sites", "best_dropped"),
+    (headers.TRAINING_STOPPED, headers.STOPPED, STOP, "stopped"),
+    (headers.CONTRIBUTION_REFUSED, headers.REFUSAL, LATE, "refused"),
+    (headers.SITE_SILENT, headers.REFUSAL, LATE, "silent"),
+    (headers.REQUEST_REFUSED, headers.REFUSAL, LATE, "request_refused"),
+    (headers.ROUND_DROPPED, headers.DROP, DROPPED_ROUND, "dropped"),
+    (headers.LOOK_ALIKE, headers.ALIKE, {"classes": {"a": ["b"]}, "reason": "c"}, "look_alike"),
+    (EventType.FATAL_SYSTEM_ERROR, FLContextKey.EVENT_DATA, "no disk", "failed"),
+])  # fmt: skip
 def test_an_event_is_a_line_at_once(run, event, name, facts, line):
     told = facts if isinstance(facts, dict) else {"reason": facts}
     told |= {"began": False} if line == "failed" else {}

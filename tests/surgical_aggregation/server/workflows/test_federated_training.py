@@ -20,23 +20,17 @@ from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOP
 BODY = {"conv/kernel": np.ones(1, np.float32)}
 
 
-@pytest.mark.parametrize(
-    ("settings", "bests", "rounds", "stopped"),
-    [
-        ({"patience": 2}, [None, 1, 1, 1, 1, 1], 4, {"round": 3, "best_round": 1}),
-        ({"patience": 2}, [0, 0, 2, 2, 4, 4, 4, 4], 7, {"round": 6, "best_round": 4}),
-        ({"patience": 4, "first": 10}, [8] * 9, 3, {"round": 12, "best_round": 8}),
-        ({"patience": 2, "lost": 3}, [0] * 9, 6, {"round": 5, "best_round": 0}),
-        ({"patience": 0, "num_rounds": 6}, [0] * 9, 6, None),
-        ({"patience": 1, "num_rounds": 6}, [None] * 9, 6, None),
-        ({"patience": 2, "num_rounds": 3}, [0] * 9, 3, None),
-    ],
-    ids=[
-        "no better model", "a better one starts anew", "rounds of a continued run count",
-        "those that could not be compared do not", "no patience", "no best model",
-        "the last round is no early stop",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("settings", "bests", "rounds", "stopped"), [
+    ({"patience": 2}, [None, 1, 1, 1, 1, 1], 4, {"round": 3, "best_round": 1}),
+    ({"patience": 2}, [0, 0, 2, 2, 4, 4, 4, 4], 7, {"round": 6, "best_round": 4}),
+    ({"patience": 4, "first": 10}, [8] * 9, 3, {"round": 12, "best_round": 8}),
+    ({"patience": 2, "lost": 3}, [0] * 9, 6, {"round": 5, "best_round": 0}),
+    ({"patience": 0, "num_rounds": 6}, [0] * 9, 6, None),
+    ({"patience": 1, "num_rounds": 6}, [None] * 9, 6, None),
+    ({"patience": 2, "num_rounds": 3}, [0] * 9, 3, None),
+], ids=["no better model", "a better one starts anew",
+        "rounds of a continued run count", "those that could not be compared do not",
+        "no patience", "no best model", "the last round is no early stop"])  # fmt: skip
 def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, rounds, stopped):
     """FLARE's loop over rounds; `bests`: for each the round of the best model known in it."""
     settings = {"first": 0, "lost": 0, "num_rounds": 9, **settings}

@@ -32,17 +32,14 @@ def test_the_other_sites_are_waited_for_as_configured(monkeypatch):
     assert waits == [(evaluation, task, fl_ctx, ["north", "south"], 2, 7, signal)]
 
 
-@pytest.mark.parametrize(
-    ("data", "kind", "declares", "reason"),
-    [
-        (GOOD, DataKind.METRICS, ["Edema"], None),
-        ({("bce", 1): 0.3}, DataKind.METRICS, ["Edema"], "there is no metric ('bce', 1)"),
-        ({"bce": "low"}, DataKind.METRICS, ["Edema"], "'bce' must be a number"),
-        ({"bce/Mass": 0.3}, DataKind.METRICS, ["Edema"], "there is no metric 'bce/Mass'"),
-        ({"bce/Edema": 0.5}, DataKind.METRICS, [], "there is no metric 'bce/Edema'"),
-        ({}, DataKind.WEIGHTS, ["Edema"], "it must carry metrics; got 'DataKind.WEIGHTS'"),
-    ],
-)
+@pytest.mark.parametrize(("data", "kind", "declares", "reason"), [
+    (GOOD, DataKind.METRICS, ["Edema"], None),
+    ({("bce", 1): 0.3}, DataKind.METRICS, ["Edema"], "there is no metric ('bce', 1)"),
+    ({"bce": "low"}, DataKind.METRICS, ["Edema"], "'bce' must be a number"),
+    ({"bce/Mass": 0.3}, DataKind.METRICS, ["Edema"], "there is no metric 'bce/Mass'"),
+    ({"bce/Edema": 0.5}, DataKind.METRICS, [], "there is no metric 'bce/Edema'"),
+    ({}, DataKind.WEIGHTS, ["Edema"], "it must carry metrics; got 'DataKind.WEIGHTS'"),
+])  # fmt: skip
 def test_a_site_reports_metrics_of_its_declared_classes(data, kind, declares, reason):
     """A model with a head has no class that the site did not declare; else names are unknown."""
     sent, fl_ctx = DXO(kind, data=data).to_shareable(), context("south", declares)

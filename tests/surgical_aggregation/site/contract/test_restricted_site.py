@@ -20,22 +20,14 @@ LABELS = np.float32(
 FEW, UNSHARED = "1 positives, 'min_positives' is 2", "not in 'share'"
 
 
-@pytest.mark.parametrize(
-    ("policy", "stay"),
-    [
-        ({}, {}),
-        ({"share": CLASSES, "min_images": 5, "min_positives": 1}, {}),
-        (
-            {"share": ("Mass", "Hernia", "Fracture")},
-            {"Edema": UNSHARED, "Nodule/Mass": UNSHARED},
-        ),
-        ({"min_positives": 2}, {"Mass": FEW, "Hernia": FEW}),  # without smoothed ones
-        (
-            {"share": ("Edema", "Mass"), "min_positives": 2},
-            {"Nodule/Mass": UNSHARED, "Hernia": UNSHARED, "Mass": FEW},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("policy", "stay"), [
+    ({}, {}),
+    ({"share": CLASSES, "min_images": 5, "min_positives": 1}, {}),
+    ({"share": ("Mass", "Hernia", "Fracture")}, {"Edema": UNSHARED, "Nodule/Mass": UNSHARED}),
+    ({"min_positives": 2}, {"Mass": FEW, "Hernia": FEW}),  # without smoothed ones
+    ({"share": ("Edema", "Mass"), "min_positives": 2},
+     {"Nodule/Mass": UNSHARED, "Hernia": UNSHARED, "Mass": FEW}),
+])  # fmt: skip
 def test_what_is_not_shared_or_has_too_few_positives_is_withheld(policy, stay):
     assert withheld(SitePolicy(**policy), CLASSES, lambda: LABELS) == stay
 

@@ -20,20 +20,17 @@ def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay
     assert policy(**written) == said
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "needed"),
-    [
-        ("share", "Edema", "a list of class names"),
-        ("share", ["Edema", 3], "a list of class names"),
-        ("min_images", -1, "a whole number, 0 or more"),
-        ("min_positives", 2.5, "a whole number, 0 or more"),
-        ("min_positives", True, "a whole number, 0 or more"),
-        ("report_counts", 0, "true or false"),
-        ("report_features", "yes", "true or false"),
-        ("site_files", "", "the path of a folder"),
-        ("site_files", 7, "the path of a folder"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "needed"), [
+    ("share", "Edema", "a list of class names"),
+    ("share", ["Edema", 3], "a list of class names"),
+    ("min_images", -1, "a whole number, 0 or more"),
+    ("min_positives", 2.5, "a whole number, 0 or more"),
+    ("min_positives", True, "a whole number, 0 or more"),
+    ("report_counts", 0, "true or false"),
+    ("report_features", "yes", "true or false"),
+    ("site_files", "", "the path of a folder"),
+    ("site_files", 7, "the path of a folder"),
+])  # fmt: skip
 def test_a_value_of_another_kind_is_refused_by_key(key, value, needed):
     with pytest.raises(PolicyError) as refusal:
         policy(**{key: value})

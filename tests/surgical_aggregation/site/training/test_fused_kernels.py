@@ -45,17 +45,13 @@ def same(found, wanted, tolerance=2e-5):
         np.testing.assert_allclose(ours, keras_, rtol=tolerance, atol=tolerance * 10)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"axis": 3, "momentum": 0.7, "epsilon": 1e-2},
-        {"scale": False},
-        {"center": False},
-        {"scale": False, "center": False},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [
+    {},
+    {"axis": 3, "momentum": 0.7, "epsilon": 1e-2},
+    {"scale": False},
+    {"center": False},
+    {"scale": False, "center": False},
+], ids=str)  # fmt: skip
 def test_a_batch_is_normalised_and_counted_as_by_keras(options):
     wanted, found = (passed(layer) for layer in pair(**options))
     same(found, wanted)
@@ -144,16 +140,12 @@ def trained(optimizer, *, scaled=False, steps=5):
     return names, [v.numpy() for v in (*values, *inner.variables)]
 
 
-@pytest.mark.parametrize(
-    ("options", "scaled"),
-    [
-        ({"learning_rate": 0.05}, False),
-        ({"learning_rate": 0.05, "beta_1": 0.5, "beta_2": 0.9, "epsilon": 1e-2}, False),
-        ({"learning_rate": 0.05, "global_clipnorm": 1.0}, False),
-        ({"learning_rate": 0.05}, True),
-    ],
-    ids=["plain", "other constants", "clipped", "scaled loss"],
-)
+@pytest.mark.parametrize(("options", "scaled"), [
+    ({"learning_rate": 0.05}, False),
+    ({"learning_rate": 0.05, "beta_1": 0.5, "beta_2": 0.9, "epsilon": 1e-2}, False),
+    ({"learning_rate": 0.05, "global_clipnorm": 1.0}, False),
+    ({"learning_rate": 0.05}, True),
+], ids=["plain", "other constants", "clipped", "scaled loss"])  # fmt: skip
 def test_adam_goes_the_same_way_and_keeps_the_same_state(options, scaled):
     names, wanted = trained(keras.optimizers.Adam(**options), scaled=scaled)
     found_names, found = trained(FusedAdam(**options), scaled=scaled)

@@ -6,21 +6,17 @@ import tensorflow as tf
 from surgical_aggregation.site.training.loss import balanced_weights, training_loss
 
 
-@pytest.mark.parametrize(
-    ("labels", "probabilities", "weights", "focal_gamma", "expected"),
-    [
-        ([1, np.nan, 1], [0.9, 0.2, 0.6], None, 0, -np.log([0.9, 0.6]).mean()),
-        ([np.nan], [0.5], None, 0, 0),
-        # Weights of a negative and of a positive; a smoothed label has one in between.
-        ([1, 0], [0.5, 0.5], [[1, 3], [5, 1]], 0, np.log(2) * (5 + 3) / 2),
-        ([0.5], [0.5], [[1], [3]], 0, np.log(2) * 2),
-        # Each entry counts by its error to the power of gamma.
-        ([1, 0], [0.8, 0.8], None, 2, -(np.log(0.8) * 0.2**2 + np.log(0.2) * 0.8**2) / 2),
-        # A root of the error has no slope at 0, where a sigmoid saturates.
-        ([1, 0, 0], [1, 0, 0.5], None, 0.5, np.log(2) * 0.5**0.5 / 3),
-    ],
-    ids=["an unlabelled class", "no label", "weights", "smoothed", "focal", "focal, a root"],
-)
+@pytest.mark.parametrize(("labels", "probabilities", "weights", "focal_gamma", "expected"), [
+    ([1, np.nan, 1], [0.9, 0.2, 0.6], None, 0, -np.log([0.9, 0.6]).mean()),
+    ([np.nan], [0.5], None, 0, 0),
+    # Weights of a negative and of a positive; a smoothed label has one in between.
+    ([1, 0], [0.5, 0.5], [[1, 3], [5, 1]], 0, np.log(2) * (5 + 3) / 2),
+    ([0.5], [0.5], [[1], [3]], 0, np.log(2) * 2),
+    # Each entry counts by its error to the power of gamma.
+    ([1, 0], [0.8, 0.8], None, 2, -(np.log(0.8) * 0.2**2 + np.log(0.2) * 0.8**2) / 2),
+    # A root of the error has no slope at 0, where a sigmoid saturates.
+    ([1, 0, 0], [1, 0, 0.5], None, 0.5, np.log(2) * 0.5**0.5 / 3),
+], ids=["an unlabelled class", "no label", "weights", "smoothed", "focal", "focal, a root"])  # fmt: skip
 def test_an_images_loss_is_the_mean_over_its_labelled_classes(
     labels, probabilities, weights, focal_gamma, expected
 ):

@@ -26,17 +26,13 @@ def test_threads_of_a_site_on_eight_cores(monkeypatch, job, sites, threads):
     assert tensorflow_setup.threads_per_site(fl_ctx) == threads
 
 
-@pytest.mark.parametrize(
-    ("gpus", "flags", "policy"),
-    [
-        (["GPU:0"], "avx2", "mixed_float16"),
-        ([], "flags\t\t: fpu avx512f avx512_bf16 fsrm\n", "mixed_bfloat16"),
-        ([], "flags\t\t: fpu amx_bf16\n", "mixed_bfloat16"),
-        ([], "flags\t\t: fpu avx512f avx512_bf160\nbugs\t: avx512_bf16\n", None),
-        ([], None, None),
-    ],
-    ids=["GPU", "AVX512", "AMX", "neither", "not Linux"],
-)
+@pytest.mark.parametrize(("gpus", "flags", "policy"), [
+    (["GPU:0"], "avx2", "mixed_float16"),
+    ([], "flags\t\t: fpu avx512f avx512_bf16 fsrm\n", "mixed_bfloat16"),
+    ([], "flags\t\t: fpu amx_bf16\n", "mixed_bfloat16"),
+    ([], "flags\t\t: fpu avx512f avx512_bf160\nbugs\t: avx512_bf16\n", None),
+    ([], None, None),
+], ids=["GPU", "AVX512", "AMX", "neither", "not Linux"])  # fmt: skip
 def test_half_precision_is_what_the_machine_gains_by(monkeypatch, tmp_path, gpus, flags, policy):
     import tensorflow as tf
 
