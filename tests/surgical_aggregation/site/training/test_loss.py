@@ -16,7 +16,7 @@ from surgical_aggregation.site.training.loss import balanced_weights, training_l
     ([1, 0], [0.8, 0.8], None, 2, -(np.log(0.8) * 0.2**2 + np.log(0.2) * 0.8**2) / 2),
     # A root of the error has no slope at 0, where a sigmoid saturates.
     ([1, 0, 0], [1, 0, 0.5], None, 0.5, np.log(2) * 0.5**0.5 / 3),
-], ids=["an unlabelled class", "no label", "weights", "smoothed", "focal", "focal, a root"])  # fmt: skip
+], ids=["not labelled", "no label", "weights", "smoothed", "focal", "a root"])  # fmt: skip
 def test_an_images_loss_is_the_mean_over_its_labelled_classes(
     labels, probabilities, weights, focal_gamma, expected
 ):
