@@ -24,8 +24,8 @@ app = typer.Typer(
 )
 RATIOS = "70/10/20"
 CURE = (
-    "Without a positive patient a class can be neither trained nor measured there: give other "
-    "ratios (surgagg data split <site file> --ratios 60/20/20), another seed, or more data."
+    "Where a split has no positive patient of a class, it is not trained or not measured there: "
+    "other ratios (surgagg data split <site file> --ratios 60/20/20) or another seed may help."
 )
 SiteFiles = Annotated[list[Path], Argument(help="Site files, e.g. sites/*.yaml.")]
 Size = Annotated[int, Option(help="Side of the images, pixels.", min=8)]
@@ -122,7 +122,7 @@ def partition(
     for path, missing in cut.items():
         for line in describe_missing(missing):
             say(f"  {path.stem}: {line}")
-    if any(cut.values()):
+    if any(each.patients >= 3 for missing in cut.values() for each in missing):
         say(f"  {CURE}")
     say(f"site files  {out}")
 
@@ -225,7 +225,7 @@ def split_site(
     missing = patient_split.without_positives(assignment, table, labelled)
     for line in patient_split.describe_missing(missing):
         say(f"  {line}")
-    if missing:
+    if any(each.patients >= 3 for each in missing):
         say(f"  {CURE}")
 
 

@@ -188,10 +188,9 @@ def _say_new_classes(written: SiteFile) -> None:
     report = class_report([found])
     print_undecided(report, console)
     if written.findings and report.new:
-        name = report.new[0].name
         say(
-            f"listed     what is no class: --word '{name}=No Finding' says that nothing is found, "
-            f"--word '{name}=' leaves it out (remove {written.path} first)"
+            "listed     what is no class: --word '<text>=No Finding' says that nothing is found, "
+            f"--word '<text>=' leaves it out (remove {written.path} first)"
         )
 
 
@@ -253,7 +252,7 @@ def described(
         "findings": layout.findings and layout.findings.model_dump(exclude_none=True),
         "threshold": layout.threshold,
         "patients": layout.patients,
-        "blank": blank if table.blank else None,
+        "blank": blank,
     }
 
 

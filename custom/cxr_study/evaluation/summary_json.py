@@ -10,6 +10,9 @@ from cxr_study.common.wording import counted
 FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
 
+SHARED_PATIENTS = "Patients at two sites."
+"""Heading of the warning that patients may be in one site's training and another's test."""
+
 Model = Literal["global", "published", "before", "local"]
 """`global`: the federation's model; `published`: one of the method as published, with the same
 recipe; `local`: one trained by that site alone for as many epochs."""

@@ -31,6 +31,7 @@ class TestSplit:
         rows: Row of `pixels` for each row of the table, shape (n,), int64.
         labelled: Classes that the site labels itself; the labels of the others are the truth's.
         assignment: Patient and split of all the site's usable images.
+        source: What it was read from.
         training: Class that the site labels -> positive and negative training images.
         unvalidated: Classes that the site labels and no image of its validation split has.
     """
@@ -43,6 +44,7 @@ class TestSplit:
     rows: np.ndarray
     labelled: frozenset[str]
     assignment: pd.DataFrame
+    source: SiteLabels | None = None
     unvalidated: tuple[str, ...] = ()
     training: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -81,6 +83,7 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
         images.rows[chosen],
         labelled,
         images.table[["patient", "split"]],
+        labels,
         tuple(name for name in sorted(labelled) if not (validation[name] == 1).any()),
         {n: (int((train[n] > 0.5).sum()), int((train[n] < 0.5).sum())) for n in sorted(labelled)},
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 
 from cxr_study.common import code_version
 from cxr_study.jobs import job_folder
@@ -66,6 +68,7 @@ class FinishedRun:
         alone: Site -> file of the best model that it trained alone, for comparison.
         published: File of the best model of the method as published, likewise; None: not run.
         before: File of the model that a continued run started from; None: it started afresh.
+        other_splits: Sites whose patients are not split any more as they were for the training.
         unfinished: Runs for comparison that have not ended, or failed, and are left out.
         elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
         made: "date" of its start, "code" that made it and "preset", as far as known.
@@ -80,6 +83,7 @@ class FinishedRun:
     made: Mapping[str, str] = field(default_factory=dict)
     published: Path | None = None
     before: Path | None = None
+    other_splits: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
 
 
@@ -90,6 +94,7 @@ def write_facts(
     *,
     elsewhere: bool = False,
     preset: str | None = None,
+    splits: Mapping[str, Path] = MappingProxyType({}),
 ) -> None:
     """Write what `finished_run` needs to know of a run; see `FinishedRun`.
 
@@ -103,6 +108,8 @@ def write_facts(
     }
     if preset:
         facts["preset"] = preset
+    if splits:
+        facts["splits"] = {site: (str(file), _digest(file)) for site, file in splits.items()}
     if jobs:
         facts |= {"jobs": list(jobs), "elsewhere": elsewhere}
     (folder / RUN_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
@@ -146,6 +153,11 @@ def finished_run(folder: Path) -> FinishedRun:
         made=made,
         published=_best(published) if published in ended else None,
         before=folder / BEFORE if (folder / BEFORE).is_file() else None,
+        other_splits=tuple(
+            site
+            for site, (file, digest) in facts.get("splits", {}).items()
+            if Path(file).is_file() and _digest(Path(file)) != digest
+        ),
         unfinished=tuple(title for title, of in begun.items() if of not in ended),
     )
 
@@ -223,6 +235,10 @@ def _best(workspace: Path) -> Path:
     from cxr_study.runs import job_results  # needs FLARE
 
     return job_results.best_checkpoint(server_folder(workspace))
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _facts(folder: Path) -> dict:

@@ -15,6 +15,7 @@ from rich.text import Text
 from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites import before_training
 from cxr_study.data.sites.site_data import load_images
+from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.job_settings import JobSettings
@@ -104,7 +105,7 @@ def run(request: RunRequest, *, console: Console) -> None:
     job_folder.copy(
         request.job, job, sites=request.sites, settings=request.settings, per_site=request.per_site
     )
-    write_facts(request.folder, request.site_files, preset=request.preset)
+    write_facts(request.folder, request.site_files, preset=request.preset, splits=_splits(request))
     if request.earlier is not None and (start := request.start(request.workspace)):
         shutil.copy(start, request.folder / BEFORE)
     if request.site_files is None:
@@ -120,6 +121,14 @@ def run(request: RunRequest, *, console: Console) -> None:
     with round_bars(console) as progress:
         for jobs in filter(None, at_once):
             _simulate_all(request, jobs, progress)
+
+
+def _splits(request: RunRequest) -> dict[str, Path]:
+    """Site -> its split file; none of the phantom's."""
+    folder = request.site_files
+    if folder is None:
+        return {}
+    return {site: read_site_file(folder / f"{site}.yaml").split for site in request.sites}
 
 
 def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:

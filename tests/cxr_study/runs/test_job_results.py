@@ -218,3 +218,14 @@ def test_classes_that_may_be_one_are_named_with_their_sites(tmp_path):
     write_lines(tmp_path / RECORD_FILE, {"event": "started"}, {"event": "look_alike", **told})
     found = job_results.look_alikes(tmp_path)
     assert found == ["Mass (a and b) and Masse (c): nearly the same spelling"]
+
+
+def test_a_split_that_is_another_than_in_the_training_is_noticed(tmp_path):
+    shutil.copytree(JOBS / "surgical", tmp_path / "job")
+    files = {site: tmp_path / f"{site}_split.csv" for site in ("nih", "chexpert")}
+    for file in files.values():
+        file.write_text("patient,split\n1,test\n")
+    write_facts(tmp_path, tmp_path, splits=files)
+    assert finished_run(tmp_path).other_splits == ()
+    files["nih"].write_text("patient,split\n1,train\n")
+    assert finished_run(tmp_path).other_splits == ("nih",)

@@ -247,7 +247,7 @@ def _understood(
 
 def _ask_for_words(name: str, what: str | None, odd: Sequence[str]) -> str:
     """What a person must say about words of a column that mean nothing yet."""
-    example = {"view": "PA", "sex": "F", "age": "63"}.get(what or "", "1")
+    example = {"view": "lateral", "sex": "F", "age": "63"}.get(what or "", "1")
     text = f"{name}:{odd[0]}" if what else odd[0]
     word = f"--word '{text}={example}' (nothing behind the = for a blank)"
     if what is None and any(map(PROBABILITY.fullmatch, odd)):

@@ -89,7 +89,8 @@ def describe_missing(found: Sequence[WithoutPositives]) -> list[str]:
         by_class.setdefault(each.name, []).append(each)
     return [
         f"{name}: no positive patient in {listed([each.split for each in missing])} "
-        f"({missing[0].patients} in all)"
+        f"({missing[0].patients} in all"
+        + (")" if missing[0].patients >= len(SPLITS) else f"; {len(SPLITS)} are needed)")
         for name, missing in by_class.items()
     ]
 

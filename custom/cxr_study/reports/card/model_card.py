@@ -19,7 +19,7 @@ from markupsafe import Markup
 from cxr_study.common.files import replace
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation.bootstrap import FEWEST
-from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS, ClassAuroc, MeanAuroc, Summary
 from cxr_study.jobs.methods import METHODS
 from cxr_study.models.prediction.calibration_file import CalibrationFile
 from cxr_study.reports.card import card_answers
@@ -103,6 +103,7 @@ def markdown(source: CardSource) -> str:
         calibration=source.calibration,
         reliability=source.summary.calibration_groups() if source.summary else {},
         fewest=FEWEST,
+        shared_patients=SHARED_PATIENTS,
         lacks=[CONTRACT[key] for key in source.facts.lacks],
     )
     block = yaml.safe_dump(metadata(source), sort_keys=False, allow_unicode=True)

@@ -16,7 +16,7 @@ from cxr_study.common.files import replace
 from cxr_study.data.images.decoding import decode_bytes
 from cxr_study.models.prediction.calibration_file import POSITIVE
 from cxr_study.models.prediction.image_reader import ReadImage
-from cxr_study.models.prediction.predict_images import FLAGS, PredictedImages
+from cxr_study.models.prediction.predict_images import FLAGS, NEVER_LEARNED, PredictedImages
 from cxr_study.reports.page.html import address, template
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def write(model: LoadedModel, chunk: PredictedImages, most: int, folder: Path) -
         model: That predicted it.
         chunk: Its predictions.
         most: How many classes, the most probable first, get a heat map; of those with a
-            calibration, and of the others, for the two cannot be ranked together.
+            calibration, and of the others, for the two cannot be ranked together. None of those
+            that the model never learned.
         folder: Where the pages go; they are named like the images.
 
     Returns:
@@ -72,7 +73,8 @@ def write(model: LoadedModel, chunk: PredictedImages, most: int, folder: Path) -
         text = page.render(
             image=read.image,
             model=model,
-            flags=row[FLAGS],
+            flags="; ".join(_doubts(row[FLAGS])),
+            never_learned=model.never_learned,
             picture=address(Image.fromarray(_picture(read))),
             side=SIDE,
             findings=findings,
@@ -107,7 +109,8 @@ def _findings(
     probabilities = row[list(model.classes)].astype(float).sort_values(ascending=False)
     names = [str(name) for name in probabilities.index]
     groups = [[name for name in names if (name in thresholds) is has] for has in (True, False)]
-    explained = [name for group in groups for name in group[:most]]
+    learned = [[name for name in group if name not in model.never_learned] for group in groups]
+    explained = [name for group in learned for name in group[:most]]
     heats = (
         {}
         if read.pixels is None
@@ -124,6 +127,11 @@ def _findings(
         )
         for name in chain(*groups)
     ]
+
+
+def _doubts(flags: str) -> list[str]:
+    """Flags of an image, without those that every image of the model has."""
+    return [flag for flag in flags.split("; ") if not flag.startswith(NEVER_LEARNED)]
 
 
 def _picture(read: ReadImage) -> np.ndarray:

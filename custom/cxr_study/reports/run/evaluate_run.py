@@ -12,6 +12,7 @@ import pandas as pd
 from rich.console import Console
 
 from cxr_study.common.files import replace
+from cxr_study.data.sites.site_data import SiteLabels, check_disjoint
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.scores import compare, score, score_calibration, score_subgroups
@@ -140,6 +141,7 @@ def _evaluated(
     pictures: list[Example] = []
     sites: dict[str, SiteData] = {}
     unvalidated: dict[str, Sequence[str]] = {}
+    sources: list[SiteLabels] = []
     for site in job_folder.sites(run.job):
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
         split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
@@ -150,6 +152,8 @@ def _evaluated(
             training=dict(split.training),
         )
         unvalidated[site] = split.unvalidated
+        if split.source is not None:
+            sources.append(split.source)
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
         if run.published is not None:
             models["published"] = load(run.published)
@@ -197,6 +201,8 @@ def _evaluated(
                 unvalidated=unvalidated,
                 unfinished=run.unfinished,
                 look_alikes=job_results.look_alikes(*run.servers),
+                other_splits=run.other_splits,
+                shared_patients=check_disjoint(sources),
             )
         ),
     )

@@ -236,7 +236,8 @@ def percent(value: float, start: float = 0.0, end: float = 1.0) -> str:
 def unlabelled_is_measured(summary: Summary) -> bool:
     """Whether complete labels, kept for evaluation only, cover classes a site does not label."""
     return summary.data != "elsewhere" and any(
-        row.labels == "truth" and not row.labelled for row in summary.test
+        row.labels == "truth" and not row.labelled and (row.positives or row.negatives)
+        for row in summary.test
     )
 
 

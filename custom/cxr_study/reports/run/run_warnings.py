@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cxr_study.common.wording import listed, shortened
-from cxr_study.evaluation.summary_json import RunWarning
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RunWarning
 from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
@@ -26,6 +26,8 @@ def warnings(
     unvalidated: Mapping[str, Sequence[str]],
     unfinished: Sequence[str],
     look_alikes: Sequence[str],
+    other_splits: Sequence[str] = (),
+    shared_patients: Sequence[str] = (),
 ) -> Iterator[RunWarning]:
     """Find what must be said of a run.
 
@@ -35,6 +37,8 @@ def warnings(
         without_mixed_precision: Whether it was asked for, and this machine has none.
         unvalidated: Site -> its classes that no image of its validation split has.
         look_alikes: Classes that may be one; see `job_results.look_alikes`.
+        other_splits: Sites; see `FinishedRun.other_splits`.
+        shared_patients: What is told of patients at two sites; see `check_disjoint`.
         unfinished: Runs for comparison that are left out; see `FinishedRun.unfinished`.
     """
     if not on_phantom and started_from_drawings(best):
@@ -44,6 +48,14 @@ def warnings(
             "results that count: surgagg model init initial.npz --weights imagenet, and "
             "--initial-body initial.npz.",
         )
+    if other_splits:
+        yield RunWarning(
+            "Tested on patients that it was trained on.",
+            f"{listed(list(other_splits))}: the split is not the one of the training, so the model "
+            "has seen some of these test patients, and looks better than it is.",
+        )
+    if shared_patients:
+        yield RunWarning(SHARED_PATIENTS, f"{'; '.join(shared_patients)}.")
     if never := facts_of(best).never_learned:
         found = [f"{name} ({why})" for name, why in never.items()]
         yield RunWarning(

@@ -117,7 +117,7 @@ class TestRareClasses:
         found = without_positives(split_patients(rows, seed=0), rows, ["Mass", "Hernia", "Edema"])
         (line,) = describe_missing(found)
         assert line.startswith("Edema: no positive patient in ")
-        assert line.endswith(" (1 in all)")
+        assert line.endswith(" (1 in all; 3 are needed)")
         assert len(found) == 2
 
     def test_so_are_they_at_each_of_several_sites(self, rows):

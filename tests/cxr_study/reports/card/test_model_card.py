@@ -4,6 +4,7 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RunWarning
 from cxr_study.models.prediction.calibration_file import CalibrationFile, ClassCalibration, Curve
 from cxr_study.reports.card.card_answers import QUESTIONS, CardAnswerError, cell, mark
 from cxr_study.reports.card.model_card import CardSource, markdown, metadata, write
@@ -100,6 +101,14 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "does not say: how pixels are resized and normalised; what became of batch",
     ):
         assert words in text, words
+
+
+def test_patients_at_two_sites_are_not_said_to_be_at_one(source):
+    said = "Patients are in one split and at one site alone."
+    assert said in markdown(source)
+    warnings = (RunWarning(SHARED_PATIENTS, "3 ids."),)
+    shared = dataclasses.replace(source.summary, warnings=warnings)
+    assert said not in markdown(dataclasses.replace(source, summary=shared))
 
 
 def test_a_site_of_somebodys_own_has_no_chest_x_rays(source):

@@ -33,9 +33,11 @@ def pages(tmp_path, monkeypatch):
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
     image = ReadImage("a.png", str(tmp_path / "a.png"), np.zeros((4, 4), np.uint8))
 
-    def write(*calibrated):
+    def write(*calibrated, never=(), flags=""):
         columns = {f"{name} positive": 1 for name in calibrated}
-        chunk = PredictedImages([image], pd.DataFrame([{**ROW, **columns}]), pd.DataFrame())
+        chunk = PredictedImages(
+            [image], pd.DataFrame([{**ROW, **columns, "flags": flags}]), pd.DataFrame()
+        )
         classes = {name: SimpleNamespace(threshold=0.1) for name in calibrated}
         file = SimpleNamespace(classes=classes, threshold_rule="f1", sites=("a",))
         model = SimpleNamespace(
@@ -44,6 +46,7 @@ def pages(tmp_path, monkeypatch):
             local=None,
             network=SimpleNamespace(normalisation=None, image_size=4),
             file=tmp_path / "best.npz",
+            never_learned=dict.fromkeys(never, "no site had a negative image"),
         )
         (path,) = explanation_page.write(model, chunk, 2, tmp_path)
         return Page(path.read_text()).text, over
@@ -65,3 +68,11 @@ def test_calibrated_probabilities_are_not_ranked_with_raw_ones(pages):
     places = [ranked.index(f"{word} ") for word in ("Calibrated", "Hernia", "Mass", "Edema")]
     places += [ranked.index("Not calibrated"), ranked.index("Nodule")]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("odd", ["", "shape: 300 x 60 pixels; "])
+def test_a_class_that_was_never_learned_is_marked_and_not_explained(pages, odd):
+    text, over = pages(never=["Hernia"], flags=f"{odd}never learned: Hernia")
+    assert over == pytest.approx([0.6, 0.3])  # Nodule and Mass
+    assert "Hernia never learned: no site had a negative image" in text
+    assert ("may be no frontal chest radiograph" in text) == bool(odd)

@@ -24,6 +24,8 @@ FINE = {
             {"look_alikes": ["a (n) and b (s): the same words"]},
             "a (n) and b (s): the same words. Ask",
         ),
+        ({"other_splits": ["nih"]}, "nih: the split is not the one of the training"),
+        ({"shared_patients": ["3 ids are at a and b"]}, "3 ids are at a and b."),
         ({"unfinished": ("as published", "nih alone")}, "ended: as published and nih alone."),
     ],
 )
