@@ -64,8 +64,7 @@ def score(
 
 
 def group_means(
-    rows: Sequence[ClassAuroc],
-    ends: Callable[[Sequence[str]], Ends] = lambda classes: (None, None),
+    rows: Sequence[ClassAuroc], ends: Callable[[Sequence[str]], Ends] = lambda classes: (None, None)
 ) -> list[MeanAuroc]:
     """Means of one model's AUROCs at one site, over all classes, labelled and unlabelled ones.
 

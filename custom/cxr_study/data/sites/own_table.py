@@ -20,12 +20,7 @@ from cxr_study.data.labels.label_table import BLANK, classes
 from cxr_study.data.readers import read
 from cxr_study.data.readers.cell_values import NO_CLASS, PROBABILITY
 from cxr_study.data.readers.table import meaning
-from cxr_study.data.readers.table_layout import (
-    IGNORED,
-    KINDS,
-    TableLayout,
-    word_fault,
-)
+from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout, word_fault
 
 _LISTED = 5  # words of a column that are told
 _SAMPLE = 200  # images that tell the folder
