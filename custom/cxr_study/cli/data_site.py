@@ -241,13 +241,12 @@ def described(
         names = table.table["image"].tolist()
         folder, found = find_images(folder, names, nested)
         say(f"images     {found:,} of {len(names):,} below {folder}")
-    unlike = {n: kind for n, kind in table.columns.items() if n.casefold() != kind}
     return {
         "labels": csv,
         "images": folder,
         "metadata": index,
         "nested": nested or None,
-        "columns": unlike or None,
+        "columns": {n: kind for n, kind in table.columns.items() if n.casefold() != kind} or None,
         "words": dict(layout.words) or None,
         "encoding": layout.encoding,
         "findings": layout.findings and layout.findings.model_dump(exclude_none=True),

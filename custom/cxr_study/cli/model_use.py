@@ -57,8 +57,7 @@ def show(
     from surgical_aggregation.checkpoints.model_facts import CONTRACT, facts_of
 
     file, _ = choose(model, site)
-    checkpoint = load(file)
-    facts = facts_of(checkpoint)
+    facts = facts_of(load(file))
     if json_:
         console.print_json(json.dumps({"file": str(file), **dataclasses.asdict(facts)}))
         return
@@ -198,8 +197,7 @@ def evaluate(
         means += [row for row in over if row.classes == "all"]
     console.print(_auroc_table(rows))
     for row in means:
-        value = interval(row.auroc, row.low, row.high)
-        say(f"mean at {row.site}: {value} over {row.over}")
+        say(f"mean at {row.site}: {interval(row.auroc, row.low, row.high)} over {row.over}")
     if out is not None:
         columns = ["site", "class_name", "auroc", "low", "high", "positives", "negatives", "labels"]
         out.parent.mkdir(parents=True, exist_ok=True)

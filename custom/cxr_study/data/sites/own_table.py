@@ -155,8 +155,7 @@ def look(
     if needs:
         rest = [f"Not used: {name} ({why})" for name, why in unused.items() if why != "as said"]
         raise OwnTableError("\n  ".join([f"{csv} does not tell everything. Say", *needs, *rest]))
-    separator = SEPARATORS[file.separator]
-    return OwnTable(csv, len(cells.lines), separator, kinds, unused, blanks, table)
+    return OwnTable(csv, len(cells.lines), SEPARATORS[file.separator], kinds, unused, blanks, table)
 
 
 def find_images(folder: Path, images: Sequence[str], nested: bool = False) -> tuple[Path, int]:
