@@ -82,9 +82,7 @@ def _facts_table(facts: ModelFacts) -> Table:
     name = network.get("backbone")
     known = name in BACKBONES and input_ == input_facts(name)
     hidden = network.get("hidden")
-    body = (
-        f"{network.get('backbone')}, {f'hidden layer of {hidden}' if hidden else 'no hidden layer'}"
-    )
+    body = f"{name}, {f'hidden layer of {hidden}' if hidden else 'no hidden layer'}"
     rows = {
         "model": _kind(facts),
         "classes": len(facts.classes) or None,
@@ -219,14 +217,10 @@ def _auroc_table(rows: list[ClassAuroc]) -> Table:
     table = Table(
         title="AUROC on test images (95 % interval, bootstrap by patient)", title_justify="left"
     )
-    for name, right in (
-        ("class", False),
-        ("site", False),
-        ("AUROC", False),
-        ("positive", True),
-        ("negative", True),
-    ):
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for name in ("class", "site", "AUROC"):
+        table.add_column(name, overflow="fold")
+    for name in ("positive", "negative"):
+        table.add_column(name, justify="right", overflow="fold")
     for row in rows:
         value = "not defined" if row.auroc is None else interval(row.auroc, row.low, row.high)
         table.add_row(
