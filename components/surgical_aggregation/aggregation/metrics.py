@@ -158,8 +158,7 @@ def fault(values: object, classes: Collection[str] | None) -> str | None:
             return f"there is no metric {reprlib.repr(name)} that the site could report"
         number = type(value) in (int, float) or isinstance(value, np.floating)
         if not number or not 0 <= _float(value) <= largest or _float(value) == math.inf:
-            got = reprlib.repr(value)
-            return f"{name!r} must be a number from 0 to {largest:g}; got {got}"
+            return f"{name!r} must be a number from 0 to {largest:g}; got {reprlib.repr(value)}"
     return None
 
 

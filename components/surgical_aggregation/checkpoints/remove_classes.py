@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from surgical_aggregation.aggregation import server_optimizer
@@ -23,14 +23,8 @@ def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     Raises:
         RemovalError: The model has no such class, would have none left, or none was named.
     """
-    gone = sorted(set(classes))
     has = wire.classes_of(checkpoint.variables)
-    unknown = [name for name in gone if name not in has]
-    if unknown or not gone:
-        raise RemovalError(
-            f"classes to remove must be among {list(has)}; got {unknown or 'none'}. "
-            "Check the spelling."
-        )
+    gone = _known(classes, has, "remove")
     if len(gone) == len(has):
         raise RemovalError(f"a model needs at least one class; {gone} are all that it has.")
     manifest = checkpoint.manifest
@@ -59,15 +53,21 @@ def keep(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     Raises:
         RemovalError: The model has no such class, or none was named.
     """
-    wanted = sorted(set(classes))
     has = wire.classes_of(checkpoint.variables)
-    if (unknown := [name for name in wanted if name not in has]) or not wanted:
-        raise RemovalError(
-            f"classes to keep must be among {list(has)}; got {unknown or 'none'}. Check the "
-            "spelling."
-        )
+    wanted = _known(classes, has, "keep")
     others = [name for name in has if name not in wanted]
     return remove(checkpoint, others) if others else checkpoint
+
+
+def _known(classes: Iterable[str], has: Sequence[str], to: str) -> list[str]:
+    """The classes to keep or to remove, sorted: one at least, of those that the model has."""
+    named = sorted(set(classes))
+    if (unknown := [name for name in named if name not in has]) or not named:
+        raise RemovalError(
+            f"classes to {to} must be among {list(has)}; got {unknown or 'none'}. Check the "
+            "spelling."
+        )
+    return named
 
 
 def _without(measured: Mapping[str, Any], classes: Iterable[str]) -> dict[str, Any]:

@@ -135,17 +135,13 @@ def classes(site_files: SiteFiles) -> None:
     """
     if len({path.stem for path in site_files}) < len(site_files):
         raise typer.BadParameter("sites need different names; two site files have the same.")
-    from cxr_study.data.labels.class_overlap import SiteClasses, class_report, print_report
-    from cxr_study.data.labels.label_table import classes as class_columns
-    from cxr_study.data.sites.site_data import labelled_classes, read_labels
+    from cxr_study.data.labels.class_overlap import class_report, print_report
+    from cxr_study.data.sites.before_training import site_classes
+    from cxr_study.data.sites.site_data import read_labels
     from cxr_study.data.sites.site_file import read_site_file
 
-    found = []
-    for file in map(read_site_file, site_files):
-        columns = class_columns(read_labels(file))
-        labelled = labelled_classes(file, columns)
-        found.append(SiteClasses(file.site, file.dataset, labelled, tuple(columns), file.distinct))
-    report = class_report(found)
+    files = map(read_site_file, site_files)
+    report = class_report([site_classes(file, read_labels(file)) for file in files])
     print_report(report, console)
     if report.near_duplicates:
         raise typer.Exit(1)

@@ -179,13 +179,11 @@ def _decided(written: SiteFile, table: pd.DataFrame) -> dict[str, Any]:
 
 def _say_new_classes(written: SiteFile) -> None:
     """Say which classes the vocabulary does not know, with the nearest it knows."""
-    from cxr_study.data.labels.class_overlap import SiteClasses, class_report, print_undecided
-    from cxr_study.data.sites.site_data import labelled_classes, read_labels
+    from cxr_study.data.labels.class_overlap import class_report, print_undecided
+    from cxr_study.data.sites.before_training import site_classes
+    from cxr_study.data.sites.site_data import read_labels
 
-    columns = classes_of(read_labels(written))
-    labelled = labelled_classes(written, columns)
-    found = SiteClasses(written.site, written.dataset, labelled, tuple(columns), written.distinct)
-    report = class_report([found])
+    report = class_report([site_classes(written, read_labels(written))])
     print_undecided(report, console)
     if written.findings and report.new:
         say(
@@ -240,13 +238,12 @@ def described(
         names = table.table["image"].tolist()
         folder, found = find_images(folder, names, nested)
         say(f"images     {found:,} of {len(names):,} below {folder}")
-    unlike = {n: kind for n, kind in table.columns.items() if n.casefold() != kind}
     return {
         "labels": csv,
         "images": folder,
         "metadata": index,
         "nested": nested or None,
-        "columns": unlike or None,
+        "columns": {n: kind for n, kind in table.columns.items() if n.casefold() != kind} or None,
         "words": dict(layout.words) or None,
         "encoding": layout.encoding,
         "findings": layout.findings and layout.findings.model_dump(exclude_none=True),

@@ -113,11 +113,7 @@ def check_new(out: Path) -> None:
 
 
 def _refitted(
-    own: OwnModel,
-    source: LoadedModel,
-    names: tuple[str, ...],
-    site_files: Path | None,
-    sites: str,
+    own: OwnModel, source: LoadedModel, names: tuple[str, ...], site_files: Path | None, sites: str
 ) -> Checkpoint:
     from cxr_study.models.imports import own_model
     from cxr_study.models.imports.refit_columns import refit

@@ -57,8 +57,7 @@ def show(
     from surgical_aggregation.checkpoints.model_facts import CONTRACT, facts_of
 
     file, _ = choose(model, site)
-    checkpoint = load(file)
-    facts = facts_of(checkpoint)
+    facts = facts_of(load(file))
     if json_:
         console.print_json(json.dumps({"file": str(file), **dataclasses.asdict(facts)}))
         return
@@ -83,9 +82,7 @@ def _facts_table(facts: ModelFacts) -> Table:
     name = network.get("backbone")
     known = name in BACKBONES and input_ == input_facts(name)
     hidden = network.get("hidden")
-    body = (
-        f"{network.get('backbone')}, {f'hidden layer of {hidden}' if hidden else 'no hidden layer'}"
-    )
+    body = f"{name}, {f'hidden layer of {hidden}' if hidden else 'no hidden layer'}"
     rows = {
         "model": _kind(facts),
         "classes": len(facts.classes) or None,
@@ -198,8 +195,7 @@ def evaluate(
         means += [row for row in over if row.classes == "all"]
     console.print(_auroc_table(rows))
     for row in means:
-        value = interval(row.auroc, row.low, row.high)
-        say(f"mean at {row.site}: {value} over {row.over}")
+        say(f"mean at {row.site}: {interval(row.auroc, row.low, row.high)} over {row.over}")
     if out is not None:
         columns = ["site", "class_name", "auroc", "low", "high", "positives", "negatives", "labels"]
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -221,14 +217,10 @@ def _auroc_table(rows: list[ClassAuroc]) -> Table:
     table = Table(
         title="AUROC on test images (95 % interval, bootstrap by patient)", title_justify="left"
     )
-    for name, right in (
-        ("class", False),
-        ("site", False),
-        ("AUROC", False),
-        ("positive", True),
-        ("negative", True),
-    ):
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for name in ("class", "site", "AUROC"):
+        table.add_column(name, overflow="fold")
+    for name in ("positive", "negative"):
+        table.add_column(name, justify="right", overflow="fold")
     for row in rows:
         value = "not defined" if row.auroc is None else interval(row.auroc, row.low, row.high)
         table.add_row(

@@ -77,8 +77,7 @@ def predict(
             if explain:
                 from cxr_study.reports.explanation import explanation_page
 
-                written = explanation_page.write(loaded, chunk, explain, _pages(out))
-                pages += len(written)
+                pages += len(explanation_page.write(loaded, chunk, explain, _pages(out)))
             done += len(chunk.table) + len(chunk.problems)
             report(done, len(found))
     seconds = time.monotonic() - began

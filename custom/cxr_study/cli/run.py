@@ -224,14 +224,15 @@ def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
     return {"num_rounds": missing} if missing else {}
 
 
-def check_data(site_files: Path | None, phantom: bool) -> None:
-    """Refuse to train on nobody's data, or on two kinds of them."""
-    if (site_files is None) != phantom:
+def check_data(
+    given: object,
+    phantom: bool,
+    needed: str = "training needs --site-files <folder of <site>.yaml>",
+) -> None:
+    """Refuse nobody's data, or two kinds of them."""
+    if bool(given) == phantom:
         got = "both" if phantom else "neither"
-        raise DataError(
-            "training needs --site-files <folder of <site>.yaml> for real data, or --phantom for "
-            f"drawn images; got {got}."
-        )
+        raise DataError(f"{needed} for real data, or --phantom for drawn images; got {got}.")
 
 
 def split(sites: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from typer import Argument, Option
 
-from cxr_study.cli.run import DataError, say, split
+from cxr_study.cli.run import check_data, say, split
 from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.studies.plan.shipped_files import names
 
@@ -61,12 +61,7 @@ def run(
     Federated runs in FLARE's simulator, or one after the other in a POC. A failed run does not stop
     the others; the same command goes on where an earlier one was interrupted.
     """
-    if bool(data) == phantom:
-        got = "both" if phantom else "neither"
-        raise DataError(
-            "a study needs --data <data file> for real data, or --phantom for drawn images; got "
-            f"{got}."
-        )
+    check_data(data, phantom, "a study needs --data <data file>")
     from cxr_study.studies.plan.data_file import read_data
     from cxr_study.studies.plan.selection import Selection, trainings
     from cxr_study.studies.plan.study_file import path_of, read_study

@@ -108,8 +108,7 @@ class _Queue:
         news = tries != self.tries or time.monotonic() > self.due
         if meta["status"] == "SUBMITTED" and news:
             self.due, self.tries = time.monotonic() + _HEARTBEAT, tries
-            told = job_queue.told(meta, self.session.sites())
-            self.say(f"job {self.job_id} waits: {told}")
+            self.say(f"job {self.job_id} waits: {job_queue.told(meta, self.session.sites())}")
 
 
 def _by_record(folder: Path) -> Progress | None:

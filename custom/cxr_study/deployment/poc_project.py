@@ -133,8 +133,7 @@ class PocProject:
         ]
         server = {**self.server, "fed_learn_port": port, "default_host": "localhost"}
         server.pop("admin_port", None)  # FLARE then uses the one port for both
-        participants = [server, *clients, *self._participants("admin")]
-        changed = {**self.content, "participants": participants}
+        changed = {**self.content, "participants": [server, *clients, *self._participants("admin")]}
         if encrypted:
             *before, signatures = self.content["builders"]
             changed["builders"] = [*before, {"path": _ENCRYPTION, "args": {}}, signatures]

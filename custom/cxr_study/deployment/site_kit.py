@@ -181,8 +181,7 @@ def _write(kit: Path, files: Mapping[str, Contents], startup: str, force: bool) 
             "replace them with --force."
         )
     for path, content in paths.items():
-        text = json.dumps(content, indent=2, ensure_ascii=False)
-        path.write_text(text + "\n", encoding="utf-8")
+        path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, folder in {**_FOUND_BY_NAME, startup: "startup"}.items():
         (kit / name).unlink(missing_ok=True)
         if (kit / folder / name).is_file():

@@ -25,6 +25,8 @@ from cxr_study.evaluation.test_split import TestSplit
 Ends = tuple[float | None, float | None]
 """Of a 95 % interval; None where not defined."""
 
+_OF_SUBGROUP = ("kind", "subgroup", "images", "patients", "classes", "compared")
+
 
 def score(
     model: Model, split: TestSplit, probabilities: pd.DataFrame, union: Sequence[str], seed: int
@@ -64,8 +66,7 @@ def score(
 
 
 def group_means(
-    rows: Sequence[ClassAuroc],
-    ends: Callable[[Sequence[str]], Ends] = lambda classes: (None, None),
+    rows: Sequence[ClassAuroc], ends: Callable[[Sequence[str]], Ends] = lambda classes: (None, None)
 ) -> list[MeanAuroc]:
     """Means of one model's AUROCs at one site, over all classes, labelled and unlabelled ones.
 
@@ -129,20 +130,14 @@ def compare(
 def score_subgroups(split: TestSplit, probabilities: pd.DataFrame) -> list[SubgroupAuroc]:
     """A model in the subgroups of one site's test split, over the classes that the site labels."""
     classes = [name for name in probabilities if name in split.labelled]
-    rows = by_subgroup(split.table, classes, probabilities[classes].to_numpy(float))
     return [
         SubgroupAuroc(
             site=split.site,
-            kind=row["kind"],
-            subgroup=row["subgroup"],
-            images=row["images"],
-            patients=row["patients"],
-            classes=row["classes"],
             auroc=_or_none(row["auroc"]),
-            compared=row["compared"],
             compared_auroc=_or_none(row["compared_auroc"]),
+            **{key: row[key] for key in _OF_SUBGROUP},
         )
-        for row in rows
+        for row in by_subgroup(split.table, classes, probabilities[classes].to_numpy(float))
     ]
 
 

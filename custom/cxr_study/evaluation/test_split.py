@@ -96,8 +96,7 @@ def read_labels(site_file: Path) -> tuple[SiteLabels, pd.DataFrame | None]:
         ValueError: The site file or what it names is unusable.
     """
     site = read_site_file(site_file)
-    labels = load_labels(site)
-    return labels, None if site.truth is None else _read_truth(site, site.truth)
+    return load_labels(site), None if site.truth is None else _read_truth(site, site.truth)
 
 
 def keep(table: pd.DataFrame, folder: Path) -> str:

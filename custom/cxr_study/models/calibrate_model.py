@@ -106,7 +106,8 @@ class _ClassData:
     def of(cls, sites: Sequence[LabelledPredictions], name: object) -> _ClassData:
         """Pool the sites' images that have a label of a class."""
         none = np.zeros(0)
-        labels = np.concatenate([none, *(_column(each.labels, name) for each in sites)])
+        columns = (each.labels.reindex(columns=[name]).to_numpy(float)[:, 0] for each in sites)
+        labels = np.concatenate([none, *columns])
         said = np.concatenate([none, *(each.probabilities[name].to_numpy(float) for each in sites)])
         patients = [f"{each.site}/{patient}" for each in sites for patient in each.patients]
         known = ~np.isnan(labels)
@@ -146,12 +147,6 @@ class _ClassData:
             f"{FEWEST} positive and {FEWEST} negative images are needed, each of at least {FOLDS} "
             f"patients; there are {images[0]} and {images[1]}, of {patients[0]} and {patients[1]}"
         )
-
-
-def _column(labels: pd.DataFrame, name: object) -> Floats:
-    if name not in labels:
-        return np.full(len(labels), np.nan)
-    return labels[name].to_numpy(float)
 
 
 def _of_class(

@@ -130,8 +130,7 @@ class LoadedModel:
         from cxr_study.training.input_pipeline import normalised
 
         chosen = np.arange(len(pixels)) if rows is None else rows
-        starts = range(0, max(1, len(chosen)), BATCH)
-        batches = [chosen[start : start + BATCH] for start in starts]
+        batches = [chosen[start : start + BATCH] for start in range(0, max(1, len(chosen)), BATCH)]
         # Not through tf.data, which keeps what a NumPy function of a dataset refers to.
         how = self.network.normalisation
         said = [local.outputs(normalised(np.asarray(pixels[batch]), how)) for batch in batches]

@@ -81,8 +81,7 @@ def _passes(
         order = np.arange(images)
         if shuffle_seed is not None:
             order = np.random.default_rng([shuffle_seed, number]).permutation(images)
-        noise = np.random.default_rng([seed, number, 1]).integers(2**63, size=(batches, 2))
-        return order, noise
+        return order, np.random.default_rng([seed, number, 1]).integers(2**63, size=(batches, 2))
 
     def a_pass(element: tf.Tensor) -> tf.data.Dataset:
         # Called once per iteration. TensorFlow, told that it has a state, would run all that comes

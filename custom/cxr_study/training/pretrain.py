@@ -46,12 +46,11 @@ def pretrained_body(
     with progress.bar("pre-training epochs") as report:
         count = keras.callbacks.LambdaCallback(on_epoch_end=lambda e, logs: report(e + 1, epochs))
         softmax.fit(train, epochs=epochs, shuffle=False, verbose=0, callbacks=[count])
-    accuracy = float(softmax.evaluate(unseen, verbose=0, return_dict=True)["accuracy"])
     return initial_body(
         model,
         **Network("small_densenet", size, hidden=0).facts(),
         weights="source pictures",
-        source_accuracy=accuracy,
+        source_accuracy=float(softmax.evaluate(unseen, verbose=0, return_dict=True)["accuracy"]),
         seed=seed,
     )
 

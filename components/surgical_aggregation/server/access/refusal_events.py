@@ -63,6 +63,5 @@ def announce(
 def drop_round(component: FLComponent, round_: int, reason: str, fl_ctx: FLContext) -> None:
     """Log that a whole round is left out, and fire ROUND_DROPPED."""
     component.log_error(fl_ctx, f"round {round_} is dropped: {reason}", fire_event=False)
-    drop = {"round": round_, "reason": reason}
-    fl_ctx.set_prop(headers.DROP, drop, private=True, sticky=False)
+    fl_ctx.set_prop(headers.DROP, {"round": round_, "reason": reason}, private=True, sticky=False)
     component.fire_event(headers.ROUND_DROPPED, fl_ctx)

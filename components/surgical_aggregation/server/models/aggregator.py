@@ -105,8 +105,7 @@ class SurgicalAggregator(Aggregator):
         super().handle_event(event_type, fl_ctx)
         if event_type == EventType.START_RUN:
             without_room = partial(self._end_run, fl_ctx.get_engine())
-            file = partial(ArraysFile, job_folder(fl_ctx), without_room)
-            flare_internals.receive_arrays(file)
+            flare_internals.receive_arrays(partial(ArraysFile, job_folder(fl_ctx), without_room))
             flare_internals.receive_results_of(len(fl_ctx.get_engine().get_clients()))
             flare_internals.forget_sent_messages()
         if event_type != AppEventType.INITIAL_MODEL_LOADED:
@@ -223,8 +222,7 @@ class SurgicalAggregator(Aggregator):
                 f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs the accepted result of "
                 "one site at least; got none. The server's log says which were refused, and why."
             )
-        similarity = self._similarity(accepted)
-        fl_ctx.set_prop(COLUMN_SIMILARITY, similarity, private=True, sticky=False)
+        fl_ctx.set_prop(COLUMN_SIMILARITY, self._similarity(accepted), private=True, sticky=False)
         fl_ctx.set_prop(ACCEPTED, accepted, private=True, sticky=False)
         data = self._average(accepted)
         trained_by = {
@@ -262,5 +260,4 @@ def labelled(dxo: DXO) -> Contribution:
         WireError: It is not a body with labelled columns.
     """
     samples, positives = map(dxo.get_meta_prop, (MetaKey.NUM_STEPS_CURRENT_ROUND, POSITIVES))
-    lacking = dxo.get_meta_prop(LACKING, {})
-    return Contribution(*wire.split(dxo.data), samples, positives, lacking)
+    return Contribution(*wire.split(dxo.data), samples, positives, dxo.get_meta_prop(LACKING, {}))

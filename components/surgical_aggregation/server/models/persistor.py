@@ -14,12 +14,7 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.aggregation.class_names import shown, twins
 from surgical_aggregation.checkpoints import continuation
-from surgical_aggregation.checkpoints.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    digest,
-    load,
-)
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, digest, load
 from surgical_aggregation.checkpoints.model_facts import made_now
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,

@@ -92,9 +92,7 @@ class ModelRefit(CollectingController):
         set_global_model(model, fl_ctx)
         aggregator.reset(fl_ctx)
         task = Task(
-            self.task_name,
-            _shareable(model, fl_ctx),
-            result_received_cb=partial(_take, aggregator),
+            self.task_name, _shareable(model, fl_ctx), result_received_cb=partial(_take, aggregator)
         )
         self.broadcast_and_wait(
             task, fl_ctx, None, self.min_clients, self.wait_seconds, abort_signal

@@ -88,9 +88,7 @@ def permitted(site: Site) -> Site:
 
 
 def withheld(
-    policy: SitePolicy,
-    classes: Sequence[str],
-    training_labels: Callable[[], NDArray[np.float32]],
+    policy: SitePolicy, classes: Sequence[str], training_labels: Callable[[], NDArray[np.float32]]
 ) -> dict[str, str]:
     """Which of a site's classes its policy withholds, and why.
 

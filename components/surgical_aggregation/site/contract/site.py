@@ -79,5 +79,4 @@ class Site(FLComponent, ABC):
 
         A site that knows them without reading every image should override this.
         """
-        batches = self.data("train").as_numpy_iterator()
-        return np.concatenate([labels for _, labels in batches])
+        return np.concatenate([labels for _, labels in self.data("train").as_numpy_iterator()])

@@ -12,11 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from surgical_aggregation.wire.privacy_json import (
-    PolicyError,
-    is_class_names,
-    scope_properties,
-)
+from surgical_aggregation.wire.privacy_json import PolicyError, is_class_names, scope_properties
 
 if TYPE_CHECKING:
     from nvflare.apis.fl_context import FLContext

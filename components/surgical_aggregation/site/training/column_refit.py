@@ -60,11 +60,7 @@ def best_refit(
 
 
 def refit_columns(
-    train: FeatureSplit,
-    kernel: Array,
-    bias: Array,
-    penalty: float,
-    weights: Array | None = None,
+    train: FeatureSplit, kernel: Array, bias: Array, penalty: float, weights: Array | None = None
 ) -> tuple[Array, Array]:
     """Fit every column anew, held to what it was.
 

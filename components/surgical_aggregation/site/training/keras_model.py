@@ -194,10 +194,7 @@ class LocalModel:
         }
 
     def evaluate(
-        self,
-        data: tf.data.Dataset,
-        classes: Iterable[str],
-        stop: Stop = never,
+        self, data: tf.data.Dataset, classes: Iterable[str], stop: Stop = never
     ) -> dict[str, float]:
         """Metrics of a split for some of the model's classes; every batch of it is made once."""
         return self.metrics(self.predict(data, stop), classes)

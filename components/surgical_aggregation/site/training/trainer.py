@@ -152,9 +152,8 @@ class LocalTraining:
     def differences(self, body: Mapping[str, Array], columns: Columns) -> dict[str, Array]:
         """All variables by path, less those received; a missing column counts as zeros."""
         start = {**body, **self.model.dense_head(columns)}
-        trained = self.variables().items()
         # asarray, for the difference of two arrays of no dimension is a scalar
-        return {path: np.asarray(value - start[path]) for path, value in trained}
+        return {path: np.asarray(value - start[path]) for path, value in self.variables().items()}
 
     def labelled_variables(self) -> dict[str, Array]:
         """Copies of all variables as they travel: the head's as one column per class."""

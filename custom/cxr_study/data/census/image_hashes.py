@@ -72,8 +72,7 @@ def hash_images(
     signs = np.zeros((len(rows), BITS), bool)
     for start in range(0, len(rows), _BLOCK):
         block = [Image.fromarray(np.asarray(pixels[row])) for row in rows[start : start + _BLOCK]]
-        shape = (_SIDE, _SIDE)
-        small = [np.asarray(image.resize(shape, Image.Resampling.BOX)) for image in block]
+        small = [np.asarray(image.resize((_SIDE, _SIDE), Image.Resampling.BOX)) for image in block]
         found = dctn(np.stack(small).astype(np.float32), axes=(1, 2))[:, :_KEPT, :_KEPT]
         found = found.reshape(len(block), BITS)
         found[:, 0] = -np.inf  # brightness says nothing

@@ -94,8 +94,7 @@ class ImageJournal:
     def repair(self) -> None:
         """Cut off what a killed process left unfinished; the caller holds the store's lock."""
         if self._index.exists():
-            data = self._index.read_bytes()
-            os.truncate(self._index, data.rfind(b"\n") + 1)
+            os.truncate(self._index, self._index.read_bytes().rfind(b"\n") + 1)
         if self._pixels.exists():
             os.truncate(self._pixels, self._whole_rows() * self._bytes)
 

@@ -160,8 +160,7 @@ class KeptImages:
         if folder not in self._opened:
             store = _store(folder, self.size, self.cache_dir, self.bits)
             journal = ImageJournal(store, self.size)
-            there = store.is_dir()
-            self._opened[folder] = (journal.read(), journal.pixels()) if there else None
+            self._opened[folder] = (journal.read(), journal.pixels()) if store.is_dir() else None
         return self._opened[folder]
 
 

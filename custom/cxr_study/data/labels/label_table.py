@@ -73,9 +73,8 @@ def one_sided(table: pd.DataFrame) -> list[str]:
     from surgical_aggregation.aggregation import one_sided as sides  # which imports NumPy
 
     names = classes(table)
-    lacks = sides.lacking(names, table[names].to_numpy(float))
     return [
         f"{name}: no {what} training image, so it would say "
         f"{'yes' if what == sides.NEGATIVE else 'no'} to everybody"
-        for name, what in lacks.items()
+        for name, what in sides.lacking(names, table[names].to_numpy(float)).items()
     ]

@@ -76,8 +76,7 @@ def filled(text: str) -> str:
 
 def number(text: str) -> str:
     """Number of a patient, study or folder, as text: digits only."""
-    need = "a number, digits only (did a spreadsheet change the file?)"
-    return matching("[0-9]+", text, need)[0]
+    return matching("[0-9]+", text, "a number, digits only (did a spreadsheet change the file?)")[0]
 
 
 def age(text: str) -> float:

@@ -57,15 +57,12 @@ def _findings(text: str) -> frozenset[str] | None:
 def _labels(listed: frozenset[str] | None, names: list[str]) -> np.ndarray:
     if listed is None:
         return np.full(len(names), np.nan, np.float32)
-    present = [POSITIVE if name in listed else NEGATIVE for name in names]
-    return np.array(present, np.float32)
+    return np.array([POSITIVE if name in listed else NEGATIVE for name in names], np.float32)
 
 
 def _year(text: str) -> float:
-    need = "a year, e.g. 1950"
-    return float(matching(r"([12][0-9]{3}(\.0)?)?", text, need)[0] or "nan")
+    return float(matching(r"([12][0-9]{3}(\.0)?)?", text, "a year, e.g. 1950")[0] or "nan")
 
 
 def _study_year(text: str) -> float:
-    need = "a date, e.g. 20140731"
-    return float(matching("([12][0-9]{7})?", text, need)[0][:4] or "nan")
+    return float(matching("([12][0-9]{7})?", text, "a date, e.g. 20140731")[0][:4] or "nan")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
+
 from cxr_study.data.labels.class_overlap import SiteClasses, class_report
 from cxr_study.data.labels.label_table import classes, one_sided
-from cxr_study.data.sites.site_data import SiteLabels, check_disjoint
+from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, labelled_classes
+from cxr_study.data.sites.site_file import SiteFile
 
 
 def notes(sites: Sequence[SiteLabels]) -> list[str]:
@@ -30,14 +33,19 @@ def notes(sites: Sequence[SiteLabels]) -> list[str]:
     return [*own, *shared, *_look_alikes(sites)]
 
 
+def site_classes(site: SiteFile, read: pd.DataFrame) -> SiteClasses:
+    """What a site says about classes, by its file and its labels as read.
+
+    Raises:
+        SiteFileError: See `labelled_classes`.
+    """
+    columns = classes(read)
+    labelled = labelled_classes(site, columns)
+    return SiteClasses(site.site, site.dataset, labelled, tuple(columns), site.distinct)
+
+
 def _look_alikes(sites: Sequence[SiteLabels]) -> list[str]:
-    report = class_report([
-        SiteClasses(
-            each.site.site, each.site.dataset, tuple(classes(each.table)),
-            tuple(classes(each.read)), each.site.distinct,
-        )
-        for each in sites
-    ])  # fmt: skip
+    report = class_report([site_classes(each.site, each.read) for each in sites])
     return [
         f"'{pair.name}' ({', '.join(pair.sites)}) and '{pair.other}' "
         f"({', '.join(report.holders[pair.other])}) may be one finding: {pair.reason}; "

@@ -20,12 +20,7 @@ from cxr_study.data.labels.label_table import BLANK, classes
 from cxr_study.data.readers import read
 from cxr_study.data.readers.cell_values import NO_CLASS, PROBABILITY
 from cxr_study.data.readers.table import meaning
-from cxr_study.data.readers.table_layout import (
-    IGNORED,
-    KINDS,
-    TableLayout,
-    word_fault,
-)
+from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout, word_fault
 
 _LISTED = 5  # words of a column that are told
 _SAMPLE = 200  # images that tell the folder
@@ -160,8 +155,7 @@ def look(
     if needs:
         rest = [f"Not used: {name} ({why})" for name, why in unused.items() if why != "as said"]
         raise OwnTableError("\n  ".join([f"{csv} does not tell everything. Say", *needs, *rest]))
-    separator = SEPARATORS[file.separator]
-    return OwnTable(csv, len(cells.lines), separator, kinds, unused, blanks, table)
+    return OwnTable(csv, len(cells.lines), SEPARATORS[file.separator], kinds, unused, blanks, table)
 
 
 def find_images(folder: Path, images: Sequence[str], nested: bool = False) -> tuple[Path, int]:

@@ -68,18 +68,25 @@ def write_sites(
         path = folder / f"{name}.yaml"
         own = assignment[assignment["site"] == name]
         written[path] = without_positives(own, table, labelled)
-        write_site_file(
-            path,
-            dataset=pool.dataset,
-            labels=pool.labels,
-            metadata=pool.metadata,
-            images=pool.images,
-            split=split,
-            truth=truth,
-            classes=list(labelled),
-            **decisions(pool, labelled),
-        )
+        write_copy(pool, path, labelled, split, truth)
     return written
+
+
+def write_copy(
+    site: SiteFile, path: Path, classes: Sequence[str], split: Path, truth: Path | None = None
+) -> None:
+    """Write a site file of the same data and decisions with other classes, split and truth."""
+    write_site_file(
+        path,
+        dataset=site.dataset,
+        labels=site.labels,
+        metadata=site.metadata,
+        images=site.images,
+        split=split,
+        truth=truth,
+        classes=list(classes),
+        **decisions(site, classes),
+    )
 
 
 def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:

@@ -271,8 +271,7 @@ def _assignment(parts: Sequence[np.ndarray]) -> pd.DataFrame:
             f"split '{SPLITS[sizes.index(0)]}' got none of the {sum(sizes)} patients; needs more "
             "patients."
         )
-    splits = np.repeat(SPLITS, sizes)
-    frame = pd.DataFrame({"patient": np.concatenate(parts), "split": splits})
+    frame = pd.DataFrame({"patient": np.concatenate(parts), "split": np.repeat(SPLITS, sizes)})
     return frame.sort_values("patient", ignore_index=True)
 
 

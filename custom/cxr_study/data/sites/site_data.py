@@ -142,8 +142,7 @@ def load_labels(site: SiteFile) -> SiteLabels:
         raise uncertain_labels.LabelPolicyError(
             f"{site.path}: {', '.join(map(str, site.labels))}: {error}"
         ) from None
-    files = find_files(site, table["image"])
-    table["file"] = ["" if file is None else str(file) for file in files]
+    table["file"] = ["" if file is None else str(file) for file in find_files(site, table["image"])]
     return SiteLabels(site, read, table)
 
 

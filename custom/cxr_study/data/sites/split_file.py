@@ -68,8 +68,7 @@ def write_split(
     }
     text = yaml.safe_dump(header, sort_keys=False, width=math.inf, default_flow_style=None)
     comment = "".join(f"# {line}\n" for line in text.splitlines())
-    rows = assignment.to_csv(index=False, lineterminator="\n")
-    csv.write_text(comment + rows, encoding="utf-8")
+    csv.write_text(comment + assignment.to_csv(index=False, lineterminator="\n"), encoding="utf-8")
 
 
 def read_split(csv: Path) -> SplitFile:

@@ -7,8 +7,7 @@ import json
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -168,7 +167,8 @@ def write_network(
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".") as folder:
         half = Path(folder, out.name)
-        with quietly(), _without_warnings():
+        with quietly(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # tf2onnx looks for types that NumPy 2 has no more
             _TARGETS[to].write(network, half, text)
             if expected is not None:
                 _check_runs(to, half, expected)
@@ -198,13 +198,6 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
             return None
         facts: dict[str, Any] = json.loads(archive.read(METADATA))
         return facts
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tf2onnx looks for types that NumPy 2 has no more
-        yield
 
 
 def _keras(network: keras.Model, path: Path, facts: str) -> None:

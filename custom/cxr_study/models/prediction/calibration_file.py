@@ -110,14 +110,11 @@ class Calibration:
 
     def calibrated(self, probabilities: pd.DataFrame) -> pd.DataFrame:
         """Calibrate the columns of the classes that have a calibration; the others stay."""
-        classes = self.file.classes
         return probabilities.assign(
             **{
-                name: classes[name]
-                .curve.apply(probabilities[name].to_numpy(float))
-                .astype(np.float32)
-                for name in probabilities
-                if name in classes
+                name: of.curve.apply(probabilities[name].to_numpy(float)).astype(np.float32)
+                for name, of in self.file.classes.items()
+                if name in probabilities
             }
         )
 

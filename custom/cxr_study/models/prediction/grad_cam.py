@@ -14,10 +14,7 @@ from surgical_aggregation.site.training.keras_model import LocalModel
 
 
 def heat_maps(
-    local: LocalModel,
-    pixels: np.ndarray,
-    classes: Sequence[str],
-    how: Normalisation = IMAGENET,
+    local: LocalModel, pixels: np.ndarray, classes: Sequence[str], how: Normalisation = IMAGENET
 ) -> dict[str, np.ndarray]:
     """Grad-CAM of some classes for one image.
 

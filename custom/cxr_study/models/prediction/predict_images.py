@@ -74,11 +74,7 @@ class PredictedImages:
 
 
 def predict(
-    model: Model,
-    images: Sequence[FoundImage],
-    *,
-    calibrated: bool = True,
-    bits: int | None = None,
+    model: Model, images: Sequence[FoundImage], *, calibrated: bool = True, bits: int | None = None
 ) -> Iterator[PredictedImages]:
     """Predict images in chunks, in their order.
 

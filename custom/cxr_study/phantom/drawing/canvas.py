@@ -47,8 +47,7 @@ def smooth_noise(rng: np.random.Generator, n: int, size: int, cells: int) -> np.
     basis = np.where(t < 1, 2 / 3 - t**2 + t**3 / 2, np.clip(2 - t, 0, None) ** 3 / 6)
     basis /= np.sqrt((basis**2).sum(axis=1, keepdims=True))
     basis = basis.astype(np.float32)
-    heights = rng.standard_normal((n, knots, knots), dtype=np.float32)
-    return basis @ heights @ basis.T
+    return basis @ rng.standard_normal((n, knots, knots), dtype=np.float32) @ basis.T
 
 
 def curve(*points: tuple[np.ndarray | float, np.ndarray | float], samples: int) -> np.ndarray:

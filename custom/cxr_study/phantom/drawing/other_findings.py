@@ -120,8 +120,7 @@ def _central_line(chest: Chest) -> np.ndarray:
     entry, neck = (side * _near(chest, 0.3), -1.0), (side * _near(chest, 0.25), -0.5)
     vein = _near(chest, -0.12), _near(chest, -0.5)
     tip = _near(chest, -0.12), _near(chest, 0.0, 0.08)
-    catheter = curve(entry, neck, vein, tip, samples=2 * chest.size)
-    return 0.75 * chest.draw_lines(catheter, 0.02)
+    return 0.75 * chest.draw_lines(curve(entry, neck, vein, tip, samples=2 * chest.size), 0.02)
 
 
 def _endotracheal_tube(chest: Chest) -> np.ndarray:

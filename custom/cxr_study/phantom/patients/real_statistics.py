@@ -76,8 +76,7 @@ def _shares(counts: pd.DataFrame) -> pd.DataFrame:
 
 @cache
 def _counts() -> dict[str, pd.DataFrame]:
-    csv = Path(__file__).with_name("label_counts.csv")
-    counts = pd.read_csv(csv, comment="#")
+    counts = pd.read_csv(Path(__file__).with_name("label_counts.csv"), comment="#")
     return {str(name): part.set_index("class") for name, part in counts.groupby("dataset")}
 
 

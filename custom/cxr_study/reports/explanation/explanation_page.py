@@ -143,9 +143,8 @@ def _over(picture: np.ndarray, heat: np.ndarray) -> Image.Image:
     """Heat, from 0 to 1, over a grey picture."""
     from matplotlib import colormaps
 
-    size = (SIDE, SIDE)
     large = np.asarray(
-        Image.fromarray(heat.astype(np.float32)).resize(size, Image.Resampling.BICUBIC)
+        Image.fromarray(heat.astype(np.float32)).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
     )
     large = large.clip(0, 1)[..., None]
     colours = 255 * colormaps["inferno"](large[..., 0])[..., :3]

@@ -101,17 +101,14 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
     filters = job_results.filters(*run.servers)
     cards = []
     for name, (checkpoint, path) in named.items():
-        calibration = current_calibration(path, checkpoint)
-        facts = facts_of(checkpoint)
-        chest = not job_folder.has_own_site(run.job)
         source = CardSource(
             name,
-            facts,
+            facts_of(checkpoint),
             summary,
             settings,
-            calibration,
+            current_calibration(path, checkpoint),
             filters=filters,
-            chest=chest,
+            chest=not job_folder.has_own_site(run.job),
             best=run_view.best_model(summary),
             compared=run_view.comparisons(summary),
         )

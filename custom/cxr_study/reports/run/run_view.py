@@ -7,13 +7,7 @@ from operator import itemgetter
 from typing import Literal
 
 from cxr_study.common.wording import counted, listed
-from cxr_study.evaluation.summary_json import (
-    ClassAuroc,
-    Group,
-    MeanAuroc,
-    Model,
-    Summary,
-)
+from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.reports.page import numbers
 
 CHANCE = 0.5

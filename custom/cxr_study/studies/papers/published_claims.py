@@ -20,7 +20,6 @@ _FILE = Path(__file__).with_name("published_claims.yaml")
 @cache
 def read() -> tuple[Claim, ...]:
     """All claims, in the file's order."""
-    by_study = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return tuple(
         Claim(
             each["claim"],
@@ -29,7 +28,7 @@ def read() -> tuple[Claim, ...]:
             each["published"],
             tuple(which for entry in each["comparisons"] for which in _comparisons(entry)),
         )
-        for study, claims in by_study.items()
+        for study, claims in yaml.safe_load(_FILE.read_text(encoding="utf-8")).items()
         for each in claims
     )
 

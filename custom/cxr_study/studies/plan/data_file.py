@@ -158,5 +158,4 @@ def read_data(source: str | Path) -> StudyData:
             it should be, or data are not where it says; names the file and the key.
     """
     path = shipped_files.find(source, "data_files", "data file", DataFileError).absolute()
-    data = read_model(StudyData, path, "data file", DataFileError)
-    return data.model_copy(update={"path": path})
+    return read_model(StudyData, path, "data file", DataFileError).model_copy(update={"path": path})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.readers import official_files
-from cxr_study.data.sites.partition import decisions, write_nih_pool
+from cxr_study.data.sites.partition import write_copy, write_nih_pool
 from cxr_study.data.sites.site_data import find_files, labelled_classes, read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
 from cxr_study.phantom.demo_data import demo_data_sets, demo_study
@@ -86,23 +86,6 @@ def _site_file(name: str, source: Path, folder: Path) -> Path:
             split=folder / "split.csv",
         )
     return path
-
-
-def write_copy(
-    site: SiteFile, path: Path, classes: Sequence[str], split: Path, truth: Path | None = None
-) -> None:
-    """Write a site file of the same data and decisions with other classes, split and truth."""
-    write_site_file(
-        path,
-        dataset=site.dataset,
-        labels=site.labels,
-        metadata=site.metadata,
-        images=site.images,
-        split=split,
-        truth=truth,
-        classes=list(classes),
-        **decisions(site, classes),
-    )
 
 
 def _read(path: Path) -> DataSet:

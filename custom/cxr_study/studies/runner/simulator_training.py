@@ -68,8 +68,7 @@ def _parts(training: Training) -> list[Path]:
 
 
 def _rounds_made(workspace: Path) -> int:
-    manifest = load(checkpoint_folder(workspace) / LAST_FILE).manifest
-    return int(manifest.get("round", 0))
+    return int(load(checkpoint_folder(workspace) / LAST_FILE).manifest.get("round", 0))
 
 
 def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell) -> None:
