@@ -101,15 +101,12 @@ class TestApply:
         with pytest.raises(JobError, match="no preset 'papers'; nearest known: paper"):
             with_preset("papers", {}, {}, ["a"])
 
-    @pytest.mark.parametrize(
-        ("changes", "given", "said"),
-        [
-            ({}, None, "recommended"),
-            ({"average_decay": 0.0}, None, "none"),
-            ({"average_decay": 0.0}, "recommended", "recommended, but average_decay = 0.0"),
-            ({"average_decay": 0.0}, "one of another version", "none"),
-        ],
-    )
+    @pytest.mark.parametrize(("changes", "given", "said"), [
+        ({}, None, "recommended"),
+        ({"average_decay": 0.0}, None, "none"),
+        ({"average_decay": 0.0}, "recommended", "recommended, but average_decay = 0.0"),
+        ({"average_decay": 0.0}, "one of another version", "none"),
+    ])  # fmt: skip
     def test_a_run_says_which_one_its_settings_are_of(self, changes, given, said):
         settings = {"seed": 3, **PRESETS["recommended"].settings, **changes}
         assert preset_of(settings, given) == said

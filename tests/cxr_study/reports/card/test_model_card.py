@@ -128,14 +128,11 @@ def test_answers_beside_the_model_are_in_every_card(source, tmp_path):
         assert "| Developer | A\\|b &lt;c@d.org&gt; |" in text and mark("licence") in text
 
 
-@pytest.mark.parametrize(
-    ("answers", "why"),
-    [
-        ("develper: x", "card.yaml: no card asks for 'develper'; nearest known: developer"),
-        ("release: 2026-01-01", "card.yaml: 'release' needs a text in quotes; got datetime"),
-        ("- x", "needs lines 'key: value'"),
-    ],
-)
+@pytest.mark.parametrize(("answers", "why"), [
+    ("develper: x", "card.yaml: no card asks for 'develper'; nearest known: developer"),
+    ("release: 2026-01-01", "card.yaml: 'release' needs a text in quotes; got datetime"),
+    ("- x", "needs lines 'key: value'"),
+])  # fmt: skip
 def test_answers_that_cannot_be_used_are_refused(source, tmp_path, answers, why):
     (tmp_path / "card.yaml").write_text(answers)
     with pytest.raises(CardAnswerError, match=re.escape(why)):
