@@ -119,7 +119,8 @@ class TestRun:
         for each in phantom.summary.differences:
             ahead = means["global", each.site] - means["local", each.site]
             assert each.auroc == pytest.approx(ahead) and each.low <= each.auroc <= each.high
-        assert [each.site for each in phantom.summary.differences] == ["nih", "chexpert"]
+        sites = [site for site in ("nih", "chexpert") if means["global", site] is not None]
+        assert [each.site for each in phantom.summary.differences] == sites  # of patients enough
         assert means["global", "nih"] != means["published", "nih"]
         assert "as published" in phantom.out and "as published" in phantom.html
 
@@ -151,6 +152,7 @@ def test_real_images_are_cut_into_two_sites_and_the_report_names_its_limits(surg
     assert {row.model for row in summary.test} == {"global"}  # no site trained alone
     assert any(row.positives == 0 for row in summary.test)
     assert all((row.auroc is None) == (row.positives == 0) for row in summary.test)
-    assert summary.means and all(m.low <= m.auroc <= m.high for m in summary.means)
+    means = [row for row in summary.means if row.defined]  # classes of patients enough
+    assert summary.means and all(m.low <= m.auroc <= m.high for m in means)
     assert "no positive image in the test split" in real.html
     assert "Small test set" in real.html and "Small test set" in real.out
