@@ -63,4 +63,5 @@ def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, flo
                 "'mean'."
             )
         return {name: contribution.positives[name] for name in contribution.columns}
-    return dict.fromkeys(contribution.columns, site_weight(weighting, contribution))
+    weight = site_weight(weighting, contribution)
+    return dict.fromkeys(contribution.columns, weight)

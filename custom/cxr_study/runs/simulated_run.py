@@ -128,7 +128,8 @@ def _splits(request: RunRequest) -> dict[str, Path]:
     folder = request.site_files
     if folder is None:
         return {}
-    return {site: read_site_file(folder / f"{site}.yaml").split for site in request.sites}
+    files = {site: folder / f"{site}.yaml" for site in request.sites}
+    return {site: read_site_file(file).split for site, file in files.items() if file.is_file()}
 
 
 def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
