@@ -15,7 +15,7 @@ from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note_error
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import FEATURES, POSITIVES
+from surgical_aggregation.wire.headers import FEATURES, LACKING, POSITIVES
 
 MODELS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 UNREADABLE = (DataKind.FL_MODEL, DataKind.COLLECTION)
@@ -78,6 +78,8 @@ class PolicyGate(Filter):
         measured = meta.get(MetaKey.INITIAL_METRICS)
         if isinstance(measured, dict):
             meta[MetaKey.INITIAL_METRICS] = disclosed(measured, withheld, with_counts=with_counts)
+        if isinstance(lacking := meta.get(LACKING), dict):
+            meta[LACKING] = {n: what for n, what in lacking.items() if n not in withheld}
         if not with_counts:
             meta.pop(POSITIVES, None)
         if not site.policy.report_features:

@@ -122,7 +122,7 @@ def partition(
     for path, missing in cut.items():
         for line in describe_missing(missing):
             say(f"  {path.stem}: {line}")
-    if any(each.patients >= 3 for missing in cut.values() for each in missing):
+    if any(each.patients >= len(SPLITS) for missing in cut.values() for each in missing):
         say(f"  {CURE}")
     say(f"site files  {out}")
 
@@ -221,7 +221,7 @@ def split_site(
     missing = patient_split.without_positives(assignment, table, labelled)
     for line in patient_split.describe_missing(missing):
         say(f"  {line}")
-    if any(each.patients >= 3 for each in missing):
+    if any(each.patients >= len(patient_split.SPLITS) for each in missing):
         say(f"  {CURE}")
 
 

@@ -10,7 +10,7 @@ from flare import Engine, context
 from surgical_aggregation.site.label_head import LabelHead
 from surgical_aggregation.site.policy_filter import PolicyGate
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import FEATURES, POSITIVES
+from surgical_aggregation.wire.headers import FEATURES, LACKING, POSITIVES
 
 BODY = {"dense/kernel": np.zeros((3, 4), np.float32)}
 COLUMN = (np.zeros(4, np.float32), np.zeros(1, np.float32))
@@ -111,6 +111,7 @@ def test_a_model_that_cannot_be_judged_stays(passed, caplog, sent, policy, compo
 
 def test_metrics_of_withheld_classes_and_counts_stay_also_those_beside_a_model(passed):
     counted = {POSITIVES: {"Edema": 3}, MetaKey.INITIAL_METRICS: METRICS}
+    counted[LACKING] = {"Edema": "positive", "Mass": "negative"}
     meta = {MetaKey.NUM_STEPS_CURRENT_ROUND: 20, **counted}
     whole, sent = {"report_counts": True}, model(METRICS, DataKind.METRICS)
     features = {FEATURES: {"mean": [0.5]}}
@@ -122,6 +123,7 @@ def test_metrics_of_withheld_classes_and_counts_stay_also_those_beside_a_model(p
     assert from_shareable(passed(sent, WITHHOLDS_MASS)).data == ROUNDED
     assert from_shareable(passed(model(dense(2), **meta), WITHHOLDS_MASS)).meta == {
         MetaKey.INITIAL_METRICS: ROUNDED, MetaKey.NUM_STEPS_CURRENT_ROUND: 20,
+        LACKING: {"Edema": "positive"},
     }  # fmt: skip
 
 

@@ -51,8 +51,11 @@ class LookAlikes(FLComponent):
 
     def _compare(self, fl_ctx: FLContext) -> None:
         sites = sites_by_class(fl_ctx)
-        fit = [name for name in sorted(sites) if len(name) <= LONGEST][:MOST]
-        for pair in combinations(fit, 2):
+        fit = [name for name in sorted(sites) if len(name) <= LONGEST]
+        if len(fit) > MOST:
+            said = f"{len(fit)} classes are declared; the first {MOST} by name are compared"
+            self.log_warning(fl_ctx, said)
+        for pair in combinations(fit[:MOST], 2):
             two = set(sites[pair[0]]) & set(sites[pair[1]])  # who labels both tells them apart
             if two or pair in self._compared:
                 continue
