@@ -186,8 +186,7 @@ class SiteTasks:
         if self.counts:
             meta[headers.POSITIVES] = {name: training.positives[name] for name in self.reported}
         if not training.options.personal_head:
-            lacking = {n: what for n, what in training.lacking.items() if n in self.reported}
-            meta[headers.LACKING] = lacking
+            meta[headers.LACKING] = dict(training.lacking)
         kind, data = DataKind.WEIGHTS, training.variables()
         if self.send == "differences":
             kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)
