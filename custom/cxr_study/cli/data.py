@@ -186,7 +186,7 @@ def split_site(
     from cxr_study.data.readers import mimic, nih
     from cxr_study.data.sites import patient_split
     from cxr_study.data.sites.site_data import labelled_classes, read_labels, select_views
-    from cxr_study.data.sites.split_file import counts, write_split
+    from cxr_study.data.sites.split_file import counts, earlier, write_split
 
     table = select_views(written, read_labels(written))
     if nih_lists is not None:
@@ -207,6 +207,8 @@ def split_site(
         images = f"{part['images']:,} images ({part['images'] / len(table):.0%})"
         say(f"{name:10}  {part['patients']:,} patients, {images}")
     say(f"split      {written.split}")
+    if kept := earlier(written.split):
+        say(f"earlier    {kept[-1]}")
     for note in table.attrs["notes"]:
         say(f"note       {note}")
     labelled = labelled_classes(written, classes_of(table))

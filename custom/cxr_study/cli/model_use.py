@@ -180,7 +180,7 @@ def evaluate(
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
     loaded = load_model(model, site)
-    _say_newer_splits(loaded, site_files or demo_study(), names)
+    _say_seen(loaded, site_files or demo_study(), names, ["test"])
     import_quietly()
     predictor = Predictor(loaded.network)
     rows, means = [], []
@@ -229,10 +229,12 @@ def _auroc_table(rows: list[ClassAuroc]) -> Table:
     return table
 
 
-def _say_newer_splits(loaded: LoadedModel, folder: Path, sites: Sequence[str]) -> None:
-    from cxr_study.models.labelled_predictions import newer_splits
+def _say_seen(
+    loaded: LoadedModel, folder: Path, sites: Sequence[str], splits: Sequence[str]
+) -> None:
+    from cxr_study.models.labelled_predictions import seen_in_training
 
-    for note in newer_splits(loaded, folder, sites):
+    for note in seen_in_training(loaded, folder, sites, splits):
         say(note)
 
 
@@ -277,7 +279,7 @@ def calibrate(
             f"the model has a calibration, {path}. Say --force to replace it, or move it away."
         )
     folder = site_files or demo_study()
-    _say_newer_splits(loaded, folder, names)
+    _say_seen(loaded, folder, names, ["validation", "test"])
     files = [folder / f"{name}.yaml" for name in names]
     said = [of_site(loaded, file, "validation") for file in files]
     tests = [of_site(loaded, file, "test", needed=False) for file in files]

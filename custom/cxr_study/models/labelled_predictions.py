@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_images, load_labels
 from cxr_study.data.sites.site_file import SiteFileError, read_site_file
+from cxr_study.data.sites.split_file import earlier, read_split
 
 if TYPE_CHECKING:
     from cxr_study.models.loaded_model import LoadedModel
@@ -70,17 +72,33 @@ def of_site(
     )
 
 
-def newer_splits(model: LoadedModel, folder: Path, sites: Iterable[str]) -> list[str]:
-    """What is told of sites that trained a model and whose split file is newer than the model's.
+def seen_in_training(
+    model: LoadedModel, folder: Path, sites: Iterable[str], splits: Iterable[str]
+) -> list[str]:
+    """What is told of sites that trained a model, perhaps with images of these splits.
 
-    No model says with which patients it was trained, so nobody can count those that it has seen.
+    No model says which patients trained it: counted are those that trained by a split file that the
+    present one replaced. Without such a file, one that is newer than the model is named.
     """
     trained = {site for of in model.facts.trained.values() for site in of.sites}
-    files = {site: read_site_file(folder / f"{site}.yaml").split for site in sites}
-    written = model.file.stat().st_mtime
-    return [
-        f"{site}: {split} is newer than the model, which {site} trained. If it is not the split of "
-        "the training, the model has seen some of these patients, and looks better than it is."
-        for site, split in files.items()
-        if site in trained and split.is_file() and split.stat().st_mtime > written
-    ]
+    made = model.file.stat().st_mtime
+    notes = []
+    for site in filter(trained.__contains__, sites):
+        read = read_site_file(folder / f"{site}.yaml")
+        old = earlier(read.split)
+        for file, split in itertools.product(old, splits):
+            now = load_labels(read).table.query("split == @split")
+            before = read_split(file).assignment.query("split == 'train'")
+            if seen := int(now["patient"].isin(before["patient"]).sum()):
+                notes.append(
+                    f"{site}: {seen} of {len(now)} {split} images are of patients that {file.name} "
+                    "trained with. If that was the split of the training, the model has seen them, "
+                    "and looks better than it is."
+                )
+        if not old and read.split.is_file() and read.split.stat().st_mtime > made:
+            notes.append(
+                f"{site}: {read.split} is newer than the model, which {site} trained. If it is not "
+                "the split of the training, the model has seen some of these patients, and looks "
+                "better than it is."
+            )
+    return notes

@@ -88,6 +88,12 @@ class TestSplit:
         assert "1/4 of the training patients used" in split.header["scheme"]
         used = split.assignment["split"].value_counts()
         assert used["train"] == pytest.approx((used["train"] + used["unused"]) / 4, abs=0.5)
+        before = split.path.read_bytes()
+        kept = split.path.with_name("nih_split.earlier-2.csv")
+        for _ in range(2):  # the second changes nothing
+            said = surgagg("split", nih, "--seed", 6)
+        assert str(kept) in said.replace("\n", "") and kept.read_bytes() == before
+        assert not kept.with_name("nih_split.earlier-3.csv").exists()
         for share in ("0", "2", "half", "1/0"):
             said = surgagg("split", nih, "--share", share, code=2)
             assert "above 0, at most 1" in said

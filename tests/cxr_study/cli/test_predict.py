@@ -190,3 +190,6 @@ def test_an_evaluation_names_the_sites_classes_that_the_model_lacks(home):
     assert NEWER in said
     os.utime(home / "split.csv", (0, 0))
     assert NEWER not in answer("model", "evaluate", home / "best.npz", *of)
+    (home / "split.earlier-1.csv").write_text("patient,split\n2,train\n5,train\n8,test\n")
+    said = answer("model", "evaluate", home / "best.npz", *of)
+    assert "a: 2 of 3 test images are of patients that split.earlier-1.csv trained with" in said

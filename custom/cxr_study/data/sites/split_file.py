@@ -15,6 +15,7 @@ A file that cuts patients into sites has the column `site` between the two. The 
 is one, is compared with the labels on every use.
 """
 
+import glob
 import hashlib
 import math
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class SplitFile:
 def write_split(
     assignment: pd.DataFrame, table: pd.DataFrame, csv: Path, *, scheme: str, seed: int | None
 ) -> None:
-    """Write a split file; its folder exists already.
+    """Write a split file; its folder exists already. Another one there is kept, see `earlier`.
 
     Args:
         assignment: See `patient_split`.
@@ -68,7 +69,18 @@ def write_split(
     }
     text = yaml.safe_dump(header, sort_keys=False, width=math.inf, default_flow_style=None)
     comment = "".join(f"# {line}\n" for line in text.splitlines())
-    csv.write_text(comment + assignment.to_csv(index=False, lineterminator="\n"), encoding="utf-8")
+    text = comment + assignment.to_csv(index=False, lineterminator="\n")
+    if csv.is_file() and csv.read_text(encoding="utf-8") != text:
+        csv.rename(csv.with_name(f"{csv.stem}.earlier-{len(earlier(csv)) + 1}.csv"))
+    csv.write_text(text, encoding="utf-8")
+
+
+def earlier(csv: Path) -> list[Path]:
+    """The split files that a split file has replaced, oldest first."""
+    return sorted(
+        csv.parent.glob(f"{glob.escape(csv.stem)}.earlier-*.csv"),
+        key=lambda file: (len(file.name), file.name),
+    )
 
 
 def read_split(csv: Path) -> SplitFile:
