@@ -74,7 +74,7 @@ class RelayNetwork(deployed.Network):
 def network(tmp_path_factory):
     """The running network, localised as always; a relay's kit needs nothing. Always stopped."""
     network = RelayNetwork(tmp_path_factory.mktemp("relay") / "network").provision(list(SITES))
-    own = {"classes": (*ALLOWED, *tiny_job.CLASSES)}
+    own = {"byoc": "anyone", "classes": (*ALLOWED, *tiny_job.CLASSES)}
     for site in SITES:
         localise_site(network.kit(site), NO_POLICY, **own)
     localise_server(network.server, network.folder / "storage", **own)

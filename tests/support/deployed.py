@@ -92,7 +92,9 @@ def poc_system(folder, sites, *, permitted=None, **environment):
     system = PocSystem(folder / "poc")
     system.prepare(PROJECT, sites=list(sites))
     if permitted is not None:
-        localise_server(system.server, folder / "storage", permitted=permitted, force=True)
+        localise_server(
+            system.server, folder / "storage", permitted=permitted, byoc="anyone", force=True
+        )
     try:
         system.start({"CXR_INITIAL_BODY": str(body), **environment})
         yield system

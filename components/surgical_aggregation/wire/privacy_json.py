@@ -39,3 +39,12 @@ def scope_properties(fl_ctx: FLContext, known: Collection[str]) -> dict[str, Any
 def is_class_names(value: object) -> bool:
     """Whether a value of a policy is a list of class names."""
     return isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
+
+
+def by_study(table: object) -> bool:
+    """Whether a value of a policy is a table for each study."""
+    return (
+        isinstance(table, Mapping)
+        and bool(table)
+        and all(isinstance(value, Mapping) for value in table.values())
+    )

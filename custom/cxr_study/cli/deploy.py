@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -21,7 +21,7 @@ from cxr_study.runs.finished_run import RESULTS, finished_run, write_facts
 from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 from surgical_aggregation.site.contract.site_policy import SitePolicy
-from surgical_aggregation.wire.privacy_json import is_class_names
+from surgical_aggregation.wire.privacy_json import by_study, is_class_names
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -189,7 +189,7 @@ def site(
     ] = False,
     gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
     gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
-    byoc: Byoc = "anyone",
+    byoc: Byoc = "nobody",
     force: Replace = False,
 ) -> None:
     """Write a hospital's policy, resources and rights into its site's kit.
@@ -218,9 +218,12 @@ def server(
         Path, Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
     ],
     permitted: Annotated[
-        Path | None, Option(help="Yaml of site: \\[classes] that each may contribute.")
+        Path | None,
+        Option(
+            help="Yaml of site: \\[classes] that each may contribute, or of such for each study."
+        ),
     ] = None,
-    byoc: Byoc = "anyone",
+    byoc: Byoc = "nobody",
     force: Replace = False,
 ) -> None:
     """Write the server's storage, rights and table of permitted classes into its kit."""
@@ -228,15 +231,16 @@ def server(
     _say_written(localise_server(kit, storage, permitted=table, byoc=byoc, force=force))
 
 
-def _permitted(file: Path) -> dict[str, list[str]]:
+def _permitted(file: Path) -> dict[str, Any]:
     from cxr_study.common.yaml_files import read_yaml
 
-    content = read_yaml(file, "table", KitError)
-    if not all(map(is_class_names, content.values())):
-        raise KitError(
-            f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass]; got "
-            f"{content!r}."
-        )
+    content: dict[str, Any] = read_yaml(file, "table", KitError)
+    for table in content.values() if by_study(content) else [content]:
+        if not all(map(is_class_names, table.values())):
+            raise KitError(
+                f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass], or "
+                f"such a table for each study; got {content!r}."
+            )
     return content
 
 

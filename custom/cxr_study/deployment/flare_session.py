@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from nvflare.apis.fl_exception import FLCommunicationError
+from nvflare.apis.job_def import DEFAULT_STUDY
 from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
@@ -43,6 +44,7 @@ class FlareSession:
         patience: Seconds to wait for it whenever it is gone later. Default 60.
         on_wait: Called with these seconds when the server does not answer and is waited for.
             Default: nothing is.
+        study: FLARE's study that it works in. Default "default", which every network has.
     """
 
     def __init__(
@@ -51,11 +53,13 @@ class FlareSession:
         timeout: float = 60.0,
         patience: float = 60.0,
         on_wait: Callable[[float], None] = lambda seconds: None,
+        study: str = DEFAULT_STUDY,
     ):
         self.kit = kit
         self.timeout = timeout
         self.patience = patience
         self.on_wait = on_wait
+        self.study = study
         self._session: Session | None = None
 
     def __enter__(self) -> FlareSession:
@@ -149,7 +153,9 @@ class FlareSession:
         try:
             with redirect_stdout(StringIO()) as said, redirect_stderr(said):
                 # A POC's admins are asked for by their certificates, not by a user name.
-                return new_secure_session(str(admin["username"]), str(self.kit), timeout=5.0)
+                return new_secure_session(
+                    str(admin["username"]), str(self.kit), timeout=5.0, study=self.study
+                )
         except Exception as error:  # of many kinds
             if reason := distrust(self.kit, admin):
                 raise SessionError(reason) from error

@@ -151,8 +151,8 @@ class PocSystem:
             wanted.provision(self.root / _KITS)
             policy = replace(NO_POLICY, site_files=str(site_files or PHANTOM))
             for site in wanted.sites:
-                localise_site(self.kit(site), policy)
-            localise_server(self.server, self.root / "storage")
+                localise_site(self.kit(site), policy, byoc="anyone")
+            localise_server(self.server, self.root / "storage", byoc="anyone")
         except BaseException:
             shutil.rmtree(self.root)
             raise

@@ -46,7 +46,7 @@ def localise_site(
     *,
     gpus: int = 0,
     gpu_memory: int = 0,
-    byoc: str = "anyone",
+    byoc: str = "nobody",
     classes: Sequence[str] = ALLOWED,
     force: bool = False,
 ) -> list[Path]:
@@ -62,7 +62,7 @@ def localise_site(
         policy: What the hospital decides. A relative folder of site files is made absolute.
         gpus: GPUs that jobs may use, each with so many GiB of `gpu_memory`.
         gpu_memory: GiB.
-        byoc: Who of those who submit may bring code: one of `BYOC_ROLES`.
+        byoc: Who of those who submit may bring code: one of `BYOC_ROLES`. Default: nobody.
         classes: Paths of the component classes that a job without code may name; FLARE calls them
             with any arguments that a job gives. Default: those of this software, see `components`.
         force: Replace local files that are there.
@@ -88,8 +88,8 @@ def localise_server(
     kit: Path,
     storage: Path,
     *,
-    permitted: Mapping[str, Sequence[str]] | None = None,
-    byoc: str = "anyone",
+    permitted: Mapping[str, Any] | None = None,
+    byoc: str = "nobody",
     classes: Sequence[str] = ALLOWED,
     force: bool = False,
 ) -> list[Path]:
@@ -102,7 +102,8 @@ def localise_server(
     Args:
         kit: Startup kit.
         storage: Folder for what the server stores; made absolute.
-        permitted: Site -> classes; None: as it was, at first whatever a site declares.
+        permitted: Site -> classes, or study -> such a table; None: as it was, at first whatever a
+            site declares.
         byoc: As in `localise_site`, and so are `classes`, `force`, result and errors.
         classes: Paths of the component classes that a job without code may name; FLARE calls them
             with any arguments that a job gives. Default: those of this software, see `components`.
@@ -182,6 +183,8 @@ def _write(kit: Path, files: Mapping[str, Contents], startup: str, force: bool) 
         )
     for path, content in paths.items():
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        if path.name == "privacy.json":
+            path.chmod(0o600)  # it may name folders, and classes that do not leave
     for name, folder in {**_FOUND_BY_NAME, startup: "startup"}.items():
         (kit / name).unlink(missing_ok=True)
         if (kit / folder / name).is_file():

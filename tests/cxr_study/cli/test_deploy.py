@@ -159,7 +159,14 @@ def test_a_servers_table_of_another_form_is_refused(kits, tmp_path):
     table = tmp_path / "permitted.yaml"
     options = ("--storage", "/data/flare", "--permitted", table)
     lists, lines = "needs a list of class names for each site", "needs lines 'key: value'"
-    wrong = {"": lines, "[nih]": lines, "nih: Edema": lists, "nih: [1]": lists, "nih: [": "YAML"}
+    wrong = {
+        "": lines,
+        "[nih]": lines,
+        "nih: Edema": lists,
+        "nih: [1]": lists,
+        "nih: [": "YAML",
+        "heart: {nih: Edema}": lists,
+    }
     for text, need in wrong.items():
         table.write_text(text)
         assert need in kit("server", kits / "server", *options, code=2)
@@ -167,6 +174,9 @@ def test_a_servers_table_of_another_form_is_refused(kits, tmp_path):
     kit("server", kits / "server", *options)
     permitted = {"nih": ["Edema", "Mass, lung"], "chexpert": []}
     assert properties(kits / "server") == {"permitted": permitted}
+    table.write_text("heart: {nih: [Edema]}\n")
+    kit("server", kits / "server", *options, "--force")
+    assert properties(kits / "server") == {"permitted": {"heart": {"nih": ["Edema"]}}}
 
 
 class TestJobs:

@@ -59,7 +59,7 @@ def test_whatever_fails_in_its_making_nothing_is_left(system, monkeypatch, step,
         raise error
 
     monkeypatch.setattr(PocProject, "provision", lambda *_: None)
-    monkeypatch.setattr(poc_system, "localise_site", lambda *_: None)
+    monkeypatch.setattr(poc_system, "localise_site", lambda *_, **__: None)
     monkeypatch.setattr(poc_system if step.startswith("localise") else PocProject, step, fail)
     with pytest.raises(error):
         system.prepare(PROJECT)

@@ -84,10 +84,12 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
 
 
 @pytest.mark.parametrize(
-    ("byoc", "allowed"), [("anyone", {ADMIN, LEAD}), ("admin", {ADMIN}), ("nobody", set())]
+    ("byoc", "allowed"),
+    [({"byoc": "anyone"}, {ADMIN, LEAD}), ({"byoc": "admin"}, {ADMIN}), ({}, set())],
 )
 def test_a_site_decides_who_may_bring_code_and_nobody_from_elsewhere_may_pry(kits, byoc, allowed):
-    localise_site(kits / "nih", SitePolicy(), byoc=byoc)
+    localise_site(kits / "nih", SitePolicy(), **byoc)
+    assert (kits / "nih" / "local" / "privacy.json").stat().st_mode & 0o777 == 0o600
     for who in (ADMIN, LEAD, LOCAL):
         assert may(kits / "nih", who, "byoc", LOCAL.org) == (who in allowed)
         assert may(kits / "nih", who, "submit_job", LOCAL.org) == (who is not LOCAL)

@@ -5,6 +5,9 @@ its own policy (see `site_policy`):
 
     {"scopes": [{"name": "cxr", "properties": {"permitted": {"nih": ["Edema", "Mass"]}}}],
      "default_scope": "cxr"}
+
+or such a table for each study of FLARE's, `{"heart": {"nih": ["Edema"]}}`: then a job of a study
+without one trains nothing. FLARE's jobs without a study are of the study "default".
 """
 
 from __future__ import annotations
@@ -13,12 +16,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.job_def import get_job_meta_study
 
 from surgical_aggregation.aggregation.class_names import unfit
 from surgical_aggregation.server.access.site_identity import claimed_site, site_of
 from surgical_aggregation.wire.headers import CLASSES, PROCESS
-from surgical_aggregation.wire.privacy_json import PolicyError, is_class_names, scope_properties
+from surgical_aggregation.wire.privacy_json import (
+    PolicyError,
+    by_study,
+    is_class_names,
+    scope_properties,
+)
 
 Table = Mapping[str, Sequence[str]]
 """Site -> classes that it may train; a site that is not in it may train none."""
@@ -102,7 +112,7 @@ def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, 
 
 
 def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
-    """All tables of permitted classes: the job's own and that of the server's policy.
+    """All tables of permitted classes: the job's own and that of the server's policy for its study.
 
     Raises:
         PolicyError: A table is not usable.
@@ -110,13 +120,21 @@ def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
     properties = scope_properties(fl_ctx, POLICY) or {}
     own = [] if permitted is None else [("the job's configuration", permitted)]
     if "permitted" in properties:
-        own.append(("the server's local/privacy.json", properties["permitted"]))
+        table = properties["permitted"]
+        if by_study(table):
+            table = table.get(study(fl_ctx), {})
+        own.append(("the server's local/privacy.json", table))
     for where, table in own:
         if not isinstance(table, Mapping) or not all(map(is_class_names, table.values())):
             raise PolicyError(
                 f"{where}: 'permitted' needs a list of class names for each site; got {table!r}."
             )
     return tuple(table for _, table in own)
+
+
+def study(fl_ctx: FLContext) -> str:
+    """FLARE's study of the running job, which the server knows from the session it came by."""
+    return str(get_job_meta_study(fl_ctx.get_prop(FLContextKey.JOB_META)))
 
 
 def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:

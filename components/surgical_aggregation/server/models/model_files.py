@@ -11,6 +11,7 @@ from nvflare.apis.app_validation import AppValidationKey
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.job_def import DEFAULT_STUDY
 
 from surgical_aggregation.checkpoints.checkpoint import (
     Checkpoint,
@@ -18,10 +19,14 @@ from surgical_aggregation.checkpoints.checkpoint import (
     give_second_name,
     save,
 )
+from surgical_aggregation.server.access.declared_classes import study
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LAST_FILE = "last.npz"
 BEST_FILE = "best.npz"
+
+STUDY_FILE = "study.txt"
+"""Beside a job's checkpoints: the study of FLARE's that it is of, where it is of one."""
 
 NAMED = 10
 """How many of the newest jobs an error message names."""
@@ -52,7 +57,8 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
 
     Args:
         jobs: Its id, or several with commas: then the first that left such a file, for an admin may
-            not know whether a lost job left one. Only folders of `jobs_folder` are ids.
+            not know whether a lost job left one. Only folders of `jobs_folder` are ids. Jobs of
+            another study do not count.
         name: Name of the file.
         fl_ctx: Context of the running job.
 
@@ -60,7 +66,11 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
         CheckpointError: No job left such a file here; the message names jobs that did.
     """
     folder = jobs_folder(fl_ctx)
-    left = {path.parent.name: path for path in folder.glob(f"*/{name}") if path.is_file()}
+    left = {
+        path.parent.name: path
+        for path in folder.glob(f"*/{name}")
+        if path.is_file() and _of_this_study(path.parent, fl_ctx)
+    }
     for job in jobs.split(","):
         if job.strip() in left:
             return left[job.strip()]
@@ -86,11 +96,12 @@ def named_by_job(file: str, fl_ctx: FLContext) -> Path:
         return Path(file)
     folder = jobs_folder(fl_ctx).resolve()
     path = (folder.parent / file).resolve()
-    if path.is_relative_to(folder):
+    if path.is_relative_to(folder) and _of_this_study(path.parent, fl_ctx):
         return path
     raise CheckpointError(
-        f"a job may name a checkpoint below {str(folder)!r} of this server; got {file!r}. Copy it "
-        "there, or have the server's operator name it in a variable of the server's environment."
+        f"a job may name a checkpoint of its own study below {str(folder)!r} of this server; got "
+        f"{file!r}. Copy it there, or have the server's operator name it in a variable of the "
+        "server's environment."
     )
 
 
@@ -103,6 +114,8 @@ def save_to_job(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
     in_job, lasting = (folder / name for folder in checkpoint_folders(fl_ctx))
     with _written(lasting):
         save(checkpoint, lasting)
+        if (of := study(fl_ctx)) != DEFAULT_STUDY:
+            (lasting.parent / STUDY_FILE).write_text(of, encoding="utf-8")
     with _written(in_job):
         give_second_name(lasting, in_job)
 
@@ -116,6 +129,13 @@ def name_in_job(name: str, second: str, fl_ctx: FLContext) -> None:
     for folder in reversed(checkpoint_folders(fl_ctx)):
         with _written(folder / second):
             give_second_name(folder / name, folder / second)
+
+
+def _of_this_study(job: Path, fl_ctx: FLContext) -> bool:
+    """Whether a folder of checkpoints is of the running job's study."""
+    file = job / STUDY_FILE
+    of = file.read_text(encoding="utf-8") if file.is_file() else DEFAULT_STUDY
+    return of == study(fl_ctx)
 
 
 @contextmanager

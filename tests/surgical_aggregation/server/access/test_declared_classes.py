@@ -104,7 +104,9 @@ def test_an_impostor_does_not_change_what_the_victim_is_held_to(message):
     assert declared_classes(message("west", classes=["Fracture"])) == ("Fracture",)
 
 
-@pytest.mark.parametrize("table", [["Edema"], {"a": "Edema"}, {"a": [1]}, {"a": None}])
+@pytest.mark.parametrize("table", [
+    ["Edema"], {"a": "Edema"}, {"a": [1]}, {"a": None}, {"a": [], "heart": {"a": []}},
+])  # fmt: skip
 def test_a_malformed_table_is_refused_by_where_it_stands(table):
     for policy in (table, None):
         with pytest.raises(PolicyError, match=r"^the server's local/privacy.json: 'permitted' nee"):
@@ -115,6 +117,18 @@ def test_a_malformed_table_is_refused_by_where_it_stands(table):
         PolicyError, match=r"may have the keys permitted, look_alikes; got .*permited"
     ):
         tables(context(policy={"permited": {}}), None)
+
+
+@pytest.mark.parametrize(("meta", "permitted"), [
+    ({"study": "heart"}, ("Edema",)),
+    ({"study": "lung"}, ()),
+    ({}, ()),
+    (None, ()),
+])  # fmt: skip
+def test_a_study_has_a_table_of_its_own(meta, permitted):
+    fl_ctx = context("a", ["Edema"], policy={"permitted": {"heart": {"a": ["Edema"]}}})
+    fl_ctx.set_prop(FLContextKey.JOB_META, meta, private=True, sticky=False)
+    assert permitted_classes(fl_ctx, None) == permitted
 
 
 NAN = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}
