@@ -99,7 +99,7 @@ def named_by_job(file: str, fl_ctx: FLContext) -> Path:
     if path.is_relative_to(folder) and _of_this_study(path.parent, fl_ctx):
         return path
     raise CheckpointError(
-        f"a job may name a checkpoint of its own study below {str(folder)!r} of this server; got "
+        f"a job may name a checkpoint below {str(folder)!r} of this server, of its own study; got "
         f"{file!r}. Copy it there, or have the server's operator name it in a variable of the "
         "server's environment."
     )
