@@ -1,6 +1,6 @@
 """Which sites contributed to a model, in which rounds, by its manifest."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Spans = tuple[tuple[int, int], ...]
@@ -41,3 +41,21 @@ def with_span(spans: Spans, first: int, last: int) -> Spans:
     if spans and first <= spans[-1][1] + 1:
         return (*spans[:-1], (spans[-1][0], max(last, spans[-1][1])))
     return (*spans, (first, last))
+
+
+def rounds_in(spans: Iterable[tuple[int, int]]) -> set[int]:
+    """Rounds that lie in ranges."""
+    return {number for first, last in spans for number in range(first, last + 1)}
+
+
+def spans(rounds: Iterable[int]) -> Spans:
+    """Rounds as ranges.
+
+    Example:
+        >>> spans([3, 0, 1])
+        ((0, 1), (3, 3))
+    """
+    found: Spans = ()
+    for each in sorted(rounds):
+        found = with_span(found, each, each)
+    return found

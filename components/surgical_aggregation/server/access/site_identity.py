@@ -12,14 +12,8 @@ from nvflare.apis.job_def import ALL_SITES, SERVER_SITE_NAME, JobMetaKey
 from nvflare.apis.shareable import Shareable
 
 NOT_STARTED = "FLARE has not started the job there: it was not connected, or could not take it"
-"""Why a site of the job takes no part."""
 
 _SITE = "surgical.site"
-
-
-def started_sites(fl_ctx: FLContext) -> list[str]:
-    """Names of the sites at which FLARE has started the job."""
-    return sorted(client.name for client in fl_ctx.get_engine().get_clients())
 
 
 def sites_of_job(fl_ctx: FLContext) -> list[str]:
@@ -30,7 +24,17 @@ def sites_of_job(fl_ctx: FLContext) -> list[str]:
     meta = fl_ctx.get_prop(FLContextKey.JOB_META) or {}
     deployed = meta.get(JobMetaKey.DEPLOY_MAP.value, {}).values()
     named = {site for sites in deployed for site in sites} - {SERVER_SITE_NAME, ALL_SITES}
-    return sorted({*started_sites(fl_ctx), *named})
+    return sorted(_started(fl_ctx) | named)
+
+
+def not_started(fl_ctx: FLContext) -> dict[str, str]:
+    """Site of the job at which FLARE has not started it -> why it takes no part."""
+    started = _started(fl_ctx)
+    return {site: NOT_STARTED for site in sites_of_job(fl_ctx) if site not in started}
+
+
+def _started(fl_ctx: FLContext) -> set[str]:
+    return {client.name for client in fl_ctx.get_engine().get_clients()}
 
 
 def set_site(site: str, fl_ctx: FLContext) -> None:

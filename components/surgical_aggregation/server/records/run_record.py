@@ -21,12 +21,7 @@ from nvflare.widgets.info_collector import InfoCollector
 
 from surgical_aggregation import FlareError, __version__
 from surgical_aggregation import __file__ as code_file
-from surgical_aggregation.server.access.site_identity import (
-    NOT_STARTED,
-    site_of,
-    sites_of_job,
-    started_sites,
-)
+from surgical_aggregation.server.access.site_identity import not_started, site_of, sites_of_job
 from surgical_aggregation.wire import flare_internals, headers
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
 from surgical_aggregation.wire.untrusted_text import one_line
@@ -156,21 +151,17 @@ class RunRecord(FLComponent):
                 self.system_panic(f"{name} failed: {type(raised).__name__}: {raised}", fl_ctx)
 
     def _say_sites(self, fl_ctx: FLContext) -> None:
-        of_job, started = sites_of_job(fl_ctx), started_sites(fl_ctx)
-        self._write("sites", job=of_job, deployed=started)
-        absent = {site: NOT_STARTED for site in of_job if site not in started}
+        sites, absent = sites_of_job(fl_ctx), not_started(fl_ctx)
+        started = [site for site in sites if site not in absent]
+        self._write("sites", job=sites, deployed=started)
         self._say_who("the job has started at", fl_ctx, started, absent)
 
     def _say_who(
         self, what: str, fl_ctx: FLContext, accepted: Sequence[str], absent: Mapping[str, str]
     ) -> None:
-        told = f"{what} {', '.join(accepted) or 'no site'}"
-        if not absent:
-            self.log_info(fl_ctx, f"{told}: all sites of the job")
-            return
         missing = "; ".join(f"{site} ({reason})" for site, reason in absent.items())
-        number = len(accepted) + len(absent)
-        self.log_warning(fl_ctx, f"{told}: {len(accepted)} of {number} sites; without {missing}")
+        log = self.log_warning if missing else self.log_info
+        log(fl_ctx, f"{what} {', '.join(accepted) or 'no site'}; without {missing or 'none'}")
 
     def _filtered(self, site: str, names: list[str]) -> None:
         for name in map(one_line, map(str, names[:TOLD])):

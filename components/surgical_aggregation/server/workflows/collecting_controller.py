@@ -22,12 +22,7 @@ from surgical_aggregation.server.access.declared_classes import (
     hold_to_declaration,
 )
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
-from surgical_aggregation.server.access.site_identity import (
-    NOT_STARTED,
-    set_site,
-    sites_of_job,
-    started_sites,
-)
+from surgical_aggregation.server.access.site_identity import not_started, set_site, sites_of_job
 from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire import flare_internals, headers
 from surgical_aggregation.wire.headers import COLLECTED, GONE, REFUSAL, UNREADABLE
@@ -230,9 +225,7 @@ class CollectingController(Controller):
 
     def _gone(self, collection: Collection, fl_ctx: FLContext) -> dict[str, str]:
         """Site -> why its result will not come any more."""
-        started = started_sites(fl_ctx)
-        gone = {site: NOT_STARTED for site in collection.sites if site not in started}
-        gone |= fl_ctx.get_prop(GONE, {})
+        gone = not_started(fl_ctx) | fl_ctx.get_prop(GONE, {})
         for site in collection.outstanding():
             if self.get_client_disconnect_time(site):
                 gone[site] = "its job process has ended"

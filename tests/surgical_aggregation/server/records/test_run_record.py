@@ -129,16 +129,15 @@ def test_who_is_there_and_who_is_not_and_why_is_on_record_and_in_the_log(run, mo
     job = ["north", "south", "west"]
     assert line == {"event": "sites", "job": job, "deployed": ["north", "south"]}
     why = "FLARE has not started the job there: it was not connected, or could not take it"
-    text = f"the job has started at north, south: 2 of 3 sites; without west ({why})"
-    assert said[-1] == ("warning", text)
+    assert said[-1] == ("warning", f"the job has started at north, south; without west ({why})")
     for absent, told in [
-        ({"west": "late"}, ("warning", "2 of 3 sites; without west (late)")),
-        ({}, ("info", "all sites of the job")),
+        ({"west": "late"}, ("warning", "west (late)")),
+        ({}, ("info", "none")),
     ]:
         collected = {"accepted": ["north", "south"], "absent": absent}
         line = run.fire(AppEventType.ROUND_DONE, **{headers.COLLECTED: collected})
         assert line.items() >= collected.items()
-        assert said[-1] == (told[0], f"round 2: results of north, south: {told[1]}")
+        assert said[-1] == (told[0], f"round 2: results of north, south; without {told[1]}")
 
 
 def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
