@@ -103,6 +103,13 @@ def test_every_task_with_a_model_passes_the_gate_and_its_metrics_are_kept(job):
     assert "fed_event" not in (JOBS / job / job_folder.CLIENT_CONFIG).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("job", [*METHODS, "census"])
+def test_flare_and_a_task_wait_for_all_sites(job):
+    meta = json.loads((JOBS / job / "meta.json").read_text())
+    assert meta["min_clients"] == len(meta["deploy_map"]["app_client"])
+    assert parsed(job, NAMES[0])["min_clients"] == 0
+
+
 @pytest.mark.parametrize("job", METHODS)
 class TestMethod:
     def test_strategy_and_head_are_the_same_wherever_they_are_said(self, job):
@@ -127,10 +134,6 @@ class TestMethod:
             "surgical_aggregation.site.label_head.LabelHead",
         }
         assert paths & parts == (set() if METHODS[job].personal_head else parts)
-
-    def test_flare_waits_for_as_many_sites_as_a_round_needs(self, job):
-        meta = json.loads((JOBS / job / "meta.json").read_text())
-        assert meta["min_clients"] == parsed(job, NAMES[0])["min_clients"]
 
     @pytest.mark.parametrize("name", NAMES)
     def test_its_lines_are_short_and_the_comments_of_settings_aligned(self, job, name):

@@ -11,6 +11,7 @@ from typing import Any
 from surgical_aggregation import __version__
 from surgical_aggregation.aggregation.one_sided import never_learned
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.checkpoints.contributions import Spans, contributed
 from surgical_aggregation.wire import variables as wire
 
 CONTRACT = {
@@ -75,6 +76,7 @@ class ModelFacts:
 
     Attributes:
         classes: In the order of the model's outputs.
+        contributed: Site -> rounds in which its result was averaged, see `contributed`.
         trained: Class -> who trained it, as far as the manifest says.
         network: `backbone`, `hidden`, `image_size` (pixels) and `input`, as far as the manifest has
             them; the application gives them their meaning.
@@ -90,6 +92,7 @@ class ModelFacts:
 
     classes: tuple[str, ...]
     trained: Mapping[str, ClassTraining]
+    contributed: Mapping[str, Spans]
     network: Mapping[str, Any]
     created: str | None
     version: str | None
@@ -114,6 +117,7 @@ def facts_of(checkpoint: Checkpoint) -> ModelFacts:
     return ModelFacts(
         classes=wire.classes_of(checkpoint.variables),
         trained={name: _training(facts) for name, facts in manifest.get("classes", {}).items()},
+        contributed=contributed(manifest),
         network={
             key: manifest[key]
             for key in ("backbone", "hidden", "image_size", "input")

@@ -70,6 +70,14 @@ def plan_rounds(workflow: Any, first: int, number: int) -> None:
     workflow._num_rounds = number
 
 
+def need_results(workflow: Any, number: int) -> None:
+    """Set how many results a ScatterAndGather asks `broadcast_and_wait` for; 0 as well.
+
+    FLARE 2.9 takes no 0 in the constructor, and has the number in its attribute `_min_clients`.
+    """
+    workflow._min_clients = number
+
+
 def end_for_no_return_code(fl_ctx: FLContext) -> None:
     """Keep FLARE from ending the job for the return code of one site's result.
 

@@ -48,6 +48,9 @@ TRAINED_BY = "surgical.holders"
 ACCEPTED = "surgical.accepted"
 """While a round is averaged and merged: site -> its `Contribution`."""
 
+COLLECTED = "surgical.collected"
+"""Of the last task: {"accepted": sites, "absent": site of the job -> reason}."""
+
 COLUMN_SIMILARITY = "surgical.column_similarity"
 """What `column_similarity` says of a round's results."""
 

@@ -27,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Run jobs on FLARE's real services: in a POC on this machine, or between hospitals.",
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
-    "failed, 2 wrong use.",
+    "failed, 2 wrong use, 3 done without one of the sites.",
 )
 kit_app = typer.Typer(
     no_args_is_help=True,

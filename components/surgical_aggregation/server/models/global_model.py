@@ -24,6 +24,7 @@ from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
+from surgical_aggregation.checkpoints.contributions import contributed, with_span
 from surgical_aggregation.checkpoints.model_facts import with_round
 from surgical_aggregation.server.access.refusal_events import drop_round
 from surgical_aggregation.wire import variables as wire
@@ -155,6 +156,10 @@ class MergeIntoGlobalModel(ShareableGenerator):
             for name, sites in trained.items()
         }
         manifest["classes"] = dict(sorted({**before, **now}.items()))
+        sites = dict(contributed(last.manifest))
+        for site in fl_ctx.get_prop(ACCEPTED) or {}:
+            sites[site] = with_span(sites.get(site, ()), round_, round_)
+        manifest["contributed"] = dict(sorted(sites.items()))
         if removed := manifest.get("removed"):  # until a site trains them again
             again = wire.classes_of(stepped)
             manifest["removed"] = {c: facts for c, facts in removed.items() if c not in again}

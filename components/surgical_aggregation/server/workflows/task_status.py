@@ -16,7 +16,7 @@ class Collection:
 
     Attributes:
         round: The running round; None for an evaluation.
-        sites: Names of those that were asked.
+        sites: Names of those that were asked, or should have been.
         needed: Accepted results that are needed.
         wait: Seconds to wait for the others then.
         accepted: Sites whose results were accepted, in order of arrival.
@@ -41,6 +41,15 @@ class Collection:
         if len(self.accepted) == self.needed:
             self.reached = now
 
+    @property
+    def absent(self) -> dict[str, str]:
+        """Site whose result was not accepted -> why, when the task is over."""
+        return {
+            site: self.reasons.get(site, "not known")
+            for site in sorted(self.sites)
+            if site not in self.accepted
+        }
+
     def outstanding(self) -> set[str]:
         """Sites that have not answered."""
         return set(self.sites) - set(self.accepted) - self.failed
@@ -59,6 +68,18 @@ class Collection:
             return "open"
         return "enough" if not coming or now - self.reached >= self.wait else "open"
 
+    def waiting(self, now: float, began: float, gone: Names[str] = ()) -> str:
+        """For whom it waits at a time, and since when; for how long still, where that is known."""
+        names = ", ".join(sorted(self.outstanding() - set(gone)))
+        of_round = "" if self.round is None else f" of round {self.round}"
+        got = f"{len(self.accepted)} of the {self.needed} results that it needs are accepted"
+        until = None if self.reached is None else self.reached + self.wait
+        left = "" if until is None else f"; up to {until - now:.0f} s more"
+        return (
+            f"task {self.task!r}{of_round} waits for {names}, for {now - began:.0f} s now; {got}"
+            f"{left}"
+        )
+
     def shortage(self, also: Sequence[str] = ()) -> str | None:
         """Why the run must end, with every site's reason and what `also` went wrong.
 
@@ -66,11 +87,7 @@ class Collection:
         """
         if len(self.accepted) >= self.needed:
             return None
-        reasons = [
-            f"{site}: {reason}"
-            for site, reason in sorted(dict(self.reasons).items())
-            if site not in self.accepted
-        ]
+        reasons = [f"{site}: {reason}" for site, reason in self.absent.items()]
         of_round = "" if self.round is None else f" of round {self.round}"
         return (
             f"task {self.task!r}{of_round} needs accepted results of {self.needed} of the "
