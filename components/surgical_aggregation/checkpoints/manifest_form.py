@@ -42,6 +42,7 @@ _MODEL = _facts({}, {
     "variable_kinds": _facts({"batch_norm": Names, "constant": Names}, {}),
     "classes": GenericAlias(dict, (Text, _CLASS)),
     "removed": dict[Text, dict[Text, Any]],
+    "versions": dict[Text, dict[Text, Text]],
     "history": GenericAlias(list, (_facts({"job": Text, "rounds": tuple[Count, Count]}, {}),)),
     "validation": _facts({"round": Count, "auroc": dict[Text, dict[Text, Number]]}, {}),
 })  # fmt: skip

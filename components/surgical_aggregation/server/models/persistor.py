@@ -69,7 +69,7 @@ class CheckpointPersistor(ModelPersistor):
     def load_model(self, fl_ctx: FLContext) -> ModelLearnable:
         """Read the checkpoint to start from; an unusable one ends the run before training."""
         try:
-            path = self._start(fl_ctx)
+            path = self.path(fl_ctx)
             checkpoint = load(path)
             body, columns = wire.split(checkpoint.variables)
             if "head_features" not in checkpoint.manifest:
@@ -120,7 +120,12 @@ class CheckpointPersistor(ModelPersistor):
         self._best = record
         fl_ctx.set_prop(BEST, record, private=True, sticky=False)
 
-    def _start(self, fl_ctx: FLContext) -> Path:
+    def path(self, fl_ctx: FLContext) -> Path:
+        """Path of the checkpoint to start from.
+
+        Raises:
+            CheckpointError: There is none, or the job may not name it.
+        """
         if not self.continues:
             component = fl_ctx.get_engine().get_component(self.initial_body_id)
             if not isinstance(component, InitialBody):

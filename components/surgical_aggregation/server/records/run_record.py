@@ -31,6 +31,7 @@ _EVENTS = {
     headers.REQUEST_REFUSED: ("request_refused", headers.REFUSAL),
     headers.SITE_SILENT: ("silent", headers.REFUSAL),
     headers.ROUND_DROPPED: ("dropped", headers.DROP),
+    headers.SITE_CHECKED: ("declared", headers.DECLARED),
     headers.LOOK_ALIKE: ("look_alike", headers.ALIKE),
     AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", headers.BEST),
     headers.TRAINING_STOPPED: ("stopped", headers.STOPPED),
@@ -49,6 +50,8 @@ class RunRecord(FLComponent):
     in FLARE's `metrics/` (MetricsArtifactWriter) and `cross_site_val/`. Lines are
 
         {"event": "started", "version", "code"}
+        {"event": "declared", "site", "date", "versions", "classes", "free_disk",
+            "certificate_days", "reason"}
         {"event": "refused", "site", "task", "round", "reason"}
         {"event": "refused_too", "site", "task", "round", "count"}
         {"event": "request_refused", "site", "task", "round", "reason"}
@@ -63,15 +66,17 @@ class RunRecord(FLComponent):
         {"event": "failed", "reason", "began"}
         {"event": "ended", "seconds"}
 
-    A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's results to one task
-    get lines; "refused_too" counts the others when the task ends. A "request_refused" says that a
-    site was sent no columns when it asked for the task; what it answers may still be averaged. A
-    "filter" is a name that one of FLARE's filters left in an accepted result of the site, which
-    gets one line. A dropped round has a "round" line as well. "column_similarity" is {class: mean
-    cosine similarity of the sites' columns}. A continued run records the earlier best model like
-    one of its own. "stopped" comes before the "round" line of the last round. "began" is whether a
-    round had begun. An admin who asks for the running job's statistics gets {"rounds": number done,
-    "best": newest line of a best model or None, "stopped": bool}.
+    "declared" is a site's answer to `SiteCheck`: what it declares, the bytes that are free on its
+    disk, the days that its certificate has left, and why it cannot take part; null where not known,
+    and where it can. A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's
+    results to one task get lines; "refused_too" counts the others when the task ends. A
+    "request_refused" says that a site was sent no columns when it asked for the task; what it
+    answers may still be averaged. A "filter" is a name that one of FLARE's filters left in an
+    accepted result of the site, which gets one line. A dropped round has a "round" line as well.
+    "column_similarity" is {class: mean cosine similarity of the sites' columns}. A continued run
+    records the earlier best model like one of its own. "stopped" comes before the "round" line of
+    the last round. "began" is whether a round had begun. An admin who asks for the running job's
+    statistics gets {"rounds": number done, "best": newest line of a best model or None, "stopped": bool}.
 
     Ends the run where FLARE lacks a name that is needed, or where a component at the server, of
     whoever, raises at an event: FLARE would log that, go on, and say that the job has completed.
