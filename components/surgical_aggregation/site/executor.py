@@ -174,12 +174,14 @@ class KerasExecutor(Executor):
 
     def _check(self, question: Shareable, fl_ctx: FLContext) -> Shareable:
         training = None if self._tasks is None else self._tasks.training
-        reason = site_check.fault(question, training, fl_ctx)
-        if reason:
-            self._tasks = None
-            self._cannot_take_part(SiteError(reason), fl_ctx)
-        elif self._tasks is None:  # its notes have it, which may hold a path, a count or a row
+        reason = None
+        if training is None:  # the reason may hold a path, a count or a row
             reason = f"it cannot take part; {notes_file(fl_ctx.get_job_id())} there says why"
+        try:
+            site_check.check(question, training, fl_ctx)
+        except SiteError as error:
+            self._tasks, reason = None, str(error)
+            self._cannot_take_part(error, fl_ctx)
         return site_check.answer(reason, fl_ctx)
 
     def _cannot_take_part(self, error: Exception, fl_ctx: FLContext) -> None:

@@ -168,12 +168,9 @@ def _question(start: Checkpoint) -> Shareable:
 
 def _told(result: Shareable) -> dict[str, Any]:
     """What a site answers, as far as it can be used."""
-    told = dict.fromkeys((headers.FREE_DISK, headers.CERTIFICATE_DAYS, headers.CANNOT))
     try:
         data = from_shareable(result).data
     except ValueError:  # an answer without any; its return code says why
-        return told
-    for name, kind in zip(told, (int, int, str), strict=True):
-        if isinstance(data.get(name), kind):
-            told[name] = data[name]
-    return told
+        data = {}
+    kinds = {headers.FREE_DISK: int, headers.CERTIFICATE_DAYS: int, headers.CANNOT: str}
+    return {n: data[n] if isinstance(data.get(n), kind) else None for n, kind in kinds.items()}
