@@ -290,7 +290,7 @@ def test_an_impostor_is_refused_under_its_own_name_and_the_victim_trains(network
     assert result.status == "FINISHED:COMPLETED"
     refused = [event for event in result.record if event["event"] == "refused"]
     said = {(event["site"], event["task"], event["reason"]) for event in refused}
-    tasks = ("train", "validate", "test")
+    tasks = ("check", "train", "validate", "test")
     assert said == {("mercy", task, "it calls itself 'nih'") for task in tasks}
     assert result.last.manifest["classes"]["Edema"]["sites"] == ["nih"]
 

@@ -76,6 +76,9 @@ MODEL_FEATURES = "surgical.model_features"
 GONE = "surgical.gone"
 """Site -> why it will not answer any more."""
 
+LEFT_OUT = "surgical.left_out"
+"""Site -> why it cannot take part in the run, as the first workflow has found."""
+
 # Among the server's components: events, each with the property that says what happened.
 
 CONTRIBUTION_REFUSED, SITE_SILENT = "surgical.contribution_refused", "surgical.site_silent"

@@ -107,6 +107,8 @@ def test_a_site_that_cannot_take_part_is_the_reason_where_too_few_are_left(job, 
     ("x", [{**FAILED, "began": True}], False),
     ("x", [FAILED], False),  # of an older version
     ("x", [{**REFUSED, "reason": "gone"}, {**FAILED, "began": False}], False),
+    ("x", [{**REFUSED, "task": "check", "round": None}, {**FAILED, "began": False}], True),
+    ("x", [{**REFUSED, "task": "check", "event": "silent"}, {**FAILED, "began": False}], False),
     ("TypeError: Can't load class x: it needs nvflare >=2.9,<2.10; got 2.8.3", [], True),
     (FULL, [], False),
 ])  # fmt: skip

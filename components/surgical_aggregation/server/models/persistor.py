@@ -78,6 +78,12 @@ class CheckpointPersistor(ModelPersistor):
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
+        if self.continues:
+            self.log_info(
+                fl_ctx,
+                f"this job goes on from the last model of job {self.continues}; the configured "
+                "initial body is not read",
+            )
         manifest = continuation.start_manifest(checkpoint.manifest, fl_ctx.get_job_id())
         manifest.setdefault("initial_body_sha256", digest(body))
         self.log_info(
@@ -134,11 +140,6 @@ class CheckpointPersistor(ModelPersistor):
                     f"{self.initial_body_id!r}; got {type(component).__name__}."
                 )
             return component.path(fl_ctx)
-        self.log_info(
-            fl_ctx,
-            f"this job goes on from the last model of job {self.continues}; the configured initial "
-            "body is not read",
-        )
         return checkpoint_of(self.continues, LAST_FILE, fl_ctx)
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:

@@ -24,7 +24,6 @@ from surgical_aggregation.server.access.declared_classes import (
     unpermitted,
     versions_by_site,
 )
-from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
 from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire import flare_internals, headers
@@ -47,7 +46,8 @@ class SiteCheck(CollectingController):
     Runs on the server. A site is asked for its free disk and its certificate's days, and told names
     and shapes of the body's variables, to compare them with its own network: one round trip. No
     value, no column and no class goes out, so the task needs no guard. A site that cannot take part
-    gets no further task done; each reason is at the site in its notes, and here in log and record:
+    does no further task, and nothing more of it is taken; each reason is at the site in its notes,
+    and here in log and record:
 
         what it declares does not count (see `declaration_fault`: name, versions), or it may not
         train it; its network is another; its disk is too small; its files cannot be used
@@ -142,9 +142,12 @@ class SiteCheck(CollectingController):
         cannot = told.pop(headers.CANNOT)
         reason = declaration_fault(fl_ctx) or self._unpermitted(fl_ctx)
         reason = reason or super()._reason(client_task, fl_ctx) or cannot
-        says = declaration(fl_ctx)
+        site, says = client_task.client.name, declaration(fl_ctx)
+        if reason:
+            out = {**fl_ctx.get_prop(headers.LEFT_OUT, {}), site: reason}
+            fl_ctx.set_prop(headers.LEFT_OUT, out, private=True, sticky=True)
         declared = {
-            "site": site_of(fl_ctx),
+            "site": site,
             "date": datetime.now(timezone.utc).date().isoformat(),
             "versions": says.versions,
             "classes": [one_line(name) for name in says.classes],
