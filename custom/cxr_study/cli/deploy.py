@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from typer import Argument, Option
 
 from cxr_study.cli import poc
@@ -144,8 +143,6 @@ def check(
     disk, certificate, the site's files. What only the site may read is in its own notes.
     """
     names, for_all, per_site = asked(job, sites, preset, settings, check_only=True)
-    from rich.table import Table
-
     from cxr_study.deployment import site_answers
     from cxr_study.deployment.flare_session import FlareSession
 
@@ -154,14 +151,8 @@ def check(
         job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
         code_shipping.unmark(copy)
         answers, failed = site_answers.ask(copy, session, Path(folder), Steps(console))
-    table = Table("site", "version", "disk, GB", "certificate, days", "", box=None)
     for one in answers:
-        version = one.get("versions", {}).get("surgical-aggregation", "-")
-        free, days = one.get("free_disk"), one.get("certificate_days")
-        disk = "-" if free is None else f"{free / 1e9:,.1f}"
-        left = "-" if days is None else str(days)
-        table.add_row(one["site"], version, disk, left, escape(one["reason"] or "can take part"))
-    console.print(table)
+        say(f"{one['site']:<12} {site_answers.told(one)}")
     if failed or any(one["reason"] for one in answers):
         raise JobFailedError(failed or "not all sites can take part.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,3 +48,13 @@ def ask(
     ]
     failed = None if end.completed else explain(job_id, end, server, {}).reason
     return sorted(told, key=lambda event: event["site"]), failed
+
+
+def told(line: Mapping[str, Any]) -> str:
+    """A site's line of the record, in words."""
+    versions, free, days = (line.get(n) for n in ("versions", "free_disk", "certificate_days"))
+    facts = [f"{package} {version}" for package, version in (versions or {}).items()]
+    facts += [] if free is None else [f"{free / 1e9:,.1f} GB free"]
+    facts += [] if days is None else [f"certificate for {days} days"]
+    can = f"cannot take part: {line['reason']}" if line["reason"] else "can take part"
+    return f"{can} ({', '.join(facts)})" if facts else can
