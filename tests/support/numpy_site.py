@@ -13,7 +13,7 @@ from nvflare.apis.event_type import EventType
 
 from faults import strikes
 from numpy_model import ArraySite, Batches, LocalModel
-from surgical_aggregation.site import class_declaration, site_check
+from surgical_aggregation.site import class_declaration, site_answer
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import versions
 
@@ -46,7 +46,7 @@ class NumpySite(ArraySite):
             told = {versions.OURS: pretends["version"]} if pretends["version"] else {}
             class_declaration.installed_versions = lambda: told
         if "free_disk" in pretends:
-            site_check.shutil = SimpleNamespace(disk_usage=lambda _: SimpleNamespace(free=9))
+            site_answer.shutil = SimpleNamespace(disk_usage=lambda _: SimpleNamespace(free=9))
         if "damaged" in pretends:
             raise_later = OSError(f"/data/{self.site}.csv, row 7, is damaged")
             self.arrays = lambda split: (_ for _ in ()).throw(raise_later)

@@ -13,7 +13,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from surgical_aggregation.aggregation.one_sided import NEGATIVE
-from surgical_aggregation.site import site_check
+from surgical_aggregation.site import site_answer
 from surgical_aggregation.site.class_declaration import declare_versions
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
@@ -48,7 +48,7 @@ class KerasExecutor(Executor):
         refit       in   as above; out  the dense head alone, its columns fitted anew on the
                          received body (see `column_refit`); nothing is trained
         check       in   names and shapes of the body's variables; out  whether the site can take
-                         part (see `site_check`); if not, it carries out no further task
+                         part (see `site_answer`); if not, it carries out no further task
 
     Classes without a column are warmed up on the received body before they are measured and
     trained; an evaluation leaves them out. An abort is obeyed after the running batch.
@@ -178,11 +178,11 @@ class KerasExecutor(Executor):
         if training is None:  # the reason may hold a path, a count or a row
             reason = f"it cannot take part; {notes_file(fl_ctx.get_job_id())} there says why"
         try:
-            site_check.check(question, training, fl_ctx)
+            site_answer.check(question, training, fl_ctx)
         except SiteError as error:
             self._tasks, reason = None, str(error)
             self._cannot_take_part(error, fl_ctx)
-        return site_check.answer(reason, fl_ctx)
+        return site_answer.answer(reason, fl_ctx)
 
     def _cannot_take_part(self, error: Exception, fl_ctx: FLContext) -> None:
         notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)

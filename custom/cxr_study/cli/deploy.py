@@ -143,16 +143,16 @@ def check(
     disk, certificate, the site's files. What only the site may read is in its own notes.
     """
     names, for_all, per_site = asked(job, sites, preset, settings, check_only=True)
-    from cxr_study.deployment import site_answers
+    from cxr_study.deployment import dry_run
     from cxr_study.deployment.flare_session import FlareSession
 
     with TemporaryDirectory() as folder, FlareSession(kit) as session:
         copy = Path(folder) / "job"
         job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
         code_shipping.unmark(copy)
-        answers, failed = site_answers.ask(copy, session, Path(folder), Steps(console))
+        answers, failed = dry_run.ask(copy, session, Path(folder), Steps(console))
     for one in answers:
-        say(f"{one['site']:<12} {site_answers.told(one)}")
+        say(f"{one['site']:<12} {dry_run.told(one)}")
     if failed or any(one["reason"] for one in answers):
         raise JobFailedError(failed or "not all sites can take part.")
 

@@ -136,6 +136,8 @@ def test_a_body_with_a_variable_too_few_too_many_or_of_another_shape_is_refused(
     own = body_variables(tiny_model(1))
     body = {path: v.numpy() for path, v in own.items()}
     check_body(shapes_of(body), shapes_of(own))
+    unread = dict.fromkeys(own) | {"dense/scale": ()}  # ciphertexts, and a variable of no dimension
+    check_body(unread, shapes_of(own) | {"dense/scale": ()})
     body[path] = value
     if value is None:
         del body[path]
