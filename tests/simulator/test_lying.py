@@ -57,7 +57,8 @@ def test_models_and_results_are_those_of_the_honest_sites_bit_for_bit(lied, undi
 
 
 def test_an_impostor_is_refused_in_every_task_under_its_own_name(lied):
-    assert lied.refused("west") == dict.fromkeys(ANSWERS, "it calls itself 'north'")
+    said = dict.fromkeys([("check", None), *ANSWERS], "it calls itself 'north'")
+    assert lied.refused("west") == said
     for name in TWO["north"]["classes"]:
         kernel = lied.last.variables[f"head/{name}/kernel"].tobytes()
         assert kernel in lied.received("north")  # with the final model; the search can find it
@@ -65,9 +66,9 @@ def test_an_impostor_is_refused_in_every_task_under_its_own_name(lied):
         assert not names(lied.received("west"), name)
 
 
-def test_a_site_that_declares_a_class_without_permission_is_refused_in_every_round(lied):
-    reasons = {task: why for task, why in lied.refused("guest").items() if task[0] == "train"}
-    assert list(reasons) == [task for task in ANSWERS if task[0] == "train"]
+def test_a_site_that_declares_a_class_without_permission_is_refused_in_every_task(lied):
+    reasons = lied.refused("guest")
+    assert list(reasons) == [("check", None), *ANSWERS]
     for reason in reasons.values():
         assert re.fullmatch(r"the site is not permitted to \w+ \['Edema'\]", reason)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
@@ -88,6 +88,7 @@ class ModelFacts:
         validation: None where the model has not been measured.
         site: Whose personal model it is; None: the global one.
         lacks: Keys of `CONTRACT` that the manifest does not have.
+        versions: Site that trained it -> package -> version, the newest that it told.
     """
 
     classes: tuple[str, ...]
@@ -102,6 +103,7 @@ class ModelFacts:
     validation: Validation | None
     site: str | None
     lacks: tuple[str, ...]
+    versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def never_learned(self) -> dict[str, str]:
@@ -131,6 +133,7 @@ def facts_of(checkpoint: Checkpoint) -> ModelFacts:
         validation=Validation(measured["round"], measured["auroc"]) if measured else None,
         site=manifest.get("site"),
         lacks=tuple(key for key in CONTRACT if not manifest.get(key) and manifest.get(key) != 0),
+        versions=manifest.get("versions", {}),
     )
 
 

@@ -124,6 +124,15 @@ def ask_no_sooner(seconds: float, fl_ctx: FLContext) -> None:
         config.task_request_interval = max(config.task_request_interval, seconds)
 
 
+def end_after_this_workflow(fl_ctx: FLContext) -> None:
+    """Have the job end well when the running workflow is over, whatever comes behind it.
+
+    FLARE 2.9's server runner takes its `config.workflows` one by one, by `current_wf_index`.
+    """
+    if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
+        del runner.config.workflows[runner.current_wf_index + 1 :]
+
+
 def result_filters(task: str, fl_ctx: FLContext) -> list[Filter]:
     """The filters that a site's result passes, in order: of its own scope, then of the job.
 

@@ -55,6 +55,7 @@ class JobSettings(BaseModel):
     wait_seconds: int = Field(600, ge=0, title="for the others, once those are there")
     site_silence: int = Field(120, ge=1, title="seconds after which a silent site is gone")
     requests_per_second: int = Field(100, ge=1, title="of waiting sites together, for a task")
+    check_only: bool = Field(False, title="ask the sites whether they can take part, then end")
     initial_body: str = Field("{$CXR_INITIAL_BODY}", title="a checkpoint, or drawings")
     continues: str = Field("", title="earlier job(s) here to go on from: id, or newest,older")
     body_weighting: str = Field("mean", title="mean | samples")

@@ -32,6 +32,7 @@ _EVENTS = {
     headers.REQUEST_REFUSED: ("request_refused", headers.REFUSAL),
     headers.SITE_SILENT: ("silent", headers.REFUSAL),
     headers.ROUND_DROPPED: ("dropped", headers.DROP),
+    headers.SITE_CHECKED: ("declared", headers.DECLARED),
     headers.LOOK_ALIKE: ("look_alike", headers.ALIKE),
     AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", headers.BEST),
     headers.TRAINING_STOPPED: ("stopped", headers.STOPPED),
@@ -51,6 +52,8 @@ class RunRecord(FLComponent):
 
         {"event": "started", "version", "code"}
         {"event": "sites", "job", "deployed"}
+        {"event": "declared", "site", "date", "versions", "classes", "free_disk",
+            "certificate_days", "reason"}
         {"event": "refused", "site", "task", "round", "reason"}
         {"event": "refused_too", "site", "task", "round", "count"}
         {"event": "request_refused", "site", "task", "round", "reason"}
@@ -67,7 +70,9 @@ class RunRecord(FLComponent):
 
     "job" are the sites that the job is for, "deployed" those at which FLARE has started it;
     "accepted" are those whose results were accepted in a round, "absent" is {other site of the job:
-    reason}; the log says both as well. A refusal's "round" is null in an evaluation. `TOLD`
+    reason}; the log says both as well. "declared" is a site's answer to `SiteCheck`: what it
+    declares, the bytes that are free on its disk, the days that its certificate has left, and why
+    it cannot take part; null where not known, and where it can. A refusal's "round" is null in an evaluation. `TOLD`
     refusals of a site's results to one task get lines; "refused_too" counts the others when the
     task ends. A "request_refused" says that a site was sent no columns when it asked for the task;
     what it answers may still be averaged. A "filter" is a name that one of FLARE's filters left in

@@ -25,7 +25,7 @@ from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import not_started, set_site, sites_of_job
 from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire import flare_internals, headers
-from surgical_aggregation.wire.headers import COLLECTED, GONE, REFUSAL, UNREADABLE
+from surgical_aggregation.wire.headers import COLLECTED, GONE, LEFT_OUT, REFUSAL, UNREADABLE
 
 UNKNOWN_TASK = "unknown"
 """Task of a refused result that answers none, whatever the result says."""
@@ -60,8 +60,8 @@ class CollectingController(Controller):
 
     A result is refused, and the run goes on without that site, when its return code is not OK (also
     UNSAFE_JOB, TASK_UNKNOWN and RUN_MISMATCH, at which FLARE would end the job for all sites), when
-    `fault` finds one, or when it was not asked for. A site that does not answer is on record as
-    well.
+    `fault` finds one, when it was not asked for, or when its site is `LEFT_OUT`. A site that does
+    not answer is on record as well.
 
     The sites are those of the job, see `sites_of_job`. One at which FLARE has not started it is as
     good as gone. While a task waits, the server's log says for whom, every minute. How it ended is
@@ -182,6 +182,8 @@ class CollectingController(Controller):
         return receive
 
     def _reason(self, client_task: ClientTask, fl_ctx: FLContext) -> str | None:
+        if reason := fl_ctx.get_prop(LEFT_OUT, {}).get(client_task.client.name):
+            return reason
         code = client_task.result.get_return_code()
         if code and code != ReturnCode.OK:
             return f"{_MEANING.get(str(code), 'it did not carry out the task')} ({code})"

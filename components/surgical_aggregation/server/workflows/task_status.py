@@ -23,6 +23,7 @@ class Collection:
         failed: Sites that answered, and whose result was not accepted.
         reasons: Site -> the first reason why its result was refused, or never came.
         reached: When enough had been accepted, in seconds; None: not yet.
+        hears_all: Whether to hear the others also where enough cannot come any more.
     """
 
     task: str
@@ -34,6 +35,7 @@ class Collection:
     failed: set[str] = field(default_factory=set)
     reasons: dict[str, str] = field(default_factory=dict)
     reached: float | None = None
+    hears_all: bool = False
 
     def accept(self, site: str, now: float) -> None:
         """A site's result was accepted, at a time of any monotonic clock."""
@@ -59,14 +61,17 @@ class Collection:
 
         Returns:
             "enough" when enough results were accepted, and all others have answered, are gone, or
-            were waited for long enough; "too few" as soon as enough cannot come any more.
+            were waited for long enough; "too few" as soon as enough cannot come any more or, where
+            it `hears_all`, once the others were waited for likewise.
         """
         coming = self.outstanding() - set(gone)
-        if len(self.accepted) + len(coming) < self.needed:
-            return "too few"
+        short = len(self.accepted) + len(coming) < self.needed
+        if short and self.reached is None:
+            self.reached = now
         if self.reached is None:
             return "open"
-        return "enough" if not coming or now - self.reached >= self.wait else "open"
+        waits = coming and now - self.reached < self.wait and (self.hears_all or not short)
+        return "open" if waits else "too few" if short else "enough"
 
     def waiting(self, now: float, began: float, gone: Names[str] = ()) -> str:
         """For whom it waits at a time, and since when; for how long still, where that is known."""

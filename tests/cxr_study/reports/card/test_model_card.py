@@ -187,6 +187,13 @@ def variants(summary):
         yield CardSource("m", facts(), dataclasses.replace(summary, **changes))
 
 
+def test_it_lists_the_versions_of_the_sites():
+    versions = {"nih": {"keras": "3.1", "nvflare": "2.9.0"}, "x": {"keras": "|"}}
+    text = markdown(CardSource("m", facts(versions=versions)))
+    assert "| Sites' software | nih: keras 3.1, nvflare 2.9.0; x: keras \\| |" in text
+    assert "Sites' software" not in markdown(CardSource("m", facts()))
+
+
 def test_every_table_is_whole_whatever_is_known(source, summary):
     for each in (source, *variants(summary)):
         text = markdown(each)
