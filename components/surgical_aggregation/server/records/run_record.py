@@ -72,11 +72,12 @@ class RunRecord(FLComponent):
     "accepted" are those whose results were accepted in a round, "absent" is {other site of the job:
     reason}; the log says both as well. "declared" is a site's answer to `SiteCheck`: what it
     declares, the bytes that are free on its disk, the days that its certificate has left, and why
-    it cannot take part; null where not known, and where it can. A refusal's "round" is null in an evaluation. `TOLD`
-    refusals of a site's results to one task get lines; "refused_too" counts the others when the
-    task ends. A "request_refused" says that a site was sent no columns when it asked for the task;
-    what it answers may still be averaged. A "filter" is a name that one of FLARE's filters left in
-    an accepted result of the site, which gets one line. A dropped round has a "round" line as well.
+    it cannot take part; null where not known, and where it can. A refusal's "round" is null in an
+    evaluation. `TOLD` refusals of a site's results to one task get lines; "refused_too" counts the
+    others when the task ends. A "request_refused" says that a site was sent no columns when it
+    asked for the task; what it answers may still be averaged. A "filter" is a name that one of
+    FLARE's filters left in an accepted result of the site, which gets one line. A dropped round has
+    a "round" line as well.
     "column_similarity" is {class: mean cosine similarity of the sites' columns}. A continued run
     records the earlier best model like one of its own. "stopped" comes before the "round" line of
     the last round. "began" is whether a round had begun. An admin who asks for the running job's
