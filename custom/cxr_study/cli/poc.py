@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from cxr_study.cli import run as cli_run
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
 from cxr_study.deployment.poc_project import PROJECT
-from cxr_study.jobs import job_folder
-from cxr_study.runs.finished_run import downloaded_run, finished_run
+from cxr_study.runs.finished_run import finished_run
 
 if TYPE_CHECKING:
-    from cxr_study.deployment.flare_session import FlareSession
     from cxr_study.deployment.poc_system import PocSystem
 
 app = typer.Typer(
@@ -31,7 +29,6 @@ app = typer.Typer(
 Folder = Annotated[Path, Option(help="The POC's folder; everything of it is in there.")]
 Project = Annotated[Path, Option(help="FLARE's project file: who takes part.")]
 Port = Annotated[int | None, Option(min=1, max=65535, help="Of the server. Default: a free one.")]
-JobId = Annotated[str, Argument(help="Id of a submitted job.")]
 Retries = Annotated[
     int, Option(min=0, help="How often a job that breaks is continued where it broke.")
 ]
@@ -125,47 +122,10 @@ def start(folder: Folder = HERE) -> None:
 @app.command(epilog="Example:  surgagg deploy poc submit surgical")
 def submit(job: cli_run.Job, folder: Folder = HERE) -> None:
     """Submit a job as it is, and say its id."""
-    with _lead(folder) as session:
+    from cxr_study.deployment.flare_session import FlareSession
+
+    with FlareSession(_system(folder).lead) as session:
         say(session.submit(job))
-
-
-@app.command(epilog="Example:  surgagg deploy poc watch 0043d777-243b-4872-a3ae-97753961216e")
-def watch(job_id: JobId, folder: Folder = HERE) -> None:
-    """Wait for the end of a job, showing its rounds. An interrupt leaves it running."""
-    from cxr_study.deployment import deployed_run
-
-    workspaces = _system(folder).workspaces
-    with _lead(folder) as session:
-        deployed_run.attend(session, job_id, folder / "downloads", workspaces, Steps(console))
-
-
-@app.command(epilog="Example:  surgagg deploy poc download 0043d777-243b-4872-a3ae-97753961216e")
-def download(
-    job_id: JobId,
-    folder: Folder = HERE,
-    out: Annotated[Path, Option(help="Folder for it.")] = Path("runs/downloads"),
-) -> None:
-    """Download what a finished job left at the server."""
-    with _lead(folder) as session:
-        say(str(session.download(job_id, out)))
-
-
-@app.command("report", epilog="Example:  surgagg deploy poc report runs/downloads/0043d777...")
-def report_(
-    downloaded: Annotated[Path, Argument(help="Folder of a downloaded job.")],
-    folder: Folder = HERE,
-    out: Annotated[
-        Path | None, Option(help="Folder for the report. Default: report, in the job's.")
-    ] = None,
-) -> None:
-    """Report a job that was downloaded, with the data and the local models of the POC's sites."""
-    system = _system(folder)
-    states = {
-        site: system.kit(site) / "checkpoints" / downloaded.name for site in system.project.sites
-    }
-    run = downloaded_run(downloaded, system.site_files, states=states)
-    title = f"{job_folder.name(run.job)}, {downloaded.resolve().name}"
-    make_report(run, out or downloaded / "report", title, console)()
 
 
 @app.command(epilog="Example:  surgagg deploy poc stop")
@@ -189,9 +149,3 @@ def _system(folder: Path) -> PocSystem:
     from cxr_study.deployment.poc_system import PocSystem  # imports FLARE
 
     return PocSystem(folder)
-
-
-def _lead(folder: Path) -> FlareSession:
-    from cxr_study.deployment.flare_session import FlareSession
-
-    return FlareSession(_system(folder).lead)

@@ -30,16 +30,17 @@ def submitted(monkeypatch):
             self.kit, self.given = kit, given
 
         def __enter__(self):
-            self.given["on_wait"](self.given["patience"])
+            self.given["on_wait"]("the server does not answer")
             if self.kit.name == "bad":
                 raise SessionError("it is not let in.")
+            return self
 
         def __exit__(self, *_):
             pass
 
-    def run(deployed, session, steps):
+    def run(deployed, session, steps, begun):
         runs.append((deployed, session))
-        return (deployed.folder / "1/workspace", deployed.folder / "2/workspace")
+        deployed.note(begun or ["1", "2"])
 
     def report(run, folder, title, to):
         runs.append((run, folder))
@@ -65,7 +66,7 @@ def test_a_copy_with_the_settings_is_run_and_what_was_downloaded_is_on_record(
 ):
     asked = ("--set", "num_rounds=3", "--retries", "1", "--server-timeout", "90")
     said = submit("--sites", "a,b", *asked)
-    assert "the server does not answer; waiting for up to 90 s" in said
+    assert "the server does not answer\nconnect   lead " in said
     (deployed, session), (run, folder) = submitted
     assert (session.kit, session.given["patience"]) == (tmp_path / "lead", 90)
     assert deployed.retries == 1 and deployed.workspaces == {}
