@@ -165,12 +165,11 @@ class FlareSession:
     def abort(self, job_id: str) -> None:
         """Abort a job; one that does not run any more is left alone.
 
-        This comes last: for a server that is gone nobody waits much longer.
+        Whoever does so wants to go: a server that is gone is not waited for much longer.
         """
-        self.patience = _PARTING
         with suppress(api_spec.JobNotRunning, api_spec.JobNotFound):
             try:
-                self._ask(lambda session: session.abort_job(job_id), once=True)
+                self._ask(lambda session: session.abort_job(job_id), True, _PARTING)
             except _UNABLE as error:
                 raise SessionError(f"the server could not abort it: {error}") from error
 
@@ -180,17 +179,20 @@ class FlareSession:
         at = self._ask(lambda session: session.download_job_result(job_id, str(folder.absolute())))
         return Path(at)
 
-    def _ask(self, command: Callable[[Session], T], *, once: bool = False) -> T:
+    def _ask(
+        self, command: Callable[[Session], T], once: bool = False, patience: float | None = None
+    ) -> T:
         """Give a command, again over a new connection where the present one is lost.
 
         And again where the server could not do it, after a pause: or it is given `once`, and all of
         FLARE's errors are the caller's but for a lost connection.
         """
-        deadline = time.monotonic() + self.patience
+        patience = self.patience if patience is None else patience
+        deadline = time.monotonic() + patience
         before = pauses(self.pauses)
         while True:
             try:
-                return command(self._connected(self.patience, deadline))
+                return command(self._connected(patience, deadline))
             except _LOST as error:
                 self._close()
                 if time.monotonic() > deadline:

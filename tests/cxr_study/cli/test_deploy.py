@@ -1,6 +1,7 @@
 """`surgagg deploy job`, `submit` and `kit`, as typed."""
 
 import json
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -11,6 +12,7 @@ import pytest
 from cxr_study.cli import deploy
 from cxr_study.data.sites import site_file
 from cxr_study.deployment import deployed_run, flare_session
+from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs import job_folder
@@ -38,9 +40,15 @@ def submitted(monkeypatch):
         def __exit__(self, *_):
             pass
 
+        def meta(self, job):
+            if job == "unknown":
+                raise SessionError("no such job")
+
     def run(deployed, session, steps, begun):
         runs.append((deployed, session))
-        deployed.note(begun or ["1", "2"])
+        if not deployed.job.is_dir():
+            shutil.copytree(JOBS / "surgical", deployed.job)
+        deployed.note([*begun, "2"] if begun else ["1", "2"])
 
     def report(run, folder, title, to):
         runs.append((run, folder))
@@ -76,6 +84,26 @@ def test_a_copy_with_the_settings_is_run_and_what_was_downloaded_is_on_record(
     assert not list(deployed.job.glob("*/custom"))  # not marked as bringing code
     assert json.loads((tmp_path / "out/run.json").read_text())["jobs"] == ["1", "2"]
     assert run.elsewhere and folder == tmp_path / "out/report"
+
+
+def test_a_job_is_watched_by_its_id_and_the_folder_that_this_makes(submitted, tmp_path):
+    def watch(what, *options, code=0):
+        return answer("deploy", "watch", what, "--kit", tmp_path / "lead", *options, code=code)
+
+    out = tmp_path / "out"
+    watch("1", "--out", out)
+    (first, _), (report, _) = submitted
+    assert not first.aborts and first.elsewhere and report.elsewhere
+    assert DeployedRun.noted(out)[1] == ["1", "2"]
+    watch(out, "--retries", "0")
+    assert submitted[2][0].retries == 0 and DeployedRun.noted(out)[1] == ["1", "2", "2"]
+    watch("1", "--phantom", "--out", tmp_path / "more")
+    assert not submitted[-1][0].elsewhere
+    assert "no such job" in watch("unknown", "--out", tmp_path / "none", code=2)
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none/run.json").write_text("{}")
+    assert "was made in FLARE's simulator" in watch(tmp_path / "none", code=2)
 
 
 def test_with_the_sites_data_the_report_may_be_full(submit, submitted, tmp_path, monkeypatch):

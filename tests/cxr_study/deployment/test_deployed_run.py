@@ -155,7 +155,9 @@ RUNS = {
         [("mute", 0), (DONE, 10)], {"of_run": {"workspaces": {"server": Path("no")}}},
         [FIRST, SECOND], [2],
     ),
-    "is lost, and not to be continued": ([("lost", 4)], {"of_run": {"retries": 0}}, [FIRST], failed(1, 4)),
+    "is lost, and not to be continued": (
+        [("lost", 4)], {"of_run": {"retries": 0}}, [FIRST], failed(1, 4),
+    ),
     "makes no round": ([(BROKE, 0)], {}, [FIRST], failed(1, 0)),
     "breaks too often": (
         [(BROKE, 3), (BROKE, 2)], {"of_run": {"retries": 1}}, [FIRST, SECOND], failed(2, 5),

@@ -49,7 +49,7 @@ def test_everything_of_a_job_is_found_the_oldest_first(kit):
 
 @pytest.fixture
 def stored(kit):
-    """The same of a server, with a store that holds the older job in a state, unchanged for days."""
+    """The same of a server, whose store has the older job in a state, unchanged for days."""
 
     def stored(status, days):
         manager = {"id": "job_manager", "args": {"uri_root": str(kit / "jobs")}}
