@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cxr_study.cli import kit, poc
 from cxr_study.cli import run as cli_run
-from cxr_study.cli.kit import Kit
-from cxr_study.cli.poc import Retries
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import asked, check_room, console, make_room, say, split
+from cxr_study.cli.systems import Kit, Retries, kit_app, poc_app
 from cxr_study.common.progress import Steps
 from cxr_study.jobs import code_shipping, job_folder, job_templates
 from cxr_study.jobs.command_line_settings import parse
@@ -33,8 +31,8 @@ app = typer.Typer(
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
     "failed, 2 wrong use.",
 )
-app.add_typer(kit.app, name="kit")
-app.add_typer(poc.app, name="poc")
+app.add_typer(kit_app, name="kit")
+app.add_typer(poc_app, name="poc")
 Admin = Annotated[Path, Option("--kit", help="Your startup kit, that of a lead or project admin.")]
 ServerTimeout = Annotated[
     float, Option(min=0, help="Seconds to wait for a server that has gone away, or cannot do it.")
@@ -95,6 +93,7 @@ def submit(
     out: Annotated[Path, Option(help="New folder for everything the run makes.")],
     sites: cli_run.Sites = "",
     site_files: OwnData = None,
+    phantom: cli_run.Phantom = False,
     preset: cli_run.Preset = None,
     settings: cli_run.Settings = None,
     retries: Retries = 3,
@@ -118,7 +117,12 @@ def submit(
     with _connected(kit, server_timeout) as (session, steps):  # before anything is removed
         make_room(out, force)
         deployed = DeployedRun(
-            out, site_files, site_files is None, retries, at_hand.workspaces(kit), sites_timeout
+            out,
+            site_files,
+            not (site_files or phantom),
+            retries,
+            at_hand.workspaces(kit),
+            sites_timeout,
         )
         job_folder.copy(job, deployed.job, sites=names, settings=for_all, per_site=per_site)
         code_shipping.unmark(deployed.job)
@@ -172,19 +176,13 @@ def status(kit: Admin) -> None:
 
     What other sites say of their disk, certificate and versions is that of their last job.
     """
-    from rich.table import Table
-
     from cxr_study.deployment import at_hand, system_status
 
     with _connected(kit, NOT_WAITED_FOR) as (session, _):
         for line in system_status.parties(session, at_hand.workspaces(kit)):
             say(line)
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        for column in ("job", "name", "state", ""):
-            table.add_column(column, no_wrap=column == "job")
-        for row in system_status.jobs(session):
-            table.add_row(*row)
-        console.print(table) if table.row_count else say("there are no jobs")
+        for line in system_status.jobs(session):
+            say(line)
 
 
 @contextmanager

@@ -62,10 +62,8 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; a user's mistake is one line on standard error and exit code 2."""
-    # A plain SIGTERM would end this process alone and leave the simulator's behind.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    code = _run()
+    """Run the command and end the process, though a thread of FLARE's may wait for ever."""
+    code = command()
     if any(thread.name.startswith(_FLARES) for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -73,8 +71,10 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run() -> int:
-    """Run the command; its exit code."""
+def command() -> int:
+    """Run the command; a user's mistake is one line on standard error. Returns the exit code."""
+    # A plain SIGTERM would end this process alone and leave the simulator's behind.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         return app(prog_name="surgagg", standalone_mode=False) or 0
     except _UsageError as error:

@@ -16,9 +16,8 @@ from cxr_study.common.progress import RoundProgress, Steps, round_bars
 from cxr_study.deployment import at_hand, job_watch
 from cxr_study.deployment.at_hand import RoomError, Workspaces
 from cxr_study.deployment.flare_session import PAUSES, FlareSession, SessionError, pauses
-from cxr_study.deployment.job_failure import ABORTED, explain
+from cxr_study.deployment.job_failure import ABORTED, explain, left_alone, resume
 from cxr_study.deployment.job_watch import End, Progress
-from cxr_study.deployment.resuming import left_alone, resume
 from cxr_study.deployment.run_rounds import Rounds, left_a_model, rounds_left
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import (

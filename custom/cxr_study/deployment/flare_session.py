@@ -54,22 +54,6 @@ class SessionError(ValueError):
     """The server cannot be reached, or refuses this user or what it was asked."""
 
 
-class _Session(Session):
-    """FLARE's, whose errors hold the server's words: by itself it says "missing meta"."""
-
-    def _do_command(
-        self, command: str, enforce_meta: bool = True, props: Any = None
-    ) -> dict[str, Any]:
-        result: dict[str, Any] = super()._do_command(command, False, props)
-        if not result.get("meta"):
-            items = [item for item in result.get("data") or [] if isinstance(item, dict)]
-            if said := [str(item["data"]) for item in items if item.get("type") == "error"]:
-                raise api_spec.InternalError("; ".join(said).removeprefix("error: "))
-            if enforce_meta:
-                raise api_spec.InternalError(f"no answer to {command.partition(' ')[0]}")
-        return result
-
-
 class FlareSession:
     """A session of an admin, which outlives a restart of the server; for a `with` block.
 
@@ -224,14 +208,14 @@ class FlareSession:
         if reason := unreachable(admin["host"], int(admin["port"])):
             raise api_spec.NoConnection(reason)
         # A POC's admins are asked for by their certificates, not by a user name.
-        session = _Session(str(admin["username"]), str(self.kit))
+        session = Session(str(admin["username"]), str(self.kit))
         session.api.auto_login_max_tries = _LOGINS
         try:
             with redirect_stdout(StringIO()) as said, redirect_stderr(said):
                 session.try_connect(5.0)
         except BaseException as error:
             # It would wait, for ever perhaps, for the connection that is being made.
-            threading.Thread(target=_end, args=(session,), daemon=True).start()
+            threading.Thread(target=_end, args=(session.api.close,), daemon=True).start()
             if isinstance(error, Exception) and (reason := distrust(self.kit, admin)):
                 raise SessionError(reason) from error
             raise
@@ -264,9 +248,9 @@ class FlareSession:
     def _close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
-            _end(session)
+            _end(session.close)
 
 
-def _end(session: Session) -> None:
+def _end(close: Callable[[], None]) -> None:
     with suppress(Exception):  # a server that is gone cannot be told goodbye
-        session.close()
+        close()

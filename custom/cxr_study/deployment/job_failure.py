@@ -1,9 +1,12 @@
-"""Why a job failed on a deployed system, by the logs at hand; FLARE shows an admin none of it."""
+"""Why a job failed on a deployed system, by the logs at hand, and how to go on by hand.
+
+FLARE shows an admin none of it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,3 +162,21 @@ def _owing(server: Path | None) -> str:
         return "of the job"
     named = ", ".join(f"{site} ({name!r})" for site, name in owing.items())
     return f"of the job, by the server's log at {named}, which had a task and did not give it back,"
+
+
+def resume(left: Sequence[str]) -> str:
+    """How to go on by hand from the first of some jobs that left a model."""
+    again = "Go on: submit the same job with another --out"
+    if not left:
+        return f"{again} (it was not seen to make a round, which it could go on from)"
+    continues = f"--set continues={','.join(left)} and --set num_rounds=0"
+    return f"{again}, {continues} (the rounds that are missing)"
+
+
+def left_alone(job_id: str, left: Sequence[str], error: Exception) -> str:
+    """What is said of a job whose server does not answer; `left`: see `resume`."""
+    may_have_left = list(dict.fromkeys([job_id, *left]))
+    return (
+        f"{error}\nJob {job_id} is left to itself: it may have ended, go on, or begin by itself. "
+        f"Once the server answers, watch it with surgagg deploy watch. {resume(may_have_left)}"
+    )

@@ -82,8 +82,7 @@ def check(poc: PocRun) -> None:
         if value := getattr(settings, name):
             raise JobError(
                 f"a new POC's server has had no jobs; got {name}={value}. Submit to the POC "
-                "that has that one (surgagg deploy poc submit), or, in the simulator, surgagg "
-                "continue."
+                "that has that one (surgagg deploy submit), or, in the simulator, surgagg continue."
             )
     if {"backbone", "initial_body"} <= settings.model_fields_set:  # an evaluation starts from none
         body = _initial_body(settings.initial_body)

@@ -22,7 +22,7 @@ from surgical_aggregation.server.records.run_record import RECORD_FILE
 
 _MB = 2**20
 _ORPHANED = (
-    "the server was started again under it, and FLARE keeps it so: it can neither be aborted nor "
+    ": the server was started again under it, and FLARE keeps it so: it can neither be aborted nor "
     "deleted, and does no harm. Go on with `surgagg deploy watch`; `surgagg deploy jobs` at the "
     "server removes it"
 )
@@ -53,18 +53,18 @@ def parties(session: FlareSession, places: Workspaces) -> Iterator[str]:
         yield f"{site}: {state}{flare.get(site, '')}{_by_itself(declared.get(site))}"
 
 
-def jobs(session: FlareSession) -> Iterator[tuple[str, str, str, str]]:
-    """Id, name, state and the reason of it, of each job, the oldest first."""
+def jobs(session: FlareSession) -> Iterator[str]:
+    """A line for each job, the oldest first: id, name, state, and its reason where it needs one."""
     connected, started = session.sites(), session.server_started()
     for meta in session.jobs():
         status, reason = str(meta["status"]), ""
         if status == "SUBMITTED":
-            reason = job_queue.told(meta, connected)
+            reason = f": {job_queue.told(meta, connected)}"
         elif status in NEVER_RAN:
-            reason = not_started(meta)
+            reason = f": {not_started(meta)}"
         elif job_queue.orphaned(meta, started):
             reason = _ORPHANED
-        yield str(meta["job_id"]), str(meta["name"]), status, reason
+        yield f"{meta['job_id']}  {meta['name']}  {status}{reason}"
 
 
 def _free(folder: Path) -> str:

@@ -1,6 +1,5 @@
 import json
 import re
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,8 @@ class Flare:
     """FLARE's session, as far as it is used; `trouble` are errors that it raises one by one."""
 
     def __init__(self, trouble=(), refused=None):
-        self.trouble, self.refused, self.api = list(trouble), refused, SimpleNamespace()
+        self.trouble, self.refused = list(trouble), refused
+        self.api = SimpleNamespace(close=self.close)
         self.submitted, self.tokens, self.closed = None, [], 0
 
     def _stumble(self):
@@ -84,7 +84,7 @@ def open_session(monkeypatch, kit):
             outcome = left.pop(0)
             return Flare(refused=outcome) if isinstance(outcome, Exception) else outcome
 
-        monkeypatch.setattr(flare_session, "_Session", new)
+        monkeypatch.setattr(flare_session, "Session", new)
         monkeypatch.setattr(flare_session, "unreachable", unreachable)
         monkeypatch.setattr(flare_session, "distrust", lambda kit, admin: distrusted)
         monkeypatch.setattr(flare_session.time, "sleep", lambda _: None)
@@ -178,20 +178,6 @@ class TestTrouble:
         with pytest.raises(SessionError, match="could not abort it: OSError"):
             session.abort("x")
         assert session.waits == []
-
-    @pytest.mark.parametrize(("result", "needs_meta", "message"), [
-        ({"data": [{"type": "error", "data": "error: no space"}]}, True, "^no space$"),
-        ({"data": [{"type": "error", "data": "error: no space"}]}, False, "^no space$"),
-        ({"data": []}, True, "^no answer to get_job_meta$"),
-        ({"data": []}, False, None),
-        ({"data": [{"type": "error", "data": "x"}], "meta": {"status": "ok"}}, True, None),
-    ])  # fmt: skip
-    def test_an_error_holds_the_servers_own_words(self, result, needs_meta, message):
-        session = object.__new__(flare_session._Session)
-        result = {"status": "SUCCESS", **result}
-        session.api = SimpleNamespace(closed=False, do_command=lambda command, props: result)
-        with nullcontext() if message is None else pytest.raises(FULL.__class__, match=message):
-            assert session._do_command("get_job_meta 1", needs_meta) == result
 
 
 class TestCommands:

@@ -1,4 +1,4 @@
-"""The commands that run jobs in FLARE's POC, on this machine: `surgagg deploy poc`."""
+"""The commands that set systems up: `surgagg deploy kit`, and `poc`, FLARE's on this machine."""
 
 from __future__ import annotations
 
@@ -7,24 +7,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from cxr_study.cli import run as cli_run
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
 from cxr_study.deployment.poc_project import PROJECT
+from cxr_study.deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
 from cxr_study.runs.finished_run import finished_run
+from surgical_aggregation.site.contract.site_policy import SitePolicy
+from surgical_aggregation.wire.privacy_json import is_class_names
 
 if TYPE_CHECKING:
     from cxr_study.deployment.poc_system import PocSystem
 
-app = typer.Typer(
+poc_app = typer.Typer(
     no_args_is_help=True,
     help="Run jobs on real FLARE services of this machine, in one command or step by step.",
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
     "failed, 2 wrong use.",
 )
+
+kit_app = typer.Typer(
+    no_args_is_help=True,
+    help="Put the policy, resources and rights of a site or the server into its startup kit.",
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites      Exit codes: 0 "
+    "done, 2 wrong use.",
+)
+Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
+Byoc = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}.")]
+Replace = Annotated[bool, Option("--force", help="Replace files that are there already.")]
 
 Folder = Annotated[Path, Option(help="The POC's folder; everything of it is in there.")]
 Project = Annotated[Path, Option(help="FLARE's project file: who takes part.")]
@@ -35,7 +48,7 @@ Retries = Annotated[
 HERE = Path("runs/poc")
 
 
-@app.command(epilog="Example:  surgagg deploy poc run surgical --phantom --set num_rounds=6")
+@poc_app.command(epilog="Example:  surgagg deploy poc run surgical --phantom --set num_rounds=6")
 def run(
     job: cli_run.Job,
     out: Annotated[Path, Option(help="New folder for everything.")] = Path("runs/poc-run"),
@@ -82,7 +95,7 @@ def run(
         answer()
 
 
-@app.command(epilog="Example:  surgagg deploy poc prepare --sites a,b --site-files sites")
+@poc_app.command(epilog="Example:  surgagg deploy poc prepare --sites a,b --site-files sites")
 def prepare(
     folder: Folder = HERE,
     project: Project = PROJECT,
@@ -110,7 +123,7 @@ def prepare(
         say(f"{role:<10}{kit}")
 
 
-@app.command(epilog="Example:  surgagg deploy poc start")
+@poc_app.command(epilog="Example:  surgagg deploy poc start")
 def start(folder: Folder = HERE) -> None:
     """Start server and sites, and wait until all are connected."""
     with Steps(console).step("start") as said:
@@ -119,16 +132,7 @@ def start(folder: Folder = HERE) -> None:
         said.append(f"server and {', '.join(system.project.sites)}")
 
 
-@app.command(epilog="Example:  surgagg deploy poc submit surgical")
-def submit(job: cli_run.Job, folder: Folder = HERE) -> None:
-    """Submit a job as it is, and say its id."""
-    from cxr_study.deployment.flare_session import FlareSession
-
-    with FlareSession(_system(folder).lead) as session:
-        say(session.submit(job))
-
-
-@app.command(epilog="Example:  surgagg deploy poc stop")
+@poc_app.command(epilog="Example:  surgagg deploy poc stop")
 def stop(folder: Folder = HERE) -> None:
     """End all its processes, whatever state they are in; a running job is aborted."""
     system = _system(folder)
@@ -138,11 +142,94 @@ def stop(folder: Folder = HERE) -> None:
         system.stop()
 
 
-@app.command(epilog="Example:  surgagg deploy poc clean")
+@poc_app.command(epilog="Example:  surgagg deploy poc clean")
 def clean(folder: Folder = HERE) -> None:
     """Stop it and remove its folder."""
     with Steps(console).step("clean", str(folder)):
         _system(folder).clean()
+
+
+@kit_app.command(
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites --min-positives 20 "
+    "--gpus 1"
+)
+def site(
+    kit: Kit,
+    site_files: Annotated[
+        Path | None, Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
+    ] = None,
+    share: Annotated[
+        list[str] | None,
+        Option(metavar="CLASS", help="A class it shares; may be repeated. Default: all."),
+    ] = None,
+    min_images: Annotated[
+        int, Option(min=0, help="With fewer training images the site takes no part.")
+    ] = 0,
+    min_positives: Annotated[
+        int, Option(min=0, help="A class with fewer positive labels takes no part.")
+    ] = 0,
+    report_counts: Annotated[
+        bool, Option("--report-counts", help="Labels per class may be sent.")
+    ] = False,
+    report_features: Annotated[
+        bool, Option("--report-features", help="Means of its images' features may be sent.")
+    ] = False,
+    gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
+    gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
+    byoc: Byoc = "anyone",
+    force: Replace = False,
+) -> None:
+    """Write a hospital's policy, resources and rights into its site's kit.
+
+    They are FLARE's own, with the classes of this software allowed, error logs kept at the site,
+    its files readable for the site alone, and the policy's filter on all that leaves.
+    """
+    policy = SitePolicy(
+        share=tuple(share) if share else None,
+        min_images=min_images,
+        min_positives=min_positives,
+        report_counts=report_counts,
+        report_features=report_features,
+        site_files=None if site_files is None else str(site_files.absolute()),
+    )
+    written = localise_site(kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, force=force)
+    _say_written(written)
+    if site_files is None:
+        say("note     no --site-files: CXR_SITES must say where they are when this site starts.")
+
+
+@kit_app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")
+def server(
+    kit: Kit,
+    storage: Annotated[
+        Path, Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
+    ],
+    permitted: Annotated[
+        Path | None, Option(help="Yaml of site: \\[classes] that each may contribute.")
+    ] = None,
+    byoc: Byoc = "anyone",
+    force: Replace = False,
+) -> None:
+    """Write the server's storage, rights and table of permitted classes into its kit."""
+    table = None if permitted is None else _permitted(permitted)
+    _say_written(localise_server(kit, storage, permitted=table, byoc=byoc, force=force))
+
+
+def _permitted(file: Path) -> dict[str, list[str]]:
+    from cxr_study.common.yaml_files import read_yaml
+
+    content = read_yaml(file, "table", KitError)
+    if not all(map(is_class_names, content.values())):
+        raise KitError(
+            f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass]; got "
+            f"{content!r}."
+        )
+    return content
+
+
+def _say_written(written: list[Path]) -> None:
+    for file in written:
+        say(f"written  {file}")
 
 
 def _system(folder: Path) -> PocSystem:
