@@ -87,9 +87,10 @@ def open_session(monkeypatch, kit):
         monkeypatch.setattr(flare_session, "Session", new)
         monkeypatch.setattr(flare_session, "unreachable", unreachable)
         monkeypatch.setattr(flare_session, "distrust", lambda kit, admin: distrusted)
-        monkeypatch.setattr(flare_session.time, "sleep", lambda _: None)
+        slept = []
+        monkeypatch.setattr(flare_session.time, "sleep", slept.append)
         session = FlareSession(kit, on_wait=waits.append, **{"pauses": [9, 60], **arguments})
-        session.waits = waits
+        session.waits, session.slept = waits, slept
         return session.__enter__()
 
     return open_session
@@ -158,6 +159,7 @@ class TestTrouble:
         session = open_session(Flare([error] * 3), patience=200)
         assert session.meta("x") == FOUND
         assert session.waits == [f"{UNABLE}; again in {pause} s" for pause in (9, 60, 60)]
+        assert session.slept == [9, 60, 60]
 
     @pytest.mark.parametrize(("error", "patience", "message"), [
         (FULL, 8, UNABLE),
@@ -173,11 +175,15 @@ class TestTrouble:
             session.meta("x")
         assert session.waits == []
 
-    def test_an_abort_is_not_waited_for(self, open_session):
+    def test_an_abort_is_not_waited_for(self, open_session, monkeypatch):
         session = open_session(Flare([FULL]), patience=999)
         with pytest.raises(SessionError, match="could not abort it: OSError"):
             session.abort("x")
         assert session.waits == []
+        clock = iter(range(0, 9000, 1))
+        monkeypatch.setattr(flare_session.time, "monotonic", lambda: next(clock))
+        with pytest.raises(SessionError, match="within 3 s"):
+            open_session(gone(), *DOWN, patience=999).abort("x")
 
 
 class TestCommands:

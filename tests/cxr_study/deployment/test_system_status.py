@@ -60,7 +60,7 @@ def system(tmp_path_factory):
 
 def test_workspaces_at_hand_are_those_of_the_same_provisioning_that_were_started(system, tmp_path):
     assert at_hand.workspaces(system.lead) == {"server": system.server}
-    other = system.lead.with_name("another")  # of another provisioning
+    other = system.lead.with_name("server-2")  # of another provisioning
     shutil.copytree(system.server, other)
     (other / "startup/rootCA.pem").write_text("")
     assert at_hand.workspaces(system.lead) == {"server": system.server}
