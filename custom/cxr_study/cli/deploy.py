@@ -225,26 +225,18 @@ def jobs(
     That is their checkpoints, which later jobs may go on from, a site's local notes, FLARE's
     folders, and at the server what is in its job store. A job that runs or waits stays.
     """
-    from rich.table import Table
-
     from cxr_study.deployment.job_files import JobFilesError, job_files
 
     if remove and not (job or older_than):
         raise JobFilesError("--remove needs --job or --older-than, to say of which jobs.")
     found = job_files(kit, job or (), older_than)
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    stored = any(one.meta for one in found)
-    table.add_column("job", no_wrap=True)
-    for column in ("name", "state", "submitter", "continues") if stored else ():
-        table.add_column(column)
-    table.add_column("MB", justify="right")
-    table.add_column("days", justify="right")
-    table.add_column("")
     for one in found:
         told = f"{one.needed}: stays" if one.needed else "removed" if remove else ""
         known = [str(one.meta.get(key, "")) for key in ("name", "status", "submitter_name")]
-        size = f"{one.size / 2**20:,.1f}", f"{one.days:.1f}", told
-        table.add_row(one.job, *[*known, one.continues] * stored, *size)
+        known += [one.continues and f"continues {one.continues}", told]
+        size = f"{one.size / 2**20:8,.1f} MB", f"{one.days:6.1f} days"
+        say("  ".join([one.job, *size, *filter(None, known)]))
         if remove and not one.needed:
             one.remove()
-    console.print(table) if found else say("no job has left anything of that kind")
+    if not found:
+        say("no job has left anything of that kind")

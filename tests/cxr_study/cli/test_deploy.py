@@ -208,18 +208,21 @@ class TestJobs:
             folder = tmp_path / "checkpoints" / job
             folder.mkdir(parents=True)
             (folder / "last.npz").write_bytes(bytes(3 * 2**20))
+        facts = {"name": "surgical", "status": "RUNNING", "submitter_name": "lead"}
+        (folder / "meta").write_text(json.dumps(facts))
         return tmp_path
 
     def test_it_is_listed_and_stays(self, kit):
         said = answer("deploy", "jobs", kit)
-        assert [line.split() for line in said.splitlines()] == [
-            ["job", "MB", "days"], ["first", "3.0", "0.0"], ["second", "3.0", "0.0"],
+        left = "3.0 MB 0.0 days"
+        assert [" ".join(line.split()) for line in said.splitlines()] == [
+            f"first {left}", f"second {left} surgical RUNNING lead running: stays",
         ]  # fmt: skip
         assert len([*kit.glob("checkpoints/*")]) == 2
 
     def test_that_of_one_job_is_removed(self, kit):
         said = answer("deploy", "jobs", kit, "--job", "first", "--remove")
-        assert said.splitlines()[1].split() == ["first", "3.0", "0.0", "removed"]
+        assert " ".join(said.split()) == "first 3.0 MB 0.0 days removed"
         assert [path.name for path in kit.glob("checkpoints/*")] == ["second"]
         assert "no job has left" in answer("deploy", "jobs", kit, "--older-than", "3", "--remove")
 
