@@ -30,14 +30,15 @@ def workspaces(kit: Path) -> dict[str, Path]:
     found = {}
     for other in sorted(kit.absolute().parent.iterdir()):
         server, site = ((other / "startup" / name).is_file() for name in _SERVICES)
-        if (server or site) and (other / "log.txt").is_file() and _root(other) == _root(kit):
+        started = (server or site) and (other / "log.txt").is_file()
+        if started and _root(kit) and _root(other) == _root(kit):
             found["server" if server else other.name] = other
     return found
 
 
-def _root(kit: Path) -> bytes | None:
+def _root(kit: Path) -> bytes:
     root = kit / "startup" / "rootCA.pem"
-    return root.read_bytes() if root.is_file() else None
+    return root.read_bytes() if root.is_file() else b""
 
 
 def job_store(server: Path) -> Path | None:

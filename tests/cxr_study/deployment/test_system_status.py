@@ -65,7 +65,11 @@ def test_workspaces_at_hand_are_those_of_the_same_provisioning_that_were_started
     (other / "startup/rootCA.pem").write_text("")
     assert at_hand.workspaces(system.lead) == {"server": system.server}
     shutil.rmtree(other)
-    assert at_hand.workspaces(tmp_path) == {}
+    for name in ("log.txt", "startup/fed_client.json"):
+        file = tmp_path / "site" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    assert at_hand.workspaces(tmp_path / "no kit") == {}
 
 
 @pytest.mark.parametrize("told", [{"server": "2.9.0", "nih": "2.9.0"}, SessionError("no right")])
