@@ -110,7 +110,7 @@ def runs(tmp_path_factory, undisturbed):
         }  # fmt: skip
         together(made["site"], made["server"], made["personal"])
         logs = [file for kit in system.workspaces.values() for file in kit.glob("*/log.txt")]
-        logs += folder.glob("*/results/*/*/workspace/log.txt")
+        logs += folder.glob("**/results/*/workspace/log.txt")
         logs = "".join(file.read_text() for file in logs)
         notes = "".join(f.read_text() for f in system.kit("north").glob("local_notes/*.txt"))
         away = FaultyRun(

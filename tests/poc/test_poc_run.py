@@ -91,7 +91,7 @@ def test_a_configuration_that_is_no_use_is_named_with_its_log_and_not_tried_agai
     job = tiny_job.make(tmp_path, TWO, settings=settings)
     config = job / "app_server/config/config_fed_server.conf"
     config.write_text(config.read_text().replace(*spoilt))
-    wanted = DeployedRun(job, tmp_path / "results")
+    wanted = DeployedRun(job.parent)
     with FlareSession(system.lead) as session, pytest.raises(DeployedRunError) as raised:
         deployed_run.run(wanted, session, Steps(Console(file=StringIO())))
     said = str(raised.value)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from cxr_study.cli import main as cli
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.deployment import deployed_run
+from cxr_study.deployment import deployed_run, system_status
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
@@ -103,8 +103,9 @@ def network(kits, tmp_path_factory):
     write_phantom(data, images_per_site=60, size=16)
     submitted = []
 
-    def submit(deployed, session, steps):
+    def submit(deployed, session, steps, begun):
         submitted.append(deployed.job.absolute())
+        deployed.note(["1"])  # for `watch`
         raise DeployedRunError("the test ends here")
 
     with pytest.MonkeyPatch.context() as patch:
@@ -112,6 +113,8 @@ def network(kits, tmp_path_factory):
         patch.setenv("SURGAGG_CACHE", str(data / "cache"))
         patch.setattr(FlareSession, "_connected", lambda *_: None)
         patch.setattr(deployed_run, "run", submit)
+        patch.setattr(system_status, "parties", lambda *_: [])
+        patch.setattr(system_status, "jobs", lambda *_: [])
         shutil.copy(ROOT / "poc" / "server" / "permitted.yaml", kits)
         variables = {}
         for line in SECTION:
@@ -125,7 +128,7 @@ def network(kits, tmp_path_factory):
                 save(Checkpoint({}, facts), given["file"])
             elif line[0] == "surgagg":
                 done = CliRunner().invoke(cli.app, line[1:])
-                submits = line[1:3] == ["deploy", "submit"]
+                submits = line[2] in ("submit", "watch")
                 assert isinstance(done.exception, DeployedRunError) == submits, done
                 assert submits or done.exit_code == 0, (line, done.exception)
     return SimpleNamespace(job=submitted[0], kits=kits, variables=variables)

@@ -22,7 +22,7 @@ from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.job_failure import ABORTED
 from cxr_study.jobs import job_folder
-from cxr_study.runs.finished_run import SERVER
+from cxr_study.runs.finished_run import SERVER, finished_run
 from cxr_study.runs.job_results import read_events
 from faults import mark
 from simulated import TWO, UNDISTURBED, Run
@@ -80,18 +80,21 @@ class FaultyRun(Run):
 
     def _to_the_end(self, job, session):
         places = self.system.workspaces if self.at_hand else {}
-        results = self.folder / "results" / str(len(self.parts))
-        wanted = DeployedRun(job, results, len(self.plan), places)
+        wanted = DeployedRun(
+            job.parent, retries=len(self.plan), workspaces=places, pauses=[0.0]
+        )  # fmt: skip
         try:
-            self.servers = deployed_run.run(wanted, session, Steps(Console(file=self.said)))
+            deployed_run.run(wanted, session, Steps(Console(file=self.said)))
         except DeployedRunError:
             if self.parts[-1].status != ABORTED:
                 raise
-            again = self.folder / f"after-{len(self.parts)}"
+            again = self.folder / f"after-{len(self.parts)}" / "job"
+            again.parent.mkdir()
             settings = {"continues": self.parts[-1].job_id, "num_rounds": 0}
             job_folder.copy(job, again, sites=TWO, settings=settings)
             self._to_the_end(again, session)
         else:
+            self.servers = finished_run(wanted.folder).servers
             self._close()
 
     @property
@@ -141,7 +144,7 @@ class FaultyRun(Run):
         if not part.status.startswith("FINISHED"):
             part.status = "LOST"  # FLARE says RUNNING for ever
         part.model = self.checkpoint("last")
-        home = list(self.folder.glob(f"results/*/{part.job_id}/{SERVER}"))
+        home = list(self.folder.glob(f"**/results/{part.job_id}/{SERVER}"))
         part.record = read_events(home[0]) if home else []
 
     def _models(self, job_id):

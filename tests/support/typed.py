@@ -15,13 +15,11 @@ from cxr_study.cli import main as cli
 def typed(*arguments):
     """Type `surgagg ...`: its exit code, and what it says on standard output and error."""
     out, err = io.StringIO(), io.StringIO()
-    argv, handler, code = sys.argv, signal.getsignal(signal.SIGTERM), 0
+    argv, handler = sys.argv, signal.getsignal(signal.SIGTERM)
     sys.argv = ["surgagg", *map(str, arguments)]
     try:
         with redirect_stdout(out), redirect_stderr(err):
-            cli.main()
-    except SystemExit as end:
-        code = end.code or 0
+            code = cli.command()
     finally:
         sys.argv = argv
         signal.signal(signal.SIGTERM, handler)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
-from cxr_study.cli import poc
 from cxr_study.cli import run as cli_run
-from cxr_study.cli.poc import Retries
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import asked, check_room, console, make_room, say, split
+from cxr_study.cli.systems import Kit, Retries, kit_app, poc_app
 from cxr_study.common.progress import Steps
-from cxr_study.deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
 from cxr_study.jobs import code_shipping, job_folder, job_templates
 from cxr_study.jobs.command_line_settings import parse
-from cxr_study.runs.finished_run import RESULTS, JobFailedError, finished_run, write_facts
+from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
 from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.aggregation.strategy import STRATEGIES
-from surgical_aggregation.site.contract.site_policy import SitePolicy
-from surgical_aggregation.wire.privacy_json import by_study, is_class_names
+
+if TYPE_CHECKING:
+    from cxr_study.deployment.deployed_run import DeployedRun
+    from cxr_study.deployment.flare_session import FlareSession
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,17 +32,23 @@ app = typer.Typer(
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
     "failed, 2 wrong use, 3 done without one of the sites.",
 )
-kit_app = typer.Typer(
-    no_args_is_help=True,
-    help="Put the policy, resources and rights of a site or the server into its startup kit.",
-    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites      Exit codes: 0 "
-    "done, 2 wrong use.",
-)
-Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
-Byoc = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}.")]
-Replace = Annotated[bool, Option("--force", help="Replace files that are there already.")]
 app.add_typer(kit_app, name="kit")
-app.add_typer(poc.app, name="poc")
+app.add_typer(poc_app, name="poc")
+Admin = Annotated[Path, Option("--kit", help="Your startup kit, that of a lead or project admin.")]
+ServerTimeout = Annotated[
+    float, Option(min=0, help="Seconds to wait for a server that has gone away, or cannot do it.")
+]
+SitesTimeout = Annotated[
+    float, Option(min=0, help="Seconds to wait for the job's sites before it is submitted.")
+]
+OwnData = Annotated[
+    Path | None,
+    Option(
+        "--site-files", help="Folder of <site>.yaml, if you have the sites' data: a full report."
+    ),
+]
+Study = Annotated[str, Option(help="FLARE's study to work in; each has jobs of its own.")]
+NOT_WAITED_FOR = 60.0
 
 _WAYS = "; ".join(f"{way}: {needs}" for way, needs in code_shipping.WAYS.items())
 
@@ -83,47 +91,126 @@ def job(
 )
 def submit(
     job: cli_run.Job,
-    kit: Annotated[Path, Option(help="Your startup kit, that of a lead or project admin.")],
+    kit: Admin,
     out: Annotated[Path, Option(help="New folder for everything the run makes.")],
     sites: cli_run.Sites = "",
-    site_files: Annotated[
-        Path | None,
-        Option(help="Folder of <site>.yaml, if you have the sites' data: a full report."),
-    ] = None,
+    site_files: OwnData = None,
+    phantom: cli_run.Phantom = False,
     preset: cli_run.Preset = None,
     settings: cli_run.Settings = None,
     retries: Retries = 3,
-    server_timeout: Annotated[
-        float, Option(min=0, help="Seconds to wait for a server that has gone away.")
-    ] = 3600.0,
+    server_timeout: ServerTimeout = 3600.0,
+    sites_timeout: SitesTimeout = 120.0,
+    study: Study = "default",
     force: cli_run.Force = False,
 ) -> None:
     """Submit a job to the server that your startup kit names, and see it to its end.
 
     A job that breaks (a process was killed, the server restarted) is continued from its last whole
-    round, and a server that is gone is waited for. An interrupt aborts it; another one leaves it to
-    itself. Models, records and what the sites measured on their test splits are downloaded.
+    round, after 1, 2, then 5 minutes, and a server that is gone is waited for. An interrupt aborts
+    it; another one leaves it to itself. Models, records and what the sites measured on their test
+    splits are downloaded.
     """
     names, for_all, per_site = asked(job, sites, preset, settings)
     check_site_files(site_files, names)
     check_room(out, force)
-    from cxr_study.deployment import deployed_run
+    from cxr_study.deployment import at_hand
+    from cxr_study.deployment.deployed_run import DeployedRun
+
+    with _connected(kit, server_timeout, study) as (session, steps):  # before anything is removed
+        make_room(out, force)
+        deployed = DeployedRun(
+            out,
+            site_files,
+            not (site_files or phantom),
+            retries,
+            at_hand.workspaces(kit),
+            sites_timeout,
+        )
+        job_folder.copy(job, deployed.job, sites=names, settings=for_all, per_site=per_site)
+        code_shipping.unmark(deployed.job)
+        _to_the_end(deployed, session, steps, [])
+
+
+@app.command(
+    epilog="Example:  surgagg deploy watch runs/first --kit lead@university.org      surgagg "
+    "deploy watch 0043d777-243b-4872-a3ae-97753961216e --kit lead@university.org"
+)
+def watch(
+    run: Annotated[str, Argument(help="Folder of an earlier submit or watch, or a job's id.")],
+    kit: Admin,
+    out: Annotated[
+        Path | None, Option(help="Folder for everything of a job's id. Default: runs/<id>.")
+    ] = None,
+    site_files: OwnData = None,
+    phantom: cli_run.Phantom = False,
+    retries: Retries = 3,
+    server_timeout: ServerTimeout = 3600.0,
+    sites_timeout: SitesTimeout = 120.0,
+    study: Study = "default",
+) -> None:
+    """See a job that was submitted before to its end, as submit does; also a finished one.
+
+    An interrupt leaves it running.
+    """
+    from cxr_study.deployment import at_hand
+    from cxr_study.deployment.deployed_run import DeployedRun
+
+    folder = Path(run) if Path(run).is_dir() else out or Path("runs", run)
+    with _connected(kit, server_timeout, study) as (session, steps):
+        if not (folder / RUN_FILE).is_file():
+            if folder.is_dir():
+                check_room(folder, force=False)
+            session.meta(run)  # there is such a job
+            folder.mkdir(parents=True)
+            DeployedRun(folder, site_files, not (site_files or phantom)).note([run])
+        deployed, begun = DeployedRun.noted(
+            folder,
+            retries=retries,
+            workspaces=at_hand.workspaces(kit),
+            sites_timeout=sites_timeout,
+            aborts=False,
+        )
+        _to_the_end(deployed, session, steps, begun)
+
+
+@app.command(epilog="Example:  surgagg deploy status --kit lead@university.org")
+def status(kit: Admin, study: Study = "default") -> None:
+    """Say how server and sites are, which jobs there are, and how long your kit is valid.
+
+    What other sites say of their disk, certificate and versions is that of their last job.
+    """
+    from cxr_study.deployment import at_hand, system_status
+
+    with _connected(kit, NOT_WAITED_FOR, study) as (session, _):
+        for line in system_status.parties(session, at_hand.workspaces(kit)):
+            say(line)
+        for line in system_status.jobs(session):
+            say(line)
+
+
+@contextmanager
+def _connected(kit: Path, patience: float, study: str) -> Iterator[tuple[FlareSession, Steps]]:
+    """A session by an admin's kit in a study, and the steps of what is done in it."""
     from cxr_study.deployment.flare_session import FlareSession
 
-    def say_waiting(seconds: float) -> None:
-        console.print(f"the server does not answer; waiting for up to {seconds:.0f} s")
+    steps = Steps(console)
+    with ExitStack() as stack:
+        with steps.step("connect", kit.name):
+            opened = FlareSession(kit, patience=patience, on_wait=say, study=study)
+            session = stack.enter_context(opened)
+        yield session, steps
 
-    session = FlareSession(kit, patience=server_timeout, on_wait=say_waiting)
-    with session:  # a kit that does not work shows before anything is removed
-        make_room(out, force)
-        copy = out / "job"
-        job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
-        code_shipping.unmark(copy)
-        deployed = deployed_run.DeployedRun(copy, out / RESULTS, retries)
-        servers = deployed_run.run(deployed, session, Steps(console))
-    jobs = [server.parent.name for server in servers]
-    write_facts(out, site_files, jobs, elsewhere=site_files is None)
-    make_report(finished_run(out), out / "report", job.name, console)()
+
+def _to_the_end(
+    deployed: DeployedRun, session: FlareSession, steps: Steps, begun: list[str]
+) -> None:
+    """Run a job, or watch one that has begun, and report."""
+    from cxr_study.deployment import deployed_run
+
+    deployed_run.run(deployed, session, steps, begun)
+    run = finished_run(deployed.folder)
+    make_report(run, deployed.folder / "report", job_folder.name(run.job), console)()
 
 
 @app.command(
@@ -132,10 +219,11 @@ def submit(
 )
 def check(
     job: cli_run.Job,
-    kit: Annotated[Path, Option(help="Your startup kit, that of a lead or project admin.")],
+    kit: Admin,
     sites: cli_run.Sites = "",
     preset: cli_run.Preset = None,
     settings: cli_run.Settings = None,
+    study: Study = "default",
 ) -> None:
     """Ask the sites of a job whether they can take part, and train nothing.
 
@@ -144,13 +232,13 @@ def check(
     """
     names, for_all, per_site = asked(job, sites, preset, settings, check_only=True)
     from cxr_study.deployment import dry_run
-    from cxr_study.deployment.flare_session import FlareSession
 
-    with TemporaryDirectory() as folder, FlareSession(kit) as session:
+    connected = _connected(kit, NOT_WAITED_FOR, study)
+    with TemporaryDirectory() as folder, connected as (session, steps):
         copy = Path(folder) / "job"
         job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
         code_shipping.unmark(copy)
-        answers, failed = dry_run.ask(copy, session, Path(folder), Steps(console))
+        answers, failed = dry_run.ask(copy, session, Path(folder), steps)
     for one in answers:
         say(f"{one['site']:<12} {dry_run.told(one)}")
     if failed or any(one["reason"] for one in answers):
@@ -171,111 +259,21 @@ def jobs(
 ) -> None:
     """List what jobs have left in the kit of a server or site, or remove it.
 
-    That is their checkpoints, which later jobs may go on from, a site's local notes, and FLARE's
-    folders. The server's job store is FLARE's: delete_job in the admin console.
+    That is their checkpoints, which later jobs may go on from, a site's local notes, FLARE's
+    folders, and at the server what is in its job store. A job that runs or waits stays.
     """
-    from rich.table import Table
-
     from cxr_study.deployment.job_files import JobFilesError, job_files
 
     if remove and not (job or older_than):
         raise JobFilesError("--remove needs --job or --older-than, to say of which jobs.")
     found = job_files(kit, job or (), older_than)
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("job", no_wrap=True)
-    table.add_column("MB", justify="right")
-    table.add_column("days", justify="right")
-    table.add_column("")
     for one in found:
-        told = "running: stays" if one.running else "removed" if remove else ""
-        table.add_row(one.job, f"{one.size / 2**20:,.1f}", f"{one.days:.1f}", told)
-        if remove and not one.running:
+        told = f"{one.needed}: stays" if one.needed else "removed" if remove else ""
+        known = [str(one.meta.get(key, "")) for key in ("name", "status", "submitter_name")]
+        known += [one.continues and f"continues {one.continues}", told]
+        size = f"{one.size / 2**20:8,.1f} MB", f"{one.days:6.1f} days"
+        say("  ".join([one.job, *size, *filter(None, known)]))
+        if remove and not one.needed:
             one.remove()
-    console.print(table) if found else say("no job has left anything of that kind")
-
-
-@kit_app.command(
-    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites --min-positives 20 "
-    "--gpus 1"
-)
-def site(
-    kit: Kit,
-    site_files: Annotated[
-        Path | None, Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
-    ] = None,
-    share: Annotated[
-        list[str] | None,
-        Option(metavar="CLASS", help="A class it shares; may be repeated. Default: all."),
-    ] = None,
-    min_images: Annotated[
-        int, Option(min=0, help="With fewer training images the site takes no part.")
-    ] = 0,
-    min_positives: Annotated[
-        int, Option(min=0, help="A class with fewer positive labels takes no part.")
-    ] = 0,
-    report_counts: Annotated[
-        bool, Option("--report-counts", help="Labels per class may be sent.")
-    ] = False,
-    report_features: Annotated[
-        bool, Option("--report-features", help="Means of its images' features may be sent.")
-    ] = False,
-    gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
-    gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
-    byoc: Byoc = "nobody",
-    force: Replace = False,
-) -> None:
-    """Write a hospital's policy, resources and rights into its site's kit.
-
-    They are FLARE's own, with the classes of this software allowed, error logs kept at the site,
-    its files readable for the site alone, and the policy's filter on all that leaves.
-    """
-    policy = SitePolicy(
-        share=tuple(share) if share else None,
-        min_images=min_images,
-        min_positives=min_positives,
-        report_counts=report_counts,
-        report_features=report_features,
-        site_files=None if site_files is None else str(site_files.absolute()),
-    )
-    written = localise_site(kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, force=force)
-    _say_written(written)
-    if site_files is None:
-        say("note     no --site-files: CXR_SITES must say where they are when this site starts.")
-
-
-@kit_app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")
-def server(
-    kit: Kit,
-    storage: Annotated[
-        Path, Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
-    ],
-    permitted: Annotated[
-        Path | None,
-        Option(
-            help="Yaml of site: \\[classes] that each may contribute, or of such for each study."
-        ),
-    ] = None,
-    byoc: Byoc = "nobody",
-    force: Replace = False,
-) -> None:
-    """Write the server's storage, rights and table of permitted classes into its kit."""
-    table = None if permitted is None else _permitted(permitted)
-    _say_written(localise_server(kit, storage, permitted=table, byoc=byoc, force=force))
-
-
-def _permitted(file: Path) -> dict[str, Any]:
-    from cxr_study.common.yaml_files import read_yaml
-
-    content: dict[str, Any] = read_yaml(file, "table", KitError)
-    for table in content.values() if by_study(content) else [content]:
-        if not all(map(is_class_names, table.values())):
-            raise KitError(
-                f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass], or "
-                f"such a table for each study; got {content!r}."
-            )
-    return content
-
-
-def _say_written(written: list[Path]) -> None:
-    for file in written:
-        say(f"written  {file}")
+    if not found:
+        say("no job has left anything of that kind")

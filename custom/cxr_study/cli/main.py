@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +21,9 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 _Abort: Any = typer.Abort
 INTERRUPTED = 130
 """Exit code of what an interrupt from the terminal ended."""
+
+_FLARES = "conn_mgr"
+"""Threads that make a session's connections; one that is given up meanwhile may never end."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -58,25 +63,37 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; a user's mistake is one line on standard error and exit code 2."""
+    """Run the command and end the process, though a thread of FLARE's may wait for ever."""
+    code = command()
+    if any(thread.name.startswith(_FLARES) for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def command() -> int:
+    """Run the command; a user's mistake is one line on standard error. Returns the exit code."""
     # A plain SIGTERM would end this process alone and leave the simulator's behind.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        sys.exit(app(prog_name="surgagg", standalone_mode=False))
+        return app(prog_name="surgagg", standalone_mode=False) or 0
     except _UsageError as error:
         # By itself, typer draws a box, for which it loads a tenth of a second of rich.
         if message := error.format_message():  # none where the help has been shown instead
             help_ = f"{error.ctx.command_path} --help"
             say(f"surgagg: {message.rstrip('.')}. See {help_}.", Console(stderr=True))
-        sys.exit(2)
+        return 2
     except (ValueError, OSError) as error:
         say(f"surgagg: {error}", Console(stderr=True))
-        sys.exit(2)
+        return 2
     except JobFailedError as error:
         say(f"surgagg: {error}", Console(stderr=True))
-        sys.exit(1)
+        return 1
     except InterruptedRunError as error:
         say(f"surgagg: {error}", Console(stderr=True))
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
     except (KeyboardInterrupt, _Abort):
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1

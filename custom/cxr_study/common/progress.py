@@ -7,7 +7,7 @@ so rich is imported only where something is shown.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -105,17 +105,26 @@ class Steps:
     def step(self, name: str, text: str = "", *, alone: bool = True) -> Iterator[list[str]]:
         """One step, the body of a `with` block; it may append more text to the list that it gets.
 
+        It is told when it is over, and when an interrupt ends it; not when an error does.
+
         Args:
             name: What it does, one word.
             text: What with.
             alone: Whether nothing else moves on the terminal meanwhile. Default True.
         """
-        from rich.text import Text
-
         said = [text] if text else []
         began = time.monotonic()
         with self.console.status(f"{name} ...") if alone else nullcontext():
-            yield said
+            try:
+                yield said
+            except (KeyboardInterrupt, SystemExit):
+                self._tell(name, [*said, "interrupted"], began)
+                raise
+        self._tell(name, said, began)
+
+    def _tell(self, name: str, said: Sequence[str], began: float) -> None:
+        from rich.text import Text
+
         took = f"{time.monotonic() - began:6.1f} s"
         line = Text.assemble((f"{name:<{_NAME}}", "bold"), f"{', '.join(said):<{_TEXT}} ", took)
         self.console.print(line, highlight=False, soft_wrap=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
+import re
 import shutil
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
@@ -18,7 +21,7 @@ from nvflare.apis.fl_exception import FLCommunicationError
 from nvflare.apis.job_def import DEFAULT_STUDY
 from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
-from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
+from nvflare.fuel.flare_api.flare_api import Session
 
 from cxr_study.deployment.kit_trust import distrust
 from cxr_study.deployment.processes import unreachable
@@ -27,8 +30,25 @@ _LOST = (
     api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply,
     FLCommunicationError,
 )  # fmt: skip
+_UNABLE = (api_spec.InternalError, RuntimeError)
+"""What FLARE makes of an exception at the server, such as that of a full disk."""
+
+_WRONG = re.compile("(syntax|protocol) error")
+"""How those of them begin that say the same another time."""
+
+PAUSES = (60.0, 120.0, 300.0)
+"""Seconds before a second, third, fourth try of what the server could not do; then the last."""
+
+_LOGINS = 3
+_PARTING = 3.0
+"""Seconds to wait for a server that is to abort a job before this command ends."""
 
 T = TypeVar("T")
+
+
+def pauses(given: Sequence[float]) -> Iterator[float]:
+    """Pauses between tries, of which the last comes again and again."""
+    return itertools.chain(given, itertools.repeat(given[-1]))
 
 
 class SessionError(ValueError):
@@ -38,12 +58,16 @@ class SessionError(ValueError):
 class FlareSession:
     """A session of an admin, which outlives a restart of the server; for a `with` block.
 
+    What the server could not do, because its disk is full for instance, is asked again; what it
+    refuses is not.
+
     Args:
         kit: The admin's startup kit, the folder that holds startup/.
         timeout: Seconds to wait for the server at first. Default 60.
-        patience: Seconds to wait for it whenever it is gone later. Default 60.
-        on_wait: Called with these seconds when the server does not answer and is waited for.
-            Default: nothing is.
+        patience: Seconds to wait for it whenever it is gone later, or could not do what it was
+            asked. Default 60.
+        on_wait: Called with what is waited for, when that begins. Default: nothing is.
+        pauses: See `PAUSES`.
         study: FLARE's study that it works in. Default "default", which every network has.
     """
 
@@ -52,13 +76,15 @@ class FlareSession:
         kit: Path,
         timeout: float = 60.0,
         patience: float = 60.0,
-        on_wait: Callable[[float], None] = lambda seconds: None,
+        on_wait: Callable[[str], None] = lambda text: None,
+        pauses: Sequence[float] = PAUSES,
         study: str = DEFAULT_STUDY,
     ):
         self.kit = kit
         self.timeout = timeout
         self.patience = patience
         self.on_wait = on_wait
+        self.pauses = pauses
         self.study = study
         self._session: Session | None = None
 
@@ -78,7 +104,17 @@ class FlareSession:
 
     def sites(self) -> set[str]:
         """Names of the sites that are connected."""
-        return {client.name for client in self._ask(Session.get_connected_client_list)}
+        return set(self.last_seen())
+
+    def last_seen(self) -> dict[str, float]:
+        """Site that is connected -> when it last gave a sign of life, seconds since 1970."""
+        clients = self._ask(Session.get_connected_client_list)
+        return {client.name: client.last_connect_time for client in clients}
+
+    def versions(self) -> dict[str, str]:
+        """FLARE's version at "server" and sites, or why it is not known."""
+        told = self._ask(lambda session: session.report_version("all"))
+        return {party: " ".join(map(str, facts.values())) for party, facts in told.items()}
 
     def server_started(self) -> float:
         """When the server started, seconds since 1970; a restarted one knows no running job."""
@@ -97,23 +133,33 @@ class FlareSession:
         meta: dict[str, Any] = self._ask(lambda session: session.get_job_meta(job_id))
         return meta
 
+    def jobs(self) -> list[dict[str, Any]]:
+        """What FLARE knows of each job (see `meta`), the oldest first."""
+        jobs: list[dict[str, Any]] = self._ask(lambda session: session.list_jobs(detailed=True))
+        return jobs
+
     def running(self) -> list[str]:
         """Ids of the jobs that FLARE says are running."""
-        jobs = self._ask(lambda session: session.list_jobs())
-        return [str(job["job_id"]) for job in jobs if job["status"] == "RUNNING"]
+        return [str(job["job_id"]) for job in self.jobs() if job["status"] == "RUNNING"]
 
     def stats(self, job_id: str) -> dict[str, dict[str, Any]]:
         """What the components of a running job at the server report, by name."""
-        with suppress(api_spec.JobNotRunning, api_spec.JobNotFound, api_spec.InternalError):
-            answer = self._ask(lambda session: session.show_stats(job_id, "server"), refuse=False)
+        with suppress(api_spec.JobNotRunning, api_spec.JobNotFound, *_UNABLE):
+            answer = self._ask(lambda session: session.show_stats(job_id, "server"), once=True)
             stats = answer.get("server") if isinstance(answer, dict) else None
             return stats if isinstance(stats, dict) else {}
         return {}
 
     def abort(self, job_id: str) -> None:
-        """Abort a job; one that does not run any more is left alone."""
+        """Abort a job; one that does not run any more is left alone.
+
+        Whoever does so wants to go: a server that is gone is not waited for much longer.
+        """
         with suppress(api_spec.JobNotRunning, api_spec.JobNotFound):
-            self._ask(lambda session: session.abort_job(job_id), refuse=False)
+            try:
+                self._ask(lambda session: session.abort_job(job_id), True, _PARTING)
+            except _UNABLE as error:
+                raise SessionError(f"the server could not abort it: {error}") from error
 
     def download(self, job_id: str, folder: Path) -> Path:
         """Download a finished job's result; its folder, <folder>/<job id>."""
@@ -121,12 +167,20 @@ class FlareSession:
         at = self._ask(lambda session: session.download_job_result(job_id, str(folder.absolute())))
         return Path(at)
 
-    def _ask(self, command: Callable[[Session], T], *, refuse: bool = True) -> T:
-        """Give a command, again over a new connection where the present one is lost."""
-        deadline = time.monotonic() + self.patience
+    def _ask(
+        self, command: Callable[[Session], T], once: bool = False, patience: float | None = None
+    ) -> T:
+        """Give a command, again over a new connection where the present one is lost.
+
+        And again where the server could not do it, after a pause: or it is given `once`, and all of
+        FLARE's errors are the caller's but for a lost connection.
+        """
+        patience = self.patience if patience is None else patience
+        deadline = time.monotonic() + patience
+        before = pauses(self.pauses)
         while True:
             try:
-                return command(self._connected(self.patience, deadline))
+                return command(self._connected(patience, deadline))
             except _LOST as error:
                 self._close()
                 if time.monotonic() > deadline:
@@ -134,32 +188,42 @@ class FlareSession:
                         f"the server does not answer {self.kit.name}: {error}"
                     ) from error
             except Exception as error:  # of many kinds: FLARE's share no base
-                if refuse and type(error).__module__ == api_spec.__name__:
-                    raise SessionError(
-                        f"the server refuses what {self.kit.name} asks: {error}"
-                    ) from error
-                raise
+                if once:
+                    raise
+                self._wait_or_refuse(error, next(before), deadline)
+
+    def _wait_or_refuse(self, error: Exception, pause: float, deadline: float) -> None:
+        """Wait where a server that could not do it may do it later."""
+        asked = f"what {self.kit.name} asks: {error}"
+        if isinstance(error, _UNABLE) and not _WRONG.match(str(error)):
+            if time.monotonic() + pause > deadline:
+                raise SessionError(f"the server cannot do {asked}") from error
+            self.on_wait(f"the server cannot do {asked}; again in {pause:.0f} s")
+            time.sleep(pause)
+        elif type(error).__module__ == api_spec.__name__:
+            raise SessionError(f"the server refuses {asked}") from error
+        else:
+            raise error
 
     def _open(self) -> Session:
-        """A new session, where somebody listens.
-
-        FLARE waits for ever when it gives up a session while its connection is being made, which
-        happens where a server comes up late.
-        """
+        """A new session, where somebody listens."""
         config = json.loads((self.kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
         admin = config["admin"]
         if reason := unreachable(admin["host"], int(admin["port"])):
             raise api_spec.NoConnection(reason)
+        # A POC's admins are asked for by their certificates, not by a user name.
+        session = Session(str(admin["username"]), str(self.kit), study=self.study)
+        session.api.auto_login_max_tries = _LOGINS
         try:
             with redirect_stdout(StringIO()) as said, redirect_stderr(said):
-                # A POC's admins are asked for by their certificates, not by a user name.
-                return new_secure_session(
-                    str(admin["username"]), str(self.kit), timeout=5.0, study=self.study
-                )
-        except Exception as error:  # of many kinds
-            if reason := distrust(self.kit, admin):
+                session.try_connect(5.0)
+        except BaseException as error:
+            # It would wait, for ever perhaps, for the connection that is being made.
+            threading.Thread(target=_end, args=(session.api.close,), daemon=True).start()
+            if isinstance(error, Exception) and (reason := distrust(self.kit, admin)):
                 raise SessionError(reason) from error
             raise
+        return session
 
     def _connected(self, patience: float, deadline: float) -> Session:
         """The open session, or a new one; `patience` is the time until the deadline."""
@@ -167,14 +231,14 @@ class FlareSession:
         while self._session is None:
             try:
                 self._session = self._open()
-            except _LOST as error:
+            except (*_LOST, api_spec.InternalError) as error:
                 if time.monotonic() > deadline:
                     raise SessionError(
                         f"no FLARE server answers {self.kit.name}, whose kit is {self.kit}, within "
                         f"{patience:.0f} s: {error}. Is it started, and reached from here?"
                     ) from error
                 if not waiting:
-                    self.on_wait(patience)
+                    self.on_wait(f"the server does not answer; waiting for up to {patience:.0f} s")
                     waiting = True
                 time.sleep(0.5)
             except (
@@ -188,5 +252,9 @@ class FlareSession:
     def _close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
-            with suppress(Exception):  # a server that is gone cannot be told goodbye
-                session.close()
+            _end(session.close)
+
+
+def _end(close: Callable[[], None]) -> None:
+    with suppress(Exception):  # a server that is gone cannot be told goodbye
+        close()

@@ -1,15 +1,20 @@
-"""Why a job failed on a deployed system, by the logs at hand; FLARE shows an admin none of it."""
+"""Why a job failed on a deployed system, by the logs at hand, and how to go on by hand.
+
+FLARE shows an admin none of it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cxr_study.deployment import job_queue
+from cxr_study.deployment.at_hand import Workspaces
 from cxr_study.deployment.job_watch import End
-from cxr_study.runs import run_failure
+from cxr_study.runs import job_results, run_failure
 from surgical_aggregation.site.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
@@ -24,12 +29,13 @@ _ILL_CONFIGURED = re.compile(
 
 _SHOWN = 3
 _LOST_SITE = (
-    r"(?P<time>[-\d]+ [\d:,]+) - .*Failing job {job} due to reported failure from (?P<site>\S+):"
+    r"(?P<time>[-\d]+ [\d:,]+) - .*Failing job {job}"
+    r"(?: due to reported failure from |: terminal outcome unavailable from )(?P<site>\S+):"
 )
-
-
-Workspaces = Mapping[str, Path]
-"""Party ("server" or a site) -> its FLARE workspace."""
+_GIVEN = re.compile(
+    r"return task to client\.  client_name: (\S+)  task_name: (\S+)   task_id: (\S+)"
+)
+_BACK = re.compile(r"got result from client \S+ for task: name=\S+, id=([-\w]+)")
 
 
 @dataclass(frozen=True)
@@ -66,15 +72,20 @@ def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) 
     if meta["status"] == ABORTED:
         return JobFailure("it was aborted by an admin.", final=True)
     if meta["status"] in NEVER_RAN:
-        details = meta.get("job_deploy_detail") or job_queue.reasons(meta)
-        wrong = [detail for detail in details if not detail.endswith(": OK")] or [meta["status"]]
-        return JobFailure(f"it could not be started: {'; '.join(wrong)}", final=True)
+        return JobFailure(f"it could not be started: {not_started(meta)}", final=True)
     told = _by_logs(job_id, end, server, workspaces, away)
     useless = meta["status"] == NOT_LOADED or _ILL_CONFIGURED.search(told)
-    final = run_failure.never_began(server) or bool(useless and not end.seen.rounds)
+    made = end.seen.rounds or (server and job_results.rounds_run(server))
+    final = run_failure.never_began(server) or bool(useless and not made)
     if not workspaces:
         told += _where_sites_say(job_id, server)
     return JobFailure(told + told_away, final)
+
+
+def not_started(meta: Mapping[str, Any]) -> str:
+    """Why a job in one of `NEVER_RAN` was not started, by what FLARE knows of it."""
+    details = meta.get("job_deploy_detail") or job_queue.reasons(meta)
+    return "; ".join(d for d in details if not d.endswith(": OK")) or str(meta["status"])
 
 
 def _sites_that_cannot(job_id: str, workspaces: Workspaces) -> dict[str, str]:
@@ -106,10 +117,11 @@ def _by_logs(
         # Else it complained only because the process of another site had ended.
         and not (lost and party != lost["site"] and found[0].time >= lost["time"])
     }
-    if why := run_failure.why(server, {party: logs[party] for party in errors}, away):
-        return why
+    why = run_failure.why(server, {party: logs[party] for party in errors}, away)
+    where = f"at {lost['site']}" if lost else _owing(server)
+    if why:
+        return f"a process {where} ended.\n{why}" if lost and lost["site"] not in why else why
     if not errors:
-        where = f"at {lost['site']}" if lost else "of the job"
         known = workspaces.get("server")
         return (
             f"{end.meta['status']}: a process {where} ended, and no log at hand says why. Was it "
@@ -138,3 +150,33 @@ def _lost_site(job_id: str, workspaces: Workspaces) -> re.Match[str] | None:
         return None
     log = run_failure.read_log(workspaces["server"] / "log.txt")
     return re.search(_LOST_SITE.format(job=re.escape(job_id)), log)
+
+
+def _owing(server: Path | None) -> str:
+    """Where a process probably ended: at the sites that never gave back their last task."""
+    log = run_failure.read_log(server / "log.txt") if server is not None else ""
+    tasks = {site: (name, task) for site, name, task in _GIVEN.findall(log)}
+    back = set(_BACK.findall(log))
+    owing = {site: name for site, (name, task) in sorted(tasks.items()) if task not in back}
+    if not owing:
+        return "of the job"
+    named = ", ".join(f"{site} ({name!r})" for site, name in owing.items())
+    return f"of the job, by the server's log at {named}, which had a task and did not give it back,"
+
+
+def resume(left: Sequence[str]) -> str:
+    """How to go on by hand from the first of some jobs that left a model."""
+    again = "Go on: submit the same job with another --out"
+    if not left:
+        return f"{again} (it was not seen to make a round, which it could go on from)"
+    continues = f"--set continues={','.join(left)} and --set num_rounds=0"
+    return f"{again}, {continues} (the rounds that are missing)"
+
+
+def left_alone(job_id: str, left: Sequence[str], error: Exception) -> str:
+    """What is said of a job whose server does not answer; `left`: see `resume`."""
+    may_have_left = list(dict.fromkeys([job_id, *left]))
+    return (
+        f"{error}\nJob {job_id} is left to itself: it may have ended, go on, or begin by itself. "
+        f"Once the server answers, watch it with surgagg deploy watch. {resume(may_have_left)}"
+    )

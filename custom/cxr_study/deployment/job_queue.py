@@ -24,6 +24,13 @@ def reasons(meta: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(reason for reason in tries if reason != "scheduled"))
 
 
+def orphaned(meta: Mapping[str, Any], server_started: float) -> bool:
+    """Whether the server was started again under a job; FLARE says for ever that it runs."""
+    scheduled = meta.get("last_schedule_time")  # FLARE notes it after the status
+    runs = meta["status"] in ("RUNNING", "DISPATCHED")
+    return bool(runs and scheduled and scheduled < server_started)
+
+
 def told(meta: Mapping[str, Any], connected: Collection[str]) -> str:
     """Why a job waits, in plain words and in FLARE's, and when FLARE tries again and gives up.
 

@@ -14,8 +14,11 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.server.records.run_record import RunRecord
 
-POLL = 1.0
-"""Seconds between two looks at a job."""
+POLL, LONGEST = 1.0, 10.0
+"""Seconds between two looks at a job: at first, and at most where it has long not changed."""
+
+_SHARE = 4
+"""Of the time since the last change the share in which a job is not looked at."""
 
 _QUIET = 10.0
 """Seconds in which a job is asked nothing: before it is up, a question is an error in its log."""
@@ -79,20 +82,22 @@ def watch(
     """
     ask = _Asking(session, job_id) if server is None else partial(_by_record, server / job_id)
     seen, queue = Progress(), _Queue(session, job_id, say)
+    status, changed = None, time.monotonic()
     while True:
         meta = session.meta(job_id)
         queue.look(meta)
+        if meta["status"] != status:
+            status, changed = meta["status"], time.monotonic()
         if meta["status"].startswith("FINISHED"):
             return End(meta, lost=False, seen=seen)
-        scheduled = meta.get("last_schedule_time")  # FLARE notes it after the status
         if meta["status"] in ("RUNNING", "DISPATCHED"):
             told = ask()
             if told is not None and told != seen:
-                seen = told
+                seen, changed = told, time.monotonic()
                 show(seen)
-            if scheduled and scheduled < session.server_started():
+            if job_queue.orphaned(meta, session.server_started()):
                 return End(meta, lost=True, seen=seen)
-        time.sleep(POLL)
+        time.sleep(min(max(POLL, (time.monotonic() - changed) / _SHARE), LONGEST))
 
 
 class _Queue:

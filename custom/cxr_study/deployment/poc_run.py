@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,6 @@ from cxr_study.jobs.job_folder import check_network
 from cxr_study.phantom import DRAWINGS
 from cxr_study.phantom.demo_data import PRETRAINED_BODY, demo_study
 from cxr_study.runs import simulated_run
-from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
 from cxr_study.runs.run_request import check_phantom, check_site_files
 from surgical_aggregation.site.training import tensorflow_setup
 
@@ -84,8 +82,7 @@ def check(poc: PocRun) -> None:
         if value := getattr(settings, name):
             raise JobError(
                 f"a new POC's server has had no jobs; got {name}={value}. Submit to the POC "
-                "that has that one (surgagg deploy poc submit), or, in the simulator, surgagg "
-                "continue."
+                "that has that one (surgagg deploy submit), or, in the simulator, surgagg continue."
             )
     if {"backbone", "initial_body"} <= settings.model_fields_set:  # an evaluation starts from none
         body = _initial_body(settings.initial_body)
@@ -127,7 +124,7 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     try:
         with steps.step("start", "over TLS, each a process of its own"):
             system.start(_named_files(typed))
-        _run_job(poc, system, job, steps)
+        _run_job(poc, system, steps)
         with steps.step("report", str(poc.folder), alone=False):
             report()
         finished = True
@@ -170,13 +167,7 @@ def _shared_cores(poc: PocRun) -> Settings:
     return {"threads": tensorflow_setup.shared_cores(len(poc.sites))}
 
 
-def _run_job(poc: PocRun, system: PocSystem, job: Path, steps: Steps) -> None:
-    deployed = DeployedRun(job, poc.folder / RESULTS, poc.retries, system.workspaces)
+def _run_job(poc: PocRun, system: PocSystem, steps: Steps) -> None:
+    deployed = DeployedRun(poc.folder, poc.site_files, False, poc.retries, system.workspaces)
     with FlareSession(system.lead) as session:
-        servers = deployed_run.run(deployed, session, steps)
-    jobs = [server.parent.name for server in servers]
-    for site in poc.sites:
-        kept = system.kit(site) / "checkpoints" / jobs[-1]
-        if kept.is_dir():
-            shutil.copytree(kept, poc.folder / SITES / site)
-    write_facts(poc.folder, poc.site_files, jobs)
+        deployed_run.run(deployed, session, steps)

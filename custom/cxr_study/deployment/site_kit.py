@@ -33,6 +33,9 @@ PRYING = ("shell_commands", "report_env")
 """Rights to what may hold a path: reading the files of a server or site, and asking where they
 are."""
 
+TELLING = ("report_version",)
+"""Rights that FLARE's own file gives nobody, though all who may look at the system need them."""
+
 Contents = dict[str, Any]
 
 
@@ -165,7 +168,7 @@ def _rights(kit: Path, byoc: str) -> Contents:
         own = permissions[role]
         if isinstance(own, str):  # one word for every right
             own = dict.fromkeys(permissions["lead"], own)
-        own |= dict.fromkeys(PRYING, "o:site")
+        own |= dict.fromkeys(PRYING, "o:site") | dict.fromkeys(TELLING, "any")
         if role not in BYOC_ROLES[byoc]:
             own["byoc"] = "none"
         permissions[role] = own

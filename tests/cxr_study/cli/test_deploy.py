@@ -1,6 +1,7 @@
 """`surgagg deploy job`, `submit` and `kit`, as typed."""
 
 import json
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -11,6 +12,7 @@ import pytest
 from cxr_study.cli import deploy
 from cxr_study.data.sites import site_file
 from cxr_study.deployment import deployed_run, flare_session
+from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs import job_folder
@@ -30,16 +32,23 @@ def submitted(monkeypatch):
             self.kit, self.given = kit, given
 
         def __enter__(self):
-            self.given["on_wait"](self.given["patience"])
+            self.given["on_wait"]("the server does not answer")
             if self.kit.name == "bad":
                 raise SessionError("it is not let in.")
+            return self
 
         def __exit__(self, *_):
             pass
 
-    def run(deployed, session, steps):
+        def meta(self, job):
+            if job == "unknown":
+                raise SessionError("no such job")
+
+    def run(deployed, session, steps, begun):
         runs.append((deployed, session))
-        return (deployed.folder / "1/workspace", deployed.folder / "2/workspace")
+        if not deployed.job.is_dir():
+            shutil.copytree(JOBS / "surgical", deployed.job)
+        deployed.note([*begun, "2"] if begun else ["1", "2"])
 
     def report(run, folder, title, to):
         runs.append((run, folder))
@@ -65,7 +74,7 @@ def test_a_copy_with_the_settings_is_run_and_what_was_downloaded_is_on_record(
 ):
     asked = ("--set", "num_rounds=3", "--retries", "1", "--server-timeout", "90")
     said = submit("--sites", "a,b", *asked)
-    assert "the server does not answer; waiting for up to 90 s" in said
+    assert "the server does not answer\nconnect   lead " in said
     (deployed, session), (run, folder) = submitted
     assert (session.kit, session.given["patience"]) == (tmp_path / "lead", 90)
     assert deployed.retries == 1 and deployed.workspaces == {}
@@ -75,6 +84,26 @@ def test_a_copy_with_the_settings_is_run_and_what_was_downloaded_is_on_record(
     assert not list(deployed.job.glob("*/custom"))  # not marked as bringing code
     assert json.loads((tmp_path / "out/run.json").read_text())["jobs"] == ["1", "2"]
     assert run.elsewhere and folder == tmp_path / "out/report"
+
+
+def test_a_job_is_watched_by_its_id_and_the_folder_that_this_makes(submitted, tmp_path):
+    def watch(what, *options, code=0):
+        return answer("deploy", "watch", what, "--kit", tmp_path / "lead", *options, code=code)
+
+    out = tmp_path / "out"
+    watch("1", "--out", out)
+    (first, _), (report, _) = submitted
+    assert not first.aborts and first.elsewhere and report.elsewhere
+    assert DeployedRun.noted(out)[1] == ["1", "2"]
+    watch(out, "--retries", "0")
+    assert submitted[2][0].retries == 0 and DeployedRun.noted(out)[1] == ["1", "2", "2"]
+    watch("1", "--phantom", "--out", tmp_path / "more")
+    assert not submitted[-1][0].elsewhere
+    assert "no such job" in watch("unknown", "--out", tmp_path / "none", code=2)
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none/run.json").write_text("{}")
+    assert "was made in FLARE's simulator" in watch(tmp_path / "none", code=2)
 
 
 def test_with_the_sites_data_the_report_may_be_full(submit, submitted, tmp_path, monkeypatch):
@@ -189,18 +218,21 @@ class TestJobs:
             folder = tmp_path / "checkpoints" / job
             folder.mkdir(parents=True)
             (folder / "last.npz").write_bytes(bytes(3 * 2**20))
+        facts = {"name": "surgical", "status": "RUNNING", "submitter_name": "lead"}
+        (folder / "meta").write_text(json.dumps(facts))
         return tmp_path
 
     def test_it_is_listed_and_stays(self, kit):
         said = answer("deploy", "jobs", kit)
-        assert [line.split() for line in said.splitlines()] == [
-            ["job", "MB", "days"], ["first", "3.0", "0.0"], ["second", "3.0", "0.0"],
+        left = "3.0 MB 0.0 days"
+        assert [" ".join(line.split()) for line in said.splitlines()] == [
+            f"first {left}", f"second {left} surgical RUNNING lead running: stays",
         ]  # fmt: skip
         assert len([*kit.glob("checkpoints/*")]) == 2
 
     def test_that_of_one_job_is_removed(self, kit):
         said = answer("deploy", "jobs", kit, "--job", "first", "--remove")
-        assert said.splitlines()[1].split() == ["first", "3.0", "0.0", "removed"]
+        assert " ".join(said.split()) == "first 3.0 MB 0.0 days removed"
         assert [path.name for path in kit.glob("checkpoints/*")] == ["second"]
         assert "no job has left" in answer("deploy", "jobs", kit, "--older-than", "3", "--remove")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cxr_study.cli import poc as cli_poc
+from cxr_study.cli import systems as cli_poc
 from cxr_study.deployment import poc_run
 from cxr_study.deployment.poc_system import PocSystem
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save

@@ -1,4 +1,6 @@
+import json
 import re
+import shutil
 from io import StringIO
 from pathlib import Path
 
@@ -8,10 +10,12 @@ from rich.console import Console
 
 import tiny_job
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import deployed_run, job_watch
-from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError, Rounds, rounds_left
+from cxr_study.deployment import at_hand, deployed_run, job_watch
+from cxr_study.deployment.at_hand import RoomError
+from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.job_watch import End, Progress
+from cxr_study.deployment.job_watch import Progress
+from cxr_study.deployment.run_rounds import Rounds, rounds_left
 from cxr_study.jobs import job_folder
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
@@ -26,6 +30,8 @@ class Session:
     too, and does not say its rounds; one that is "not taken" cannot be submitted. A status may be
     an error. The run is to make `planned` rounds, and starts from a model of 20.
     """
+
+    patience = 0.0
 
     def __init__(self, plan, kit=None, planned=10, present=SITES):
         self.plan = list(plan)
@@ -42,6 +48,7 @@ class Session:
         if self.plan[len(self.jobs)][0] == "not taken":
             raise GONE
         self.jobs.append({"folder": job, **job_folder.read_settings(job)})
+        self.left = job
         return f"job-{len(self.jobs)}"
 
     def meta(self, job_id):
@@ -64,6 +71,7 @@ class Session:
 
     def download(self, job_id, folder):
         self.leave(len(self.jobs), folder / job_id / "workspace")
+        shutil.copytree(self.left, folder / job_id / "job/surgical")
         return folder / job_id
 
     def leave(self, number, server):
@@ -86,24 +94,28 @@ class Session:
 def quick(monkeypatch):
     monkeypatch.setattr(job_watch, "POLL", 0.0)
     monkeypatch.setattr(job_watch, "_QUIET", 0.0)
-    monkeypatch.setattr(deployed_run, "_SITES_PATIENCE", 0.2)
 
 
 @pytest.fixture
 def go(tmp_path):
     """Runs a job whose attempts end as planned; the session, and what it left or raised."""
 
-    def go(*plan, name="surgical", settings=None, workspaces=None, retries=3, **of_session):
+    def go(*plan, name="surgical", settings=None, begun=(), had=True, of_run=None, **of_session):
+        """`begun`: jobs of an earlier command; `had`: whether their job folder is at hand."""
         settings = settings or ({"num_rounds": 10} if name == "surgical" else {})
-        job = tiny_job.make(tmp_path / "tiny", SITES, job=name, settings=settings)
+        job = tiny_job.make(tmp_path, SITES, job=name, settings=settings)
         session = Session(plan, tmp_path / "lead", **of_session)
-        deployed = DeployedRun(job, tmp_path / "results", retries, workspaces or {})
+        session.jobs, session.left = [{} for _ in begun], shutil.copytree(job, tmp_path / "sent")
+        if not had:
+            shutil.rmtree(job)
+        quick = {"sites_timeout": 0.2, "pauses": [0.0]}
+        deployed = DeployedRun(tmp_path, **{**quick, **(of_run or {})})
+        session.said = StringIO()
         try:
-            session.said = StringIO()
-            steps = Steps(Console(file=session.said, width=300))
-            return session, deployed_run.run(deployed, session, steps)
+            deployed_run.run(deployed, session, Steps(Console(file=session.said, width=300)), begun)
         except (DeployedRunError, SessionError, KeyboardInterrupt) as error:
             return session, error
+        return session, json.loads((tmp_path / "run.json").read_text())["jobs"]
 
     return go
 
@@ -140,14 +152,20 @@ RUNS = {
     "is lost elsewhere": ([("lost", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
     "is lost there without a word": ([("mute", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
     "is lost before it began": (
-        [("mute", 0), (DONE, 10)], {"workspaces": {"server": Path("no")}}, [FIRST, SECOND], [2],
+        [("mute", 0), (DONE, 10)], {"of_run": {"workspaces": {"server": Path("no")}}},
+        [FIRST, SECOND], [2],
     ),
-    "is lost, and not to be continued": ([("lost", 4)], {"retries": 0}, [FIRST], failed(1, 4)),
+    "is lost, and not to be continued": (
+        [("lost", 4)], {"of_run": {"retries": 0}}, [FIRST], failed(1, 4),
+    ),
     "makes no round": ([(BROKE, 0)], {}, [FIRST], failed(1, 0)),
     "breaks too often": (
-        [(BROKE, 3), (BROKE, 2)], {"retries": 1}, [FIRST, SECOND], failed(2, 5),
+        [(BROKE, 3), (BROKE, 2)], {"of_run": {"retries": 1}}, [FIRST, SECOND], failed(2, 5),
     ),
-    "aborted": ([("FINISHED:ABORTED", 3)], {}, [FIRST], failed(1, 3)),
+    "aborted": (
+        [("FINISHED:ABORTED", 3)], {}, [FIRST],
+        f"{failed(1, 3)}it was aborted by an admin. Go on: .*--set continues=job-1 and",
+    ),
     "never started": ([("FINISHED:FAILED_TO_RUN", 3)], {}, [FIRST], failed(1, 3)),
     "the server is gone": (
         [(BROKE, 2), (GONE, 0)], {}, [FIRST, SECOND],
@@ -171,12 +189,13 @@ def test_a_run_is_made_by_as_many_jobs_as_it_needs_and_may_have(
 ):
     session, found = go(*plan, **more)
     assert asked(session) == wanted
-    waited = session.said.getvalue().startswith("waiting up to 0 s for south: not connected\n")
+    waiting = "waiting up to 0 s (--sites-timeout) for south: not connected\n"
+    waited = session.said.getvalue().startswith(waiting)
     assert waited == ("present" in more)
     if isinstance(end, str):
         assert re.match(end, f"{type(found).__name__}: {found}", re.S)
     else:
-        assert list(found) == [tmp_path / f"results/job-{number}/workspace" for number in end]
+        assert found == [f"job-{number}" for number in end]
 
 
 @pytest.mark.parametrize(
@@ -204,42 +223,69 @@ def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(go, tmp_
     Session([("lost", 4)]).leave(1, workspace / "job-1")
     (workspace / "job-1/models/.last.npz.half").touch()
     (workspace / "job-1/stats.tmp").touch()
-    session, servers = go(("lost", 4), (DONE, 6), workspaces={"server": workspace})
+    own = tmp_path / "north/checkpoints/job-2/site_best.npz"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    places = {"server": workspace, "north": tmp_path / "north", "south": tmp_path / "south"}
+    session, jobs = go(("lost", 4), (DONE, 6), of_run={"workspaces": places})
     assert asked(session) == [FIRST, SECOND]
-    assert [path.parent.name for path in servers] == ["job-1", "job-2"]
-    copy = servers[0]
-    assert copy == tmp_path / "results/job-1/workspace"  # as a download, without what changes
+    assert jobs == ["job-1", "job-2"]
+    assert [path.name for path in (tmp_path / "sites").rglob("*.npz")] == ["site_best.npz"]
+    copy = tmp_path / "results/job-1/workspace"  # as a download, without what changes
     assert [path.name for path in copy.rglob("*") if path.is_file()] == ["last.npz"]
 
 
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        (DONE, "watch     FINISHED:COMPLETED, 3 rounds seen"),
-        (BROKE, "no log at hand says why"),
-        (KeyboardInterrupt(), "KeyboardInterrupt()"),
-    ],
-)
-def test_a_job_is_attended_to_its_end_and_the_reason_of_a_failure_fetched(
-    tmp_path, monkeypatch, status, said
-):
-    def watch(session, job_id, show, say, *, server):
-        show(Progress(3, {"value": 0.25}))
-        if not isinstance(status, str):
-            raise status
-        return End({"status": status}, False, Progress(3))
+@pytest.mark.parametrize(("plan", "more", "wanted", "jobs"), [
+    ([(DONE, 10)], {}, [], ["job-1"]),
+    ([(DONE, 10)], {"had": False}, [], ["job-1"]),
+    ([(BROKE, 4), (DONE, 6)], {"had": False}, [SECOND], ["job-1", "job-2"]),
+    ([("gone", 4), (BROKE, 3), (DONE, 3)], {"begun": ["job-1", "job-2"]}, [THIRD], [
+        "job-2", "job-3",
+    ]),
+    ([("mute", 4)], {"had": False}, [], "not at hand. Go on: .*continues=job-1 and"),
+])  # fmt: skip
+def test_jobs_of_an_earlier_command_are_seen_to_their_end(go, plan, more, wanted, jobs):
+    session, found = go(*plan, **{"begun": ["job-1"], **more})
+    assert asked(session)[len(more.get("begun", "1")) :] == wanted
+    assert found == jobs or re.search(jobs, str(found))
 
-    monkeypatch.setattr(job_watch, "watch", watch)
-    session, console = Session([(status, 0)]), Console(file=StringIO(), width=200)
-    session.jobs = ["submitted by somebody"]
-    try:
-        deployed_run.attend(session, "job", tmp_path, {}, Steps(console))
-    except (DeployedRunError, KeyboardInterrupt) as error:
-        console.print(repr(error))
-    told = console.file.getvalue()
-    assert told.startswith("round 3, best validation BCE 0.2500\n") and said in told
-    assert session.aborted == []  # an interrupt leaves it to itself
-    assert bool(list(tmp_path.iterdir())) == (status == BROKE)
+
+def test_an_id_is_on_record_before_the_job_is_waited_for(go, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        assert DeployedRun.noted(tmp_path)[1] == ["job-1"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(job_watch, "watch", interrupted)
+    session, error = go((DONE, 0), of_run={"aborts": False})
+    assert isinstance(error, KeyboardInterrupt) and session.aborted == []
+    assert "job job-1 goes on without this command" in session.said.getvalue()
+
+
+@pytest.mark.parametrize(("full", "end"), [
+    ([True], RoomError),
+    ([False, True], "It is not tried again: 200 MB must"),
+    ([False, True, False], ["job-1", "job-2"]),
+])  # fmt: skip
+def test_nothing_is_submitted_onto_a_full_disk(go, tmp_path, monkeypatch, full, end):
+    """A disk is looked at before the first job, and from the pause before the second on."""
+    times = iter([*full, *[full[-1]] * 99])
+    monkeypatch.setattr(at_hand, "free", lambda _: 0 if next(times) else 2**40)
+    plan = [(BROKE, 4), (DONE, 6)]
+    if end is RoomError:
+        with pytest.raises(RoomError, match=r"200 MB must be free for a job; this run \(.* 0 MB"):
+            go(*plan)
+        return
+    times = iter([False, *full, *[full[-1]] * 99])
+    monkeypatch.setattr(Session, "patience", 0.0 if isinstance(end, str) else 60.0)
+    session, found = go(*plan, of_run={"workspaces": {"server": tmp_path}})
+    assert found == end or (end in str(found) and len(session.jobs) == 1)
+
+
+def test_pauses_grow_and_are_made(go, monkeypatch):
+    slept = []
+    monkeypatch.setattr(deployed_run.time, "sleep", slept.append)
+    go(*[(BROKE, 1)] * 4, (DONE, 6), of_run={"pauses": [60, 120], "retries": 4})
+    assert [seconds for seconds in slept if seconds] == [60, 120, 120, 120]
 
 
 PAST = [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}]

@@ -1,5 +1,7 @@
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from nvflare.fuel.common.excepts import ConfigError
@@ -12,21 +14,30 @@ from cxr_study.deployment.flare_session import FlareSession, SessionError
 class Flare:
     """FLARE's session, as far as it is used; `trouble` are errors that it raises one by one."""
 
-    def __init__(self, trouble=()):
-        self.trouble = list(trouble)
+    def __init__(self, trouble=(), refused=None):
+        self.trouble, self.refused = list(trouble), refused
+        self.api = SimpleNamespace(close=self.close)
         self.submitted, self.tokens, self.closed = None, [], 0
 
     def _stumble(self):
         if self.trouble:
             raise self.trouble.pop(0)
 
+    def try_connect(self, timeout):
+        print("Connecting to FLARE ...")
+        if self.refused:
+            raise self.refused
+
     def get_job_meta(self, job_id):
         self._stumble()
         return {"status": "RUNNING"}
 
-    def list_jobs(self):
+    def list_jobs(self, detailed):
         statuses = ("FINISHED:COMPLETED", "RUNNING", "SUBMITTED")
         return [{"job_id": str(n), "status": s} for n, s in enumerate(statuses, 1)]
+
+    def abort_job(self, job_id):
+        self._stumble()
 
     def show_stats(self, job_id, target):
         self._stumble()
@@ -68,26 +79,26 @@ def open_session(monkeypatch, kit):
             del left[: not somebody]
             return None if somebody else "nobody listens"
 
-        def new(user, location, **_):
+        def new(user, location):
             assert (user, location) == ("lead@university.org", str(kit))
-            print("Connecting to FLARE ...")
             outcome = left.pop(0)
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
+            return Flare(refused=outcome) if isinstance(outcome, Exception) else outcome
 
-        monkeypatch.setattr(flare_session, "new_secure_session", new)
+        monkeypatch.setattr(flare_session, "Session", new)
         monkeypatch.setattr(flare_session, "unreachable", unreachable)
         monkeypatch.setattr(flare_session, "distrust", lambda kit, admin: distrusted)
-        monkeypatch.setattr(flare_session.time, "sleep", lambda _: None)
-        session = FlareSession(kit, on_wait=waits.append, **arguments)
-        session.waits = waits
+        slept = []
+        monkeypatch.setattr(flare_session.time, "sleep", slept.append)
+        session = FlareSession(kit, on_wait=waits.append, **{"pauses": [9, 60], **arguments})
+        session.waits, session.slept = waits, slept
         return session.__enter__()
 
     return open_session
 
 
 FOUND = {"status": "RUNNING"}
+WAITING = "the server does not answer; waiting for up to 60 s"
+FULL = api_spec.InternalError("OSError: [Errno 28] No space left on device")
 DOWN = [api_spec.NoConnection("down")] * 9
 
 
@@ -103,7 +114,7 @@ class TestConnection:
         """FLARE waits for ever when it gives a session up while its connection is being made."""
         lost = gone(9)
         session = open_session(None, None, lost, Flare())
-        assert (session.meta("x"), session.waits, lost.closed) == (FOUND, [60], 1)
+        assert (session.meta("x"), session.waits, lost.closed) == (FOUND, [WAITING], 1)
         assert capsys.readouterr().out == ""
 
     @pytest.mark.parametrize(("outcomes", "message"), [
@@ -132,9 +143,47 @@ class TestConnection:
         clock = iter(range(0, 9000, 30))
         monkeypatch.setattr(flare_session.time, "monotonic", lambda: next(clock))
         patient = open_session(gone(), *DOWN, Flare(), patience=600)
-        assert (patient.meta("x"), patient.waits) == (FOUND, [600])
+        assert (patient.meta("x"), patient.waits) == (FOUND, [WAITING.replace("60", "600")])
         with pytest.raises(SessionError, match=r"no FLARE server answers lead.* within 200 s"):
             open_session(gone(), *DOWN, Flare(), patience=200).meta("x")
+
+
+UNABLE = f"the server cannot do what lead asks: {FULL}"
+
+
+class TestTrouble:
+    """What a server could not do, as with a full disk, and what it refuses."""
+
+    @pytest.mark.parametrize("error", [FULL, RuntimeError(str(FULL))])
+    def test_it_is_asked_again_after_pauses_and_says_why(self, open_session, error):
+        session = open_session(Flare([error] * 3), patience=200)
+        assert session.meta("x") == FOUND
+        assert session.waits == [f"{UNABLE}; again in {pause} s" for pause in (9, 60, 60)]
+        assert session.slept == [9, 60, 60]
+
+    @pytest.mark.parametrize(("error", "patience", "message"), [
+        (FULL, 8, UNABLE),
+        (api_spec.InternalError("syntax error: x"), 999, "refuses what lead asks: syntax error"),
+        (api_spec.InvalidJobDefinition("no apps"), 999, "refuses what lead asks: no apps"),
+        (api_spec.JobNotFound("no such job"), 999, "refuses what lead asks: no such job"),
+    ])  # fmt: skip
+    def test_it_is_not_asked_for_ever_and_what_is_refused_never_again(
+        self, open_session, error, patience, message
+    ):
+        session = open_session(Flare([error]), patience=patience)
+        with pytest.raises(SessionError, match=re.escape(message)):
+            session.meta("x")
+        assert session.waits == []
+
+    def test_an_abort_is_not_waited_for(self, open_session, monkeypatch):
+        session = open_session(Flare([FULL]), patience=999)
+        with pytest.raises(SessionError, match="could not abort it: OSError"):
+            session.abort("x")
+        assert session.waits == []
+        clock = iter(range(0, 9000, 1))
+        monkeypatch.setattr(flare_session.time, "monotonic", lambda: next(clock))
+        with pytest.raises(SessionError, match="within 3 s"):
+            open_session(gone(), *DOWN, patience=999).abort("x")
 
 
 class TestCommands:

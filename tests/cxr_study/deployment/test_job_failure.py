@@ -49,6 +49,25 @@ class Job:
         path.parent.mkdir()
         path.write_text(line(2, "surgical_aggregation", text))
 
+    def owe(self, *sites):
+        """By the server's log of the job a and b got a task, which some have not given back."""
+        lines = [
+            line(
+                2,
+                "GetTaskCommand",
+                f"return task to client.  client_name: {site}  task_name: "
+                f"train   task_id: {site}1  sharable_header_task_id: {site}1",
+                "INFO",
+            )
+            for site in "ab"
+        ]
+        lines += [
+            line(3, "ServerRunner", f"got result from client {site} for task: name=train, "
+                 f"id={site}1", "INFO")
+            for site in {*"ab"} - {*sites}
+        ]  # fmt: skip
+        (self.result / "log.txt").write_text("".join(lines))
+
     def lose_b(self):
         """The server notes that the process of site b ended ill, in second 4."""
         reason = f"Failing job {JOB} due to reported failure from b: exception"
@@ -170,3 +189,23 @@ class TestByLogs:
         assert str(job.workspaces["server"] / "log.txt") in without
         job.log(party, line(second, "ClientRunner", said))
         assert reason in job.why().reason
+
+    @pytest.mark.parametrize(("owing", "named"), [
+        ("b", "at b ('train'), which had a task"),
+        ("ab", "at a ('train'), b ('train'), which"),
+        ("", "a process of the job ended"),
+    ])  # fmt: skip
+    def test_elsewhere_who_did_not_give_its_task_back_is_named(self, job, owing, named):
+        job.owe(*owing)
+        assert named in job.why(elsewhere=True).reason
+        job.lose_b()
+        assert "a process at b ended" in job.why().reason
+
+    def test_who_is_lost_is_named_where_the_record_speaks_of_others_too(self, job):
+        job.lose_b()
+        job.record({**REFUSED, "site": "a", "reason": "NaN"})
+        assert job.why().reason.startswith("a process at b ended.\na, round 1: NaN")
+
+    def test_rounds_that_the_record_has_count_where_nobody_saw_them(self, job):
+        job.record({"event": "round", "round": 0})
+        assert not job.why("FINISHED:ABNORMAL").final

@@ -1,11 +1,14 @@
+import json
 import os
 import subprocess
 import sys
 import time
+from zipfile import ZipFile
 
 import pytest
 
 from cxr_study.deployment.job_files import JobFilesError, job_files
+from cxr_study.jobs.job_folder import SERVER_CONFIG
 
 OLD, NEW = "0043d777-243b-4872-a3ae-97753961216e", "f3a2a0de-9b0c-4d5e-8d55-0a6d8c0f4a11"
 DAY = 24 * 60 * 60
@@ -28,6 +31,7 @@ def kit(tmp_path):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"1234")
         os.utime(file, (time.time() - days * DAY,) * 2)
+    (tmp_path / "local/resources.json").write_text('{"components": []}')
     os.link(tmp_path / f"checkpoints/{OLD}/last.npz", tmp_path / f"{OLD}/best.npz")
     return tmp_path
 
@@ -41,6 +45,41 @@ def test_everything_of_a_job_is_found_the_oldest_first(kit):
     assert old.size == 12  # two names of one file
     assert round(old.days) == 90 and round(new.days) == 1  # of the newest file
     assert not old.running
+
+
+@pytest.fixture
+def stored(kit):
+    """The same of a server, whose store has the older job in a state, unchanged for days."""
+
+    def stored(status, days):
+        manager = {"id": "job_manager", "args": {"uri_root": str(kit / "jobs")}}
+        (kit / "local/resources.json").write_text(json.dumps({"components": [manager]}))
+        (kit / f"jobs/{OLD}").mkdir(parents=True)
+        meta = {"name": "surgical", "status": status, "submitter_name": "lead"}
+        (kit / f"jobs/{OLD}/meta").write_text(json.dumps(meta))
+        with ZipFile(kit / f"jobs/{OLD}/data", "w") as job:
+            job.writestr(f"job/{SERVER_CONFIG}", f'continues = "{NEW}"\n')
+        for file in (kit / f"jobs/{OLD}").iterdir():
+            os.utime(file, (time.time() - days * DAY,) * 2)
+        return job_files(kit, [OLD])[0]
+
+    return stored
+
+
+@pytest.mark.parametrize(("status", "days", "needed"), [
+    ("FINISHED:COMPLETED", 0, ""),
+    ("SUBMITTED", 9, "waiting"),
+    ("RUNNING", 0, "running"),
+    ("RUNNING", 9, ""),  # the server was killed under it
+])  # fmt: skip
+def test_a_server_has_a_store_and_what_it_does_not_need_can_be_removed(
+    kit, stored, status, days, needed
+):
+    old = stored(status, days)
+    assert (old.meta["name"], old.continues, old.needed) == ("surgical", NEW, needed)
+    assert old.size > 12 and kit / f"jobs/{OLD}" in old.paths
+    old.remove()
+    assert not (kit / f"jobs/{OLD}").exists() and [one.job for one in job_files(kit)] == [NEW]
 
 
 def test_of_jobs_by_age_and_by_id(kit):

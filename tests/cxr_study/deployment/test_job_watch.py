@@ -71,6 +71,22 @@ def test_a_job_is_asked_for_its_progress_while_it_may_answer(
     assert seen == Progress(*rounds[-1:])
 
 
+def test_a_job_is_looked_at_less_often_while_it_does_not_change(monkeypatch):
+    monkeypatch.setattr(job_watch, "POLL", 1.0)
+    monkeypatch.setattr(job_watch, "_QUIET", 0.0)
+    now, slept = [0.0], []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr(job_watch.time, "sleep", sleep)
+    monkeypatch.setattr(job_watch.time, "monotonic", lambda: now[0])
+    answers = [RECORD] * 30 + [SECOND]
+    watch(Session(["RUNNING"] * 31 + [DONE], answers), "job", lambda now: None, print)
+    assert slept[0] == 1.0 == slept[-1] and slept[-2] == 10.0
+
+
 BEST = {"event": "best", "round": 1, "value": 0.5}
 LATER = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "site": "a"}]
 

@@ -33,15 +33,14 @@ def did(monkeypatch):
         return do
 
     def prepared(system):
-        for site in SITES:
-            (system.folder / site / "checkpoints/1").mkdir(parents=True)
+        system.folder.mkdir(parents=True)
 
     def cleaned(system):
         assert system.folder.exists()
         system.folder.rename(system.folder.with_name("cleaned"))
 
     def trained(deployed):
-        return (deployed.folder / "1/workspace",)
+        deployed.note(["1"])
 
     of_system = {
         "prepare": step("prepare", prepared), "start": step("start"), "stop": step("stop"),
@@ -83,7 +82,7 @@ def test_it_goes_from_preparing_to_removing_and_leaves_what_a_report_needs(
     finished = finished_run(go(**options))
     assert did == [*first, "prepare", "start", "train", "report", *last]
     assert [path.parent.name for path in finished.servers] == ["1"]
-    assert all(state.is_dir() for state in finished.states.values())
+    assert not finished.elsewhere
 
 
 @pytest.mark.parametrize(("job", "marked"), [(None, 2), (tiny_job.JOBS / "surgical", 0)])

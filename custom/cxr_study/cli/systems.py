@@ -1,0 +1,242 @@
+"""The commands that set systems up: `surgagg deploy kit`, and `poc`, FLARE's on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from cxr_study.cli import run as cli_run
+from cxr_study.cli.report import make_report
+from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
+from cxr_study.common.progress import Steps
+from cxr_study.deployment.poc_project import PROJECT
+from cxr_study.deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
+from cxr_study.runs.finished_run import finished_run
+from surgical_aggregation.site.contract.site_policy import SitePolicy
+from surgical_aggregation.wire.privacy_json import by_study, is_class_names
+
+if TYPE_CHECKING:
+    from cxr_study.deployment.poc_system import PocSystem
+
+poc_app = typer.Typer(
+    no_args_is_help=True,
+    help="Run jobs on real FLARE services of this machine, in one command or step by step.",
+    epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
+    "failed, 2 wrong use, 3 done without one of the sites.",
+)
+
+kit_app = typer.Typer(
+    no_args_is_help=True,
+    help="Put the policy, resources and rights of a site or the server into its startup kit.",
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites      Exit codes: 0 "
+    "done, 2 wrong use.",
+)
+Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
+Byoc = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}.")]
+Replace = Annotated[bool, Option("--force", help="Replace files that are there already.")]
+
+Folder = Annotated[Path, Option(help="The POC's folder; everything of it is in there.")]
+Project = Annotated[Path, Option(help="FLARE's project file: who takes part.")]
+Port = Annotated[int | None, Option(min=1, max=65535, help="Of the server. Default: a free one.")]
+Retries = Annotated[
+    int, Option(min=0, help="How often a job that breaks is continued where it broke.")
+]
+HERE = Path("runs/poc")
+
+
+@poc_app.command(epilog="Example:  surgagg deploy poc run surgical --phantom --set num_rounds=6")
+def run(
+    job: cli_run.Job,
+    out: Annotated[Path, Option(help="New folder for everything.")] = Path("runs/poc-run"),
+    sites: cli_run.Sites = "",
+    site_files: cli_run.SiteFiles = None,
+    phantom: cli_run.Phantom = False,
+    initial_body: cli_run.InitialBody = None,
+    preset: cli_run.Preset = None,
+    settings: cli_run.Settings = None,
+    project: Project = PROJECT,
+    port: Port = None,
+    retries: Retries = 3,
+    keep: Annotated[bool, Option("--keep", help="Leave the POC running.")] = False,
+    force: cli_run.Force = False,
+) -> None:
+    """Prepare a POC, start it, run a job in it to its end, report, stop, clean.
+
+    Server and sites are processes of their own that talk over TLS, as in a hospital network. A job
+    that breaks is continued from its last whole round. Nothing is left running, and your own FLARE
+    configuration is not touched.
+    """
+    check_data(site_files, phantom)
+    body = {} if initial_body is None else {"initial_body": str(initial_body.absolute())}
+    names, for_all, per_site = cli_run.asked(job, sites, preset, settings, **body)
+    check_room(out, force)
+    from cxr_study.deployment import poc_run
+    from cxr_study.runs.run_request import check_body
+
+    poc = poc_run.PocRun(
+        job, out, names, project, site_files, for_all, per_site, port, retries, keep
+    )
+    poc_run.check(poc)
+    check_body(site_files, initial_body)
+    poc.system.stop()  # one that an earlier run left
+    make_room(out, force)
+    answers: list[Callable[[], None]] = []
+
+    def report() -> None:
+        title = f"{job.name} in POC, on {', '.join(names)}"
+        answers.append(make_report(finished_run(out), out / "report", title, console))
+
+    poc_run.run(poc, console, report)
+    for answer in answers:
+        answer()
+
+
+@poc_app.command(epilog="Example:  surgagg deploy poc prepare --sites a,b --site-files sites")
+def prepare(
+    folder: Folder = HERE,
+    project: Project = PROJECT,
+    sites: Annotated[str, Option(help="Names, by comma. Default: the project's.")] = "",
+    site_files: cli_run.SiteFiles = None,
+    phantom: cli_run.Phantom = False,
+    port: Port = None,
+    encrypted: Annotated[
+        bool, Option("--encrypted", help="With keys for homomorphic encryption.")
+    ] = False,
+) -> None:
+    """Make certificates and startup kits."""
+    check_data(site_files, phantom)
+    system = _system(folder)
+    with Steps(console).step("prepare") as said:
+        system.prepare(
+            project,
+            sites=split(sites) or None,
+            port=port,
+            site_files=site_files,
+            encrypted=encrypted,
+        )
+        said.append(f"server and {', '.join(system.project.sites)}, port {system.project.port}")
+    for role, kit in {"lead": system.lead, "server": system.server}.items():
+        say(f"{role:<10}{kit}")
+
+
+@poc_app.command(epilog="Example:  surgagg deploy poc start")
+def start(folder: Folder = HERE) -> None:
+    """Start server and sites, and wait until all are connected."""
+    with Steps(console).step("start") as said:
+        system = _system(folder)
+        system.start()
+        said.append(f"server and {', '.join(system.project.sites)}")
+
+
+@poc_app.command(epilog="Example:  surgagg deploy poc stop")
+def stop(folder: Folder = HERE) -> None:
+    """End all its processes, whatever state they are in; a running job is aborted."""
+    system = _system(folder)
+    if not system.running:
+        _ = system.project  # a folder that was misspelt must not look like success
+    with Steps(console).step("stop"):
+        system.stop()
+
+
+@poc_app.command(epilog="Example:  surgagg deploy poc clean")
+def clean(folder: Folder = HERE) -> None:
+    """Stop it and remove its folder."""
+    with Steps(console).step("clean", str(folder)):
+        _system(folder).clean()
+
+
+@kit_app.command(
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites --min-positives 20 "
+    "--gpus 1"
+)
+def site(
+    kit: Kit,
+    site_files: Annotated[
+        Path | None, Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
+    ] = None,
+    share: Annotated[
+        list[str] | None,
+        Option(metavar="CLASS", help="A class it shares; may be repeated. Default: all."),
+    ] = None,
+    min_images: Annotated[
+        int, Option(min=0, help="With fewer training images the site takes no part.")
+    ] = 0,
+    min_positives: Annotated[
+        int, Option(min=0, help="A class with fewer positive labels takes no part.")
+    ] = 0,
+    report_counts: Annotated[
+        bool, Option("--report-counts", help="Labels per class may be sent.")
+    ] = False,
+    report_features: Annotated[
+        bool, Option("--report-features", help="Means of its images' features may be sent.")
+    ] = False,
+    gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
+    gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
+    byoc: Byoc = "nobody",
+    force: Replace = False,
+) -> None:
+    """Write a hospital's policy, resources and rights into its site's kit.
+
+    They are FLARE's own, with the classes of this software allowed, error logs kept at the site,
+    its files readable for the site alone, and the policy's filter on all that leaves.
+    """
+    policy = SitePolicy(
+        share=tuple(share) if share else None,
+        min_images=min_images,
+        min_positives=min_positives,
+        report_counts=report_counts,
+        report_features=report_features,
+        site_files=None if site_files is None else str(site_files.absolute()),
+    )
+    written = localise_site(kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, force=force)
+    _say_written(written)
+    if site_files is None:
+        say("note     no --site-files: CXR_SITES must say where they are when this site starts.")
+
+
+@kit_app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")
+def server(
+    kit: Kit,
+    storage: Annotated[
+        Path, Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
+    ],
+    permitted: Annotated[
+        Path | None,
+        Option(
+            help="Yaml of site: \\[classes] that each may contribute, or of such for each study."
+        ),
+    ] = None,
+    byoc: Byoc = "nobody",
+    force: Replace = False,
+) -> None:
+    """Write the server's storage, rights and table of permitted classes into its kit."""
+    table = None if permitted is None else _permitted(permitted)
+    _say_written(localise_server(kit, storage, permitted=table, byoc=byoc, force=force))
+
+
+def _permitted(file: Path) -> dict[str, Any]:
+    from cxr_study.common.yaml_files import read_yaml
+
+    content: dict[str, Any] = read_yaml(file, "table", KitError)
+    for table in content.values() if by_study(content) else [content]:
+        if not all(map(is_class_names, table.values())):
+            raise KitError(
+                f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass], or "
+                f"such a table for each study; got {content!r}."
+            )
+    return content
+
+
+def _say_written(written: list[Path]) -> None:
+    for file in written:
+        say(f"written  {file}")
+
+
+def _system(folder: Path) -> PocSystem:
+    from cxr_study.deployment.poc_system import PocSystem  # imports FLARE
+
+    return PocSystem(folder)

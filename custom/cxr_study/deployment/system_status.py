@@ -1,0 +1,105 @@
+"""The state of a system as an admin sees it: server, sites, jobs, and the admin's own kit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+from cryptography import x509
+
+from cxr_study.deployment import at_hand, job_queue
+from cxr_study.deployment.at_hand import Workspaces
+from cxr_study.deployment.flare_session import FlareSession, SessionError
+from cxr_study.deployment.job_failure import NEVER_RAN, not_started
+from cxr_study.runs.job_results import read_events
+from surgical_aggregation.server.records.run_record import RECORD_FILE
+
+_MB = 2**20
+_ORPHANED = (
+    ": the server was started again under it, and FLARE keeps it so: it can neither be aborted nor "
+    "deleted, and does no harm. Go on with `surgagg deploy watch`; `surgagg deploy jobs` at the "
+    "server removes it"
+)
+
+
+def parties(session: FlareSession, places: Workspaces) -> Iterator[str]:
+    """A line for the admin's kit, the server and each site that is connected or has a job."""
+    certificate = (session.kit / "startup" / "client.crt").read_bytes()
+    end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    days = (end - datetime.now(timezone.utc)).days
+    yield (
+        f"{session.kit.name}: certificate until {end:%Y-%m-%d}, {days} days; "
+        f"{_free(session.kit)} where its kit is"
+    )
+    versions: Mapping[str, str] = {}
+    with suppress(SessionError):  # kits of before give nobody the right to ask
+        versions = session.versions()
+    here = f"; {_free(places['server'])}" if "server" in places else ""
+    started = datetime.fromtimestamp(session.server_started())
+    flare = {who: f"; FLARE {version}" for who, version in versions.items()}
+    yield f"server: up since {started:%Y-%m-%d %H:%M}{flare.get('server', '')}{here}"
+    seen, declared = session.last_seen(), _declared(places)
+    known = {site for meta in session.jobs() for site in job_queue.sites(meta)} | declared.keys()
+    for site in sorted(known | seen.keys()):
+        state = "not connected"
+        if site in seen:
+            state = f"connected, last seen {max(0, time.time() - seen[site]):.0f} s ago"
+        yield f"{site}: {state}{flare.get(site, '')}{_by_itself(declared.get(site))}"
+
+
+def jobs(session: FlareSession) -> Iterator[str]:
+    """A line for each job, the oldest first: id, name, state, and its reason where it needs one."""
+    connected, started = session.sites(), session.server_started()
+    for meta in session.jobs():
+        status, reason = str(meta["status"]), ""
+        if status == "SUBMITTED":
+            reason = f": {job_queue.told(meta, connected)}"
+        elif status in NEVER_RAN:
+            reason = f": {not_started(meta)}"
+        elif job_queue.orphaned(meta, started):
+            reason = _ORPHANED
+        yield f"{meta['job_id']}  {meta['name']}  {status}{reason}"
+
+
+def _free(folder: Path) -> str:
+    return f"{at_hand.free(folder) / _MB:,.0f} MB free"
+
+
+def _declared(places: Workspaces) -> dict[str, dict[str, Any]]:
+    """Site -> what it last declared, by the records in the server's workspace and job store."""
+    if "server" not in places:
+        return {}
+    folders = [job for job in places["server"].iterdir() if job.is_dir()]
+    store = at_hand.job_store(places["server"])
+    archives = store.glob("*/workspace") if store is not None else []
+    records = [*map(read_events, folders), *map(_archived, archives)]
+    found = [e for events in records for e in events if e["event"] == "declared"]
+    return {event["site"]: event for event in sorted(found, key=lambda event: str(event["date"]))}
+
+
+def _archived(workspace: Path) -> list[dict[str, Any]]:
+    """Events of a job, by its workspace in the job store, which is zipped."""
+    with TemporaryDirectory() as folder:
+        with suppress(OSError, BadZipFile, KeyError), ZipFile(workspace) as files:
+            files.extract(RECORD_FILE, folder)
+        return read_events(Path(folder))
+
+
+def _by_itself(declared: Mapping[str, Any] | None) -> str:
+    """What a site last said of itself, by the server's record; see `RunRecord`."""
+    if declared is None:
+        return ""
+    facts = [f"{name} {version}" for name, version in (declared.get("versions") or {}).items()]
+    if (disk := declared.get("free_disk")) is not None:
+        facts.append(f"{disk / _MB:,.0f} MB free")
+    if (days := declared.get("certificate_days")) is not None:
+        facts.append(f"certificate {days} days")
+    if reason := declared.get("reason"):
+        facts.append(f"cannot take part: {reason}")
+    return f"; it said on {declared['date']}: {', '.join(facts)}"

@@ -1,0 +1,101 @@
+import json
+import re
+import shutil
+from datetime import datetime
+from zipfile import ZipFile
+
+import pytest
+
+from cxr_study.deployment import at_hand, system_status
+from cxr_study.deployment.flare_session import SessionError
+from cxr_study.deployment.poc_system import PocSystem
+from deployed import PROJECT
+
+NOW = datetime.now().timestamp()
+JOB = {"name": "surgical", "deploy_map": {"app": ["nih", "chexpert", "server"]}}
+DECLARED = {
+    "event": "declared", "site": "chexpert", "date": "2026-11-02", "versions": {"surgagg": "0.1"},
+    "free_disk": 2**30, "certificate_days": 12, "reason": "no labels",
+}  # fmt: skip
+
+
+class Session:
+    """A session with a server that started a minute ago; `told`: FLARE's versions, or an error."""
+
+    def __init__(self, kit, told, jobs):
+        self.kit, self.told, self.known = kit, told, jobs
+
+    def versions(self):
+        if isinstance(self.told, Exception):
+            raise self.told
+        return self.told
+
+    def server_started(self):
+        return NOW - 60
+
+    def last_seen(self):
+        return {"nih": NOW - 5}
+
+    def sites(self):
+        return {"nih"}
+
+    def jobs(self):
+        return self.known
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory):
+    """A prepared POC; the server has been started, and its job store has a record of chexpert's."""
+    system = PocSystem(tmp_path_factory.mktemp("poc") / "poc")
+    system.prepare(PROJECT)
+    (system.server / "log.txt").touch()
+    for job, date in {"new": "2026-11-02", "old": "2026-11-01"}.items():
+        stored = at_hand.job_store(system.server) / job
+        stored.mkdir(parents=True)
+        with ZipFile(stored / "workspace", "w") as files:
+            line = {**DECLARED, "date": date, "free_disk": None}
+            files.writestr("run_record.jsonl", json.dumps(DECLARED if job == "new" else line))
+    return system
+
+
+def test_workspaces_at_hand_are_those_of_the_same_provisioning_that_were_started(system, tmp_path):
+    assert at_hand.workspaces(system.lead) == {"server": system.server}
+    other = system.lead.with_name("server-2")  # of another provisioning
+    shutil.copytree(system.server, other)
+    (other / "startup/rootCA.pem").write_text("")
+    assert at_hand.workspaces(system.lead) == {"server": system.server}
+    shutil.rmtree(other)
+    for name in ("log.txt", "startup/fed_client.json"):
+        file = tmp_path / "site" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    assert at_hand.workspaces(tmp_path / "no kit") == {}
+
+
+@pytest.mark.parametrize("told", [{"server": "2.9.0", "nih": "2.9.0"}, SessionError("no right")])
+def test_every_party_has_a_line(system, told):
+    session = Session(system.lead, told, [{**JOB, "status": "FINISHED:COMPLETED"}])
+    kit, server, chexpert, nih = system_status.parties(session, at_hand.workspaces(system.lead))
+    assert re.match(r"lead@.*: certificate until 20\d\d-\d\d-\d\d, \d+ days; [\d,]+ MB free", kit)
+    flare = "; FLARE 2.9.0" * isinstance(told, dict)
+    assert re.match(rf"server: up since [-\d]+ [\d:]+{flare}; [\d,]+ MB free$", server)
+    assert re.match(rf"nih: connected, last seen \d+ s ago{flare}$", nih)
+    assert chexpert == (
+        "chexpert: not connected; it said on 2026-11-02: surgagg 0.1, 1,024 MB free, certificate "
+        "12 days, cannot take part: no labels"
+    )
+    *_, elsewhere, _ = system_status.parties(session, {})
+    assert elsewhere == "chexpert: not connected"
+
+
+@pytest.mark.parametrize(("facts", "reason"), [
+    ({"status": "FINISHED:COMPLETED"}, "$"),
+    ({"status": "RUNNING", "last_schedule_time": NOW - 30}, "$"),
+    ({"status": "RUNNING", "last_schedule_time": NOW - 90}, ": the server was started again"),
+    ({"status": "SUBMITTED"}, ": FLARE has not tried to start it: .*; not connected: chexpert"),
+    ({"status": "FINISHED:CANT_SCHEDULE", "job_deploy_detail": ["nih: OK", "no"]}, ": no$"),
+])  # fmt: skip
+def test_a_jobs_state_has_a_reason_where_it_needs_one(facts, reason):
+    session = Session(None, {}, [{**JOB, "job_id": "1", **facts}])
+    (line,) = system_status.jobs(session)
+    assert re.search(f"^1  surgical  {facts['status']}{reason}", line)

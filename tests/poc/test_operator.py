@@ -1,0 +1,203 @@
+"""What an operator sees and does: watch, status, signals, a full disk, a site that is killed."""
+
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+import deployed
+import tiny_job
+from cxr_study.common.progress import Steps
+from cxr_study.deployment import at_hand, deployed_run, processes
+from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
+from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.poc_project import PocProject
+from cxr_study.runs import job_results
+from cxr_study.runs.finished_run import finished_run
+from simulated import TWO
+from typed import answer
+
+CODE = "from cxr_study.cli.main import main; main()"
+
+SOON = 5.0
+"""Seconds in which a command ends that was sent a signal."""
+
+
+@contextmanager
+def command(*arguments):
+    """`surgagg deploy ...`; always ended."""
+    words = [sys.executable, "-c", CODE, "deploy", *map(str, arguments)]
+    with subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ended(process, sent, soon=SOON):
+    """What a process says that ends soon after a signal, with the signal's exit code."""
+    process.send_signal(sent)
+    said, _ = process.communicate(timeout=soon)
+    assert process.returncode == 128 + sent and "Traceback" not in said, said
+    return said
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory):
+    """An admin's kit, to a port where somebody accepts connections and never says a word."""
+    with socket.socket() as listener:
+        port = processes.free_port()
+        listener.bind(("localhost", port))
+        listener.listen()
+        folder = tmp_path_factory.mktemp("silent")
+        project = PocProject.read(deployed.PROJECT).changed(port=port)
+        project.provision(folder)
+        yield folder / project.name / "prod_00" / project.lead
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [
+    (0.0, signal.SIGINT),
+    (1.5, signal.SIGTERM),
+    (3.0, signal.SIGINT),
+    (3.0, signal.SIGTERM),
+    (9.0, signal.SIGINT),
+])  # fmt: skip
+def test_it_ends_while_it_connects_to_a_port_that_never_answers(silent, tmp_path, sent, seconds):
+    with command("status", "--kit", silent) as process:
+        time.sleep(1.0 + seconds)  # Python's own start
+        said = ended(process, sent)
+    assert "connect   lead@university.org, interrupted" in said or seconds < 2
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory):
+    with deployed.poc_system(tmp_path_factory.mktemp("poc"), TWO) as system:
+        yield system
+
+
+@pytest.fixture
+def job(system, tmp_path):
+    """Makes a tiny job."""
+
+    def make(plan=None, **settings):
+        body = str(system.folder.parent / "body.npz")
+        settings = {"num_rounds": 3, "initial_body": body, **settings}
+        return tiny_job.make(tmp_path, TWO, settings=settings, plan=plan)
+
+    return make
+
+
+def server_process(system):
+    found = processes.processes(system.server)
+    return next(process for process in found if processes.runs([process], *processes.SERVER))
+
+
+def test_a_full_disk_at_the_server_is_waited_out(system, job, tmp_path):
+    """No file of its process grows meanwhile: it can note nobody's command, and so does none."""
+    server, said = server_process(system), []
+
+    def limit(size):
+        server.rlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    with FlareSession(system.lead, on_wait=said.append, pauses=[1.0]) as session:
+        asked = {
+            "meta": lambda: session.meta(job_id),
+            "submit": lambda: session.submit(job_folder),
+        }
+        job_folder = job()
+        job_id = session.submit(job_folder)
+        deployed.wait(session, job_id)
+        for ask in asked.values():
+            begun = len(said)
+            limit(0)
+            with ThreadPoolExecutor(1) as pool:
+                try:
+                    answered = pool.submit(ask)
+                    while len(said) == begun and not answered.done():
+                        time.sleep(0.1)
+                finally:
+                    limit(resource.RLIM_INFINITY)
+                answered.result(60)
+            assert len(said) > begun
+        assert (
+            "cannot do what lead@university.org asks: error: Exception Occurred: OSErr" in said[0]
+        )
+        submitted = [meta["job_id"] for meta in session.jobs()]
+        assert len(submitted) == len({*submitted}) == 2  # none twice
+        deployed.wait(session, submitted[1])
+
+
+def run(system, job, **options):
+    """Run a job as `deploy submit` does; what it said, and what it failed by."""
+    said = StringIO()
+    wanted = DeployedRun(job.parent, pauses=[0.0], **options)
+    with FlareSession(system.lead) as session:
+        try:
+            deployed_run.run(wanted, session, Steps(Console(file=said, width=300)))
+        except DeployedRunError as error:
+            return f"{said.getvalue()}{error}"
+    return said.getvalue()
+
+
+@pytest.mark.parametrize("task", ["1", "test"])
+@pytest.mark.parametrize("hand", [True, False])
+def test_the_site_whose_process_was_killed_is_named(system, job, hand, task):
+    places = at_hand.workspaces(system.lead) if hand else {}
+    assert set(places) == ({"server", *TWO} if hand else set())
+    said = run(system, job([f"south:{task}:kill"]), retries=0, workspaces=places)
+    assert re.search(r"a process (at|of the job, by the server's log at) south\b", said), said
+
+
+def test_a_site_that_is_rebooted_in_a_job_takes_part_again_in_the_one_that_continues_it(
+    system, job, tmp_path
+):
+    """It cannot rejoin the job, which ends after `site_silence`."""
+    made = job(["south:1:hold"], site_silence=8)
+
+    def reboot():
+        while not (tmp_path / "struck/south-1-hold").exists():
+            time.sleep(0.1)
+        processes.end(system.kit("south"))
+        processes.start(system.kit("south"), system.environment)
+
+    with ThreadPoolExecutor(1) as pool:
+        rebooted = pool.submit(reboot)
+        said = run(system, made)
+        rebooted.result()
+    assert "south: no sign of life for 8 s" in said
+    first, second = finished_run(tmp_path).servers
+    assert [job_results.rounds_run(server) for server in (first, second)] == [1, 2]
+
+
+def test_a_job_is_watched_from_its_id_and_again_from_its_folder(system, job, tmp_path):
+    made = job(["south:1:hold"])
+    with FlareSession(system.lead) as session:
+        job_id = session.submit(made)
+        out = ("watch", job_id, "--kit", system.lead, "--out", tmp_path / "out")
+        with command(*out) as watching:
+            while not (tmp_path / "struck/south-1-hold").exists():
+                time.sleep(0.1)
+            while "training: round 1" not in watching.stdout.readline():
+                pass
+            said = ended(watching, signal.SIGTERM)
+        assert f"job {job_id} goes on without this command" in said
+        assert session.meta(job_id)["status"] == "RUNNING"
+        server_process(system).kill()
+    said = answer("deploy", "watch", tmp_path / "out", "--kit", system.lead, "--retries", 0, code=1)
+    assert "the server was restarted under it" in said
+    system._wait(system.project, 60)
+    said = " ".join(answer("deploy", "status", "--kit", system.lead).split())
+    assert re.search(r"server: up since [-\d]+ [\d:]+; FLARE 2\.9\.\d; [\d,]+ MB free", said), said
+    assert re.search(r"north: connected, last seen \d+ s ago; FLARE 2\.9", said)
+    assert re.search(rf"{job_id} surgical RUNNING: the server was started again under it", said)
