@@ -18,7 +18,6 @@ from cxr_study.deployment.at_hand import RoomError, Workspaces
 from cxr_study.deployment.flare_session import PAUSES, FlareSession, SessionError, pauses
 from cxr_study.deployment.job_failure import ABORTED, explain, left_alone, resume
 from cxr_study.deployment.job_watch import End, Progress
-from cxr_study.deployment.run_rounds import Rounds, left_a_model, rounds_left
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import (
     RESULTS,
@@ -30,6 +29,7 @@ from cxr_study.runs.finished_run import (
     read_site_files,
     write_facts,
 )
+from cxr_study.runs.run_rounds import Rounds, left_a_model, rounds_left
 
 
 class DeployedRunError(JobFailedError):

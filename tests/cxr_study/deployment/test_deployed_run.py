@@ -15,8 +15,8 @@ from cxr_study.deployment.at_hand import RoomError
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.job_watch import Progress
-from cxr_study.deployment.run_rounds import Rounds, rounds_left
 from cxr_study.jobs import job_folder
+from cxr_study.runs.run_rounds import Rounds, rounds_left
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = {"north": {}, "south": {}}

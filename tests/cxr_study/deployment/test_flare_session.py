@@ -79,8 +79,8 @@ def open_session(monkeypatch, kit):
             del left[: not somebody]
             return None if somebody else "nobody listens"
 
-        def new(user, location):
-            assert (user, location) == ("lead@university.org", str(kit))
+        def new(user, location, study):
+            assert (user, location, study) == ("lead@university.org", str(kit), "default")
             outcome = left.pop(0)
             return Flare(refused=outcome) if isinstance(outcome, Exception) else outcome
 
