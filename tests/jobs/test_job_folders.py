@@ -95,12 +95,20 @@ def test_every_task_with_a_model_passes_the_gate_and_its_metrics_are_kept(job):
     gate = "surgical_aggregation.server.access.class_filters.SelectHead"
     chains = [e for e in server["task_data_filters"] if e["filters"][0]["path"] == gate]
     gated = {task for entry in chains for task in entry["tasks"]}
-    assert gated == {task for entry in client["executors"] for task in entry["tasks"]}
+    tasks = {task for entry in client["executors"] for task in entry["tasks"]}
+    assert tasks - gated == {"check"} and gated < tasks
     tracking = "surgical_aggregation.server.records.tracking.Tracking"
     (tracker,) = [node for node in walk(server) if node.get("path", None) == tracking]
     assert tracker["args"] == {"tracking": "{tracking}"}
     # Events would come under the name that the site gives itself.
     assert "fed_event" not in (JOBS / job / job_folder.CLIENT_CONFIG).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("job", [*METHODS, "census"])
+def test_flare_and_a_task_wait_for_all_sites(job):
+    meta = json.loads((JOBS / job / "meta.json").read_text())
+    assert meta["min_clients"] == len(meta["deploy_map"]["app_client"])
+    assert parsed(job, NAMES[0])["min_clients"] == 0
 
 
 @pytest.mark.parametrize("job", METHODS)
@@ -127,10 +135,6 @@ class TestMethod:
             "surgical_aggregation.site.label_head.LabelHead",
         }
         assert paths & parts == (set() if METHODS[job].personal_head else parts)
-
-    def test_flare_waits_for_as_many_sites_as_a_round_needs(self, job):
-        meta = json.loads((JOBS / job / "meta.json").read_text())
-        assert meta["min_clients"] == parsed(job, NAMES[0])["min_clients"]
 
     @pytest.mark.parametrize("name", NAMES)
     def test_its_lines_are_short_and_the_comments_of_settings_aligned(self, job, name):

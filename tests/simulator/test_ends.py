@@ -58,6 +58,19 @@ def test_where_the_disk_takes_no_result_the_job_ends_with_the_reason(run, tmp_pa
     assert "make some, and continue" in next(e for e in events if e["event"] == "failed")["reason"]
 
 
+def test_a_job_of_three_stops_where_flare_has_started_it_at_two(run, tmp_path):
+    """They would be enough for an average; that must be asked for."""
+    job = tiny_job.make(tmp_path, {**SITES, "west": {"classes": ["Hernia"], "images": 16}})
+    with pytest.raises(SimulationError, match="west"):
+        run(job)
+    events = {e["event"]: e for e in read_events(server_folder(tmp_path / "run"))}
+    sites, failed = events["sites"], events["failed"]
+    assert (sites["job"], sites["deployed"]) == (["north", "south", "west"], ["north", "south"])
+    needed = "task 'train' of round 0 needs accepted results of 3 of the 3 sites; got 0"
+    assert failed["reason"].startswith(needed)
+    assert "west: FLARE has not started the job there" in failed["reason"]
+
+
 def test_an_interrupt_ends_every_process(run, tmp_path):
     def interrupt(events):
         workers = [p for p in processes(tmp_path) if "simulator_worker" in p.cmdline()[2]]

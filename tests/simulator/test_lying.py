@@ -8,8 +8,11 @@ import re
 import pytest
 
 import faults
+from cxr_study.cli.run import ABSENT as ABSENT_CODE
+from cxr_study.evaluation.summary_json import Summary
 from secrecy import names
 from simulated import TWO, UNDISTURBED, run, same
+from typed import answer
 
 LIARS = {
     "east": {"classes": ["Edema"], "images": 8},
@@ -54,7 +57,8 @@ def test_models_and_results_are_those_of_the_honest_sites_bit_for_bit(lied, undi
 
 
 def test_an_impostor_is_refused_in_every_task_under_its_own_name(lied):
-    assert lied.refused("west") == dict.fromkeys(ANSWERS, "it calls itself 'north'")
+    said = dict.fromkeys([("check", None), *ANSWERS], "it calls itself 'north'")
+    assert lied.refused("west") == said
     for name in TWO["north"]["classes"]:
         kernel = lied.last.variables[f"head/{name}/kernel"].tobytes()
         assert kernel in lied.received("north")  # with the final model; the search can find it
@@ -62,9 +66,9 @@ def test_an_impostor_is_refused_in_every_task_under_its_own_name(lied):
         assert not names(lied.received("west"), name)
 
 
-def test_a_site_that_declares_a_class_without_permission_is_refused_in_every_round(lied):
-    reasons = {task: why for task, why in lied.refused("guest").items() if task[0] == "train"}
-    assert list(reasons) == [task for task in ANSWERS if task[0] == "train"]
+def test_a_site_that_declares_a_class_without_permission_is_refused_in_every_task(lied):
+    reasons = lied.refused("guest")
+    assert list(reasons) == [("check", None), *ANSWERS]
     for reason in reasons.values():
         assert re.fullmatch(r"the site is not permitted to \w+ \['Edema'\]", reason)
 
@@ -80,6 +84,40 @@ def test_no_answer_of_one_site_ends_the_job_or_disturbs_honest_sites(lied):
     summary = log[log.index("the run has ended") :]
     assert "test split of west: not measured: it calls itself 'north'" in summary
     assert "test split of east: not measured: there is no metric ('bce', 'Edema')" in summary
+
+
+ABSENT = {
+    "east": "its policy takes the job for unsafe (UNSAFE_JOB)",
+    "west": "it calls itself 'north'",
+    "guest": "the site is not permitted to train ['Edema']",
+}
+"""Site that is in no round -> the first reason."""
+
+
+def test_the_record_of_every_round_says_who_is_in_it_and_why_the_others_are_not(lied):
+    (sites,) = lied.events("sites")
+    assert sites["job"] == sites["deployed"] == sorted(TWO | LIARS)
+    rounds = lied.events("round")
+    assert [event["accepted"] for event in rounds] == [sorted(TWO)] * 5
+    assert rounds[0]["absent"] == ABSENT
+    assert lied.log("server").count("results of north, south; without east") == 5
+
+
+def test_summary_card_and_exit_code_say_who_is_not_in_the_model(lied, tmp_path):
+    said = answer("report", lied.workspace, "--out", tmp_path, code=ABSENT_CODE)
+    summary = Summary.from_json((tmp_path / "summary.json").read_text())
+    assert {s: (of.rounds, of.reason) for s, of in summary.contributions.items()} == {
+        **dict.fromkeys(TWO, (((0, 4),), "")), **{s: ((), why) for s, why in ABSENT.items()}
+    }  # fmt: skip
+    card = (lied.server / "models/model_card.md").read_text()
+    best = lied.best.manifest["round"] - 1
+    assert f"contributed:** north (rounds 0 to {best}) and south (rounds 0 to {best})." in card
+    shown = answer("model", "show", lied.server / "models/best.npz")
+    assert f"north (rounds 0 to {best}); south (rounds 0 to {best})" in shown
+    for site, why in ABSENT.items():
+        assert f"{site} contributed to no round ({why})" in " ".join(said.split())
+        assert f"**Absent:** {site} took part in no round" in card and site not in shown
+    assert "north and south; without" in (tmp_path / "report.html").read_text()
 
 
 def test_a_round_waits_for_the_results_that_it_needs_however_late(lied):

@@ -145,7 +145,8 @@ def test_every_site_measures_the_same_as_in_the_training_job_bit_for_bit(runs, e
     for row in read(evaluated.server):  # counts travel where they are asked for
         assert row.positives + row.negatives == ALL[row.site]["images"]
     assert all(row.positives is None for row in read(runs.first.server))
-    assert [event["event"] for event in evaluated.record] == ["started", "ended"]
+    named = [event["event"] for event in evaluated.record]
+    assert named == ["started", "sites", *["declared"] * len(ALL), "ended"]
     assert not list(evaluated.workspace.rglob("*.npz"))
 
 

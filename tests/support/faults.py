@@ -98,18 +98,15 @@ class FaultyExecutor(Planned, KerasExecutor):
     What fails is one of `ANSWERS`, or "kill" (of the process), "late" (by `LATE`), "slow" (until
     the round is over without it), "last" (until another's result is accepted), "away" (until the
     test says that the site is back) or "hold" (until the task is aborted). Planned for the "start"
-    is another site's name, until whose first result is accepted the site sends no message.
+    is another site's name, until whose first result is accepted the site does not train.
     """
 
-    def handle_event(self, event_type, fl_ctx):
-        super().handle_event(event_type, fl_ctx)
-        if event_type == EventType.START_RUN:
+    def execute(self, task_name, shareable, fl_ctx, abort_signal):
+        if task_name == "train":
             others = [item.rpartition(":")[2] for item in self.plan if ":start:" in item]
             first, end = self.strikes("start", others), time.monotonic() + LONGEST
             while first and not accepted(self.folder, first, 0).exists() and time.monotonic() < end:
                 time.sleep(0.1)
-
-    def execute(self, task_name, shareable, fl_ctx, abort_signal):
         reply = super().execute(task_name, shareable, fl_ctx, abort_signal)
         round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
         round_ = round_ if task_name == "train" else task_name

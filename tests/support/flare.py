@@ -18,7 +18,8 @@ from surgical_aggregation.server.access.site_identity import set_site
 from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
 from surgical_aggregation.site.local_notes import notes_file
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import CLASSES, LACKING, POSITIVES, PROCESS
+from surgical_aggregation.wire.headers import CLASSES, LACKING, POSITIVES, PROCESS, VERSIONS
+from surgical_aggregation.wire.versions import installed_versions
 
 
 class Engine:
@@ -74,12 +75,13 @@ class Engine:
 
 def context(
     site=None, classes=(), current_round=0, model=None, engine=None, policy=None, claims=None,
-    process=None, authenticated=True,
+    process=None, authenticated=True, versions=None,
 ):  # fmt: skip
     """The server's context of a message from or to `site`.
 
     `policy`: properties of its scope; `claims`: what the site calls itself, if not by its name;
-    `process`: which of its processes declares the classes; `authenticated`: whose message it is.
+    `process`: which of its processes declares the classes; `authenticated`: whose message it is;
+    `versions`: what it tells of them, if not those here.
     """
     fl_ctx = FLContext()
     fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
@@ -93,6 +95,8 @@ def context(
     if site is not None:
         peer = FLContext()
         peer.set_prop(ReservedKey.IDENTITY_NAME, claims or site, private=False, sticky=False)
+        told = installed_versions() if versions is None else versions
+        peer.set_prop(VERSIONS, told, private=False, sticky=True)
         if classes:
             peer.set_prop(CLASSES, list(classes), private=False, sticky=True)
         if process:

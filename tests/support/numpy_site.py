@@ -6,10 +6,16 @@ process, which then starts in a third of the time. All else is as it is with Ker
 
 import itertools
 import sys
+from types import SimpleNamespace
+
+import numpy as np
+from nvflare.apis.event_type import EventType
 
 from faults import strikes
 from numpy_model import ArraySite, Batches, LocalModel
+from surgical_aggregation.site import class_declaration, site_answer
 from surgical_aggregation.site.training import tensorflow_setup
+from surgical_aggregation.wire import versions
 
 __all__ = ["LocalModel", "NumpySite", "balanced_weights"]
 
@@ -18,6 +24,9 @@ balanced_weights = None  # of the loss; nobody asks for it here
 
 class NumpySite(ArraySite):
     """The site that a json table describes; see `tiny_site`.
+
+    What its entry has in "pretends" is so in its process: "version" of this software, "free_disk"
+    bytes, "damaged" labels, or a "layer" more in its network, of this name.
 
     By a plan of "site:round:image" items (see `faults`), one of its images is unreadable, in the
     middle of the second of a round's passes (`epochs`).
@@ -28,6 +37,27 @@ class NumpySite(ArraySite):
         self.plan = plan
         self.folder = folder
         self.epochs = epochs
+
+    def handle_event(self, event_type, fl_ctx):
+        pretends = (
+            self._entry.get("pretends", {}) if event_type == EventType.ABOUT_TO_START_RUN else {}
+        )
+        if "version" in pretends:
+            told = {versions.OURS: pretends["version"]} if pretends["version"] else {}
+            class_declaration.installed_versions = lambda: told
+        if "free_disk" in pretends:
+            site_answer.shutil = SimpleNamespace(disk_usage=lambda _: SimpleNamespace(free=9))
+        if "damaged" in pretends:
+            raise_later = OSError(f"/data/{self.site}.csv, row 7, is damaged")
+            self.arrays = lambda split: (_ for _ in ()).throw(raise_later)
+
+    @property
+    def network_facts(self):
+        return {"backbone": self._entry.get("pretends", {}).get("layer", "tiny")}
+
+    def model(self):
+        layer = self._entry.get("pretends", {}).get("layer")
+        return super().model() | ({f"{layer}/kernel": np.ones(2)} if layer else {})
 
     def data(self, split, *, training=False, first_pass=0):
         whole = super().data(split, training=training, first_pass=first_pass)

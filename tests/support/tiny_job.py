@@ -26,7 +26,7 @@ CLASSES = (
 
 _SITE = r'path = "[\w.]+\.ChestXraySite"\s+args \{(?:[^{}]|\{\w+\})*\}'
 _EXECUTOR = r'path = "[\w.]+\.KerasExecutor"\s+args \{'
-_CLASS_FILTERS = r'path = "([\w.]+\.(?:SelectHead|CheckResult))"'
+_CLASS_FILTERS = r'path = "([\w.]+\.(?:SelectHead|CheckResult|SiteCheck))"'
 
 
 def make(
@@ -73,7 +73,7 @@ def make(
     if permitted is not None:
         arguments = f"args {{ permitted = {json.dumps(permitted)} }}"
         _substitute(
-            server, _CLASS_FILTERS, f'path = "{{}}", {arguments}', times=3
+            server, _CLASS_FILTERS, f'path = "{{}}", {arguments}', times=4
         )  # "refit" has one
     return target
 

@@ -47,18 +47,19 @@ class RunningTask:
     """A task that a workflow has given to sites.
 
     It needs some results (`needed`) and waits so many seconds for the others then; `runner` stands
-    for FLARE's, `received` is what the workflow does with a result.
+    for FLARE's, `received` is what the workflow does with a result, `meta` is the job's.
     """
 
-    def __init__(self, controller, sites, needed, wait=0, runner=None, received=None):
+    def __init__(self, controller, sites, needed, wait=0, runner=None, received=None, meta=None):
         self.controller = controller
         self.engine = ListeningEngine(sites, controller)
         self.signal = Signal()
         self.runner = runner
+        self.meta = meta
         self.manager = FLContextManager(engine=self.engine, identity_name="server", job_id="job")
         self.communicator = WFCommServer()
         controller.set_communicator(self.communicator)
-        fl_ctx = self.context()
+        self.fl_ctx = fl_ctx = self.context()
         self.communicator.initialize_run(fl_ctx)
         controller.initialize(fl_ctx)
         self.task = Task(
@@ -79,6 +80,7 @@ class RunningTask:
         fl_ctx = context(site, engine=self.engine, authenticated=False, **said)
         fl_ctx.put(ReservedKey.MANAGER, self.manager, private=True, sticky=False)
         fl_ctx.set_prop(FLContextKey.RUNNER, self.runner, private=True, sticky=False)
+        fl_ctx.set_prop(FLContextKey.JOB_META, self.meta, private=True, sticky=False)
         return fl_ctx
 
     def ask(self, site, **said):

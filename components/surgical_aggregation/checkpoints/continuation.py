@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from surgical_aggregation.checkpoints.contributions import contributed
 from surgical_aggregation.wire.headers import CANDIDATE
 
 
@@ -11,8 +12,8 @@ def start_manifest(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
 
     A checkpoint that a job wrote (its manifest names the job) is continued: its round goes on, and
     that job goes into the history, oldest first: [{"job", "rounds": [first, one after the last]}].
-    Any other is a fresh start, at round 0. The best record is left out, and that the model was made
-    after training (see `headers.CANDIDATE`).
+    Any other is a fresh start, at round 0, to which nobody has contributed. The best record is left
+    out, and that the model was made after training (see `headers.CANDIDATE`).
 
     Example:
         >>> start_manifest({"head_features": 4, "job": "a", "round": 3}, "b")["history"]
@@ -21,7 +22,8 @@ def start_manifest(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
     started = {k: fact for k, fact in manifest.items() if k not in ("best", CANDIDATE)}
     started["job"] = job
     if "job" not in manifest:
-        return started | {"round": 0}
+        return started | {"round": 0, "contributed": {}}
+    started["contributed"] = contributed(manifest)
     round_ = manifest.get("round", 0)
     earlier = {"job": manifest["job"], "rounds": [first_round(manifest), round_]}
     return started | {"round": round_, "history": [*manifest.get("history", []), earlier]}

@@ -41,7 +41,9 @@ _MODEL = _facts({}, {
     "initial_body_sha256": Text | None,
     "variable_kinds": _facts({"batch_norm": Names, "constant": Names}, {}),
     "classes": GenericAlias(dict, (Text, _CLASS)),
+    "contributed": dict[Text, list[tuple[Count, Count]]],
     "removed": dict[Text, dict[Text, Any]],
+    "versions": dict[Text, dict[Text, Text]],
     "history": GenericAlias(list, (_facts({"job": Text, "rounds": tuple[Count, Count]}, {}),)),
     "validation": _facts({"round": Count, "auroc": dict[Text, dict[Text, Number]]}, {}),
 })  # fmt: skip

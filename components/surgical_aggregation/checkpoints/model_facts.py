@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from surgical_aggregation import __version__
 from surgical_aggregation.aggregation.one_sided import never_learned
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.checkpoints.contributions import Spans, contributed
 from surgical_aggregation.wire import variables as wire
 
 CONTRACT = {
@@ -75,6 +76,7 @@ class ModelFacts:
 
     Attributes:
         classes: In the order of the model's outputs.
+        contributed: Site -> rounds in which its result was averaged, see `contributed`.
         trained: Class -> who trained it, as far as the manifest says.
         network: `backbone`, `hidden`, `image_size` (pixels) and `input`, as far as the manifest has
             them; the application gives them their meaning.
@@ -86,10 +88,12 @@ class ModelFacts:
         validation: None where the model has not been measured.
         site: Whose personal model it is; None: the global one.
         lacks: Keys of `CONTRACT` that the manifest does not have.
+        versions: Site that trained it -> package -> version, the newest that it told.
     """
 
     classes: tuple[str, ...]
     trained: Mapping[str, ClassTraining]
+    contributed: Mapping[str, Spans]
     network: Mapping[str, Any]
     created: str | None
     version: str | None
@@ -99,6 +103,7 @@ class ModelFacts:
     validation: Validation | None
     site: str | None
     lacks: tuple[str, ...]
+    versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def never_learned(self) -> dict[str, str]:
@@ -114,6 +119,7 @@ def facts_of(checkpoint: Checkpoint) -> ModelFacts:
     return ModelFacts(
         classes=wire.classes_of(checkpoint.variables),
         trained={name: _training(facts) for name, facts in manifest.get("classes", {}).items()},
+        contributed=contributed(manifest),
         network={
             key: manifest[key]
             for key in ("backbone", "hidden", "image_size", "input")
@@ -127,6 +133,7 @@ def facts_of(checkpoint: Checkpoint) -> ModelFacts:
         validation=Validation(measured["round"], measured["auroc"]) if measured else None,
         site=manifest.get("site"),
         lacks=tuple(key for key in CONTRACT if not manifest.get(key) and manifest.get(key) != 0),
+        versions=manifest.get("versions", {}),
     )
 
 

@@ -9,14 +9,20 @@ from nvflare.apis.fl_context import FLContext
 from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 from surgical_aggregation.site.local_notes import note, note_error
-from surgical_aggregation.wire.headers import CLASSES, PROCESS
+from surgical_aggregation.wire.headers import CLASSES, PROCESS, VERSIONS
+from surgical_aggregation.wire.versions import installed_versions
+
+
+def declare_versions(fl_ctx: FLContext) -> None:
+    """Tell the server, with every message from now on, which versions this site has."""
+    fl_ctx.set_prop(VERSIONS, installed_versions(), private=False, sticky=True)
 
 
 class DeclareClasses(FLComponent):
     """Declare the classes that the site shares to the server when a run starts.
 
     Runs on the client. What a client sets public goes to the server alone, with every message, so
-    the server knows the classes at the very first task request.
+    the server knows the classes at the very first task request; and the versions, see `versions`.
 
     Args:
         site_id: Id of the `Site` component.
@@ -33,6 +39,7 @@ class DeclareClasses(FLComponent):
         """
         if event_type != EventType.START_RUN:
             return
+        declare_versions(fl_ctx)
         try:
             site = find_site(self.site_id, fl_ctx)
             classes = list(site.classes)

@@ -13,15 +13,18 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from surgical_aggregation.aggregation.one_sided import NEGATIVE
+from surgical_aggregation.site import site_answer
+from surgical_aggregation.site.class_declaration import declare_versions
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.local_notes import note, note_error
+from surgical_aggregation.site.local_notes import note, note_error, notes_file
 from surgical_aggregation.site.result_filters import check_filters
 from surgical_aggregation.site.site_tasks import SiteTasks
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.site.training.training_options import SENT, training_options
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.allow_list import check_allow_list
+from surgical_aggregation.wire.headers import CHECK_TASK
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
 """First words of the line in a site's notes that says why it could not start."""
@@ -44,6 +47,8 @@ class KerasExecutor(Executor):
         test        in   as above; out  metrics of the test split
         refit       in   as above; out  the dense head alone, its columns fitted anew on the
                          received body (see `column_refit`); nothing is trained
+        check       in   names and shapes of the body's variables; out  whether the site can take
+                         part (see `site_answer`); if not, it carries out no further task
 
     Classes without a column are warmed up on the received body before they are measured and
     trained; an evaluation leaves them out. An abort is obeyed after the running batch.
@@ -110,12 +115,11 @@ class KerasExecutor(Executor):
                 self._threads(fl_ctx), self.seed, self.mixed_precision
             )
         elif event_type == EventType.START_RUN:
+            declare_versions(fl_ctx)  # a personal head has no DeclareClasses
             try:
                 self._start(fl_ctx)
             except Exception as error:  # of the hospital's files, of its code, or of FLARE
-                notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)
-                said = f"this site cannot take part in the run; {notes} says why"
-                self.log_error(fl_ctx, said, fire_event=False)
+                self._cannot_take_part(error, fl_ctx)
 
     def _threads(self, fl_ctx: FLContext) -> int:
         return min(self.threads, MOST_THREADS) or tensorflow_setup.threads_per_site(fl_ctx)
@@ -156,15 +160,34 @@ class KerasExecutor(Executor):
         self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
     ) -> Shareable:
         """Carry out a task; see the class."""
-        if self._tasks is None:
-            self.log_error(fl_ctx, f"{task_name} refused: this site could not start, see above")
+        if self._tasks is None and task_name != CHECK_TASK:
+            self.log_error(fl_ctx, f"{task_name} refused: this site takes no part, see above")
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         try:
+            if self._tasks is None or task_name == CHECK_TASK:
+                return self._check(shareable, fl_ctx)
             return self._tasks.carry_out(task_name, shareable, fl_ctx, abort_signal)
         except Exception as error:  # FLARE would put it into the error log
             notes = note_error(fl_ctx, f"{task_name} failed: ", error)
             self.log_error(fl_ctx, f"{task_name} failed; {notes} says why", fire_event=False)
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
+
+    def _check(self, question: Shareable, fl_ctx: FLContext) -> Shareable:
+        training = None if self._tasks is None else self._tasks.training
+        reason = None
+        if training is None:  # the reason may hold a path, a count or a row
+            reason = f"it cannot take part; {notes_file(fl_ctx.get_job_id())} there says why"
+        try:
+            site_answer.check(question, training, fl_ctx)
+        except SiteError as error:
+            self._tasks, reason = None, str(error)
+            self._cannot_take_part(error, fl_ctx)
+        return site_answer.answer(reason, fl_ctx)
+
+    def _cannot_take_part(self, error: Exception, fl_ctx: FLContext) -> None:
+        notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)
+        said = f"this site cannot take part in the run; {notes} says why"
+        self.log_error(fl_ctx, said, fire_event=False)
 
     def _log(self, fl_ctx: FLContext, text: str) -> None:
         """Log with the site's name, which the simulator's console leaves out."""

@@ -70,6 +70,14 @@ def plan_rounds(workflow: Any, first: int, number: int) -> None:
     workflow._num_rounds = number
 
 
+def need_results(workflow: Any, number: int) -> None:
+    """Set how many results a ScatterAndGather asks `broadcast_and_wait` for; 0 as well.
+
+    FLARE 2.9 takes no 0 in the constructor, and has the number in its attribute `_min_clients`.
+    """
+    workflow._min_clients = number
+
+
 def end_for_no_return_code(fl_ctx: FLContext) -> None:
     """Keep FLARE from ending the job for the return code of one site's result.
 
@@ -114,6 +122,15 @@ def ask_no_sooner(seconds: float, fl_ctx: FLContext) -> None:
     if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
         config = runner.config
         config.task_request_interval = max(config.task_request_interval, seconds)
+
+
+def end_after_this_workflow(fl_ctx: FLContext) -> None:
+    """Have the job end well when the running workflow is over, whatever comes behind it.
+
+    FLARE 2.9's server runner takes its `config.workflows` one by one, by `current_wf_index`.
+    """
+    if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
+        del runner.config.workflows[runner.current_wf_index + 1 :]
 
 
 def result_filters(task: str, fl_ctx: FLContext) -> list[Filter]:

@@ -11,6 +11,9 @@ CLASSES = "surgical.classes"
 PROCESS = "surgical.process"
 """The site's process that declares them; a new process may declare others."""
 
+VERSIONS = "surgical.versions"
+"""Package -> its version at the site, see `versions`."""
+
 POSITIVES = "surgical.positives"
 """DXO meta of a training result: class -> number of positive labels; for weighting "positives"."""
 
@@ -25,6 +28,19 @@ FEATURES = "surgical.features"
 
 UNREADABLE = "surgical.unreadable"
 """Why a site's result could not be read."""
+
+# The task that asks the sites, before any other, whether they can take part; see `SiteCheck`.
+
+CHECK_TASK = "check"
+
+BODY_SHAPES, NETWORK = "body", "network"
+"""Of its data: variable of the body -> its shape (None: not known), and network facts."""
+
+FREE_DISK, CERTIFICATE_DAYS, CANNOT = "free_disk", "certificate_days", "cannot"
+"""Of its result: bytes, days, and why the site cannot take part; None each: not known, it can."""
+
+FAULT = "surgical.fault"
+"""Public property of the server beside the task: what keeps the site that gets it out."""
 
 # From the server to a site: headers of tasks with a model.
 
@@ -48,6 +64,9 @@ TRAINED_BY = "surgical.holders"
 ACCEPTED = "surgical.accepted"
 """While a round is averaged and merged: site -> its `Contribution`."""
 
+COLLECTED = "surgical.collected"
+"""Of the last task: {"accepted": sites, "absent": site of the job -> reason}."""
+
 COLUMN_SIMILARITY = "surgical.column_similarity"
 """What `column_similarity` says of a round's results."""
 
@@ -59,6 +78,9 @@ MODEL_FEATURES = "surgical.model_features"
 
 GONE = "surgical.gone"
 """Site -> why it will not answer any more."""
+
+LEFT_OUT = "surgical.left_out"
+"""Site -> why it cannot take part in the run, as the first workflow has found."""
 
 # Among the server's components: events, each with the property that says what happened.
 
@@ -72,6 +94,9 @@ CLASSES_DECLARED = "surgical.classes_declared"
 
 LOOK_ALIKE, ALIKE = "surgical.look_alike", "surgical.alike"
 """Classes of different sites may be one: {"classes": class -> sites, "reason"}."""
+
+SITE_CHECKED, DECLARED = "surgical.site_checked", "surgical.declared"
+"""What a site declares, and can: the facts of the record's line "declared", see `RunRecord`."""
 
 ROUND_DROPPED, DROP = "surgical.round_dropped", "surgical.drop"
 """The model stays as it was: {"round", "reason"}."""

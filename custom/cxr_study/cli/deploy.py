@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ from cxr_study.common.progress import Steps
 from cxr_study.deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
 from cxr_study.jobs import code_shipping, job_folder, job_templates
 from cxr_study.jobs.command_line_settings import parse
-from cxr_study.runs.finished_run import RESULTS, finished_run, write_facts
+from cxr_study.runs.finished_run import RESULTS, JobFailedError, finished_run, write_facts
 from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 from surgical_aggregation.site.contract.site_policy import SitePolicy
@@ -27,7 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Run jobs on FLARE's real services: in a POC on this machine, or between hospitals.",
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
-    "failed, 2 wrong use.",
+    "failed, 2 wrong use, 3 done without one of the sites.",
 )
 kit_app = typer.Typer(
     no_args_is_help=True,
@@ -123,6 +124,37 @@ def submit(
     jobs = [server.parent.name for server in servers]
     write_facts(out, site_files, jobs, elsewhere=site_files is None)
     make_report(finished_run(out), out / "report", job.name, console)()
+
+
+@app.command(
+    epilog="Example:  surgagg deploy check my-job --kit lead@university.org      Exit codes: 0 all "
+    "sites can take part, 1 one cannot, 2 wrong use."
+)
+def check(
+    job: cli_run.Job,
+    kit: Annotated[Path, Option(help="Your startup kit, that of a lead or project admin.")],
+    sites: cli_run.Sites = "",
+    preset: cli_run.Preset = None,
+    settings: cli_run.Settings = None,
+) -> None:
+    """Ask the sites of a job whether they can take part, and train nothing.
+
+    Every job begins with these questions: classes that the server permits, versions, the network,
+    disk, certificate, the site's files. What only the site may read is in its own notes.
+    """
+    names, for_all, per_site = asked(job, sites, preset, settings, check_only=True)
+    from cxr_study.deployment import dry_run
+    from cxr_study.deployment.flare_session import FlareSession
+
+    with TemporaryDirectory() as folder, FlareSession(kit) as session:
+        copy = Path(folder) / "job"
+        job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
+        code_shipping.unmark(copy)
+        answers, failed = dry_run.ask(copy, session, Path(folder), Steps(console))
+    for one in answers:
+        say(f"{one['site']:<12} {dry_run.told(one)}")
+    if failed or any(one["reason"] for one in answers):
+        raise JobFailedError(failed or "not all sites can take part.")
 
 
 @app.command(

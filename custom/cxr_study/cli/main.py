@@ -26,7 +26,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Train one chest X-ray model with hospitals that label different findings.",
-    epilog="Example:  surgagg demo      Exit codes: 0 done, 1 a job failed, 2 wrong use.",
+    epilog="Example:  surgagg demo      Exit codes: 0 done, 1 a job failed, 2 wrong use, 3 done "
+    "without one of the sites.",
 )
 app.command(epilog=run.DEMO_EPILOG)(run.demo)
 app.command(epilog=run.RUN_EPILOG)(run.run)

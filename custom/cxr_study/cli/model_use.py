@@ -14,7 +14,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from cxr_study.cli.run import SiteFiles, check_data, console, say, split
-from cxr_study.common.wording import counted, listed
+from cxr_study.common.wording import counted, listed, rounds_listed
 from cxr_study.reports.page.numbers import count, interval
 from surgical_aggregation.wire.untrusted_text import one_line
 
@@ -95,6 +95,7 @@ def _facts_table(facts: ModelFacts) -> Table:
         "input of its own": None if known or not input_ else one_line(json.dumps(input_)),
         "strategy": facts.strategy,
         "rounds": facts.round,
+        "contributed": _contributed(facts),
         "made": facts.created and f"on {facts.created} by version {facts.version}",
         "initial body": facts.initial_body_sha256 and f"sha256 {facts.initial_body_sha256[:16]}…",
     }
@@ -102,6 +103,12 @@ def _facts_table(facts: ModelFacts) -> Table:
         if value is not None:
             made.add_row(Text(name, "dim"), Text(str(value)))
     return made
+
+
+def _contributed(facts: ModelFacts) -> str | None:
+    """Which sites are in a model, in which rounds; a personal one's manifest has its own alone."""
+    known = {} if facts.site else facts.contributed
+    return "; ".join(f"{site} ({rounds_listed(of)})" for site, of in known.items()) or None
 
 
 def _kind(facts: ModelFacts) -> str:

@@ -25,7 +25,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Run jobs on real FLARE services of this machine, in one command or step by step.",
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
-    "failed, 2 wrong use.",
+    "failed, 2 wrong use, 3 done without one of the sites.",
 )
 
 Folder = Annotated[Path, Option(help="The POC's folder; everything of it is in there.")]

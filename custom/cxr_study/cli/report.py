@@ -54,7 +54,7 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
     server = run.servers[-1]
     if "num_rounds" in job_folder.read_settings(run.job):
         made = evaluate_run.report(run, folder, title=title, console=to)
-        return lambda: _answer(lambda: print_report(made, to), server, to)
+        return lambda: print_report(made, to, server / "models")
     if not (server / cross_site_results.RESULTS_FILE).is_file():
         return lambda: say(f"results  {server}", to)  # of a job that measures no model
     rows = cross_site_results.read(server)
@@ -64,10 +64,6 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
     def show() -> None:
         to.print(cross_site_results.table(rows))
         say(f"table    {file}", to)
+        say(f"models   {server / 'models'}", to)
 
-    return lambda: _answer(show, server, to)
-
-
-def _answer(show: Callable[[], None], server: Path, to: Console) -> None:
-    show()
-    say(f"models   {server / 'models'}", to)
+    return show

@@ -33,6 +33,9 @@ console = Console()
 MARK = "job/meta.json"
 """In a run's folder: tells it from any other."""
 
+ABSENT = 3
+"""Exit code of a run that is done, but to which a site of its job has contributed nothing."""
+
 DEMO_RECIPE = {
     "num_rounds": 6, "batch_size": 16, "learning_rate": 2e-3, "average_decay": 0.0,
     "refit_model": "last", "server_optimizer": "fedavgm", "server_momentum": 0.5,
@@ -256,12 +259,16 @@ def run_and_report(request: RunRequest, title: str, force: bool) -> None:
     except JobFailedError as error:
         raise simulated_run.moved_aside(request, error) from None
     finished = finished_run(request.folder)
-    print_report(report(finished, request.folder / "report", title=title, console=console), console)
-    say(f"models   {checkpoint_folder(request.workspace)}")
+    made = report(finished, request.folder / "report", title=title, console=console)
+    print_report(made, console, checkpoint_folder(request.workspace))
 
 
-def print_report(made: Report, to: Console) -> None:
-    """Print what a report says, and where it is."""
+def print_report(made: Report, to: Console, models: Path) -> None:
+    """Print what a report says, where it and the models are.
+
+    Ends with exit code `ABSENT` where a site of the job has contributed to no round.
+    """
+    from cxr_study.reports.run import contributors
     from cxr_study.reports.run.console import print_summary
 
     print_summary(made.summary, to)
@@ -271,6 +278,9 @@ def print_report(made: Report, to: Console) -> None:
         say(f"table    {made.table}", to)
     for card in made.cards:
         say(f"card     {card}", to)
+    say(f"models   {models}", to)
+    if contributors.absent(made.summary):
+        raise typer.Exit(ABSENT)
 
 
 def make_room(folder: Path, force: bool, mark: str = MARK) -> None:

@@ -25,6 +25,17 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
+def rounds_listed(spans: Sequence[tuple[int, int]]) -> str:
+    """Ranges of rounds, first and last included: `round 2`, `rounds 0 to 3, 5 and 6`."""
+    texts: list[str] = []
+    for first, last in spans:
+        texts += [f"{first} to {last}"] if last > first + 1 else map(str, range(first, last + 1))
+    if not texts:
+        return "no round"
+    one = len(texts) == 1 and texts[0].isdigit()
+    return f"{'round' if one else 'rounds'} {listed(texts)}"
+
+
 def shortened(names: Sequence[str], most: int = 6) -> str:
     """Join names as a sentence does; of more than `most` the first: `a, b and 5 more`."""
     if len(names) <= most:

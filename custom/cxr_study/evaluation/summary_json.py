@@ -119,6 +119,19 @@ class RefusedResult(_Strict):
 
 
 @dataclass(frozen=True)
+class Contribution(_Strict):
+    """In which rounds a site's result was averaged into the model.
+
+    Attributes:
+        rounds: Ranges, first and last included; of a continued run also those before it.
+        reason: Why it is not in the first that it missed; "": it missed none, or it is not known.
+    """
+
+    rounds: tuple[tuple[int, int], ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class ClassAuroc(_Strict):
     """One model's AUROC for one class on one site's test split.
 
@@ -264,7 +277,8 @@ class Summary(_Strict):
         data: "elsewhere": at the sites, which measured the model themselves.
         note: One sentence on what the data can and cannot show; may be empty.
         image_size: Height and width of the model's input, in pixels; None: not known.
-        num_rounds: Rounds run; of a continued run, its own.
+        num_rounds: Rounds that the model has gone through; of a continued run also those before
+            it, like `planned_rounds` (older summaries: its own).
         best: The round of the reported model.
         trained_by: Class -> names of the sites whose columns went into it.
         rounds: In order; the last may be the final model, on which nobody trained.
@@ -275,6 +289,8 @@ class Summary(_Strict):
         warnings: See `run_warnings`.
         made: How it was made: date, code, initial body, ...; what a page shows beside its figures.
         settings: The job's, as texts.
+        contributions: Site of the job, or of one that it continues -> its rounds; empty in older
+            summaries.
     """
 
     title: str
@@ -304,6 +320,7 @@ class Summary(_Strict):
     warnings: tuple[RunWarning, ...] = ()
     made: dict[str, str] = dataclasses.field(default_factory=dict)
     settings: dict[str, str] = dataclasses.field(default_factory=dict)
+    contributions: dict[str, Contribution] = dataclasses.field(default_factory=dict)
     format: Literal[2] = FORMAT
 
     def calibration_groups(self) -> "dict[tuple[str, bool], list[SiteCalibration]]":

@@ -31,6 +31,7 @@ _SERVER = (
     "surgical_aggregation.server.workflows.model_evaluation.ModelEvaluation",
     "surgical_aggregation.server.workflows.model_refit.ModelRefit",
     "surgical_aggregation.server.workflows.polling.Polling",
+    "surgical_aggregation.server.workflows.site_check.SiteCheck",
 )
 _SITE = (
     "cxr_study.data.census.flare_statistics.CensusStatistics",

@@ -123,7 +123,7 @@ def check(
             "setting 'num_rounds' must be 1 or more, or 0 in a job that makes up for the rounds "
             "that an earlier one has not made; got 0. Set continues=<the earlier job's id> as well."
         )
-    needed = asked.min_clients
+    needed = asked.min_clients or 2  # a federation of one is asked for
     if len(sites) < needed:
         raise JobError(
             f"this job needs the results of {needed} sites; got {', '.join(sites)}. Add sites, or "
@@ -175,7 +175,7 @@ def copy(
         deployed.setdefault(own.get(site, CLIENT_APP), []).append(site)
     meta = json.loads(_read(target / META))
     # FLARE starts a job as soon as so many are there, and admits nobody later.
-    meta["min_clients"] = _config_settings(target / SERVER_CONFIG)["min_clients"]
+    meta["min_clients"] = _config_settings(target / SERVER_CONFIG)["min_clients"] or len(sites)
     meta["deploy_map"] = {SERVER_APP: meta["deploy_map"][SERVER_APP], **deployed}
     (target / META).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 

@@ -51,10 +51,11 @@ class JobSettings(BaseModel):
     # Of the server.
     num_rounds: int = Field(12, ge=0, title="of this job; 0: those missing in the run it continues")
     patience: int = Field(0, ge=0, title="stop after so many rounds without a better model; 0: no")
-    min_clients: int = Field(2, ge=1, title="accepted results that a round or evaluation needs")
+    min_clients: int = Field(0, ge=0, title="accepted results that a task needs; 0: of all sites")
     wait_seconds: int = Field(600, ge=0, title="for the others, once those are there")
     site_silence: int = Field(120, ge=1, title="seconds after which a silent site is gone")
     requests_per_second: int = Field(100, ge=1, title="of waiting sites together, for a task")
+    check_only: bool = Field(False, title="ask the sites whether they can take part, then end")
     initial_body: str = Field("{$CXR_INITIAL_BODY}", title="a checkpoint, or drawings")
     continues: str = Field("", title="earlier job(s) here to go on from: id, or newest,older")
     body_weighting: str = Field("mean", title="mean | samples")

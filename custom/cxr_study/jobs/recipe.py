@@ -50,7 +50,7 @@ class SurgicalAggregationRecipe(Recipe):
         strategy: "fedavg", "fedbn" or "fedbn+"; default None: the method's own.
         preset: See `PRESETS`. Default None: the settings of the folder, for the phantom on CPUs.
         num_rounds: Rounds of this job. Default None: the preset's, else the folder's.
-        min_clients: Results that a round needs. Default None: the folder's, 2.
+        min_clients: Results that a round needs. Default None: the folder's, 0: of all sites.
         site_files: Folder of <site>.yaml at every site. Default None: the variable CXR_SITES there,
             else the phantom.
         initial_body: Checkpoint at the server. Default None: the variable CXR_INITIAL_BODY there;

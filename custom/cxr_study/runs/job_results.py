@@ -7,13 +7,17 @@ jobs, oldest first, in the simulator's workspace or in a download.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from cxr_study.common.wording import listed
-from cxr_study.evaluation.summary_json import RefusedResult, Round, SiteRound
+from cxr_study.evaluation.summary_json import Contribution, RefusedResult, Round, SiteRound
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.checkpoints.contributions import contributed, rounds_in, spans
+from surgical_aggregation.server.models.model_files import LAST_FILE
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.state_files import BEST_FILE
 
@@ -39,22 +43,22 @@ def read_events(server: Path) -> list[dict]:
     return events
 
 
-def rounds(*servers: Path, personal: bool = False) -> tuple[Round, ...]:
+def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round, ...]:
     """The model that started each round, measured at the sites; the final model last.
 
     From FLARE's own artifacts: metrics/round_metrics.jsonl and cross_site_val. A round that a later
-    job made again is the later one's. Unless every site has a `personal` model anyway, no value is
-    given where a site had to warm columns up first, for it measured another model than the global
-    one.
+    job made again is the later one's; the final model has gone through as many as are `made`, where
+    the records of some are not at hand. Unless every site has a `personal` model anyway, no value
+    is given where a site had to warm columns up first, for it measured another model than the
+    global one.
     """
     measured: dict[int, dict[str, dict[str, float]]] = {}
     for server in servers:
         measured.update(_measured(server))
+    if final := _evaluations(servers[-1], "SRV_last"):
+        measured[max([made, *(number + 1 for number in measured)])] = final
     if not measured:
         raise ResultsError(f"{servers[-1] / _METRICS} does not exist; has the run finished?")
-    final = _evaluations(servers[-1], "SRV_last")
-    if final:
-        measured[max(measured) + 1] = final
     return tuple(_round(number, sites, personal) for number, sites in sorted(measured.items()))
 
 
@@ -125,6 +129,31 @@ def look_alikes(*servers: Path) -> list[str]:
         f"{e['reason']}"
         for e in _events(servers, "look_alike")
     ]
+
+
+def last_manifest(server: Path) -> dict[str, Any]:
+    """The manifest of the last model, in the run's last folder; empty where it is not there."""
+    path = server / "models" / LAST_FILE
+    return load(path).manifest if path.is_file() else {}
+
+
+def contributions(
+    manifest: Mapping[str, Any], sites: Sequence[str], *servers: Path
+) -> dict[str, Contribution]:
+    """In which rounds the sites of a job, and of those before it, contributed to its last model.
+
+    By the model's manifest; by FLARE's record of the rounds where an older version wrote it.
+    """
+    found = contributed(manifest)
+    for server in () if "contributed" in manifest else servers:
+        for number, measured in _measured(server).items():
+            found |= {site: spans(rounds_in(found.get(site, ())) | {number}) for site in measured}
+    missed: dict[str, str] = {}
+    for event in _events(servers, "refused", "silent"):
+        if event["round"] not in {None, *rounds_in(found.get(event["site"], ()))}:
+            missed.setdefault(event["site"], event["reason"])
+    names = [*sites, *sorted(found.keys() - {*sites})]
+    return {site: Contribution(found.get(site, ()), missed.get(site, "")) for site in names}
 
 
 def rounds_run(*servers: Path) -> int:

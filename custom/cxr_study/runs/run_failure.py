@@ -12,6 +12,7 @@ from typing import Any
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.site import local_notes
 from surgical_aggregation.site.executor import CANNOT_TAKE_PART
+from surgical_aggregation.wire.headers import CHECK_TASK
 
 Logs = Sequence[Path]
 
@@ -93,8 +94,15 @@ def ended(server: Path | None) -> str | None:
 
 
 def never_began(server: Path | None) -> bool:
-    """Whether the server ended the run, by its folder, for no site, before the first round."""
-    events = [] if server is None or refused(server) else read_events(server)
+    """Whether the server ended the run, by its folder, before the first round.
+
+    Not for a site that failed in a task, or was silent; but for one that could not take part.
+    """
+    failed = any(
+        event["event"] == "silent" or event.get("task") != CHECK_TASK
+        for event in _refusals(server)[1]
+    )
+    events = [] if server is None or failed else read_events(server)
     return any(event["event"] == "failed" and not event.get("began", True) for event in events)
 
 

@@ -57,14 +57,15 @@ def how_to_go_on(request: RunRequest) -> str:
     """Say of a run that was interrupted how far it came, and how it goes on; see `moved_aside`."""
     made = rounds_run(server_folder(request.workspace))
     planned = job_folder.typed(request.job, request.settings).num_rounds
+    first, here = _round(request.start(request.workspace)), request.folder
     if not made:
         aside = _move_aside(request)
         return f"interrupted before the first round; its logs are in {aside}. Start it again."
     if made >= planned:
         return f"interrupted after the last round. Report it: surgagg report {request.folder}"
     return (
-        f"interrupted after {made} of {planned} rounds. Go on: surgagg continue {request.folder} "
-        f"--out {request.folder}-continued; report what there is: surgagg report {request.folder}"
+        f"interrupted after {first + made} of {first + planned} rounds. Go on: surgagg continue "
+        f"{here} --out {here}-continued; report what there is: surgagg report {here}"
     )
 
 
@@ -167,7 +168,8 @@ def _rounds_alone(request: RunRequest, workspace: Path) -> int:
 
 
 def _round(start: Path | None) -> int:
-    return load(start).manifest.get("round", 0) if start is not None and start.is_file() else 0
+    manifest = load(start).manifest if start is not None and start.is_file() else {}
+    return manifest.get("round", 0) if "job" in manifest else 0
 
 
 def _published(request: RunRequest) -> _Job:
@@ -201,14 +203,15 @@ def _simulate_all(request: RunRequest, jobs: Sequence[_Job], progress: Progress)
 def _simulate(request: RunRequest, named: _Job, progress: Progress, stop: Event) -> None:
     job, workspace, sites, title = named
     code_shipping.mark(job)
-    shown = RoundProgress(progress, title, job_folder.typed(job).num_rounds)
+    first = _round(request.start(workspace))  # rounds count on in a run that continues another
+    shown = RoundProgress(progress, title, first + job_folder.typed(job).num_rounds, first)
 
     def watch(events: list[dict]) -> None:
         if stop.is_set():
             raise SimulationError(f"{title} was stopped, because another run was.")
         best = [event for event in events if event["event"] == "best"]
         shown.show(
-            sum(event["event"] == "round" for event in events),
+            first + sum(event["event"] == "round" for event in events),
             best[-1] if best else None,
             any(event["event"] == "stopped" for event in events),
         )

@@ -4,11 +4,13 @@ import shutil
 import numpy as np
 import pytest
 
+from cxr_study.cli.run import ABSENT
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.run import console as summary_console
 from cxr_study.reports.run import evaluate_run
 from cxr_study.runs.finished_run import write_facts
 from html_page import Page
+from made_up_summary import SUMMARY
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.wire import variables as wire
@@ -46,10 +48,10 @@ def full(monkeypatch):
 
     def report(run, folder, *, title, console):
         runs.append((run, folder))
-        return evaluate_run.Report("summary", folder / "report.html", None, ())
+        return evaluate_run.Report(SUMMARY, folder / "report.html", None, ())
 
     monkeypatch.setattr(evaluate_run, "report", report)
-    monkeypatch.setattr(summary_console, "print_summary", lambda summary, to: to.print(summary))
+    monkeypatch.setattr(summary_console, "print_summary", lambda summary, to: to.print("summary"))
     return runs
 
 
@@ -58,7 +60,8 @@ def test_without_the_data_or_of_an_encrypted_model_it_is_what_the_sites_measured
     tmp_path, job, options
 ):
     results = download(tmp_path, job)
-    said = answer("report", tmp_path, *options)
+    said = answer("report", tmp_path, *options, code=ABSENT)
+    assert "chexpert contributed to no round: the model has nothing of it." in said
     assert "mean AUROC 0.75 for 1 of 2 classes at nih" in " ".join(said.split())
     assert "Measured at the sites." in said
     assert "Edema,nih,0.75" in (tmp_path / "report/federated_test.csv").read_text()
@@ -75,6 +78,26 @@ def test_without_the_data_or_of_an_encrypted_model_it_is_what_the_sites_measured
     results.unlink()
     said = answer("report", tmp_path, *options, code=2)
     assert "holds no result of a test split" in said
+
+
+def test_of_a_run_whose_first_job_was_lost_the_rounds_are_those_of_the_model(tmp_path):
+    """The server crashed after round 1, and FLARE gives no download of that job."""
+    download(tmp_path)
+    server = tmp_path / "workspace"
+    lines = [{"round": n, "sites": [{"name": "nih", "metrics": []}]} for n in (2, 3)]
+    (server / "metrics/round_metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    contributed = {"nih": [[0, 3]], "chexpert": [[0, 3]]}
+    history = [{"job": "lost", "rounds": [0, 2]}]
+    facts = {"job": "second", "round": 4, "planned_rounds": 4, "history": history}
+    save(Checkpoint({}, {**facts, "contributed": contributed}), server / "models/last.npz")
+    said = " ".join(answer("report", tmp_path).split())
+    assert "rounds 4 (best: 1)" in said and "Not finished" not in said
+    assert "The record of rounds 0 and 1 is not at hand" in said
+    summary = Summary.from_json((tmp_path / "report/summary.json").read_text())
+    assert (summary.num_rounds, summary.planned_rounds) == (4, 4)
+    save(Checkpoint({}, {**facts, "planned_rounds": 6}), server / "models/last.npz")
+    said = " ".join(answer("report", tmp_path, code=ABSENT).split())  # chexpert is in no record
+    assert "Not finished. 4 of 6 rounds were made." in said
 
 
 def test_of_a_job_that_measures_no_model_it_is_the_folder(tmp_path):

@@ -1,11 +1,16 @@
 """Numbers, names and notices in words."""
 
-from cxr_study.common.wording import counted, listed, shortened
+from cxr_study.common.wording import counted, listed, rounds_listed, shortened
 
 
 def test_nouns_follow_their_number():
     assert [counted(n, "image") for n in (0, 1, 1234)] == ["0 images", "1 image", "1,234 images"]
     assert [counted(n, "class", "classes") for n in (1, 2)] == ["1 class", "2 classes"]
+
+
+def test_rounds_are_ranges():
+    texts = [rounds_listed(spans) for spans in ([], [(2, 2)], [(0, 1)], [(0, 3), (5, 5), (7, 8)])]
+    assert texts == ["no round", "round 2", "rounds 0 and 1", "rounds 0 to 3, 5, 7 and 8"]
 
 
 def test_names_are_joined_as_in_a_sentence_and_of_many_the_rest_counted():

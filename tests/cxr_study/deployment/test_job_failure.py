@@ -10,6 +10,7 @@ JOB = "1234"
 FULL = "OSError: [Errno 28] No space left on device"
 RAISED = f'Traceback (most recent call last):\n  File "x.py", line 1, in f\n{FULL}\n'
 REFUSED = {"event": "refused", "site": "b", "round": 1, "task": "train"}
+UNFIT = {"site": "b", "round": None, "task": "check", "reason": "no"}
 FAILED = {"event": "failed", "reason": "too few sites"}
 LEFT_OUT = f"{CANNOT_TAKE_PART}no file x"
 
@@ -107,6 +108,8 @@ def test_a_site_that_cannot_take_part_is_the_reason_where_too_few_are_left(job, 
     ("x", [{**FAILED, "began": True}], False),
     ("x", [FAILED], False),  # of an older version
     ("x", [{**REFUSED, "reason": "gone"}, {**FAILED, "began": False}], False),
+    ("x", [{**UNFIT, "event": "refused"}, {**FAILED, "began": False}], True),
+    ("x", [{**UNFIT, "event": "silent"}, {**FAILED, "began": False}], False),
     ("TypeError: Can't load class x: it needs nvflare >=2.9,<2.10; got 2.8.3", [], True),
     (FULL, [], False),
 ])  # fmt: skip

@@ -109,12 +109,13 @@ class TestRead:
 
 
 class TestCopy:
-    def test_the_meta_says_the_sites_and_how_many_a_round_needs(self, copy):
+    @pytest.mark.parametrize("needed", [0, 3])
+    def test_the_meta_says_the_sites_and_how_many_a_round_needs(self, copy, needed):
         before = content(SURGICAL)
-        job = copy({"min_clients": 3}, sites=("a", "b", "c", "d"))
+        job = copy({"min_clients": needed}, sites=("a", "b", "c", "d"))
         meta, own = (json.loads((j / "meta.json").read_text()) for j in (job, SURGICAL))
         deployed = {**own["deploy_map"], "app_client": ["a", "b", "c", "d"]}
-        assert meta == {**own, "deploy_map": deployed, "min_clients": 3}
+        assert meta == {**own, "deploy_map": deployed, "min_clients": needed or 4}
         assert content(SURGICAL) == before
 
     def test_settings_are_set_in_both_files_and_every_other_byte_is_kept(self, copy):

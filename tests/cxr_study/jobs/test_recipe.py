@@ -129,7 +129,7 @@ class TestSettings:
     def test_a_preset_lies_under_them_and_another_site_component_in_place_of_ours(self, export):
         site = TinySite("{SITE_NAME}", "table.json")
         job = export(SurgicalAggregationRecipe(preset="paper", num_rounds=3, site=site))
-        train = loaded(job, "server")["workflows"][0]["args"]
+        train = loaded(job, "server")["workflows"][1]["args"]
         assert (train["num_rounds"], train["patience"]) == (3, 25)
         (site,) = [each for each in loaded(job, "nih")["components"] if each["id"] == "site"]
         assert site["path"] == "tiny_site.TinySite" and job_folder.has_own_site(job)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.evaluation.summary_json import RefusedResult
+from cxr_study.evaluation.summary_json import Contribution, RefusedResult
 from cxr_study.jobs import job_folder
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import (
@@ -15,6 +15,7 @@ from cxr_study.runs.finished_run import (
     write_facts,
 )
 from cxr_study.runs.job_results import ResultsError
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from tiny_job import JOBS
 
@@ -80,6 +81,30 @@ def test_every_round_and_then_the_final_model_with_what_each_site_measured(serve
     assert [(e.round, e.mean_validation_bce) for e in rounds] == [(0, 0.5), (1, 0.1), (2, None)]
     with pytest.raises(ResultsError, match=r"round_metrics\.jsonl does not exist; has the run"):
         job_results.rounds(tmp_path)
+
+
+def test_where_the_record_of_rounds_is_lost_the_final_model_has_gone_through_all_that_were_made(
+    server, tmp_path
+):
+    assert [entry.round for entry in job_results.rounds(server, made=5)] == [0, 1, 5]
+    (server / "metrics/round_metrics.jsonl").unlink()
+    assert [entry.round for entry in job_results.rounds(server, made=5)] == [5]
+    assert job_results.last_manifest(server) == {}
+    save(Checkpoint({}, {"round": 5, "planned_rounds": 6}), server / "models/last.npz")
+    assert job_results.last_manifest(server).items() >= {"round": 5, "planned_rounds": 6}.items()
+
+
+def test_who_contributed_is_in_the_manifest_and_of_older_versions_in_their_records(server):
+    manifest = {"contributed": {"a": [[0, 2], [4, 4]], "c": [[0, 0]]}}
+    found = job_results.contributions(manifest, ["a", "b"], server)
+    assert found == {
+        "a": Contribution(((0, 2), (4, 4))),
+        "b": Contribution((), "NaN"),
+        "c": Contribution(((0, 0),)),
+    }
+    older = {"classes": {"Edema": {"rounds": [[3, 3, ["a"]]]}}}
+    found = job_results.contributions(older, ["a", "b"], server)
+    assert found == {"a": Contribution(((0, 1), (3, 3))), "b": Contribution(((0, 0),), "NaN")}
 
 
 def test_a_mean_over_sites_does_not_depend_on_which_answered_first(tmp_path):

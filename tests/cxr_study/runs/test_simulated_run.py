@@ -113,7 +113,7 @@ def test_alone_a_site_runs_the_same_job_without_waiting_for_another(study, simul
         settings = job_folder.read_settings(job)
         assert job_folder.sites(job) == sites
         assert settings["min_clients"] == 1 and settings["threads"] >= 1
-        assert {**settings, "min_clients": 2, "threads": 0} == federated
+        assert {**settings, "min_clients": 0, "threads": 0} == federated
 
 
 def test_alone_a_site_has_no_optimizer_at_the_server(study, simulated):
@@ -251,32 +251,37 @@ def test_continued_a_site_alone_ends_with_the_round_of_the_federation(study, sim
     made = {"workspace": 3, "local/nih": 5, "local/chexpert": 7}
     for workspace, round_ in made.items():
         path = checkpoint_folder(earlier / workspace) / "last.npz"
-        save(Checkpoint({}, {"round": round_}), path)
+        save(Checkpoint({}, {"round": round_, "job": "simulate_job"}), path)
     more = {"num_rounds": 3}
-    go(study(earlier=earlier, initial_body=None, settings=more, local_models=True))
+    continued = study(earlier=earlier, initial_body=None, settings=more, local_models=True)
+    said = go(continued)
+    rounds = [line for line in said if line.startswith("federated run: ")]  # of the whole
+    assert [line.split()[3].rstrip(",") for line in rounds] == ["4/6", "5/6"]
+    rounds_made(tmp_path / "run", 2)
+    assert simulated_run.how_to_go_on(continued).startswith("interrupted after 5 of 6 rounds.")
     planned = {call.sites: job_folder.read_settings(call.job)["num_rounds"] for call in simulated}
     assert planned == {("nih", "chexpert"): 3, ("nih",): 1, ("chexpert",): 0}
 
 
-def rounds(folder, number):
+def rounds_made(folder, number):
     record = folder / "workspace/server/simulate_job/run_record.jsonl"
     record.parent.mkdir(parents=True)
     record.write_text('{"event": "round", "round": 0}\n' * number)
 
 
 def test_an_interrupted_run_says_how_far_it_came_and_how_it_goes_on(study, tmp_path):
-    rounds(tmp_path / "run", 1)
+    rounds_made(tmp_path / "run", 1)
     said = simulated_run.how_to_go_on(study())
     assert said.startswith("interrupted after 1 of 2 rounds. Go on: surgagg continue ")
     assert f"continue {tmp_path}/run --out {tmp_path}/run-continued" in said
-    rounds(tmp_path / "whole", 2)
+    rounds_made(tmp_path / "whole", 2)
     said = simulated_run.how_to_go_on(study(folder=tmp_path / "whole"))
     assert said.endswith(f"surgagg report {tmp_path}/whole") and "continue" not in said
 
 
 def test_a_run_without_a_round_is_moved_out_of_the_way_of_the_next(study, tmp_path):
     for attempt in ("first", "second"):
-        rounds(tmp_path / "run", 0)
+        rounds_made(tmp_path / "run", 0)
         (tmp_path / f"run/{attempt}.log").touch()
         error = SimulationError(f"no disk. The log is {tmp_path}/run/a.log")
         moved = simulated_run.moved_aside(study(), error)
@@ -284,8 +289,8 @@ def test_a_run_without_a_round_is_moved_out_of_the_way_of_the_next(study, tmp_pa
         assert isinstance(moved, SimulationError)
         assert not (tmp_path / "run").exists()
         assert [path.name for path in (tmp_path / "run-failed").glob("*.log")] == [f"{attempt}.log"]
-    rounds(tmp_path / "run", 0)
+    rounds_made(tmp_path / "run", 0)
     assert f"logs are in {tmp_path}/run-failed" in simulated_run.how_to_go_on(study())
-    rounds(tmp_path / "run", 1)
+    rounds_made(tmp_path / "run", 1)
     assert simulated_run.moved_aside(study(), error) is error
     assert (tmp_path / "run").exists()

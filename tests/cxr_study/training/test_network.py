@@ -12,9 +12,9 @@ from surgical_aggregation.aggregation.variable_kinds import kinds_of
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.architecture import (
     body_variables,
-    check_body,
     initial_body,
 )
+from surgical_aggregation.site.contract.body_shapes import check_body, shapes_of
 
 
 def body_paths(model):
@@ -146,7 +146,7 @@ def test_an_unknown_backbone_and_imagenet_weights_of_another_or_not_downloaded_a
 def test_a_pretrained_body_fits_has_learned_and_says_how_it_was_made():
     body = pretrained_body(images=800, epochs=6, size=32, seed=1)
     network = build("small_densenet", 2, image_size=32)
-    check_body(body.variables, body_variables(network))
+    check_body(shapes_of(body.variables), shapes_of(body_variables(network)))
     facts = {
         "backbone": "small_densenet", "image_size": 32, "weights": "source pictures", "seed": 1,
         "head_features": network.layers[-1].kernel.shape[0],

@@ -120,6 +120,7 @@ REFUSED = {
     "rounds": (of_class(rounds=[[1]]), f"{OTHER}classes: Mass: rounds: 0: 1: "),
     "imported": (of_class(imported={}), f"{OTHER}imported: model_sha256: "),
     "validation": (with_facts(validation=None), f"{OTHER}validation: "),
+    "contributed": (with_facts(contributed={"a": [[1]]}), f"{OTHER}contributed: a: 0: "),
     "history": (with_facts(history=[{"job": "a", "rounds": [1]}]), f"{OTHER}history: 0: rounds: "),
 }
 

@@ -16,7 +16,8 @@ def ran(manifest, job, rounds):
 
 def test_what_no_job_wrote_is_a_fresh_start_at_round_0():
     started = start_manifest({**FRESH, "round": 7}, "a")
-    assert started == {**FRESH, "job": "a", "round": 0} == start_manifest(FRESH, "a")
+    assert started == {**FRESH, "job": "a", "round": 0, "contributed": {}}
+    assert started == start_manifest({**FRESH, "contributed": {"north": [[0, 6]]}}, "a")
     assert continued(started) is None
 
 
@@ -25,7 +26,7 @@ def test_every_job_goes_into_the_history_with_its_rounds_and_other_facts_stay():
     second = {**ran(ran(FRESH, "a", 3), "b", 2), **of_its_time}
     third = start_manifest(second, "c")
     history = [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}]
-    assert third == {**FRESH, "round": 5, "job": "c", "history": history}
+    assert third == {**FRESH, "round": 5, "job": "c", "history": history, "contributed": {}}
     assert "best" in second
     assert continued(third) == {"jobs": ["b", "a"], "round": 5}
     assert first_round(third) == 5

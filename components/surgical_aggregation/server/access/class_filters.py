@@ -18,6 +18,7 @@ from surgical_aggregation.server.access.declared_classes import (
     declared_classes,
     permitted_classes,
     tables,
+    unpermitted,
 )
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
@@ -154,6 +155,7 @@ class CheckResult(PermittedFilter):
                 f"it must have the declared classes {sorted(declared)}; "
                 f"undeclared {sorted(sent - declared)}, missing {sorted(declared - sent)}"
             )
-        if beyond := sent - set(self.permitted_classes(fl_ctx)):
-            return f"the site is not permitted to train {sorted(beyond)}"
-        return None
+        try:
+            return unpermitted(fl_ctx, self.permitted)
+        except PolicyError:  # the run is being ended with the reason
+            return "the server's table of permitted classes cannot be used"

@@ -22,13 +22,14 @@ from nvflare.apis.job_def import get_job_meta_study
 
 from surgical_aggregation.aggregation.class_names import unfit
 from surgical_aggregation.server.access.site_identity import claimed_site, site_of
-from surgical_aggregation.wire.headers import CLASSES, PROCESS
+from surgical_aggregation.wire.headers import CLASSES, PROCESS, VERSIONS
 from surgical_aggregation.wire.privacy_json import (
     PolicyError,
     by_study,
     is_class_names,
     scope_properties,
 )
+from surgical_aggregation.wire.versions import told_versions, version_fault
 
 Table = Mapping[str, Sequence[str]]
 """Site -> classes that it may train; a site that is not in it may train none."""
@@ -45,15 +46,17 @@ class Declaration(NamedTuple):
     Attributes:
         classes: Their names; empty when it declares no list of names.
         process: Which of the site's processes says so; None where it does not say.
+        versions: See `versions`; empty where it tells none.
     """
 
     classes: tuple[str, ...]
     process: str | None
+    versions: Mapping[str, str]
 
 
 def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
     """Classes that the site of a message declares; empty where `declaration_fault` finds fault."""
-    return () if declaration_fault(fl_ctx) else _declaration(fl_ctx).classes
+    return () if declaration_fault(fl_ctx) else declaration(fl_ctx).classes
 
 
 def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
@@ -61,7 +64,7 @@ def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
 
     A site speaks under the name that FLARE has authenticated, and for the classes that it declared
     first; only another process of the same site may declare others. Class names must be printable;
-    the aggregator limits their length.
+    the aggregator limits their length. Its version must go with the server's, see `versions`.
 
     Args:
         fl_ctx: Context of a message from or to the site, on the server.
@@ -70,7 +73,9 @@ def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
     site = site_of(fl_ctx)
     if claimed_site(fl_ctx) != site:
         return f"it calls itself {claimed_site(fl_ctx)!r}"
-    now, first = _declaration(fl_ctx), _declarations(fl_ctx).get(site)
+    now, first = declaration(fl_ctx), _declarations(fl_ctx).get(site)
+    if reason := version_fault(now.versions):
+        return reason
     if reason := next(filter(None, (unfit(name, sys.maxsize) for name in now.classes)), None):
         return reason
     restarted = first is not None and asking and first.process != now.process
@@ -85,7 +90,7 @@ def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
 def hold_to_declaration(fl_ctx: FLContext) -> None:
     """From now on, the site of a message must declare what it does now, if that counts."""
     if declaration_fault(fl_ctx, asking=True) is None:
-        declarations = {**_declarations(fl_ctx), site_of(fl_ctx): _declaration(fl_ctx)}
+        declarations = {**_declarations(fl_ctx), site_of(fl_ctx): declaration(fl_ctx)}
         fl_ctx.set_prop(_DECLARATIONS, declarations, private=True, sticky=True)
 
 
@@ -96,6 +101,21 @@ def sites_by_class(fl_ctx: FLContext) -> dict[str, list[str]]:
         for name in declaration.classes:
             found.setdefault(name, []).append(site)
     return found
+
+
+def versions_by_site(fl_ctx: FLContext) -> dict[str, Mapping[str, str]]:
+    """Site -> the versions that it has told in this job, by name."""
+    return {site: of.versions for site, of in sorted(_declarations(fl_ctx).items())}
+
+
+def unpermitted(fl_ctx: FLContext, permitted: Table | None) -> str | None:
+    """Why the site of a message may not train all that it declares; None: it may.
+
+    Raises:
+        PolicyError: A table is not usable.
+    """
+    beyond = set(declared_classes(fl_ctx)) - set(permitted_classes(fl_ctx, permitted))
+    return f"the site is not permitted to train {sorted(beyond)}" if beyond else None
 
 
 def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
@@ -141,9 +161,11 @@ def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:
     return fl_ctx.get_prop(_DECLARATIONS, {})
 
 
-def _declaration(fl_ctx: FLContext) -> Declaration:
-    peer = fl_ctx.get_peer_context()
-    classes, process = (peer.get_prop(CLASSES), peer.get_prop(PROCESS)) if peer else (None, None)
+def declaration(fl_ctx: FLContext) -> Declaration:
+    """What the site of a message declares, whether that counts or not."""
+    peer = fl_ctx.get_peer_context() or FLContext()
+    classes, process, told = map(peer.get_prop, (CLASSES, PROCESS, VERSIONS))
     if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
         classes = ()
-    return Declaration(tuple(classes), process if isinstance(process, str) else None)
+    process = process if isinstance(process, str) else None
+    return Declaration(tuple(classes), process, told_versions(told))

@@ -1,13 +1,40 @@
-"""Which site a message comes from or goes to, as FLARE's server has authenticated it."""
+"""Which sites a job has, and which of them a message comes from or goes to.
+
+A site's name is that which FLARE's server has authenticated.
+"""
 
 from __future__ import annotations
 
 from nvflare.apis.client import Client
 from nvflare.apis.fl_constant import FLContextKey, ServerCommandKey
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.job_def import ALL_SITES, SERVER_SITE_NAME, JobMetaKey
 from nvflare.apis.shareable import Shareable
 
+NOT_STARTED = "FLARE has not started the job there: it was not connected, or could not take it"
+
 _SITE = "surgical.site"
+
+
+def sites_of_job(fl_ctx: FLContext) -> list[str]:
+    """Names of the sites that the job is for, also of those at which FLARE has not started it.
+
+    They are in the `deploy_map` of the job's meta; with "@ALL" there, those at which it has.
+    """
+    meta = fl_ctx.get_prop(FLContextKey.JOB_META) or {}
+    deployed = meta.get(JobMetaKey.DEPLOY_MAP.value, {}).values()
+    named = {site for sites in deployed for site in sites} - {SERVER_SITE_NAME, ALL_SITES}
+    return sorted(_started(fl_ctx) | named)
+
+
+def not_started(fl_ctx: FLContext) -> dict[str, str]:
+    """Site of the job at which FLARE has not started it -> why it takes no part."""
+    started = _started(fl_ctx)
+    return {site: NOT_STARTED for site in sites_of_job(fl_ctx) if site not in started}
+
+
+def _started(fl_ctx: FLContext) -> set[str]:
+    return {client.name for client in fl_ctx.get_engine().get_clients()}
 
 
 def set_site(site: str, fl_ctx: FLContext) -> None:

@@ -24,7 +24,9 @@ from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
+from surgical_aggregation.checkpoints.contributions import contributed, with_span
 from surgical_aggregation.checkpoints.model_facts import with_round
+from surgical_aggregation.server.access.declared_classes import versions_by_site
 from surgical_aggregation.server.access.refusal_events import drop_round
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import (
@@ -147,6 +149,9 @@ class MergeIntoGlobalModel(ShareableGenerator):
             return to_learnable(replace(last, manifest=manifest))
         for of_before in ("validation", CANDIDATE):  # the model that this one was made from
             manifest.pop(of_before, None)
+        told = versions_by_site(fl_ctx)
+        by = {site: dict(told[site]) for site in fl_ctx.get_prop(ACCEPTED) or {} if site in told}
+        manifest["versions"] = {**last.manifest.get("versions", {}), **by}
         trained = dxo.get_meta_prop(TRAINED_BY, {})
         before = last.manifest.get("classes", {})
         lacking = dxo.get_meta_prop(LACKING, {})
@@ -155,6 +160,10 @@ class MergeIntoGlobalModel(ShareableGenerator):
             for name, sites in trained.items()
         }
         manifest["classes"] = dict(sorted({**before, **now}.items()))
+        sites = dict(contributed(last.manifest))
+        for site in fl_ctx.get_prop(ACCEPTED) or {}:
+            sites[site] = with_span(sites.get(site, ()), round_, round_)
+        manifest["contributed"] = dict(sorted(sites.items()))
         if removed := manifest.get("removed"):  # until a site trains them again
             again = wire.classes_of(stepped)
             manifest["removed"] = {c: facts for c, facts in removed.items() if c not in again}

@@ -69,7 +69,7 @@ class CheckpointPersistor(ModelPersistor):
     def load_model(self, fl_ctx: FLContext) -> ModelLearnable:
         """Read the checkpoint to start from; an unusable one ends the run before training."""
         try:
-            path = self._start(fl_ctx)
+            path = self.path(fl_ctx)
             checkpoint = load(path)
             body, columns = wire.split(checkpoint.variables)
             if "head_features" not in checkpoint.manifest:
@@ -78,6 +78,12 @@ class CheckpointPersistor(ModelPersistor):
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
+        if self.continues:
+            self.log_info(
+                fl_ctx,
+                f"this job goes on from the last model of job {self.continues}; the configured "
+                "initial body is not read",
+            )
         manifest = continuation.start_manifest(checkpoint.manifest, fl_ctx.get_job_id())
         manifest.setdefault("initial_body_sha256", digest(body))
         self.log_info(
@@ -120,7 +126,12 @@ class CheckpointPersistor(ModelPersistor):
         self._best = record
         fl_ctx.set_prop(BEST, record, private=True, sticky=False)
 
-    def _start(self, fl_ctx: FLContext) -> Path:
+    def path(self, fl_ctx: FLContext) -> Path:
+        """Path of the checkpoint to start from.
+
+        Raises:
+            CheckpointError: There is none, or the job may not name it.
+        """
         if not self.continues:
             component = fl_ctx.get_engine().get_component(self.initial_body_id)
             if not isinstance(component, InitialBody):
@@ -129,11 +140,6 @@ class CheckpointPersistor(ModelPersistor):
                     f"{self.initial_body_id!r}; got {type(component).__name__}."
                 )
             return component.path(fl_ctx)
-        self.log_info(
-            fl_ctx,
-            f"this job goes on from the last model of job {self.continues}; the configured initial "
-            "body is not read",
-        )
         return checkpoint_of(self.continues, LAST_FILE, fl_ctx)
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from nvflare.widgets.info_collector import InfoCollector
 
 from surgical_aggregation import FlareError, __version__
 from surgical_aggregation import __file__ as code_file
-from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.access.site_identity import not_started, site_of, sites_of_job
 from surgical_aggregation.wire import flare_internals, headers
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
 from surgical_aggregation.wire.untrusted_text import one_line
@@ -31,6 +32,7 @@ _EVENTS = {
     headers.REQUEST_REFUSED: ("request_refused", headers.REFUSAL),
     headers.SITE_SILENT: ("silent", headers.REFUSAL),
     headers.ROUND_DROPPED: ("dropped", headers.DROP),
+    headers.SITE_CHECKED: ("declared", headers.DECLARED),
     headers.LOOK_ALIKE: ("look_alike", headers.ALIKE),
     AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", headers.BEST),
     headers.TRAINING_STOPPED: ("stopped", headers.STOPPED),
@@ -49,6 +51,9 @@ class RunRecord(FLComponent):
     in FLARE's `metrics/` (MetricsArtifactWriter) and `cross_site_val/`. Lines are
 
         {"event": "started", "version", "code"}
+        {"event": "sites", "job", "deployed"}
+        {"event": "declared", "site", "date", "versions", "classes", "free_disk",
+            "certificate_days", "reason"}
         {"event": "refused", "site", "task", "round", "reason"}
         {"event": "refused_too", "site", "task", "round", "count"}
         {"event": "request_refused", "site", "task", "round", "reason"}
@@ -58,20 +63,26 @@ class RunRecord(FLComponent):
         {"event": "look_alike", "classes", "reason"}
         {"event": "best", "round", "metric", "value", "sites", "classes", "columns"[, "candidate"]}
         {"event": "best_dropped", "reason"}
-        {"event": "round", "round", "seconds", "column_similarity"}
+        {"event": "round", "round", "seconds", "column_similarity", "accepted", "absent"}
         {"event": "stopped", "round", "best_round", "patience"}
         {"event": "failed", "reason", "began"}
         {"event": "ended", "seconds"}
 
-    A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's results to one task
-    get lines; "refused_too" counts the others when the task ends. A "request_refused" says that a
-    site was sent no columns when it asked for the task; what it answers may still be averaged. A
-    "filter" is a name that one of FLARE's filters left in an accepted result of the site, which
-    gets one line. A dropped round has a "round" line as well. "column_similarity" is {class: mean
-    cosine similarity of the sites' columns}. A continued run records the earlier best model like
-    one of its own. "stopped" comes before the "round" line of the last round. "began" is whether a
-    round had begun. An admin who asks for the running job's statistics gets {"rounds": number done,
-    "best": newest line of a best model or None, "stopped": bool}.
+    "job" are the sites that the job is for, "deployed" those at which FLARE has started it;
+    "accepted" are those whose results were accepted in a round, "absent" is {other site of the job:
+    reason}; the log says both as well. "declared" is a site's answer to `SiteCheck`: what it
+    declares, the bytes that are free on its disk, the days that its certificate has left, and why
+    it cannot take part; null where not known, and where it can. A refusal's "round" is null in an
+    evaluation. `TOLD` refusals of a site's results to one task get lines; "refused_too" counts the
+    others when the task ends. A "request_refused" says that a site was sent no columns when it
+    asked for the task; what it answers may still be averaged. A "filter" is a name that one of
+    FLARE's filters left in an accepted result of the site, which gets one line. A dropped round has
+    a "round" line as well.
+    "column_similarity" is {class: mean cosine similarity of the sites' columns}. A continued run
+    records the earlier best model like one of its own. "stopped" comes before the "round" line of
+    the last round. "began" is whether a round had begun. An admin who asks for the running job's
+    statistics gets {"rounds": number done, "best": newest line of a best model or None, "stopped":
+    bool}.
 
     Ends the run where FLARE lacks a name that is needed, or where a component at the server, of
     whoever, raises at an event: FLARE would log that, go on, and say that the job has completed.
@@ -96,6 +107,7 @@ class RunRecord(FLComponent):
             folder = str(Path(code_file).parent)
             self.log_info(fl_ctx, f"surgical-aggregation {__version__} from {folder}")
             self._write("started", version=__version__, code=folder)
+            self._say_sites(fl_ctx)
             try:
                 flare_internals.check_names()
                 check_allow_list(fl_ctx)
@@ -118,12 +130,17 @@ class RunRecord(FLComponent):
             self._round_began = time.monotonic()
         elif event_type == AppEventType.ROUND_DONE:
             self._count_refusals()
+            round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+            collected = fl_ctx.get_prop(headers.COLLECTED, {})
             self._write(
                 "round",
-                round=fl_ctx.get_prop(AppConstants.CURRENT_ROUND),
+                round=round_,
                 seconds=round(time.monotonic() - self._round_began, 3),
                 column_similarity=fl_ctx.get_prop(headers.COLUMN_SIMILARITY, {}),
+                **collected,
             )
+            if collected:
+                self._say_who(f"round {round_}: results of", fl_ctx, **collected)
         elif event_type == EventType.FATAL_SYSTEM_ERROR:
             reason = str(fl_ctx.get_prop(FLContextKey.EVENT_DATA))
             self._write("failed", reason=reason, began=self._round_began > 0)
@@ -138,6 +155,19 @@ class RunRecord(FLComponent):
             if not self._ended and not isinstance(raised, NotReadyToEndRun):
                 self._ended = True  # once: whoever raises may do so at the end of the run, too
                 self.system_panic(f"{name} failed: {type(raised).__name__}: {raised}", fl_ctx)
+
+    def _say_sites(self, fl_ctx: FLContext) -> None:
+        sites, absent = sites_of_job(fl_ctx), not_started(fl_ctx)
+        started = [site for site in sites if site not in absent]
+        self._write("sites", job=sites, deployed=started)
+        self._say_who("the job has started at", fl_ctx, started, absent)
+
+    def _say_who(
+        self, what: str, fl_ctx: FLContext, accepted: Sequence[str], absent: Mapping[str, str]
+    ) -> None:
+        missing = "; ".join(f"{site} ({reason})" for site, reason in absent.items())
+        log = self.log_warning if missing else self.log_info
+        log(fl_ctx, f"{what} {', '.join(accepted) or 'no site'}; without {missing or 'none'}")
 
     def _filtered(self, site: str, names: list[str]) -> None:
         for name in map(one_line, map(str, names[:TOLD])):

@@ -22,10 +22,10 @@ from surgical_aggregation.server.access.declared_classes import (
     hold_to_declaration,
 )
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
-from surgical_aggregation.server.access.site_identity import set_site
+from surgical_aggregation.server.access.site_identity import not_started, set_site, sites_of_job
 from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire import flare_internals, headers
-from surgical_aggregation.wire.headers import GONE, REFUSAL, UNREADABLE
+from surgical_aggregation.wire.headers import COLLECTED, GONE, LEFT_OUT, REFUSAL, UNREADABLE
 
 UNKNOWN_TASK = "unknown"
 """Task of a refused result that answers none, whatever the result says."""
@@ -35,6 +35,9 @@ TRAINED: frozenset[type[Filter]] = frozenset({SelectHead, CheckResult})
 
 _LOOK = 0.5
 """Seconds between two looks at who is gone."""
+
+_SAY = 60.0
+"""Seconds after which it is said again for whom a task waits."""
 
 _MEANING = {
     ReturnCode.EXECUTION_EXCEPTION: "it could not carry out the task; its own log says why",
@@ -57,8 +60,12 @@ class CollectingController(Controller):
 
     A result is refused, and the run goes on without that site, when its return code is not OK (also
     UNSAFE_JOB, TASK_UNKNOWN and RUN_MISMATCH, at which FLARE would end the job for all sites), when
-    `fault` finds one, or when it was not asked for. A site that does not answer is on record as
-    well.
+    `fault` finds one, when it was not asked for, or when its site is `LEFT_OUT`. A site that does
+    not answer is on record as well.
+
+    The sites are those of the job, see `sites_of_job`. One at which FLARE has not started it is as
+    good as gone. While a task waits, the server's log says for whom, every minute. How it ended is
+    in `COLLECTED`, for who keeps the record.
 
     Filters learn from it which site a task is sent to, see `site_identity`. Where the server's
     filters lack one of `guards`, no task is sent, and the run ends.
@@ -94,17 +101,19 @@ class CollectingController(Controller):
         wait_time_after_min_received: int = 0,
         abort_signal: Signal | None = None,
     ) -> None:
-        """Give a task to sites (None: all of the job), and wait as the class says."""
+        """Give a task to sites (None: all of the job), and wait as the class says.
+
+        As many results as there are sites are needed where `min_responses` is 0.
+        """
         passed = flare_internals.server_filters(task.name, fl_ctx)
         if passed is not None and not self.guards <= {type(one) for one in passed}:
             names = " and ".join(sorted(guard.__name__ for guard in self.guards))
             reason = f"task {task.name!r} needs {names} among the server's filters; the job lists"
             self.system_panic(f"{reason} {[type(one).__name__ for one in passed]}.", fl_ctx)
             return
-        asked = targets or fl_ctx.get_engine().get_clients()
-        sites = [getattr(site, "name", site) for site in asked]
+        sites = [getattr(site, "name", site) for site in targets or sites_of_job(fl_ctx)]
         round_, wait = self.current_round(fl_ctx), wait_time_after_min_received
-        collection = Collection(task.name, round_, sites, min_responses, wait)
+        collection = Collection(task.name, round_, sites, min_responses or len(sites), wait)
         self._collection, self._answered = collection, threading.Event()
         task.before_task_sent_cb = self._sending(task.before_task_sent_cb, collection)
         task.result_received_cb = self._receiving(task.result_received_cb, collection)
@@ -116,6 +125,8 @@ class CollectingController(Controller):
         self, task: Task, collection: Collection, fl_ctx: FLContext, abort_signal: Signal | None
     ) -> bool:
         """Wait until nobody more is coming; whether it was not aborted."""
+        began = time.monotonic()
+        due = began + _SAY
         while task.completion_status is None:
             if abort_signal and abort_signal.triggered:
                 self.cancel_task(task, TaskCompletionStatus.ABORTED)
@@ -125,6 +136,9 @@ class CollectingController(Controller):
                 if collection.verdict(time.monotonic(), gone) != "open":
                     self.cancel_task(task, TaskCompletionStatus.OK)
                     break
+                if (now := time.monotonic()) > due:
+                    due = now + _SAY
+                    self.log_info(fl_ctx, collection.waiting(now, began, gone))
             self._answered.wait(_LOOK)
             self._answered.clear()
         return True
@@ -168,6 +182,8 @@ class CollectingController(Controller):
         return receive
 
     def _reason(self, client_task: ClientTask, fl_ctx: FLContext) -> str | None:
+        if reason := fl_ctx.get_prop(LEFT_OUT, {}).get(client_task.client.name):
+            return reason
         code = client_task.result.get_return_code()
         if code and code != ReturnCode.OK:
             return f"{_MEANING.get(str(code), 'it did not carry out the task')} ({code})"
@@ -211,7 +227,7 @@ class CollectingController(Controller):
 
     def _gone(self, collection: Collection, fl_ctx: FLContext) -> dict[str, str]:
         """Site -> why its result will not come any more."""
-        gone = dict(fl_ctx.get_prop(GONE, {}))
+        gone = not_started(fl_ctx) | fl_ctx.get_prop(GONE, {})
         for site in collection.outstanding():
             if self.get_client_disconnect_time(site):
                 gone[site] = "its job process has ended"
@@ -230,6 +246,8 @@ class CollectingController(Controller):
             silence = Refusal(site, task.name, collection.round, gone.get(site, late))
             collection.reasons.setdefault(site, silence.reason)
             announce(self, silence, fl_ctx, headers.SITE_SILENT)
+        collected = {"accepted": sorted(collection.accepted), "absent": collection.absent}
+        fl_ctx.set_prop(COLLECTED, collected, private=True, sticky=False)
         exception = getattr(task, "exception", None)
         if shortage := collection.shortage([f"the server: {exception}"] if exception else []):
             self.system_panic(shortage, fl_ctx)

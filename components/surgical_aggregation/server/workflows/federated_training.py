@@ -42,7 +42,8 @@ class FederatedTraining(CollectingController, ScatterAndGather):
             continued run has not made, if any. Default 5.
         patience: Rounds without a better model after which to stop. Default 0: never; the papers:
             25.
-        min_clients: Accepted results that a round needs. Default 1.
+        min_clients: Accepted results that a round needs. Default 0: those of all sites of the job,
+            also of one at which FLARE has not started it.
         wait_time_after_min_received: Seconds to wait for the others then. Default 10.
         train_timeout: Seconds that a site may train. Default 0: no limit.
         aggregator_id: Id of the aggregator. Default "aggregator".
@@ -61,7 +62,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         self,
         num_rounds: int = 5,
         patience: int = 0,
-        min_clients: int = 1,
+        min_clients: int = 0,
         wait_time_after_min_received: int = 10,
         train_timeout: int = 0,
         aggregator_id: str = "aggregator",
@@ -70,7 +71,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         train_task_name: str = "train",
     ):
         super().__init__(
-            min_clients=min_clients,
+            min_clients=min_clients or 1,  # FLARE's own takes no 0, see `start_controller`
             num_rounds=num_rounds,
             wait_time_after_min_received=wait_time_after_min_received,
             aggregator_id=aggregator_id,
@@ -80,6 +81,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
             train_timeout=train_timeout,
         )
         check_non_negative_int("patience", patience)
+        check_non_negative_int("min_clients", min_clients)
         self.num_rounds = num_rounds
         self.patience = patience
         self.min_clients = min_clients
@@ -108,6 +110,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Load the model, and begin with its round."""
+        flare_internals.need_results(self, self.min_clients)
         super().start_controller(fl_ctx)
         model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         if not isinstance(model, ModelLearnable) or model.is_empty():

@@ -9,7 +9,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.workflows.global_model_eval import GlobalModelEval
-from nvflare.fuel.utils.validation_utils import check_non_negative_int, check_positive_int
+from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation import feature_statistics, metrics
 from surgical_aggregation.server.access.declared_classes import permitted_classes
@@ -26,7 +26,7 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
 
     Args:
         model_locator_id: Id of the model locator. Default "model".
-        min_clients: Sites that must measure the model. Default 1.
+        min_clients: Sites that must measure the model. Default 0: all of the job.
         wait_seconds: Seconds to wait for the others then. Default 600.
         validation_task_name: Name of the task, and of the folder that FLARE keeps the results in.
             Default "test".
@@ -35,7 +35,7 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
     def __init__(
         self,
         model_locator_id: str = "model",
-        min_clients: int = 1,
+        min_clients: int = 0,
         wait_seconds: int = 600,
         validation_task_name: str = "test",
     ):
@@ -46,7 +46,7 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
             cross_val_dir=validation_task_name,
             cleanup_models=True,
         )
-        check_positive_int("min_clients", min_clients)
+        check_non_negative_int("min_clients", min_clients)
         check_non_negative_int("wait_seconds", wait_seconds)
         self.model_locator_id = model_locator_id
         self.min_clients = min_clients

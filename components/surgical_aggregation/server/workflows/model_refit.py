@@ -12,7 +12,7 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 from nvflare.app_common.abstract.aggregator import Aggregator
 from nvflare.app_common.app_constant import AppConstants
-from nvflare.fuel.utils.validation_utils import check_non_negative_int, check_positive_int
+from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation.strategy import has_personal
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -44,7 +44,7 @@ class ModelRefit(CollectingController):
 
     Args:
         model: Whose columns: "best", "last", or "none" (default): nothing is done.
-        min_clients: Accepted results that are needed. Default 1.
+        min_clients: Accepted results that are needed. Default 0: all of the job.
         wait_seconds: Seconds to wait for the others then. Default 600.
         aggregator_id: Id of the aggregator, which takes `columns_only`. Default
             "column_aggregator".
@@ -56,7 +56,7 @@ class ModelRefit(CollectingController):
     def __init__(
         self,
         model: str = NONE,
-        min_clients: int = 1,
+        min_clients: int = 0,
         wait_seconds: int = 600,
         aggregator_id: str = "column_aggregator",
         task_name: str = "refit",
@@ -64,7 +64,7 @@ class ModelRefit(CollectingController):
         super().__init__()
         if model not in (NONE, *MODELS):
             raise ValueError(f"model must be one of {(NONE, *MODELS)}; got {model!r}.")
-        check_positive_int("min_clients", min_clients)
+        check_non_negative_int("min_clients", min_clients)
         check_non_negative_int("wait_seconds", wait_seconds)
         self.model = model
         self.min_clients = min_clients

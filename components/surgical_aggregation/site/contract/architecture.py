@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 import keras
 import numpy as np
 
-from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
@@ -81,21 +79,3 @@ def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
     features = int(model.get_layer(HEAD_LAYER).kernel.shape[0])
     made = {"head_features": features, "initial_body_sha256": digest(body)}
     return Checkpoint(body, {**made, **variable_kinds(model).facts(), **facts})
-
-
-def check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) -> None:
-    """Refuse a received body with other paths or shapes than the network's own variables.
-
-    Raises:
-        SiteError: They differ.
-    """
-    differ = sorted(body.keys() ^ own.keys())
-    if not differ:
-        differ = sorted(path for path in own if body[path].shape != tuple(own[path].shape))
-    if differ:
-        raise SiteError(
-            f"the server's body and this site's differ in {len(differ)} variables, e.g. "
-            f"{differ[:3]}. Start the run from an initial body of the same backbone and image "
-            "size as the sites' model, in which every layer and weight has a name: Keras numbers "
-            "those that have none by what the process has made before."
-        )

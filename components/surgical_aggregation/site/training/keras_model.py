@@ -16,10 +16,10 @@ from surgical_aggregation.site.contract.architecture import (
     RANDOM_STATE,
     batch_norm_layers,
     body_variables,
-    check_body,
     head_layer,
     variable_kinds,
 )
+from surgical_aggregation.site.contract.body_shapes import check_body, shapes_of
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.fused_kernels import FusedAdam, fuse
@@ -123,7 +123,7 @@ class LocalModel:
         Raises:
             SiteError: The names or shapes are not this model's.
         """
-        check_body(body, self._body)
+        check_body(shapes_of(body), shapes_of(self._body))
         for path, variable in self._body.items():
             variable.assign(body[path])
 

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cxr_study.common.files import replace
-from cxr_study.common.wording import counted, listed
+from cxr_study.common.wording import counted, listed, rounds_listed
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, ClassAuroc, MeanAuroc, Summary
 from cxr_study.jobs.methods import METHODS
@@ -25,6 +25,7 @@ from cxr_study.models.prediction.calibration_file import CalibrationFile
 from cxr_study.reports.card import card_answers
 from cxr_study.reports.card.card_answers import cell
 from cxr_study.reports.page import numbers
+from surgical_aggregation.checkpoints.contributions import Spans
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 
 FILE = "model_card.md"
@@ -104,6 +105,8 @@ def markdown(source: CardSource) -> str:
         reliability=source.summary.calibration_groups() if source.summary else {},
         fewest=FEWEST,
         shared_patients=SHARED_PATIENTS,
+        contributors=[f"{s} ({rounds_listed(spans)})" for s, spans in _contributed(source).items()],
+        absent=_absent(source),
         lacks=[CONTRACT[key] for key in source.facts.lacks],
     )
     block = yaml.safe_dump(metadata(source), sort_keys=False, allow_unicode=True)
@@ -173,6 +176,19 @@ def _trained(training: ClassTraining | None) -> str:
     rounds = f", rounds {listed(spans)}" if spans else ""
     never = f"; never learned: {training.never_learned}" if training.never_learned else ""
     return f"{counted(len(training.sites), 'site')} ({listed(training.sites)}){rounds}{never}"
+
+
+def _contributed(source: CardSource) -> Mapping[str, Spans]:
+    """Site -> its rounds; of a site's own model, whose manifest has its own alone, by its run."""
+    if source.facts.site and source.summary:
+        return {s: of.rounds for s, of in source.summary.contributions.items() if of.rounds}
+    return source.facts.contributed
+
+
+def _absent(source: CardSource) -> dict[str, str]:
+    """Site of the job that is not in the model -> why, as far as it is known."""
+    known = source.summary.contributions if source.summary else {}
+    return {site: of.reason for site, of in known.items() if site not in _contributed(source)}
 
 
 def _recipe(source: CardSource) -> dict[str, Any]:

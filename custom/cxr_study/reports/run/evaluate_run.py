@@ -33,7 +33,7 @@ from cxr_study.phantom.demo_data import demo_study
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template
-from cxr_study.reports.run import cross_site_results, run_view
+from cxr_study.reports.run import contributors, cross_site_results, run_view
 from cxr_study.reports.run.example_pictures import Example, choose
 from cxr_study.reports.run.notices import notices
 from cxr_study.reports.run.run_warnings import warnings
@@ -226,7 +226,12 @@ def render(summary: Summary, examples: Sequence[Example]) -> str:
 
     shown = [(example, picture(example.image, example.site)) for example in examples]
     return template(__package__, auroc=run_view.interval, percent=run_view.percent).render(
-        summary=summary, view=run_view, limits=notices, examples=shown, figures=run_figures
+        summary=summary,
+        view=run_view,
+        who=contributors,
+        limits=notices,
+        examples=shown,
+        figures=run_figures,
     )
 
 

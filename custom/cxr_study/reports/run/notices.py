@@ -6,11 +6,13 @@ from cxr_study.common.wording import FEW_IMAGES, Notice, counted, shortened
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import ClassAuroc, Summary
 from cxr_study.reports.page import numbers
-from cxr_study.reports.run import run_view
+from cxr_study.reports.run import contributors, run_view
 
 
 def notices(summary: Summary) -> Iterator[Notice]:
     """What limits the numbers, most important first."""
+    for absence in contributors.absences(summary):
+        yield Notice("Missing site.", absence)
     if run_view.is_interrupted(summary):
         yield Notice(
             "Not finished.",
@@ -65,11 +67,12 @@ def notices(summary: Summary) -> Iterator[Notice]:
         left_out = counted(len(summary.refusals), "result")
         text = f"The server went on without {left_out}; the report lists the reasons."
         yield Notice("Results left out.", text)
-    for site in summary.sites:
-        if missed := [str(entry.round) for entry in summary.rounds if site not in entry.sites]:
-            word = "round" if len(missed) == 1 else "rounds"
-            text = f"{site} is not in {word} {shortened(missed)}; those means are over the others."
-            yield Notice("Missing site.", text)
+    if lost := contributors.not_on_record(summary):
+        yield Notice(
+            "Part of the record.",
+            f"The record of {lost} is not at hand: it is that of an earlier run, or of a job that "
+            "was lost with its server. Curves and times are without them.",
+        )
     if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
         text = "The last model is the best one, so more rounds may still improve it."
         yield Notice("Not yet converged.", text)

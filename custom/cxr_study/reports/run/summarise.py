@@ -63,6 +63,8 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
     if not job_folder.has_own_site(run.job):
         network |= {"backbone": settings.backbone, "image_size": settings.image_size}
     trained = best.manifest.get("classes", {})
+    last = job_results.last_manifest(run.servers[-1]) or best.manifest
+    made = last.get("round", job_results.rounds_run(*run.servers))
     labelled = {
         name: [s for s, site in measured.sites.items() if name in site.classes]
         for name in measured.union
@@ -77,7 +79,7 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
         backbone=network.get("backbone", "the sites' own"),
         image_size=network.get("image_size"),
         seed=settings.seed,
-        num_rounds=job_results.rounds_run(*run.servers),
+        num_rounds=made,
         stopped_early=job_results.stopped_early(*run.servers),
         personal=measured.personal,
         wall_seconds=job_results.wall_seconds(*run.servers),
@@ -92,17 +94,18 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
             name: tuple(trained[name]["sites"] if name in trained else labelled[name])
             for name in measured.union
         },
-        rounds=job_results.rounds(*run.servers, personal=measured.personal),
+        rounds=job_results.rounds(*run.servers, personal=measured.personal, made=made),
         refusals=job_results.refusals(*run.servers),
         test=measured.test,
         means=measured.means,
         differences=measured.differences,
         subgroups=measured.subgroups,
         calibration=measured.calibration,
-        planned_rounds=settings.num_rounds if len(run.servers) == 1 else None,
+        planned_rounds=last.get("planned_rounds"),
         warnings=measured.warnings,
         made=_made(run, best, settings.strategy),
         settings={name: str(value) for name, value in job_folder.read_settings(run.job).items()},
+        contributions=job_results.contributions(last, job_folder.sites(run.job), *run.servers),
     )
 
 

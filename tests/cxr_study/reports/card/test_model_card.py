@@ -4,7 +4,7 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RunWarning
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Contribution, RunWarning
 from cxr_study.models.prediction.calibration_file import CalibrationFile, ClassCalibration, Curve
 from cxr_study.reports.card.card_answers import QUESTIONS, CardAnswerError, cell, mark
 from cxr_study.reports.card.model_card import CardSource, markdown, metadata, write
@@ -103,6 +103,32 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         assert words in text, words
 
 
+@pytest.mark.parametrize(
+    ("model", "contributed", "absent"),
+    [
+        ({}, "chexpert (rounds 0 and 1) and nih (rounds 0 and 1)", ["x"]),  # of older versions
+        (
+            {"contributed": {"nih": [[0, 3], [5, 5]]}},
+            "nih (rounds 0 to 3 and 5)",
+            ["chexpert", "x"],
+        ),
+        ({"contributed": {"x": [[0, 0]]}}, "x (round 0)", ["nih", "chexpert"]),  # body alone
+        ({"contributed": {}}, "none", ["nih", "chexpert", "x"]),  # the initial model is the best
+        ({"site": "nih"}, "nih (rounds 0 to 5)", ["chexpert", "x"]),  # a site's own model
+    ],
+)
+def test_sites_are_said_to_be_in_the_model_by_what_its_manifest_says(
+    source, model, contributed, absent
+):
+    known = {"nih": ((0, 5),), "chexpert": (), "x": ()}
+    known = {site: Contribution(rounds, "no <sign>") for site, rounds in known.items()}
+    run = dataclasses.replace(source.summary, contributions=known)
+    text = markdown(dataclasses.replace(source, facts=facts(**model), summary=run))
+    assert f"**Sites that contributed:** {contributed}." in text
+    gone = re.findall(r"\*\*Absent:\*\* (\w+) took part in no round \(no &lt;sign&gt;\)", text)
+    assert gone == absent
+
+
 def test_patients_at_two_sites_are_not_said_to_be_at_one(source):
     said = "Patients are in one split and at one site alone."
     assert said in markdown(source)
@@ -159,6 +185,13 @@ def variants(summary):
     yield CardSource("m", facts(), dataclasses.replace(summary, data="elsewhere", sites=sites))
     for changes in DEGENERATE.values():
         yield CardSource("m", facts(), dataclasses.replace(summary, **changes))
+
+
+def test_it_lists_the_versions_of_the_sites():
+    versions = {"nih": {"keras": "3.1", "nvflare": "2.9.0"}, "x": {"keras": "|"}}
+    text = markdown(CardSource("m", facts(versions=versions)))
+    assert "| Sites' software | nih: keras 3.1, nvflare 2.9.0; x: keras \\| |" in text
+    assert "Sites' software" not in markdown(CardSource("m", facts()))
 
 
 def test_every_table_is_whole_whatever_is_known(source, summary):

@@ -4,6 +4,7 @@ import pytest
 
 from cxr_study.evaluation.summary_json import (
     Best,
+    Contribution,
     Difference,
     RefusedResult,
     Round,
@@ -70,6 +71,32 @@ def test_refusals_missing_sites_and_runs_that_may_improve_are_told(summary):
     assert "went on without 1 result;" in found["Results left out."]
     assert found["Missing site."].startswith("chexpert is not in round 1;")
     assert "Not yet converged." in found  # the best round is the last
+
+
+def contributions(**spans):
+    """Site -> in which rounds, and the reason."""
+    return {site: Contribution(rounds, "late") for site, rounds in spans.items()}
+
+
+@pytest.mark.parametrize(
+    ("rounds", "taken", "told"),
+    [
+        ((0, 3), {"a": ((0, 1),), "b": ((0, 0),)}, "b is not in round 1 (late); means there are"),
+        ((0, 3), {"a": ((0, 1),), "b": ()}, "b contributed to no round (late): the model has"),
+        # b joined a run that goes on from round 6; round 7 was dropped; round 9 is the final model
+        ((6, 10), {"a": ((0, 6), (8, 8)), "b": ((8, 8),)}, "b is not in round 6 (late); means"),
+        ((0, 3), {"a": ((0, 1),), "b": ((0, 1),)}, None),
+        ((0, 3), {}, "b is not in rounds 0 and 1; means there are over"),  # an older summary
+    ],
+)
+def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, taken, told):
+    a = summary.rounds[0].sites["nih"]
+    trained = [Round(number, 0.5, {"a": a}) for number in range(*rounds)]
+    trained[-1] = Round(rounds[1] - 1, 0.5, {"a": dataclasses.replace(a, train_seconds=None)})
+    sites = dict.fromkeys("ab", summary.sites["nih"])
+    made = {"sites": sites, "rounds": tuple(trained), "num_rounds": rounds[1] - 1}
+    found = notices(summary, **made, contributions=contributions(**taken)).get("Missing site.")
+    assert found.startswith(told) if told else found is None
 
 
 @pytest.mark.parametrize(

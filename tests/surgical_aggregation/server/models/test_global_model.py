@@ -83,6 +83,17 @@ def test_manifest_keeps_who_trained_a_class_in_which_rounds_and_what_is_removed(
     assert last.manifest["removed"] == {"Hernia": gone["Hernia"]}
 
 
+def test_manifest_keeps_in_which_rounds_each_sites_result_was_averaged_with_columns_or_not():
+    """Before there were such facts, those of the classes are all that is known."""
+    last = model(classes={"Edema": {"rounds": [[0, 1, ["a", "old"]]]}})
+    some = Contribution(BODY, {}, 1, {})
+    for round_, sites in [(2, "ab"), (3, "b"), (4, "ab"), (5, "a")]:
+        nan = [np.nan] if round_ == 5 else None  # the round is dropped
+        last, _ = merged(last, nan, round_=round_, accepted=dict.fromkeys(sites, some))
+    known = {"a": ((0, 2), (4, 4)), "b": ((2, 4),), "old": ((0, 1),)}
+    assert facts_of(Checkpoint(last.variables, last.manifest)).contributed == known
+
+
 def test_manifest_keeps_what_a_class_lacks_until_its_site_has_it():
     last = model()
     for round_, lacks in enumerate([{"a": "positive"}, {"b": "positive"}, {}]):

@@ -80,7 +80,7 @@ def test_a_filter_is_a_line_once_for_each_site_whose_results_it_took_part_in(run
         sent = {AppConstants.TRAINING_RESULT: dxo.to_shareable()}
         taken = {AppConstants.AGGREGATION_ACCEPTED: accepted}
         run.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, **sent, **taken)
-    told = [(line["site"], line["filter"]) for line in run.lines()[1:]]
+    told = [(line["site"], line["filter"]) for line in run.lines()[2:]]
     assert told == [("a", "SVT"), ("b", "SVT"), ("b", "x\\ny")]
 
 
@@ -94,18 +94,18 @@ class Raising(FLComponent):
 @pytest.mark.parametrize("event", [AppEventType.TRAINING_STARTED, AppEventType.ROUND_STARTED])
 def test_what_a_component_raises_at_an_event_ends_the_run_once_and_by_name(run, event):
     not_ready = {FLContextKey.EXCEPTIONS: {"Sender": NotReadyToEndRun()}}
-    assert run.fire(EventType.CHECK_END_RUN_READINESS, **not_ready)["event"] == "started"
+    assert run.fire(EventType.CHECK_END_RUN_READINESS, **not_ready)["event"] == "sites"
     handlers = [Raising(), run.record]
     run.engine.fire_event = lambda event, fl_ctx: fire_event_to_components(event, handlers, fl_ctx)
     for _ in range(2):
         run.engine.fire_event(event, context(engine=run.engine))
     reason = "Raising failed: AttributeError: no 'METRICS_SELECTION_INFO'"
     began = event == AppEventType.ROUND_STARTED
-    assert run.lines()[1:] == [{"event": "failed", "reason": reason, "began": began}]
+    assert run.lines()[2:] == [{"event": "failed", "reason": reason, "began": began}]
 
 
 def test_a_run_has_its_code_and_its_seconds(run):
-    (started,) = run.lines()
+    started, _ = run.lines()
     assert (started["event"], started["version"]) == ("started", __version__)
     assert started["code"].endswith("surgical_aggregation")
     run.fire(AppEventType.INITIAL_MODEL_LOADED)  # a fresh run's: no line
@@ -113,22 +113,45 @@ def test_a_run_has_its_code_and_its_seconds(run):
     line = run.fire(AppEventType.ROUND_DONE, **{headers.COLUMN_SIMILARITY: {"é": 0.5}})
     assert line["round"] == 2 and line["seconds"] >= 0 and line["column_similarity"] == {"é": 0.5}
     run.fire(EventType.END_RUN)
-    assert [line["event"] for line in run.lines()] == ["started", "round", "ended"]
+    assert [line["event"] for line in run.lines()] == ["started", "sites", "round", "ended"]
     assert '{"é": 0.5}' in run.path.read_text(encoding="utf-8")  # as people write it
+
+
+def test_who_is_there_and_who_is_not_and_why_is_on_record_and_in_the_log(run, monkeypatch):
+    said = []
+    for level in ("info", "warning"):
+        monkeypatch.setattr(
+            run.record, f"log_{level}", lambda _, text, at=level: said.append((at, text))
+        )
+    run.engine.sites = ["south", "north"]
+    deployed = {"app_server": ["server"], "app_client": ["north", "south"], "app_west": ["west"]}
+    line = run.fire(EventType.START_RUN, **{FLContextKey.JOB_META: {"deploy_map": deployed}})
+    job = ["north", "south", "west"]
+    assert line == {"event": "sites", "job": job, "deployed": ["north", "south"]}
+    why = "FLARE has not started the job there: it was not connected, or could not take it"
+    assert said[-1] == ("warning", f"the job has started at north, south; without west ({why})")
+    for absent, told in [
+        ({"west": "late"}, ("warning", "west (late)")),
+        ({}, ("info", "none")),
+    ]:
+        collected = {"accepted": ["north", "south"], "absent": absent}
+        line = run.fire(AppEventType.ROUND_DONE, **{headers.COLLECTED: collected})
+        assert line.items() >= collected.items()
+        assert said[-1] == (told[0], f"round 2: results of north, south; without {told[1]}")
 
 
 def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
     run.refuse("north", 13)
     run.refuse("south", 10)
-    assert [line["site"] for line in run.lines()[1:]] == ["north"] * 10 + ["south"] * 10
+    assert [line["site"] for line in run.lines()[2:]] == ["north"] * 10 + ["south"] * 10
     run.fire(AppEventType.ROUND_DONE)
-    (told, _) = run.lines()[21:]
+    (told, _) = run.lines()[22:]
     of = {"site": "north", "task": "train", "round": 0}
     assert told == {"event": "refused_too", **of, "count": 3}
     run.refuse("north", 1, round_=1)  # of the next round, one by one again
     run.refuse("south", 12, task="test", round_=None)
     run.fire(EventType.END_WORKFLOW)
-    assert [line["event"] for line in run.lines()[23:]] == ["refused"] * 11 + ["refused_too"]
+    assert [line["event"] for line in run.lines()[24:]] == ["refused"] * 11 + ["refused_too"]
     assert run.lines()[-1]["count"] == 2
 
 

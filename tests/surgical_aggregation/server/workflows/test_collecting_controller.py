@@ -1,3 +1,4 @@
+import re
 import threading
 from unittest.mock import Mock
 
@@ -11,11 +12,11 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
-from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.access.site_identity import NOT_STARTED, site_of
 from surgical_aggregation.server.workflows import collecting_controller
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
 from surgical_aggregation.server.workflows.task_status import Collection
-from surgical_aggregation.wire.headers import CLASSES_DECLARED, GONE, UNREADABLE
+from surgical_aggregation.wire.headers import CLASSES_DECLARED, COLLECTED, GONE, UNREADABLE
 from workflow import SECONDS, runner, running
 
 
@@ -106,6 +107,34 @@ class TestEnd:
             "task (TASK_UNKNOWN); north: 'bce' must be a number; south: it still had time when "
             "the task ended). Mend the sites, or lower min_clients."
         ]
+
+    @pytest.mark.parametrize("needed", [0, 2])
+    def test_all_sites_of_the_job_are_needed_unless_a_number_is_given(self, start, panics, needed):
+        """Also one at which FLARE has not started the job."""
+        meta = {"deploy_map": {"a": ["server"], "b": ["north", "south"], "c": ["west"]}}
+        task = start(sites=("north", "south"), needed=needed, meta=meta)
+        if needed:
+            task.answer("north")
+            task.answer("south")
+        assert task.is_over()
+        assert task.engine.said[-1] == ("silent", "west", NOT_STARTED)
+        collected = task.fl_ctx.get_prop(COLLECTED)
+        assert collected["accepted"] == (["north", "south"] if needed else [])
+        assert collected["absent"]["west"] == NOT_STARTED
+        assert len(panics) == (not needed) and all("3 of the 3 sites; got 0" in p for p in panics)
+
+    def test_while_it_waits_it_is_said_for_whom_and_for_how_long(self, start, monkeypatch):
+        monkeypatch.setattr(collecting_controller, "_SAY", 0.05)
+        said = []
+        monkeypatch.setattr(Workflow, "log_info", lambda self, _, text: said.append(text))
+        task = start(needed=2, wait=1)
+        task.answer("north")
+        task.is_over(0.3)
+        task.answer("south")
+        assert task.is_over()
+        of = r"task 'train' of round 3 waits for"
+        assert any(re.match(rf"{of} south, west, for \d s now; 1 of the 2 ", text) for text in said)
+        assert re.fullmatch(rf"{of} west, for \d s .* are accepted; up to \d s more", said[-1])
 
     def test_a_site_that_is_gone_or_whose_process_has_ended_is_not_waited_for(
         self, start, panics, monkeypatch

@@ -70,6 +70,8 @@ def test_flares_workflow_gets_its_settings():
     }  # fmt: skip
     known = vars(FederatedTraining(**settings))
     assert {name: known.get(f"_{name}", known[name]) for name in settings} == settings
+    with pytest.raises(ValueError, match="min_clients"):
+        FederatedTraining(min_clients=-1)
 
 
 class TestStart:
@@ -82,6 +84,7 @@ class TestStart:
         fl_ctx.remove_prop(AppConstants.START_ROUND)
         training.start_controller(fl_ctx)
         known = fl_ctx.get_prop(AppConstants.START_ROUND)
+        assert training._min_clients == 0  # all sites, which FLARE's constructor does not take
         return training._start_round, known, training._num_rounds, saved
 
     @pytest.mark.parametrize(("round_", "planned"), [({"round": 7}, 10), ({}, 3)])

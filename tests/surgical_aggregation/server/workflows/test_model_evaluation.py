@@ -16,7 +16,7 @@ from surgical_aggregation.wire.headers import FEATURES, MODEL_FEATURES, MODEL_HA
 GOOD = {"bce": 0.3, "bce/Edema": 0.3, "auroc": 1.0, "auroc/Edema": 1.0, "images": 7.0}
 
 
-@pytest.mark.parametrize("settings", [{"min_clients": 0}, {"wait_seconds": -1}])
+@pytest.mark.parametrize("settings", [{"min_clients": -1}, {"wait_seconds": -1}])
 def test_settings_that_would_never_end_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         ModelEvaluation(**settings)

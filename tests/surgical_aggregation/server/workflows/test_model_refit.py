@@ -134,7 +134,9 @@ def test_what_cannot_be_fitted_for_all_sites_ends_the_run_with_the_reason(
     assert run.tasks == [] and reason in panics[0]
 
 
-@pytest.mark.parametrize("settings", [{"min_clients": 0}, {"wait_seconds": -1}, {"model": "first"}])
+@pytest.mark.parametrize(
+    "settings", [{"min_clients": -1}, {"wait_seconds": -1}, {"model": "first"}]
+)
 def test_settings_that_would_never_end_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         ModelRefit(**settings)

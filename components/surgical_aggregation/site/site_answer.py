@@ -1,0 +1,84 @@
+"""A site's answer to the question whether it can take part; see `SiteCheck`, which asks."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+
+from surgical_aggregation.site.contract.body_shapes import check_body, shapes_of
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.wire import headers
+
+if TYPE_CHECKING:
+    from surgical_aggregation.site.training.trainer import LocalTraining
+
+_MODELS = 10
+"""Models for which a site needs room: its state of two rounds with an optimizer's two moments and
+personal variables, its last and its best model, and as many while they are written."""
+
+
+def check(question: Shareable, training: LocalTraining | None, fl_ctx: FLContext) -> None:
+    """Refuse to take part where the server says so, or by network or disk.
+
+    The reason may be told: it has no file's path, no count of data and no class that the server has
+    not named. `training` is None where the site's own files are not usable.
+
+    Raises:
+        SiteError: This site cannot take part.
+    """
+    if fault := fl_ctx.get_peer_context().get_prop(headers.FAULT):
+        raise SiteError(f"the server refuses it: {fault}")
+    if training is None:
+        return
+    own, asked = training.variables(), from_shareable(question).data
+    here, there = training.site.network_facts, asked[headers.NETWORK]
+    network = "".join(
+        f"; {name} is {there[name]!r} there and {here[name]!r} here"
+        for name in sorted(there.keys() & here.keys())
+        if there[name] != here[name]
+    )
+    shapes = asked[headers.BODY_SHAPES].items()
+    body = {path: None if shape is None else tuple(shape) for path, shape in shapes}
+    in_body = {path: value for path, value in own.items() if path not in training.head}
+    check_body(body, shapes_of(in_body), network)
+    need, free = _MODELS * sum(value.nbytes for value in own.values()), _free_disk(fl_ctx)
+    if free < need:
+        raise SiteError(
+            f"its disk needs {need / 1e6:,.1f} MB for its own models and state; {free / 1e6:,.1f} "
+            "MB are free. Make room there."
+        )
+
+
+def answer(reason: str | None, fl_ctx: FLContext) -> Shareable:
+    """What a site tells: why it cannot take part (None: it can), its disk and certificate."""
+    data = {
+        headers.CANNOT: reason,
+        headers.FREE_DISK: _free_disk(fl_ctx),
+        headers.CERTIFICATE_DAYS: _certificate_days(fl_ctx),
+    }
+    return DXO(DataKind.APP_DEFINED, data=data).to_shareable()
+
+
+def _root(fl_ctx: FLContext) -> Path:
+    return Path(fl_ctx.get_engine().get_workspace().get_root_dir())
+
+
+def _free_disk(fl_ctx: FLContext) -> int:
+    return shutil.disk_usage(_root(fl_ctx)).free
+
+
+def _certificate_days(fl_ctx: FLContext) -> int | None:
+    """Days until the certificate in the site's kit ends; None where there is none (simulator)."""
+    file = _root(fl_ctx) / "startup" / "client.crt"
+    if not file.is_file():
+        return None
+    from cryptography import x509
+
+    end = x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc
+    return (end - datetime.now(timezone.utc)).days

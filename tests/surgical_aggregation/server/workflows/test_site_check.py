@@ -1,0 +1,78 @@
+"""What the server finds before any site is asked; the sites: tests/simulator/test_dry_run.py."""
+
+from types import SimpleNamespace
+
+import pytest
+from nvflare.apis.signal import Signal
+from nvflare.app_common.abstract.model_locator import ModelLocator
+
+import tiny_job
+from flare import Engine, context
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.server.models.persistor import CheckpointPersistor
+from surgical_aggregation.server.workflows import site_check
+from surgical_aggregation.server.workflows.site_check import SiteCheck
+from surgical_aggregation.server.workflows.task_status import Collection
+
+SITES = ("north", "south")
+
+
+@pytest.fixture
+def flow(tmp_path, monkeypatch, panics):
+    """Run the workflow with so much free disk; the tasks that it gave, as far as it came."""
+
+    def flow(free, of=CheckpointPersistor, aborted=False):
+        body = tiny_job.initial_body(tmp_path / "body.npz")
+        monkeypatch.setattr(of, "path", lambda self, fl_ctx: body, raising=False)
+        disk = SimpleNamespace(free=free)
+        monkeypatch.setattr(site_check.shutil, "disk_usage", lambda path: disk)
+        engine, workflow, given = Engine(model=of.__new__(of)), SiteCheck("model"), []
+        engine.sites = SITES
+        monkeypatch.setattr(workflow, "broadcast_and_wait", lambda task, *_: given.append(task))
+        signal = Signal()
+        if aborted:
+            signal.trigger(True)
+        workflow.control_flow(signal, context(engine=engine))
+        return given
+
+    return flow
+
+
+SIZE = 4 * (3 * 4 + 5 * 4)  # of the tiny body
+NEED = (len(SITES) + site_check._MODELS) * SIZE
+
+
+@pytest.mark.parametrize(
+    ("free", "of", "asks"),
+    [(NEED, CheckpointPersistor, True), (NEED - 1, CheckpointPersistor, False),
+     (0, ModelLocator, True)],
+)  # fmt: skip
+def test_without_room_for_a_round_no_site_is_asked_and_an_evaluation_needs_none(
+    flow, panics, free, of, asks
+):
+    assert len(flow(free, of)) == asks
+    said = "the server's disk needs 0.0 MB for the results of 2 sites"
+    assert [reason[: len(said)] for reason in panics] == [said] * (not asks)
+
+
+def test_a_run_that_has_ended_at_its_start_asks_nobody(flow, panics):
+    assert flow(NEED, aborted=True) == [] == panics
+
+
+def test_the_question_has_names_and_shapes_of_the_body_alone(flow, tmp_path):
+    (task,) = flow(NEED)
+    body = load(tmp_path / "body.npz").variables
+    shapes = {path: list(value.shape) for path, value in body.items()}
+    assert task.data["DXO"]["data"] == {"body": shapes, "network": {}}
+
+
+@pytest.mark.parametrize("hears_all", [True, False])
+def test_where_too_few_are_left_the_others_are_heard_if_asked_for_but_not_for_ever(hears_all):
+    asked = Collection("check", None, ["a", "b", "c"], 3, wait=5, hears_all=hears_all)
+    asked.failed.add("a")
+    assert asked.verdict(10) == ("open" if hears_all else "too few")
+    assert asked.verdict(14) == ("open" if hears_all else "too few")
+    assert asked.verdict(15) == asked.verdict(16, ["b", "c"]) == "too few"
+    asked.accept("b", 12)
+    asked.accept("c", 12)
+    assert asked.verdict(12) == "too few"
