@@ -18,7 +18,7 @@ import deployed
 import faults
 from cxr_study.deployment import processes
 from faulty_run import FaultyRun, kill, tell, together
-from simulated import PERSONAL, TWO, UNDISTURBED, distance, same, undisturbed_run
+from simulated import PERSONAL, THREE, UNDISTURBED, distance, same, undisturbed_run
 from surgical_aggregation.checkpoints.checkpoint import load
 
 BROKE, LOST = "FINISHED:EXECUTION_EXCEPTION", "LOST"
@@ -79,13 +79,13 @@ def later(act):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    return undisturbed_run(tmp_path_factory, "undisturbed")
+    return undisturbed_run(tmp_path_factory, "three", THREE)
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, undisturbed):
     folder = tmp_path_factory.mktemp("faults")
-    with deployed.poc_system(folder, TWO) as system:
+    with deployed.poc_system(folder, THREE) as system:
         job, server = kill(system.server), later(kill(system.server, "server_train"))
         when = {
             "server": {
@@ -121,7 +121,7 @@ def runs(tmp_path_factory, undisturbed):
         for run in away, made["elsewhere"]:
             together(run)
         twins = dict.fromkeys(RUNS, undisturbed)
-        twins["personal"] = undisturbed_run(tmp_path_factory, "personal", **PERSONAL)
+        twins["personal"] = undisturbed_run(tmp_path_factory, "personal-three", THREE, **PERSONAL)
         return SimpleNamespace(
             **made, away=away, system=system, logs=logs, notes=notes, twins=twins
         )
@@ -184,9 +184,9 @@ class TestEnds:
         file = run.servers[-1] / "cross_site_val/cross_val_results.json"
         results = json.loads(file.read_text())
         assert results == twin.measured()
-        assert all(results[site]["SRV_best"] for site in TWO)
+        assert all(results[site]["SRV_best"] for site in THREE)
 
-    @pytest.mark.parametrize("site", TWO)
+    @pytest.mark.parametrize("site", THREE)
     def test_every_site_has_its_own_best_model(self, runs, site):
         path = runs.system.kit(site) / "checkpoints" / runs.personal.newest / "site_best.npz"
         ours, theirs = load(path), runs.twins["personal"].own(site)

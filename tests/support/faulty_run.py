@@ -25,7 +25,7 @@ from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import SERVER, finished_run
 from cxr_study.runs.job_results import read_events
 from faults import mark
-from simulated import TWO, UNDISTURBED, Run
+from simulated import THREE, UNDISTURBED, Run
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 
 LIMIT = 150.0
@@ -69,7 +69,7 @@ class FaultyRun(Run):
 
     def run(self):
         """Run it until all rounds are made, and the last model is tested; returns itself."""
-        job = tiny_job.make(self.folder, TWO, job=self.job, settings=self.settings, plan=self.plan)
+        job = tiny_job.make(self.folder, THREE, job=self.job, settings=self.settings, plan=self.plan)
         with _opening:  # one at a time: what FLARE prints is kept off this process's output
             session = WatchedSession(self).__enter__()
         try:
@@ -91,7 +91,7 @@ class FaultyRun(Run):
             again = self.folder / f"after-{len(self.parts)}" / "job"
             again.parent.mkdir()
             settings = {"continues": self.parts[-1].job_id, "num_rounds": 0}
-            job_folder.copy(job, again, sites=TWO, settings=settings)
+            job_folder.copy(job, again, sites=THREE, settings=settings)
             self._to_the_end(again, session)
         else:
             self.servers = finished_run(wanted.folder).servers

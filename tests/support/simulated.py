@@ -33,6 +33,7 @@ TWO = {
     "north": {"classes": ["Edema", "Nodule/Mass"], "images": 24},
     "south": {"classes": ["Edema", "Fracture"], "images": 16},
 }
+THREE = {**TWO, "west": {"classes": ["Edema"], "images": 8}}
 """Sites of the runs that faults strike, and of the same undisturbed."""
 
 UNDISTURBED = {
@@ -138,7 +139,7 @@ def by_recipe(where, folder, sites, settings, **environment):
     return json.loads((folder / "found.json").read_text())
 
 
-def undisturbed_run(tmp_path_factory, name, **settings):
+def undisturbed_run(tmp_path_factory, name, sites=TWO, **settings):
     """The run without faults: made once, by whichever worker asks first."""
     shared = tmp_path_factory.getbasetemp()
     shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
@@ -148,7 +149,7 @@ def undisturbed_run(tmp_path_factory, name, **settings):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             body = tiny_job.initial_body(folder / "body.npz")
-            run(folder / "run", TWO, body, plan=(), **{**UNDISTURBED, **settings})
+            run(folder / "run", sites, body, plan=(), **{**UNDISTURBED, **settings})
             done.touch()
     return Run(folder / "run")
 
