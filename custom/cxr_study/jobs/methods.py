@@ -39,11 +39,6 @@ class Method:
         """Whether the server has a whole model for all sites, which it can read."""
         return not (self.personal_head or self.encrypted)
 
-    @property
-    def own_columns(self) -> bool:
-        """Whether the sites share the columns of a head, each those of its own classes."""
-        return not (self.personal_head or self.union_head)
-
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     {

@@ -175,21 +175,6 @@ def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = Tr
         return finished_run(folder)
     if (server_folder(folder) / job_folder.META).is_file():
         return workspace_run(folder, site_files, elsewhere=elsewhere)
-    return downloaded_run(folder, site_files, elsewhere=elsewhere)
-
-
-def downloaded_run(
-    folder: Path,
-    site_files: Path | None,
-    *,
-    states: Mapping[str, Path] | None = None,
-    elsewhere: bool = False,
-) -> FinishedRun:
-    """The run of one job that was downloaded from a deployed system; see `FinishedRun`.
-
-    Raises:
-        RunFolderError: The folder is no downloaded job.
-    """
     jobs = [path.parent for path in folder.glob("job/*/meta.json")]
     server = folder / SERVER
     if len(jobs) != 1 or not server.is_dir():
@@ -197,7 +182,7 @@ def downloaded_run(
             "the folder of a run, of a downloaded job, or a workspace of FLARE's simulator is "
             f"needed; {folder} is none."
         )
-    return FinishedRun(jobs[0], (server,), site_files, states or {}, {}, elsewhere)
+    return FinishedRun(jobs[0], (server,), site_files, {}, {}, elsewhere)
 
 
 def workspace_run(

@@ -9,7 +9,6 @@ from cxr_study.jobs import job_folder
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import (
     RunFolderError,
-    downloaded_run,
     finished_run,
     run_of,
     write_facts,
@@ -217,10 +216,9 @@ def test_a_downloaded_job_is_one_and_another_folder_none(folder):
     with pytest.raises(RunFolderError, match="of a downloaded job, or a workspace of FLARE"):
         run_of(folder / "1234")
     (folder / "1234/workspace").mkdir()
-    assert run_of(folder / "1234").elsewhere
-    run = downloaded_run(folder / "1234", None, states={"nih": folder})
+    run = run_of(folder / "1234")
     assert (run.job, run.servers) == (job, (folder / "1234/workspace",))
-    assert run.states == {"nih": folder}
+    assert run.elsewhere
 
 
 def test_a_workspace_of_flares_simulator_has_its_job_put_together_again(tmp_path):

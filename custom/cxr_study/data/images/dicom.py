@@ -73,11 +73,6 @@ def read_number(path: Path, keyword: str) -> tuple[str, str]:
     return number, _of_pydicom(header_of, file).view
 
 
-def grey(data: bytes) -> np.ndarray:
-    """Decode a DICOM radiograph, see `decode`, to its grey levels."""
-    return decode(data)[0]
-
-
 def decode(data: bytes) -> tuple[np.ndarray, DicomHeader]:
     """Decode a DICOM radiograph with one grey frame of at most 16 bits.
 

@@ -11,10 +11,15 @@ from pydicom.encaps import encapsulate, generate_frames
 from pydicom.uid import MPEG2MPML, ImplicitVRLittleEndian, JPEG2000Lossless, RLELossless
 
 from cxr_study.data.images import dicom
-from cxr_study.data.images.dicom import DicomError, decode, grey, is_dicom, read_header
+from cxr_study.data.images.dicom import DicomError, decode, is_dicom, read_header
 from dicom_files import dataset, encoded, lut, written
 
 CASES = Path(__file__).parents[5] / "shared/cases"
+
+
+def grey(data):
+    """The grey levels alone."""
+    return decode(data)[0]
 
 
 def shown(values, dtype=np.uint16, **elements):
