@@ -11,10 +11,7 @@ import tempfile
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1] / "poc/test_faults.py"
-HEAD = (
-    "| fault | what FLARE's job does | rounds lost | rounds repeated | seconds to recover | "
-    "final model |\n|---|---|---|---|---|---|"
-)
+HEAD = "| fault | FLARE's job | repeated | seconds | final model |\n|---|---|---|---|---|"
 ENDS = {
     "FINISHED:EXECUTION_EXCEPTION": "fails",
     "FINISHED:ABORTED": "is aborted",
@@ -27,7 +24,7 @@ def row(entry):
     same = "bit-equal" if away == 0 else f"{away:.1e} away after those rounds"
     ended = ENDS.get(entry["ended"], entry["ended"])
     seconds = "-" if entry["seconds"] is None else f"{entry['seconds']:.0f}"
-    return f"| {entry['fault']} | {ended} | 0 | {entry['repeated']} | {seconds} | {same} |"
+    return f"| {entry['fault']} | {ended} | {entry['repeated']} | {seconds} | {same} |"
 
 
 if __name__ == "__main__":

@@ -28,16 +28,16 @@ RUNS = {
         "north:3:image": ("unreadable image in the middle of training", BROKE),
     },
     "server": {
-        "south:1:hold": ("job aborted by the admin", "FINISHED:ABORTED"),
+        "south:1:hold": ("job aborted by the admin, continued by hand", "FINISHED:ABORTED"),
         "north:2:hold": ("server's job process killed", BROKE),
         "server:3:full": ("server's disk full", BROKE),
         "south:validate:hold": ("server's job process killed in the validation", BROKE),
     },
-    "personal": {"south:test:hold": ("server's job process killed in the test", BROKE)},
+    "personal": {"south:test:hold": ("server's job process killed in the final test", BROKE)},
     "elsewhere": {
-        "south:1:hold": ("a site's process killed and restarted", BROKE),
+        "south:1:hold": ("a site's process killed and started again", BROKE),
         "north:2:hold": ("the server's process killed and started again", LOST),
-        "south:test:hold": ("the server's process killed in the test", LOST),
+        "south:test:hold": ("the server's process killed in the final test", LOST),
     },
 }
 """Run -> planned item -> what it is, and how FLARE says that its job ends."""
@@ -224,7 +224,10 @@ class TestAway:
         assert part.status == "FINISHED:COMPLETED" and part.made == 8
         union = ["Edema", "Fracture", "Nodule/Mass"]
         assert sorted(runs.away.checkpoint("last").manifest["classes"]) == union
-        for made, fault in (2, "slow site, past the wait"), (5, "site offline for 2 rounds"):
+        for made, fault in (
+            (2, "slow site, past the wait, `min_clients=1`"),
+            (5, "site offline for 2 rounds, `min_clients=1`"),
+        ):
             off = distance(runs.away.after(made), undisturbed.after(made))
             assert 0 < off < 0.3
             tell(fault, ended="goes on", repeated=0, seconds=0.0, distance=off)
