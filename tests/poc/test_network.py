@@ -103,7 +103,8 @@ def job(network):
         folder = network.folder / f"{name}-{code}"
         template = folder / "template"
         job_templates.write(name, template, code)
-        settings = {"report_counts": True, **(settings or {"num_rounds": 2, "warmup_epochs": 1})}
+        settings = settings or {"num_rounds": 2, "warmup_epochs": 1}
+        settings = {"report_counts": True, "min_clients": 2, **settings}
         made = tiny_job.make(folder, SITES, job=template, settings=settings, site=tiny_job.KERAS)
         for client in made.glob("app_*/config/config_fed_client.conf"):
             text = client.read_text()
@@ -153,8 +154,8 @@ def test_a_lead_who_may_bring_no_code_trains_with_installed_code(results):
 def test_what_came_home_makes_a_report_a_card_and_a_table(results):
     """Of a job between hospitals, whose data stay there."""
     folder = results.trained.server.parent
-    said = answer("report", folder)
-    assert "Measured at the sites." in said
+    said = answer("report", folder, code=3)
+    assert "Measured at the sites." in said and "mercy" in said  # which is in no round
     summary = Summary.from_json((folder / "report/summary.json").read_text())
     assert summary.data == "elsewhere" and summary.num_rounds == 2 and len(summary.rounds) == 3
     table = pd.read_csv(folder / "report/federated_test.csv")
@@ -166,7 +167,7 @@ def test_what_came_home_makes_a_report_a_card_and_a_table(results):
     assert page.needs_nothing_else() and all(site in page.text for site in summary.sites)
     card = (folder / "workspace/models/model_card.md").read_text()
     assert all(f"| {name} |" in card for name in summary.union)
-    assert "Their counts stay with them" in card
+    assert "stay with them" in card and "**Absent:** mercy took part in no round" in card
 
 
 def test_the_project_admin_may_bring_code(results):
