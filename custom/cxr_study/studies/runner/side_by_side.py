@@ -88,22 +88,19 @@ def run_all(
         return []
     kept, began = len(runs) - len(pending), time.monotonic()
     reasons: dict[Run, str] = {}
-    with (
-        round_bars(console, transient=True) as bars,
-        ThreadPoolExecutor(at_once or fitting(pending)) as pool,
-    ):
+    workers = at_once or fitting(pending)
+    with round_bars(console, transient=True) as bars, ThreadPoolExecutor(workers) as pool:
         crew = _Crew(folder, bars)
         try:
             futures = {pool.submit(crew.make, run): run for run in pending}
             for future in as_completed(futures):
                 run = futures[future]
                 reasons[run], seconds = future.result()
-                how = "failed" if reasons[run] else "done"
                 far = how_far(list(reasons.values()), len(runs), kept, time.monotonic() - began)
-                told = f"{how} after {duration(seconds)}: {run.name}. {far}"
+                how = f"{'failed' if reasons[run] else 'done'} after {duration(seconds)}"
+                told = f"{how}: {run.name}. {far}"
                 console.print(told, highlight=False, markup=False, soft_wrap=True)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
             crew.stop()
     return [
         Failure(run, reasons[run], folder / run.key / LOG_FILE) for run in pending if reasons[run]

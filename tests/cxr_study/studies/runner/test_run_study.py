@@ -4,7 +4,6 @@ How runs go side by side is in `test_side_by_side`.
 """
 
 import io
-import os
 import subprocess
 from types import SimpleNamespace
 
@@ -95,13 +94,9 @@ def test_unusable_names_and_folders_are_refused_before_anything_is_done(
 
 
 def test_why_a_process_failed_is_one_line_and_exit_code_1(tmp_path):
-    read, write = os.pipe()  # it ends when its standard input does
-    try:
-        done = subprocess.run(
-            [*side_by_side.COMMAND, tmp_path], stdin=read, capture_output=True, text=True
-        )
-    finally:
-        os.close(read)
-        os.close(write)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.startswith("failed: ") and str(tmp_path / "run.json") in done.stdout
+    pipe, command = subprocess.PIPE, [*side_by_side.COMMAND, tmp_path]
+    # It ends when its standard input does.
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        said, trace = process.stdout.read(), process.stderr.read()
+    assert (process.returncode, trace) == (1, "")
+    assert said.startswith("failed: ") and str(tmp_path / "run.json") in said
