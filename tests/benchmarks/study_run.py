@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from measure import options, sampled, seconds, simulated
+from rich.console import Console
 
 from cxr_study.runs.training_process import ROUND
 from cxr_study.studies.plan import plan
@@ -14,8 +15,7 @@ from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.scenario_files import decode
 from cxr_study.studies.plan.selection import Selection
 from cxr_study.studies.plan.study_file import read_study
-from cxr_study.studies.runner import run_study
-from cxr_study.studies.runner.machine_capacity import Machine
+from cxr_study.studies.runner import side_by_side
 
 ROLES = ("the sites", "the server", "files and predictions")
 
@@ -41,13 +41,15 @@ def profile(run, folder):
     cpu = CpuSeconds()
     marks = []
 
-    def told(_, doing):
-        if not marks or doing.startswith(ROUND):
-            marks.append((time.perf_counter(), cpu.total()))
-
-    with sampled(cpu.look):
-        run_study.run_all([run], folder, Machine.here(), told)
+    def mark():
         marks.append((time.perf_counter(), cpu.total()))
+
+    with sampled(cpu.look), side_by_side.start(run, folder / run.key) as process:
+        mark()
+        for line in process.stdout:
+            if line.startswith(ROUND):
+                mark()
+        mark()
     rounds = len(marks) - 2
     took, total = marks[-1][0] - marks[0][0], marks[-1][1]
     print(f"{run.name}: {rounds} rounds, {took:.0f} s, {total:.0f} CPU seconds")
@@ -76,8 +78,8 @@ def main():
         first, *others = plan.runs(study, data, found, folder, selection)
         decode(found, [], folder / "sites", first.what["network"]["image_size"])
         alone = profile(first, folder / "runs")
-        at_once = partial(run_study.run_all, others, folder / "runs", Machine.here())
-        together = seconds(partial(at_once, lambda run, doing: None))[0] / len(others)
+        make = partial(side_by_side.run_all, others, folder / "runs", None, Console(stderr=True))
+        together = seconds(make)[0] / len(others)
         print(f"{len(others)} side by side: a run takes {together / alone:.2f} of a run alone")
 
 

@@ -23,7 +23,6 @@ from cxr_study.studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, R
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import read_study
 from cxr_study.studies.runner import prediction_files
-from cxr_study.studies.runner.machine_capacity import Machine
 from cxr_study.studies.runner.run_study import make
 from deployed import PROJECT
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -80,7 +79,7 @@ def kill_after_a_round(process, home):
 def made(study, data, folder, project=None):
     """Key and result of the runs of a study; with FLARE's project file they are made in a POC."""
     done = make(
-        [study], read_data(data), folder, Selection(), machine=Machine(2, 16e9),
+        [study], read_data(data), folder, Selection(), at_once=2,
         console=Console(quiet=True), project=project,
     )  # fmt: skip
     assert not done.failures

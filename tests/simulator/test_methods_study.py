@@ -14,7 +14,6 @@ from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.selection import Selection
 from cxr_study.studies.plan.study_file import read_study
-from cxr_study.studies.runner.machine_capacity import Machine
 from cxr_study.studies.runner.run_study import make
 
 EQUAL, EARLY = "equal rounds", "early stopping"
@@ -53,7 +52,7 @@ def done(tmp_path_factory):
         study = read_study(home / "methods.yaml").on(data)
         made = make(
             [study], data, home / "out", Selection(),
-            machine=Machine(2, 16e9), console=Console(quiet=True),
+            at_once=2, console=Console(quiet=True),
         )  # fmt: skip
         assert not made.failures
         results = gather(study, made.runs["methods"], home / "out")

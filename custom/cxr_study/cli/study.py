@@ -80,7 +80,6 @@ def run(
     from cxr_study.studies.analysis import study_summary
     from cxr_study.studies.analysis.study_results import gather
     from cxr_study.studies.runner import provenance
-    from cxr_study.studies.runner.machine_capacity import Machine
     from cxr_study.studies.runner.run_study import make
 
     origins = [provenance.origin(path_of(study), found, selection) for study in studies]
@@ -92,7 +91,7 @@ def run(
         found,
         out,
         selection,
-        machine=Machine.here(at_once or None),
+        at_once=at_once or None,
         console=console,
         project=project if poc else None,
     )
@@ -104,7 +103,7 @@ def run(
             say(f"report  {report(results, found, out / study.name)}")
             provenance.write_origin(told, out / study.name)
     for failure in made.failures:
-        say(f"failed: {failure.training.name}: {failure.reason} The log is {failure.log}")
+        say(f"failed: {failure.run.name}: {failure.reason} The log is {failure.log}")
     if made.failures:
         raise typer.Exit(1)
 

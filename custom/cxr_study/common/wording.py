@@ -1,4 +1,4 @@
-"""How pages put things: numbers with their nouns, lists of names, notices."""
+"""How pages put things: numbers with their nouns, durations, lists of names, notices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,3 +41,13 @@ def shortened(names: Sequence[str], most: int = 6) -> str:
     if len(names) <= most:
         return listed(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in the two largest units that matter, such as `2 min 03 s`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,4 +1,4 @@
-"""The process of one training, for the process that started it; see `run_queue`.
+"""The process of one training, for the process that started it; see `side_by_side`.
 
 Its standard output says how far it is (`ROUND`) and why it failed (`FAILED`). It ends when its
 standard input does: with whoever started it.

@@ -14,7 +14,6 @@ from cxr_study.studies.plan.plan import check
 from cxr_study.studies.plan.selection import Selection
 from cxr_study.studies.plan.study_file import path_of, read_study, shipped
 from cxr_study.studies.runner import run_study as module
-from cxr_study.studies.runner.machine_capacity import Machine
 from typed import answer, typed
 
 
@@ -69,7 +68,7 @@ def test_a_whole_study_is_made_or_some_runs_of_several_and_its_report_named(
     assert [each.name for each in called.studies] == named
     assert (called.data.name, called.folder) == ("phantom", Path("runs/studies"))
     assert called.selection == selection
-    assert called.machine == Machine(called.machine.cores, called.machine.memory, at_once)
+    assert called.at_once == at_once
     assert "runs/studies/clients/report.html" in call.out
 
 
@@ -89,7 +88,7 @@ def test_a_report_of_something_else_is_told_before_it_is_replaced(study, tmp_pat
 
 def test_a_run_that_failed_is_named_and_exit_code_1(study):
     run = SimpleNamespace(name="2, vanilla-fedbn+, seed 0", row=Row("vanilla", "fedbn+"))
-    failure = SimpleNamespace(training=run, reason="no disk.", log=Path("there/log.txt"))
+    failure = SimpleNamespace(run=run, reason="no disk.", log=Path("there/log.txt"))
     call, _ = study("clients", failures=[failure])
     assert call.code == 1
     assert "2, vanilla-fedbn+, seed 0: no disk. The log is there/log.txt" in call.out + call.err

@@ -1,11 +1,16 @@
 """Numbers, names and notices in words."""
 
-from cxr_study.common.wording import counted, listed, rounds_listed, shortened
+from cxr_study.common.wording import counted, duration, listed, rounds_listed, shortened
 
 
 def test_nouns_follow_their_number():
     assert [counted(n, "image") for n in (0, 1, 1234)] == ["0 images", "1 image", "1,234 images"]
     assert [counted(n, "class", "classes") for n in (1, 2)] == ["1 class", "2 classes"]
+
+
+def test_durations_have_the_two_largest_units():
+    texts = {0.04: "0.0 s", 59.9: "59.9 s", 123.4: "2 min 03 s", 7260: "2 h 01 min"}
+    assert {seconds: duration(seconds) for seconds in texts} == texts
 
 
 def test_rounds_are_ranges():

@@ -8,8 +8,8 @@ import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from PIL import Image
 
-from cxr_study.common.wording import counted, listed
-from cxr_study.reports.page.numbers import count, duration, share
+from cxr_study.common.wording import counted, duration, listed
+from cxr_study.reports.page.numbers import count, share
 
 CRISP_PIXELS = 128
 """Pictures up to this size are enlarged pixel by pixel; larger ones are smoothed."""

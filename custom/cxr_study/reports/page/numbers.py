@@ -1,4 +1,4 @@
-"""How pages write numbers: figures with their intervals, counts, shares and durations."""
+"""How pages write numbers: figures with their intervals, counts and shares."""
 
 import math
 
@@ -38,13 +38,3 @@ def count(value: int | None) -> str:
 def share(value: float, decimals: int = 1) -> str:
     """Write a share as a percentage: `12.3 %`."""
     return f"{100 * value:.{decimals}f} %"
-
-
-def duration(seconds: float) -> str:
-    """Write a duration in the two largest units that matter, such as `2 min 03 s`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"

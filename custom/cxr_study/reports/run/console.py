@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cxr_study.common.wording import duration
 from cxr_study.evaluation.summary_json import Group, Model, Summary
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run import run_view
@@ -26,7 +27,7 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
         console.print(Text(line))
     console.print(_means(summary))
     loss = f"mean validation BCE {summary.best.mean_validation_bce:.3f}"
-    took = numbers.duration(summary.wall_seconds)
+    took = duration(summary.wall_seconds)
     rounds = f"rounds {run_view.rounds_made(summary)}"
     console.print(Text(f"{summary.job}, {rounds}, {loss}, {took}."))
     for notice in notices(summary):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,28 +10,16 @@ from pathlib import Path
 from rich.console import Console
 
 from cxr_study.common.wording import counted
-from cxr_study.runs import run_queue
-from cxr_study.runs.run_queue import Failure, Program, Told
 from cxr_study.studies.plan import plan
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.planned_run import Run
-from cxr_study.studies.plan.run_folder import (
-    DATA,
-    FOLDERS,
-    LOG_FILE,
-    RUNS,
-    SITES,
-    SPEC_FILE,
-    read_result,
-)
+from cxr_study.studies.plan.run_folder import DATA, FOLDERS, RUNS, SITES, read_result
 from cxr_study.studies.plan.scenario_files import decode
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import Study
-from cxr_study.studies.runner.live_table import LiveTable
-from cxr_study.studies.runner.machine_capacity import Machine
-
-COMMAND = (sys.executable, "-m", "cxr_study.studies.runner.one_run")
+from cxr_study.studies.runner import side_by_side
+from cxr_study.studies.runner.side_by_side import Failure
 
 
 @dataclass(frozen=True)
@@ -41,7 +27,7 @@ class Made:
     """Study -> all its runs, of which two may be one, with the same key; and those that failed."""
 
     runs: dict[str, list[Run]]
-    failures: list[Failure[Run]]
+    failures: list[Failure]
 
 
 def make(
@@ -50,13 +36,14 @@ def make(
     folder: Path,
     selection: Selection,
     *,
-    machine: Machine,
+    at_once: int | None,
     console: Console,
     project: Path | None = None,
 ) -> Made:
     """Make the runs of some studies that are not made yet.
 
-    Studies share the runs that they have in common; everything is in one folder.
+    Studies share the runs that they have in common; everything is in one folder. Of `at_once`
+    see `side_by_side.run_all`.
 
     Raises:
         StudyError: They cannot be made.
@@ -75,31 +62,7 @@ def make(
     told = f"{counted(len(everything), 'run')}: {made} made before, {len(everything) - made} begin"
     console.print(f"{told} now.", highlight=False, soft_wrap=True)
     decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
-    with LiveTable(everything, machine, console) as table:
-        failures = run_all(everything, folder / RUNS, machine, table.told)
-    return Made(planned, failures)
-
-
-def run_all(
-    runs: Sequence[Run], folder: Path, machine: Machine, told: Told[Run]
-) -> list[Failure[Run]]:
-    """Make the runs that are not made yet, each key once, in folders named by their keys."""
-
-    def prepare(run: Run) -> Program:
-        place = folder / run.key
-        place.mkdir(parents=True, exist_ok=True)
-        spec = {"name": run.name, "what": run.what, "where": run.where}
-        text = json.dumps(spec, indent=1, ensure_ascii=False)
-        (place / SPEC_FILE).write_text(f"{text}\n", encoding="utf-8")
-        return Program([*COMMAND, str(place)], place / LOG_FILE)
-
-    return run_queue.run_all(
-        runs,
-        prepare=prepare,
-        is_made=lambda run: read_result(folder / run.key) is not None,
-        has_room=machine.has_room,
-        told=told,
-    )
+    return Made(planned, side_by_side.run_all(everything, folder / RUNS, at_once, console))
 
 
 def _check_folder(folder: Path) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from importlib import resources
-from itertools import accumulate, pairwise
 
-from jinja2 import Environment, StrictUndefined
+import pandas as pd
 
 from cxr_study.common.wording import listed
 from cxr_study.jobs.methods import TITLES
 from cxr_study.reports.page.numbers import UNDEFINED
+from cxr_study.reports.study.tables.cells import Cell
 from cxr_study.reports.study.tables.layouts import classes
 from cxr_study.reports.study.tables.tables import Line, Table
 from cxr_study.studies.papers.published_results import LOCAL, SOURCES
@@ -24,37 +23,41 @@ _ESCAPES = str.maketrans(
     | {"\N{EN DASH}": "--", '"': "''"}
 )
 
-HEAD = "% Needs the packages booktabs and graphicx.\n\n"
+HEAD = "% Needs the package booktabs.\n\n"
 """The first line of a file with such tables."""
 
 
 def latex(table: Table, study: str) -> str:
     """Write a table as a `table` environment, with published values below ours.
 
-    It needs the packages booktabs and graphicx; the latter shrinks a table that is too wide, which
-    a `landscape` of pdflscape keeps readable. The label is `tab:` and the names of study and table.
+    It needs the package booktabs. The notes are the caption's end. The label is `tab:` and the
+    names of study and table.
     """
-    environment = Environment(
-        *("<%", "%>", "<<", ">>", "<#", "#>"),
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        undefined=StrictUndefined,
-        finalize=escape,
+    lines = []
+    for line in table.lines:
+        ours = [_ours(cell) for cell in line.cells]
+        lines.append([escape(line.heading), escape(line.row.strategy_title), *ours])
+        for heading, texts in _below(line).items():
+            lines.append([rf"\quad {escape(heading)}", "", *map(escape, texts)])
+    over = [text for text, columns in table.spans for _ in range(columns)]
+    below = [column.heading for column in table.columns]
+    headings = [["", "", *map(escape, each)] for each in (over, below) if each]
+    columns = pd.MultiIndex.from_arrays(headings) if over else headings[0]
+    frame = pd.DataFrame(lines, columns=columns)
+    return frame.style.hide(axis="index").to_latex(
+        hrules=True,
+        position_float="centering",
+        column_format=f"ll{'c' * len(table.columns)}",
+        multicol_align="c",
+        caption=escape(" ".join([caption(table), *notes(table)])),
+        label=f"tab:{re.sub('[^A-Za-z0-9-]', '-', f'{study}-{table.name}')}",
     )
-    source = resources.files(__package__).joinpath("table.tex.j2").read_text(encoding="utf-8")
-    ends = list(accumulate((number for _, number in table.spans), initial=2))
-    return environment.from_string(source).render(
-        table=table,
-        label=re.sub("[^A-Za-z0-9-]", "-", f"{study}-{table.name}"),
-        caption=caption(table),
-        notes=" ".join(notes(table)),
-        rules=[
-            (before + 1, end)
-            for (over, _), (before, end) in zip(table.spans, pairwise(ends), strict=True)
-            if over
-        ],
-        below=_below,
-    )
+
+
+def _ours(cell: Cell) -> str:
+    shown = escape(cell.shown)
+    mark = rf"\textsuperscript{{{escape(cell.mark)}}}" if cell.mark else ""
+    return (rf"\textbf{{{shown}}}" if cell.best else shown) + mark
 
 
 def escape(value: object) -> str:

@@ -25,21 +25,14 @@ def both(*lines, **more):
 PUBLISHED = {"columns": TWO, "published": [published(), published(scenario="4")]}
 
 
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (
-            table(mean(0.8), mean(0.7, seed=1), data="phantom, 2000 images"),
-            "Sites. Mean AUROC ± SD over classes. Ours: phantom, 2000 images, 2 seeds.",
-        ),
-        (both(mean(0.8), mean(0.8, seed=1)), "1 to 2 seeds."),
-        (
-            both(mean(0.8), mean(0.8, scenario="4"), **PUBLISHED),
-            "1 seed. Published: ML4H 2024, Table 2.",
-        ),
-        (table(mean(0.8), columns=BCE), "over classes, and mean BCE."),
-    ],
-)
+@pytest.mark.parametrize(("made", "said"), [
+    (table(mean(0.8), mean(0.7, seed=1), data="phantom, 2000 images"),
+     "Sites. Mean AUROC ± SD over classes. Ours: phantom, 2000 images, 2 seeds."),
+    (both(mean(0.8), mean(0.8, seed=1)), "1 to 2 seeds."),
+    (both(mean(0.8), mean(0.8, scenario="4"), **PUBLISHED),
+     "1 seed. Published: ML4H 2024, Table 2."),
+    (table(mean(0.8), columns=BCE), "over classes, and mean BCE."),
+])  # fmt: skip
 def test_a_caption_says_what_it_is_on_which_data_with_how_many_seeds_and_sources(made, said):
     assert said in caption(made)
 
@@ -96,51 +89,44 @@ def test_ours_stands_over_intervals_and_published_values():
         p_values={Place("2", VANILLA, "global", "nih", "all"): 0.001},
     )  # fmt: skip
     text = latex(made, "my study%2")
-    body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
-    rows = [line.strip() for line in body.splitlines() if line.endswith(r"\\")]
     pm = r"\ensuremath{\pm}"
-    assert rows == [
-        r"& & \multicolumn{2}{c}{Over} & \multicolumn{1}{c}{} \\",
-        r"& & {a} & {b} & {c} \\",
-        rf"{{Surgical aggregation}} & {{fedbn+}} & \textbf{{0.800 {pm} 0.100}} & "
-        rf"{{0.700 {pm} 0.100}} & {{--}} \\",
-        r"\quad {95 \% interval over seeds} & & {0.800 to 0.800} & {} & {} \\",
-        r"\quad {published [difference]} & & "
-        rf"{{0.82 {pm} 0.07 [\ensuremath{{-}}0.02]}} & {{}} & {{}} \\",
-        rf"{{Vanilla FL}} & {{fedbn+}} & {{0.600 {pm} 0.100}}\textsuperscript{{**}} & {{}} & "
-        r"{} \\",
+    assert text[text.index(r"\begin{tabular}") : text.index(r"\end{tabular}")].splitlines() == [
+        r"\begin{tabular}{llccc}",
+        r"\toprule",
+        r"\multicolumn{2}{c}{} & \multicolumn{2}{c}{Over} &  \\",
+        r" &  & a & b & c \\",
+        r"\midrule",
+        rf"Surgical aggregation & fedbn+ & \textbf{{0.800 {pm} 0.100}} & 0.700 {pm} 0.100 & -- \\",
+        r"\quad 95 \% interval over seeds &  & 0.800 to 0.800 &  &  \\",
+        rf"\quad published [difference] &  & 0.82 {pm} 0.07 [\ensuremath{{-}}0.02] &  &  \\",
+        rf"Vanilla FL & fedbn+ & 0.600 {pm} 0.100\textsuperscript{{**}} &  &  \\",
+        r"\bottomrule",
     ]
-    assert re.findall(r"\\cmidrule\(lr\)\{(.*?)\}", text) == ["3-4"]
-    assert r"\begin{tabular}{llccc}" in text and r"\label{tab:my-study-2-nih-all}" in text
+    assert r"\label{tab:my-study-2-nih-all}" in text
     assert r"\caption{Sites. Mean AUROC \ensuremath{\pm} SD over classes. Ours: phantom" in text
     assert "Number of classes: 14 (NIH)." in text
     text = latex(table(mean(0.8)), "clients")  # what no cell has is no row
-    assert text.count(r"\\") == 2 and r"\multicolumn" not in text
+    assert text.count(r"\\") == 2 and " &  & NIH" in text
 
 
 def test_whatever_people_have_written_is_text():
     column = Column(NASTY, "nih", ("2",), over=NASTY)
-    made = table(mean(0.8), columns=(column, NIH), title=NASTY, data=NASTY)
-    text = latex(made, "clients")
+    text = latex(table(mean(0.8), columns=(column, NIH), title=NASTY, data=NASTY), "clients")
     assert text.count(escape(NASTY)) == 4
     bare = re.sub(r"\\[\\{}$&#%_]", "", text)
     assert bare.count("{") == bare.count("}")
-    assert not re.search(r"[$#^~_]", bare)
-    assert re.findall(r"(?<!\\)%", text) == ["%", "%"]  # the template's own
+    assert not re.search(r"[$#%^~_]", bare)
     assert "\n\n" not in text
 
 
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("a\\b{c} ^~", r"a\textbackslash{}b\{c\} \textasciicircum{}\textasciitilde{}"),
-        ("1 % $ & # _", r"1 \% \$ \& \# \_"),
-        ("p < 0.05 > |", r"p \ensuremath{<} 0.05 \ensuremath{>} \ensuremath{|}"),
-        ("0.8 ± 0.1", r"0.8 \ensuremath{\pm} 0.1"),
-        ("\N{MINUS SIGN}1\N{EN DASH}2", r"\ensuremath{-}1--2"),
-        ('"a"\n\n b', "''a'' b"),
-        (3, "3"),
-    ],
-)
+@pytest.mark.parametrize(("text", "written"), [
+    ("a\\b{c} ^~", r"a\textbackslash{}b\{c\} \textasciicircum{}\textasciitilde{}"),
+    ("1 % $ & # _", r"1 \% \$ \& \# \_"),
+    ("p < 0.05 > |", r"p \ensuremath{<} 0.05 \ensuremath{>} \ensuremath{|}"),
+    ("0.8 ± 0.1", r"0.8 \ensuremath{\pm} 0.1"),
+    ("\N{MINUS SIGN}1\N{EN DASH}2", r"\ensuremath{-}1--2"),
+    ('"a"\n\n b', "''a'' b"),
+    (3, "3"),
+])  # fmt: skip
 def test_escaped_text_is_read_as_it_was(text, written):
     assert escape(text) == written
