@@ -26,10 +26,14 @@ from cxr_study.runs.finished_run import (
     SITES,
     JobFailedError,
     RunFolderError,
+    read_breaks,
     read_site_files,
     write_facts,
 )
 from cxr_study.runs.run_rounds import Rounds, left_a_model, rounds_left
+
+_ABORTS = 3.0
+"""Seconds in which a job is told to abort, again and again."""
 
 
 class DeployedRunError(JobFailedError):
@@ -89,9 +93,10 @@ class DeployedRun:
         named = job_folder.typed(self.job).continues if self.job.is_dir() else ""
         return [*jobs, *(job.strip() for job in named.split(",") if job.strip())]
 
-    def note(self, jobs: Sequence[str]) -> None:
-        """Write the ids of its jobs to its facts."""
-        write_facts(self.folder, self.site_files, jobs, elsewhere=self.elsewhere)
+    def note(self, jobs: Sequence[str], *broke: str) -> None:
+        """Write the ids of its jobs to its facts, and how one broke."""
+        breaks = [*read_breaks(self.folder), *broke]
+        write_facts(self.folder, self.site_files, jobs, elsewhere=self.elsewhere, breaks=breaks)
 
     @classmethod
     def noted(cls, folder: Path, **more: Any) -> tuple[DeployedRun, list[str]]:
@@ -163,12 +168,15 @@ def run(
         reason = f"job {jobs[-1]} failed{after}: {failure.reason}"
         if end.meta["status"] == ABORTED:
             reason += f" {resume(deployed.left(left))}"
+        if not failure.final and deployed.trains and not deployed.left(left):
+            reason += " No whole round was made to go on from: submit it again."
         if failure.final or not deployed.left(left) or attempt == deployed.retries:
             raise DeployedRunError(reason)
         if not deployed.job.is_dir():
             how = resume(deployed.left(left))
             raise DeployedRunError(f"{reason}\nIts job folder is not at hand. {how}")
         _say(steps, reason)
+        deployed.note(jobs, reason.partition("\n")[0])
         _pause(deployed, session, next(before), reason, steps)
         job = _continued(deployed, left, len(jobs))
     made_by = [server.parent.name for server in servers]
@@ -246,11 +254,23 @@ def _interrupted(
     """Abort a job, or not; what is said then. `left`: ids of jobs that left a model."""
     if not deployed.aborts:
         return f"job {job_id} goes on without this command. Watch it: the same command again"
+    end = time.monotonic() + _ABORTS
     try:
-        with steps.step("abort", alone=False):
-            session.abort(job_id)
+        with steps.step("abort", alone=False) as said:
+            while True:  # FLARE forgets it of a job that is just being started
+                session.abort(job_id)
+                status = str(session.meta(job_id)["status"])
+                if status.startswith("FINISHED") or time.monotonic() > end:
+                    break
+                time.sleep(0.5)
+            said.append(status)
     except SessionError as error:
         return left_alone(job_id, [job_id, *left], error)
+    if not status.startswith("FINISHED"):
+        return (
+            f"job {job_id} was told to abort, and is {status} still. See how it ends: surgagg "
+            "deploy status"
+        )
     return f"job {job_id} was aborted. {resume(left)}"
 
 

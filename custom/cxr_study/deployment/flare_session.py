@@ -43,6 +43,9 @@ _LOGINS = 3
 _PARTING = 3.0
 """Seconds to wait for a server that is to abort a job before this command ends."""
 
+SILENT = 60.0
+"""Seconds without a sign of life, which sites give every 10, after which one is taken for gone."""
+
 T = TypeVar("T")
 
 
@@ -103,8 +106,13 @@ class FlareSession:
         self._close()
 
     def sites(self) -> set[str]:
-        """Names of the sites that are connected."""
-        return set(self.last_seen())
+        """Names of the sites that are connected, and not silent for `SILENT` when others are not.
+
+        FLARE counts one that died as connected for ten minutes.
+        """
+        seen = self.last_seen()
+        newest = max(seen.values(), default=0.0)
+        return {site for site, at in seen.items() if newest - at < SILENT}
 
     def last_seen(self) -> dict[str, float]:
         """Site that is connected -> when it last gave a sign of life, seconds since 1970."""

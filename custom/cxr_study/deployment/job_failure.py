@@ -32,6 +32,7 @@ _LOST_SITE = (
     r"(?P<time>[-\d]+ [\d:,]+) - .*Failing job {job}"
     r"(?: due to reported failure from |: terminal outcome unavailable from )(?P<site>\S+):"
 )
+_LOST_SERVER = r"(?P<time>[-\d]+ [\d:,]+) - .*Job: {job} child process exit with return code"
 _GIVEN = re.compile(
     r"return task to client\.  client_name: (\S+)  task_name: (\S+)   task_id: (\S+)"
 )
@@ -109,18 +110,18 @@ def _by_logs(
     }
     if server is not None:
         logs["server"] = (server / "error_log.txt",)
-    lost = _lost_site(job_id, workspaces)
+    lost = _lost_process(job_id, workspaces)
     errors = {
         party: found
         for party, files in logs.items()
         if (found := run_failure.logged_errors(*files))
         # Else it complained only because the process of another site had ended.
-        and not (lost and party != lost["site"] and found[0].time >= lost["time"])
+        and not (lost and party != lost[0] and found[0].time >= lost[1])
     }
     why = run_failure.why(server, {party: logs[party] for party in errors}, away)
-    where = f"at {lost['site']}" if lost else _owing(server)
+    where = f"at {lost[0]}" if lost else _owing(server)
     if why:
-        return f"a process {where} ended.\n{why}" if lost and lost["site"] not in why else why
+        return f"a process {where} ended.\n{why}" if lost and lost[0] not in why else why
     if not errors:
         known = workspaces.get("server")
         return (
@@ -144,12 +145,15 @@ def _where_sites_say(job_id: str, server: Path | None) -> str:
     )
 
 
-def _lost_site(job_id: str, workspaces: Workspaces) -> re.Match[str] | None:
-    """The server's note, with "site" and "time", that a site's process ended badly."""
+def _lost_process(job_id: str, workspaces: Workspaces) -> tuple[str, str] | None:
+    """Whose process of the job ended badly, by the server's service log, and when."""
     if "server" not in workspaces:
         return None
-    log = run_failure.read_log(workspaces["server"] / "log.txt")
-    return re.search(_LOST_SITE.format(job=re.escape(job_id)), log)
+    log, job = run_failure.read_log(workspaces["server"] / "log.txt"), re.escape(job_id)
+    if own := re.search(_LOST_SERVER.format(job=job), log):
+        return "the server", own["time"]
+    site = re.search(_LOST_SITE.format(job=job), log)
+    return (site["site"], site["time"]) if site else None
 
 
 def _owing(server: Path | None) -> str:

@@ -15,12 +15,12 @@ from cryptography import x509
 
 from cxr_study.deployment import at_hand, job_queue
 from cxr_study.deployment.at_hand import Workspaces
-from cxr_study.deployment.flare_session import FlareSession, SessionError
+from cxr_study.deployment.flare_session import SILENT, FlareSession, SessionError
 from cxr_study.deployment.job_failure import NEVER_RAN, not_started
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 
-_MB = 2**20
+_MB = 1e6
 _ORPHANED = (
     ": the server was started again under it, and FLARE keeps it so: it can neither be aborted nor "
     "deleted, and does no harm. Go on with `surgagg deploy watch`; `surgagg deploy jobs` at the "
@@ -49,7 +49,8 @@ def parties(session: FlareSession, places: Workspaces) -> Iterator[str]:
     for site in sorted(known | seen.keys()):
         state = "not connected"
         if site in seen:
-            state = f"connected, last seen {max(0, time.time() - seen[site]):.0f} s ago"
+            ago = max(0, time.time() - seen[site])
+            state = f"{'silent' if ago > SILENT else 'connected'}, last seen {ago:.0f} s ago"
         yield f"{site}: {state}{flare.get(site, '')}{_by_itself(declared.get(site))}"
 
 

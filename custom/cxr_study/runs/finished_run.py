@@ -69,6 +69,7 @@ class FinishedRun:
         published: File of the best model of the method as published, likewise; None: not run.
         before: File of the model that a continued run started from; None: it started afresh.
         other_splits: Sites whose patients are not split any more as they were for the training.
+        breaks: How jobs of it failed, a line each, before others made it whole.
         unfinished: Runs for comparison that have not ended, or failed, and are left out.
         elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
         made: "date" of its start, "code" that made it and "preset", as far as known.
@@ -84,6 +85,7 @@ class FinishedRun:
     published: Path | None = None
     before: Path | None = None
     other_splits: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
 
 
@@ -95,6 +97,7 @@ def write_facts(
     elsewhere: bool = False,
     preset: str | None = None,
     splits: Mapping[str, Path] = MappingProxyType({}),
+    breaks: Sequence[str] = (),
 ) -> None:
     """Write what `finished_run` needs to know of a run; see `FinishedRun`.
 
@@ -111,7 +114,7 @@ def write_facts(
     if splits:
         facts["splits"] = {site: (str(file), _digest(file)) for site, file in splits.items()}
     if jobs:
-        facts |= {"jobs": list(jobs), "elsewhere": elsewhere}
+        facts |= {"jobs": list(jobs), "elsewhere": elsewhere, "breaks": list(breaks)}
     (folder / RUN_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
 
@@ -119,6 +122,11 @@ def read_site_files(folder: Path) -> Path | None:
     """Folder of a run's site files; None: the phantom."""
     path = _facts(folder)["site_files"]
     return None if path is None else Path(path)
+
+
+def read_breaks(folder: Path) -> tuple[str, ...]:
+    """How jobs of a run on a deployed system have failed; see `FinishedRun`."""
+    return tuple(_facts(folder).get("breaks", ())) if (folder / RUN_FILE).is_file() else ()
 
 
 def finished_run(folder: Path) -> FinishedRun:
@@ -137,7 +145,16 @@ def finished_run(folder: Path) -> FinishedRun:
     if jobs := facts.get("jobs"):
         servers = tuple(folder / RESULTS / job_id / SERVER for job_id in jobs)
         states = {site: folder / SITES / site for site in sites}
-        return FinishedRun(job, servers, site_files, states, {}, facts["elsewhere"], made)
+        return FinishedRun(
+            job,
+            servers,
+            site_files,
+            states,
+            {},
+            facts["elsewhere"],
+            made,
+            breaks=read_breaks(folder),
+        )
     workspace, local = folder / "workspace", folder / "local"
     states = {site: checkpoint_folder(workspace, site) for site in sites}
     published = folder / PUBLISHED / "workspace"

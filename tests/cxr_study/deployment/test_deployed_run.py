@@ -16,6 +16,7 @@ from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.job_watch import Progress
 from cxr_study.jobs import job_folder
+from cxr_study.runs.finished_run import read_breaks
 from cxr_study.runs.run_rounds import Rounds, rounds_left
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
@@ -32,6 +33,7 @@ class Session:
     """
 
     patience = 0.0
+    deaf = 1  # times that it is told to abort until it does
 
     def __init__(self, plan, kit=None, planned=10, present=SITES):
         self.plan = list(plan)
@@ -68,6 +70,8 @@ class Session:
 
     def abort(self, job_id):
         self.aborted.append(job_id)
+        if len(self.aborted) >= self.deaf:
+            self.plan[len(self.jobs) - 1] = ("FINISHED:ABORTED", 0)
 
     def download(self, job_id, folder):
         self.leave(len(self.jobs), folder / job_id / "workspace")
@@ -216,6 +220,27 @@ def test_an_interrupt_aborts_the_job_and_says_how_to_go_on(go, monkeypatch, made
     session, error = go((DONE, 0), settings=settings)
     assert isinstance(error, KeyboardInterrupt) and session.aborted == ["job-1"]
     assert re.search(advice, session.said.getvalue())
+
+
+@pytest.mark.parametrize(("deaf", "said"), [
+    (3, "job-1 was aborted. Go on"),
+    (99, "job-1 was told to abort, and is RUNNING still"),
+])  # fmt: skip
+def test_an_abort_that_flare_forgets_is_asked_for_again(go, monkeypatch, deaf, said):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(job_watch, "watch", interrupted)
+    monkeypatch.setattr(deployed_run, "_ABORTS", 1.2)
+    monkeypatch.setattr(Session, "deaf", deaf)
+    session, _ = go(("mute", 0))
+    assert len(session.aborted) >= 3 and said in session.said.getvalue()
+
+
+def test_how_a_job_broke_is_kept_for_the_report(go, tmp_path):
+    go((BROKE, 3), (BROKE, 2), (DONE, 5))
+    one, other = read_breaks(tmp_path)
+    assert re.match("job job-1 failed after 3 of 10 rounds: .", one) and "job-2 failed" in other
 
 
 def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(go, tmp_path):

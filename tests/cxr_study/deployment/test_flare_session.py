@@ -148,6 +148,12 @@ class TestConnection:
             open_session(gone(), *DOWN, Flare(), patience=200).meta("x")
 
 
+def test_a_site_that_is_silent_while_others_are_not_is_not_connected(open_session, monkeypatch):
+    session = open_session(Flare())
+    monkeypatch.setattr(FlareSession, "last_seen", lambda _: {"a": 1000.0, "b": 945.0, "c": 930.0})
+    assert session.sites() == {"a", "b"}
+
+
 UNABLE = f"the server cannot do what lead asks: {FULL}"
 
 

@@ -190,6 +190,14 @@ class TestByLogs:
         job.log(party, line(second, "ClientRunner", said))
         assert reason in job.why().reason
 
+    def test_where_the_servers_process_ended_no_site_is_blamed(self, job):
+        job.lose_b()
+        ended = line(3, "ServerEngine", f"Job: {JOB} child process exit with return code 1", "INFO")
+        log = job.workspaces["server"] / "log.txt"
+        log.write_text(ended + log.read_text())
+        job.log("a", line(5, "ClientRunner", "COMMUNICATION_ERROR"))
+        assert "a process at the server ended" in job.why().reason
+
     @pytest.mark.parametrize(("owing", "named"), [
         ("b", "at b ('train'), which had a task"),
         ("ab", "at a ('train'), b ('train'), which"),

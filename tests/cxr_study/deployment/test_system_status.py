@@ -81,7 +81,7 @@ def test_every_party_has_a_line(system, told):
     assert re.match(rf"server: up since [-\d]+ [\d:]+{flare}; [\d,]+ MB free$", server)
     assert re.match(rf"nih: connected, last seen \d+ s ago{flare}$", nih)
     assert chexpert == (
-        "chexpert: not connected; it said on 2026-11-02: surgagg 0.1, 1,024 MB free, certificate "
+        "chexpert: not connected; it said on 2026-11-02: surgagg 0.1, 1,074 MB free, certificate "
         "12 days, cannot take part: no labels"
     )
     *_, elsewhere, _ = system_status.parties(session, {})

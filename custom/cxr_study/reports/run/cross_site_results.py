@@ -122,6 +122,7 @@ def measured(run: FinishedRun) -> Measured:
                 without_mixed_precision=False,
                 unvalidated={},
                 unfinished=run.unfinished,
+                breaks=run.breaks,
                 look_alikes=job_results.look_alikes(*run.servers),
             )
         ),

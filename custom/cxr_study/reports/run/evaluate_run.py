@@ -199,6 +199,7 @@ def _evaluated(
                 unfinished=run.unfinished,
                 look_alikes=job_results.look_alikes(*run.servers),
                 other_splits=run.other_splits,
+                breaks=run.breaks,
                 shared_patients=check_disjoint(sources),
             )
         ),

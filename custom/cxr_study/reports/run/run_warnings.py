@@ -28,6 +28,7 @@ def warnings(
     look_alikes: Sequence[str],
     other_splits: Sequence[str] = (),
     shared_patients: Sequence[str] = (),
+    breaks: Sequence[str] = (),
 ) -> Iterator[RunWarning]:
     """Find what must be said of a run.
 
@@ -39,6 +40,7 @@ def warnings(
         look_alikes: Classes that may be one; see `job_results.look_alikes`.
         other_splits: Sites; see `FinishedRun.other_splits`.
         shared_patients: What is told of patients at two sites; see `check_disjoint`.
+        breaks: How jobs of it failed; see `FinishedRun.breaks`.
         unfinished: Runs for comparison that are left out; see `FinishedRun.unfinished`.
     """
     if not on_phantom and started_from_drawings(best):
@@ -48,6 +50,8 @@ def warnings(
             "results that count: surgagg model init initial.npz --weights imagenet, and "
             "--initial-body initial.npz.",
         )
+    for broke in breaks:
+        yield RunWarning("Interrupted, and gone on.", f"{broke[:1].upper()}{broke[1:]}")
     if other_splits:
         yield RunWarning(
             "Tested on patients that it was trained on.",
