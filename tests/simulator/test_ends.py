@@ -66,7 +66,7 @@ def test_a_job_of_three_stops_where_flare_has_started_it_at_two(run, tmp_path):
     events = {e["event"]: e for e in read_events(server_folder(tmp_path / "run"))}
     sites, failed = events["sites"], events["failed"]
     assert (sites["job"], sites["deployed"]) == (["north", "south", "west"], ["north", "south"])
-    needed = "task 'train' of round 0 needs accepted results of 3 of the 3 sites; got 0"
+    needed = "task 'check' needs accepted results of 3 of the 3 sites; got 2"
     assert failed["reason"].startswith(needed)
     assert "west: FLARE has not started the job there" in failed["reason"]
 

@@ -34,7 +34,7 @@ class Session:
         return NOW - 60
 
     def last_seen(self):
-        return {"nih": NOW - 5}
+        return {"nih": datetime.now().timestamp() - 5}
 
     def sites(self):
         return {"nih"}
