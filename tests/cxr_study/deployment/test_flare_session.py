@@ -1,5 +1,6 @@
 import json
 import re
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -69,6 +70,8 @@ def kit(tmp_path):
 @pytest.fixture
 def open_session(monkeypatch, kit):
     """A session whose connections turn out so: Flare, an error, or None where nobody listens."""
+    clock = SimpleNamespace(monotonic=time.monotonic)  # the module's alone
+    monkeypatch.setattr(flare_session, "time", clock)
 
     def open_session(*outcomes, distrusted=None, **arguments):
         left, waits = list(outcomes), []
@@ -88,7 +91,7 @@ def open_session(monkeypatch, kit):
         monkeypatch.setattr(flare_session, "unreachable", unreachable)
         monkeypatch.setattr(flare_session, "distrust", lambda kit, admin: distrusted)
         slept = []
-        monkeypatch.setattr(flare_session.time, "sleep", slept.append)
+        clock.sleep = slept.append
         session = FlareSession(kit, on_wait=waits.append, **{"pauses": [9, 60], **arguments})
         session.waits, session.slept = waits, slept
         return session.__enter__()
