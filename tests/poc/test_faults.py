@@ -17,6 +17,7 @@ import pytest
 import deployed
 import faults
 from cxr_study.deployment import processes
+from cxr_study.runs import job_results
 from faulty_run import FaultyRun, kill, tell, together
 from simulated import PERSONAL, THREE, UNDISTURBED, distance, same, undisturbed_run
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -185,6 +186,8 @@ class TestEnds:
         results = json.loads(file.read_text())
         assert results == twin.measured()
         assert all(results[site]["SRV_best"] for site in THREE)
+        curves = job_results.rounds(run.servers[-1], personal=True, made=made_up.made)
+        assert [entry.round for entry in curves] == [made_up.made]  # a report has what is at hand
 
     @pytest.mark.parametrize("site", THREE)
     def test_every_site_has_its_own_best_model(self, runs, site):

@@ -15,7 +15,7 @@ from cryptography import x509
 
 from cxr_study.deployment import at_hand, job_queue
 from cxr_study.deployment.at_hand import Workspaces
-from cxr_study.deployment.flare_session import SILENT, FlareSession, SessionError
+from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.job_failure import NEVER_RAN, not_started
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.server.records.run_record import RECORD_FILE
@@ -44,13 +44,13 @@ def parties(session: FlareSession, places: Workspaces) -> Iterator[str]:
     started = datetime.fromtimestamp(session.server_started())
     flare = {who: f"; FLARE {version}" for who, version in versions.items()}
     yield f"server: up since {started:%Y-%m-%d %H:%M}{flare.get('server', '')}{here}"
-    seen, declared = session.last_seen(), _declared(places)
+    seen, connected, declared = session.last_seen(), session.sites(), _declared(places)
     known = {site for meta in session.jobs() for site in job_queue.sites(meta)} | declared.keys()
     for site in sorted(known | seen.keys()):
         state = "not connected"
         if site in seen:
-            ago = max(0, time.time() - seen[site])
-            state = f"{'silent' if ago > SILENT else 'connected'}, last seen {ago:.0f} s ago"
+            state = "connected" if site in connected else "silent"
+            state += f", last seen {max(0, time.time() - seen[site]):.0f} s ago"
         yield f"{site}: {state}{flare.get(site, '')}{_by_itself(declared.get(site))}"
 
 

@@ -86,8 +86,9 @@ def seen_in_training(
     for site in filter(trained.__contains__, sites):
         read = read_site_file(folder / f"{site}.yaml")
         old = earlier(read.split)
+        table = load_labels(read).table if old else pd.DataFrame()
         for file, split in itertools.product(old, splits):
-            now = load_labels(read).table.query("split == @split")
+            now = table[table["split"] == split]
             before = read_split(file).assignment.query("split == 'train'")
             if seen := int(now["patient"].isin(before["patient"]).sum()):
                 notes.append(

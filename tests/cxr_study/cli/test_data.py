@@ -94,6 +94,9 @@ class TestSplit:
             said = surgagg("split", nih, "--seed", 6)
         assert str(kept) in said.replace("\n", "") and kept.read_bytes() == before
         assert not kept.with_name("nih_split.earlier-3.csv").exists()
+        kept.with_name("nih_split.earlier-1.csv").unlink()
+        surgagg("split", nih, "--seed", 7)
+        assert kept.read_bytes() == before  # none is written over
         for share in ("0", "2", "half", "1/0"):
             said = surgagg("split", nih, "--share", share, code=2)
             assert "above 0, at most 1" in said

@@ -170,10 +170,11 @@ def _question(start: Checkpoint) -> Shareable:
 
 
 def _told(result: Shareable) -> dict[str, Any]:
-    """What a site answers, as far as it can be used."""
+    """What a site answers, as far as it can be used; its words are safe for logs and terminals."""
     try:
-        data = from_shareable(result).data
-    except ValueError:  # an answer without any; its return code says why
+        data = dict(from_shareable(result).data)
+    except (TypeError, ValueError):  # an answer without any; its return code says why
         data = {}
     kinds = {headers.FREE_DISK: int, headers.CERTIFICATE_DAYS: int, headers.CANNOT: str}
-    return {n: data[n] if isinstance(data.get(n), kind) else None for n, kind in kinds.items()}
+    told = {n: data[n] if isinstance(data.get(n), kind) else None for n, kind in kinds.items()}
+    return {name: one_line(said) if isinstance(said, str) else said for name, said in told.items()}

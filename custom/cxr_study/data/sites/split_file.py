@@ -19,6 +19,7 @@ import glob
 import hashlib
 import math
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,8 @@ def write_split(
     comment = "".join(f"# {line}\n" for line in text.splitlines())
     text = comment + assignment.to_csv(index=False, lineterminator="\n")
     if csv.is_file() and csv.read_text(encoding="utf-8") != text:
-        csv.rename(csv.with_name(f"{csv.stem}.earlier-{len(earlier(csv)) + 1}.csv"))
+        free = (csv.with_name(f"{csv.stem}.earlier-{n}.csv") for n in count(len(earlier(csv)) + 1))
+        csv.rename(next(file for file in free if not file.exists()))
     csv.write_text(text, encoding="utf-8")
 
 

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.signal import Signal
 from nvflare.app_common.abstract.model_locator import ModelLocator
 
@@ -13,6 +14,7 @@ from surgical_aggregation.server.models.persistor import CheckpointPersistor
 from surgical_aggregation.server.workflows import site_check
 from surgical_aggregation.server.workflows.site_check import SiteCheck
 from surgical_aggregation.server.workflows.task_status import Collection
+from surgical_aggregation.wire import headers
 
 SITES = ("north", "south")
 
@@ -64,6 +66,16 @@ def test_the_question_has_names_and_shapes_of_the_body_alone(flow, tmp_path):
     body = load(tmp_path / "body.npz").variables
     shapes = {path: list(value.shape) for path, value in body.items()}
     assert task.data["DXO"]["data"] == {"body": shapes, "network": {}}
+
+
+@pytest.mark.parametrize(("data", "cannot", "disk"), [
+    ({headers.CANNOT: "no\n2026 \x1b[2J", headers.FREE_DISK: 5}, r"no\n2026 \x1b[2J", 5),
+    ({headers.CANNOT: 5, headers.FREE_DISK: "5"}, None, None),
+    (7, None, None),
+])  # fmt: skip
+def test_an_answer_of_whatever_kind_is_safe_for_a_log(data, cannot, disk):
+    told = site_check._told(DXO(DataKind.APP_DEFINED, data=data).to_shareable())
+    assert (told[headers.CANNOT], told[headers.FREE_DISK]) == (cannot, disk)
 
 
 @pytest.mark.parametrize("hears_all", [True, False])
