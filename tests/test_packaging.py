@@ -20,6 +20,10 @@ from surgical_aggregation import FLARE, __version__
 
 ROOT = Path(__file__).parents[1]
 PROJECT = "surgical-aggregation"
+PACKAGES = (
+    ("components", "surgical_aggregation"),
+    *(("custom", name) for name in ("cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit")),
+)
 COMMANDS = sorted(
     name for name, command in typer.main.get_command(cli.app).commands.items() if not command.hidden
 )
@@ -86,7 +90,7 @@ def test_wheel_holds_every_module_and_the_report_template_and_no_tests(tmp_path)
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     files = {
         path.relative_to(ROOT / folder).as_posix()
-        for folder, package in (("components", "surgical_aggregation"), ("custom", "cxr_study"))
+        for folder, package in PACKAGES
         for path in (ROOT / folder / package).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }

@@ -1,4 +1,4 @@
-"""The rooms of the two packages: which may import which, and how many modules each holds."""
+"""The rooms of the packages: which may import which, and how many modules each holds."""
 
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
@@ -9,7 +9,7 @@ import pytest
 from product import imports, product
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("surgical_aggregation", "cxr_study")
+PACKAGES = ("surgical_aggregation", "cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit")
 
 FLOORS = """
 surgical_aggregation
@@ -31,11 +31,11 @@ cxr_study.data.labels
 cxr_study.data.images
 cxr_study.data.readers
 cxr_study.data.sites
-cxr_study.phantom.drawing
-cxr_study.phantom.patients
-cxr_study.phantom.writers
-cxr_study.phantom
-cxr_study.data.census
+cxr_phantom.drawing
+cxr_phantom.patients
+cxr_phantom.writers
+cxr_phantom
+cxr_audit.census
 cxr_study.training
 cxr_study.evaluation
 cxr_study.jobs
@@ -46,18 +46,22 @@ cxr_study.models.export
 cxr_study.models.imports
 cxr_study.models.packaging
 cxr_study.deployment
-cxr_study.studies.plan
-cxr_study.studies.papers
-cxr_study.studies.runner
-cxr_study.studies.analysis
+cxr_studies.partition
+cxr_studies.baseline
+cxr_studies.plan
+cxr_studies.papers
+cxr_studies.runner
+cxr_studies.analysis
+cxr_studies
 cxr_study.reports.page
 cxr_study.reports.card
 cxr_study.reports.run
-cxr_study.reports.audit
+cxr_audit.report
+cxr_audit
 cxr_study.reports.explanation
-cxr_study.reports.study.tables
-cxr_study.reports.study.figures
-cxr_study.reports.study
+cxr_studies.report.tables
+cxr_studies.report.figures
+cxr_studies.report
 cxr_study.cli
 """.split()
 """Rooms from the bottom to the top: a module imports its own room's and those below."""

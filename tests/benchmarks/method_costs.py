@@ -15,13 +15,13 @@ from statistics import median
 import psutil
 from measure import options, sampled, seconds
 
+from cxr_phantom.demo_data import demo_study
+from cxr_studies.plan.study_file import read_study
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.job_templates import opened
-from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs.finished_run import server_folder
 from cxr_study.runs.job_results import read_events
 from cxr_study.runs.simulator_process import simulate
-from cxr_study.studies.plan.study_file import read_study
 
 
 def measured(row, settings, folder):

@@ -15,7 +15,7 @@ from measure import options
 JOB = Path(__file__).parents[2] / "jobs/surgical"
 SIMULATOR = "import nvflare.private.fed.app.simulator.simulator"
 POC = "import nvflare.private.fed.app"
-STUDY = "import cxr_study.studies.runner.one_run"
+STUDY = "import cxr_studies.runner.one_run"
 FINISH = """
 import os, sys
 used = os.times()

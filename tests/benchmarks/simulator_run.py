@@ -8,8 +8,8 @@ from pathlib import Path
 
 from measure import options, sampled, seconds, simulated
 
+from cxr_phantom.demo_data import demo_study
 from cxr_study.jobs import job_folder
-from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import server_folder
 from cxr_study.runs.job_results import read_events

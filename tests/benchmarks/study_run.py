@@ -8,14 +8,14 @@ from pathlib import Path
 from measure import options, sampled, seconds, simulated
 from rich.console import Console
 
-from cxr_study.runs.training_process import ROUND
-from cxr_study.studies.plan import plan
-from cxr_study.studies.plan.data_file import read_data
-from cxr_study.studies.plan.data_sets import data_sets
-from cxr_study.studies.plan.scenario_files import decode
-from cxr_study.studies.plan.selection import Selection
-from cxr_study.studies.plan.study_file import read_study
-from cxr_study.studies.runner import side_by_side
+from cxr_studies.plan import plan
+from cxr_studies.plan.data_file import read_data
+from cxr_studies.plan.data_sets import data_sets
+from cxr_studies.plan.scenario_files import decode
+from cxr_studies.plan.selection import Selection
+from cxr_studies.plan.study_file import read_study
+from cxr_studies.runner import side_by_side
+from cxr_studies.runner.training_process import ROUND
 
 ROLES = ("the sites", "the server", "files and predictions")
 

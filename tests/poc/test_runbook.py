@@ -15,6 +15,7 @@ from nvflare import cli as flare
 from nvflare.apis.fl_constant import AdminCommandNames
 from typer.testing import CliRunner
 
+from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.cli import main as cli
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.deployment import deployed_run, dry_run, system_status
@@ -23,7 +24,6 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.jobs.job_folder import check_network
-from cxr_study.phantom.writers.write_phantom import write_phantom
 from deployed import Network
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 

@@ -15,15 +15,15 @@ import yaml
 from rich.console import Console
 
 import study_data
+from cxr_studies.plan.data_file import read_data
+from cxr_studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
+from cxr_studies.plan.selection import Selection, StudyError
+from cxr_studies.plan.study_file import read_study
+from cxr_studies.runner import prediction_files
+from cxr_studies.runner.run_study import make
 from cxr_study.data.labels.label_table import classes
 from cxr_study.deployment import processes
 from cxr_study.evaluation import test_split
-from cxr_study.studies.plan.data_file import read_data
-from cxr_study.studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
-from cxr_study.studies.plan.selection import Selection, StudyError
-from cxr_study.studies.plan.study_file import read_study
-from cxr_study.studies.runner import prediction_files
-from cxr_study.studies.runner.run_study import make
 from deployed import PROJECT
 from surgical_aggregation.checkpoints.checkpoint import load
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.data.census.census import STATES
-from cxr_study.data.census.flare_counts import from_flare_job
-from cxr_study.data.census.take_census import take
+from cxr_audit.census.census import STATES
+from cxr_audit.census.flare_counts import from_flare_job
+from cxr_audit.census.take_census import take
+from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.writers.write_phantom import write_phantom
 from secrecy import names
 from simulated import plain
 

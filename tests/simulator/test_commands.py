@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from body_statistics import with_statistics
-from cxr_study.data.labels.class_sets import published
+from cxr_phantom.writers.write_phantom import write_phantom
+from cxr_studies.partition.class_sets import published
 from cxr_study.data.sites.split_file import read_split
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs import job_folder
-from cxr_study.phantom.writers.write_phantom import write_phantom
 from cxr_study.runs.simulator_process import server_folder
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from typed import Typist

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from surgical_aggregation.site.training.tensorflow_setup import configure
 configure(1, 0)
-from cxr_study.training.without_federation import train_alone
+from cxr_studies.baseline.without_federation import train_alone
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from tiny_site import TinySite

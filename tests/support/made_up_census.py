@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.data.census.census import take
-from cxr_study.data.census.pixels import BINS
-from cxr_study.data.census.shareable_census import share
-from cxr_study.data.census.suppression import CellCount
+from cxr_audit.census.census import take
+from cxr_audit.census.pixels import BINS
+from cxr_audit.census.shareable_census import share
+from cxr_audit.census.suppression import CellCount
 from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.uncertain_labels import LabelPolicy
 from cxr_study.data.sites.site_data import SiteLabels

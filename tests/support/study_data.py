@@ -4,7 +4,7 @@ import numpy as np
 import yaml
 
 from body_statistics import with_statistics
-from cxr_study.phantom.writers.write_phantom import write_phantom
+from cxr_phantom.writers.write_phantom import write_phantom
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 
 SITES = ("nih", "chexpert", "mimic")

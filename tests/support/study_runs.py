@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
+from cxr_studies.plan.planned_run import Run
+from cxr_studies.plan.run_folder import RUNS, TEST_SETS, Result, write_result
+from cxr_studies.runner import prediction_files
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import SplitPredictions
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.plan.planned_run import Run
-from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result, write_result
-from cxr_study.studies.runner import prediction_files
 
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 import study_runs
-from cxr_study.studies.analysis.study_results import StudyResults, by_run, over_seeds
-from cxr_study.studies.plan.study_file import read_study
+from cxr_studies.analysis.study_results import StudyResults, by_run, over_seeds
+from cxr_studies.plan.study_file import read_study
 
 LACKS = None
 """In place of an AUROC: the model does not have the class."""

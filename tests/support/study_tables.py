@@ -2,10 +2,10 @@
 
 import pandas as pd
 
+from cxr_studies.papers.published_results import Place, Published
+from cxr_studies.report.tables.layouts import Column, Layout
+from cxr_studies.report.tables.tables import build
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.layouts import Column, Layout
-from cxr_study.reports.study.tables.tables import build
-from cxr_study.studies.papers.published_results import Place, Published
 
 SURGICAL = Row("surgical", "fedbn+")
 NIH = Column("NIH", "nih", ("2",))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from cxr_studies.baseline import baseline_run
+from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_study.cli.run import (
     Force,
     InitialBody,
@@ -24,8 +26,6 @@ from cxr_study.cli.run import (
     split,
 )
 from cxr_study.jobs.command_line_settings import JobError, check_sites, parse, with_preset
-from cxr_study.runs import baseline_run
-from cxr_study.runs.baseline_run import BaselineRun
 from cxr_study.training import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def baseline(
     runs = list(_runs(method, names, out, preset, settings or [], known))
     mark = str((runs[0].out / ROUNDS_FILE).relative_to(out))
     check_room(out, force, mark)
+    from cxr_phantom.demo_data import demo_study
     from cxr_study.common import progress
-    from cxr_study.phantom.demo_data import demo_study
     from cxr_study.runs.run_request import check_body
     from cxr_study.runs.simulated_run import prepare
 

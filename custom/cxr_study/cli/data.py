@@ -94,7 +94,7 @@ def partition(
     part = _fraction(share)
     from rich.table import Table
 
-    from cxr_study.data.sites.partition import write_sites
+    from cxr_studies.partition.partition import write_sites
     from cxr_study.data.sites.patient_split import SPLITS, describe_missing
     from cxr_study.data.sites.split_file import read_split
 
@@ -149,7 +149,7 @@ def classes(site_files: SiteFiles) -> None:
 
 def _whole(pool: Path, out: Path) -> SiteFile:
     """The data set to cut; one for NIH's folder is written into `out`."""
-    from cxr_study.data.sites.partition import write_nih_pool
+    from cxr_studies.partition.partition import write_nih_pool
     from cxr_study.data.sites.site_file import read_site_file
 
     return read_site_file(write_nih_pool(pool, out / "whole") if pool.is_dir() else pool)
@@ -159,7 +159,7 @@ def _class_sets(
     whole: SiteFile, number: int, sets: str, shared: int | None, seed: int
 ) -> tuple[tuple[str, ...], ...]:
     """The classes of each site."""
-    from cxr_study.data.labels import class_sets
+    from cxr_studies.partition import class_sets
     from cxr_study.data.labels.label_table import classes as class_columns
     from cxr_study.data.sites.site_data import read_labels
 

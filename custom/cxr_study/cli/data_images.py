@@ -89,10 +89,10 @@ def audit(
     """Report what the sites' data are: counts, policies, overlap, pictures. HTML and JSON."""
     if bool(site_files) == bool(shared or statistics):
         raise typer.BadParameter("needs site files, or --shared and --statistics; not both.")
+    from cxr_audit.census.flare_counts import from_flare_job
+    from cxr_audit.census.shareable_census import read_shared
+    from cxr_audit.report.audit_report import write_audit, write_cross_site
     from cxr_study.common import progress
-    from cxr_study.data.census.flare_counts import from_flare_job
-    from cxr_study.data.census.shareable_census import read_shared
-    from cxr_study.reports.audit.audit_report import write_audit, write_cross_site
 
     if site_files:
         with progress.bar("looking at images") as report:
@@ -124,8 +124,8 @@ def phantom(
     ] = 0.1,
 ) -> None:
     """Draw chest radiographs in the layouts of NIH ChestX-ray14, CheXpert and MIMIC with CXR-LT."""
+    from cxr_phantom.writers.write_phantom import write_phantom
     from cxr_study.common import progress
-    from cxr_study.phantom.writers.write_phantom import write_phantom
 
     with progress.bar("drawing") as report:
         write_phantom(

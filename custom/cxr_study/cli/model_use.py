@@ -179,11 +179,11 @@ def evaluate(
     names = _site_names(sites, site)
     import pandas as pd
 
+    from cxr_phantom.demo_data import demo_study
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Predictor
     from cxr_study.evaluation.scores import score
     from cxr_study.models.loaded_model import load_model
-    from cxr_study.phantom.demo_data import demo_study
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
     loaded = load_model(model, site)
@@ -270,12 +270,12 @@ def calibrate(
     needs 20 positive and 20 negative images, and probabilities that rise with its labels; others
     stay uncalibrated, and are named. Thresholds are tested on the sites' test images.
     """
+    from cxr_phantom.demo_data import demo_study
     from cxr_study.common.files import replace
     from cxr_study.models import calibrate_model
     from cxr_study.models.labelled_predictions import of_site
     from cxr_study.models.loaded_model import load_model
     from cxr_study.models.prediction.calibration_file import as_json, beside
-    from cxr_study.phantom.demo_data import demo_study
 
     check_data(site_files, phantom)
     loaded = load_model(model, site)

@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from typer import Argument, Option
 
+from cxr_phantom import DRAWINGS
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.jobs.command_line_settings import PRESETS, parse, with_preset
 from cxr_study.jobs.job_folder import check_network
-from cxr_study.phantom import DRAWINGS
 from cxr_study.runs.finished_run import (
     InterruptedRunError,
     JobFailedError,
@@ -81,7 +81,7 @@ Phantom = Annotated[bool, Option("--phantom", help="Drawn images, in place of --
 def _body(named: Path | None) -> Path | None:
     if named != Path(DRAWINGS):
         return named
-    from cxr_study.phantom.demo_data import PRETRAINED_BODY  # which imports more
+    from cxr_phantom.demo_data import PRETRAINED_BODY  # which imports more
 
     return PRETRAINED_BODY
 

@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 from typer import Argument, Option
 
+from cxr_studies.plan.shipped_files import names
 from cxr_study.cli.run import check_data, say, split
 from cxr_study.deployment.poc_project import PROJECT
-from cxr_study.studies.plan.shipped_files import names
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -62,9 +62,9 @@ def run(
     the others; the same command goes on where an earlier one was interrupted.
     """
     check_data(data, phantom, "a study needs --data <data file>")
-    from cxr_study.studies.plan.data_file import read_data
-    from cxr_study.studies.plan.selection import Selection, trainings
-    from cxr_study.studies.plan.study_file import path_of, read_study
+    from cxr_studies.plan.data_file import read_data
+    from cxr_studies.plan.selection import Selection, trainings
+    from cxr_studies.plan.study_file import path_of, read_study
 
     selection = Selection(
         scenarios=split(scenarios) or None,
@@ -76,11 +76,11 @@ def run(
     read = [read_study(study).on(found) for study in studies]
     for study in read:
         trainings(study, selection)  # a misspelt scenario is told at once: the rest takes a while
-    from cxr_study.reports.study.study_report import write as report
-    from cxr_study.studies.analysis import study_summary
-    from cxr_study.studies.analysis.study_results import gather
-    from cxr_study.studies.runner import provenance
-    from cxr_study.studies.runner.run_study import make
+    from cxr_studies.analysis import study_summary
+    from cxr_studies.analysis.study_results import gather
+    from cxr_studies.report.study_report import write as report
+    from cxr_studies.runner import provenance
+    from cxr_studies.runner.run_study import make
 
     origins = [provenance.origin(path_of(study), found, selection) for study in studies]
     for study, told in zip(read, origins, strict=True):
@@ -113,7 +113,7 @@ def list_() -> None:
     """The studies that come with the package, and where their files are, to be copied."""
     from rich.table import Table
 
-    from cxr_study.studies.plan.study_file import path_of, read_study, shipped
+    from cxr_studies.plan.study_file import path_of, read_study, shipped
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("name", no_wrap=True, min_width=max(map(len, shipped())))

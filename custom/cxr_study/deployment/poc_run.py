@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from cxr_phantom import DRAWINGS
+from cxr_phantom.demo_data import PRETRAINED_BODY, demo_study
 from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
@@ -18,8 +20,6 @@ from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.jobs.job_folder import check_network
-from cxr_study.phantom import DRAWINGS
-from cxr_study.phantom.demo_data import PRETRAINED_BODY, demo_study
 from cxr_study.runs import simulated_run
 from cxr_study.runs.run_request import check_phantom, check_site_files
 from surgical_aggregation.site.training import tensorflow_setup

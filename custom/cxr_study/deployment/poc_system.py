@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cxr_phantom import DRAWINGS, PHANTOM
 from cxr_study.common.files import cache_dir
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_project import PocError, PocProject
 from cxr_study.deployment.processes import check_free, free_port
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.phantom import DRAWINGS, PHANTOM
 from cxr_study.runs.run_failure import last_errors
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 

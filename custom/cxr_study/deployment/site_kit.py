@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from cxr_phantom import PHANTOM
 from cxr_study.jobs.components import ALLOWED
-from cxr_study.phantom import PHANTOM
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 SCOPE = "cxr"

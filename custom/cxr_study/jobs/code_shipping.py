@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from cxr_study.jobs.components import ALLOWED
 
-PACKAGES = ("surgical_aggregation", "cxr_study")
+PACKAGES = ("surgical_aggregation", "cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit")
 """What a job's configuration names, besides FLARE's own classes."""
 
 MARKER = Path(__file__).parent / "templates" / "README.txt"

@@ -34,7 +34,7 @@ _SERVER = (
     "surgical_aggregation.server.workflows.site_check.SiteCheck",
 )
 _SITE = (
-    "cxr_study.data.census.flare_statistics.CensusStatistics",
+    "cxr_audit.census.flare_statistics.CensusStatistics",
     "cxr_study.training.chest_xray_site.ChestXraySite",
     "surgical_aggregation.encryption.decrypt_task.DecryptTask",
     "surgical_aggregation.encryption.encrypt_result.EncryptResult",

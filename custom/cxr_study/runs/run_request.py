@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cxr_phantom import DEMO_SITES, DRAWINGS
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.jobs.methods import METHODS
-from cxr_study.phantom import DEMO_SITES, DRAWINGS
 from cxr_study.runs.finished_run import PUBLISHED, RunFolderError, checkpoint_folder
 
 _LOGS = 64 * 2**20  # bytes of a run, besides models

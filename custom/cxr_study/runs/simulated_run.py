@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.text import Text
 
+from cxr_phantom.demo_data import demo_study
 from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites import before_training
 from cxr_study.data.sites.site_data import load_images
@@ -20,7 +21,6 @@ from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.job_settings import JobSettings
 from cxr_study.jobs.methods import BEYOND, METHODS
-from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs.finished_run import (
     BEFORE,
     PUBLISHED,

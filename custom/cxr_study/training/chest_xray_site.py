@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cxr_phantom.site_files import site_file
 from cxr_study.common import progress
 from cxr_study.data.images.labelled_images import LabelledImages, pool
 from cxr_study.data.labels.label_table import classes as class_columns
@@ -22,7 +23,6 @@ from cxr_study.data.sites.site_data import (
     load_labels,
 )
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.site_files import site_file
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import normalisation
 from cxr_study.training.network_facts import Network

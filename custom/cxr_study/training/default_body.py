@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cxr_study.phantom import DRAWINGS, PHANTOM
-from cxr_study.phantom.demo_data import PRETRAINED_BODY
+from cxr_phantom import DRAWINGS, PHANTOM
+from cxr_phantom.demo_data import PRETRAINED_BODY
 from surgical_aggregation.checkpoints.checkpoint import CheckpointError
 from surgical_aggregation.server.models.model_files import InitialBody
 from surgical_aggregation.wire.headers import SIMULATED_JOB

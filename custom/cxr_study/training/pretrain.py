@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from cxr_phantom.pretraining_images import SOURCE_CATEGORIES, source_images
 from cxr_study.common import progress
-from cxr_study.phantom.pretraining_images import SOURCE_CATEGORIES, source_images
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 IMAGES = 4000

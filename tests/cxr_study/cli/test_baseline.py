@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from body_statistics import with_statistics
+from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.cli import baseline
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.phantom.writers.write_phantom import write_phantom
 from cxr_study.training.network import build
 from surgical_aggregation.checkpoints.checkpoint import load, save
 from surgical_aggregation.site.contract.architecture import initial_body

@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 import yaml
 
+from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
-from cxr_study.phantom.writers.write_phantom import write_phantom
 from typed import answer
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.cli import main as cli
 from cxr_study.jobs.job_templates import METHODS
-from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from cxr_study.runs.run_request import check
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation import __version__

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from cxr_study import phantom
+import cxr_phantom as phantom
 from deep_pictures import png_16
 from surgical_aggregation.checkpoints.checkpoint import load, save
 from tiny_model import CLASSES, picture, saved

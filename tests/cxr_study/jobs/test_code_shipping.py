@@ -12,7 +12,9 @@ from cxr_study.jobs.code_shipping import MARKER, PACKAGES, WAYS
 from cxr_study.jobs.command_line_settings import JobError
 
 ROOT = Path(__file__).parents[3]
-SOURCES = {"surgical_aggregation": ROOT / "components", "cxr_study": ROOT / "custom"}
+SOURCES = {name: ROOT / "custom" for name in PACKAGES} | {
+    "surgical_aggregation": ROOT / "components"
+}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +85,7 @@ def test_code_that_the_job_brings_runs_where_the_packages_are_not_installed(writ
     done = subprocess.run(
         [sys.executable, "-I", "-c", script, custom], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == [*(str(custom / p / "__init__.py") for p in PACKAGES), "20"]
+    assert done.stdout.split() == [*(str(custom / p / "__init__.py") for p in PACKAGES[:2]), "20"]
 
 
 @pytest.mark.parametrize("method", job_templates.JOBS)

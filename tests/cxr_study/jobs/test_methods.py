@@ -1,8 +1,8 @@
 import pytest
 
+from cxr_studies.baseline import baseline_run
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import TITLES, Row
-from cxr_study.runs import baseline_run
 
 
 def test_every_way_to_train_has_a_title_of_its_own():

@@ -9,10 +9,10 @@ import pytest
 from nvflare.apis.fl_constant import ReservedKey
 from nvflare.apis.fl_context import FLContext
 
+from cxr_phantom.demo_data import PRETRAINED_BODY
+from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.data.sites.patient_split import SplitError
-from cxr_study.phantom.demo_data import PRETRAINED_BODY
-from cxr_study.phantom.writers.write_phantom import write_phantom
 from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
 from cxr_study.training.default_body import ChestXrayInitialBody
 from flare import Engine, context
@@ -160,7 +160,7 @@ class TestSiteFile:
         message = rf"{phantom}/sites/mayo\.yaml does not exist; .* has sites \['chexpert', 'nih'\]"
         with pytest.raises(SiteError, match=message):
             _ = site("mayo").classes
-        demo = "cxr_study.phantom.site_files.demo_study"
+        demo = "cxr_phantom.site_files.demo_study"
         monkeypatch.setattr(demo, lambda: phantom / "sites")
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (
@@ -171,7 +171,7 @@ class TestSiteFile:
             _ = ChestXraySite("mayo").classes
 
     def test_the_policys_folder_is_used_and_no_other(self, phantom, tmp_path, monkeypatch):
-        monkeypatch.setattr("cxr_study.phantom.site_files.demo_study", None)
+        monkeypatch.setattr("cxr_phantom.site_files.demo_study", None)
 
         def found(sites):
             policy = {"site_files": str(phantom / "sites"), "share": ["Mass", "Nodule"]}

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from cxr_study.phantom.pretraining_images import SOURCE_CATEGORIES
+from cxr_phantom.pretraining_images import SOURCE_CATEGORIES
 from cxr_study.training.network import ModelError, build
 from cxr_study.training.pretrain import pretrained_body
 from surgical_aggregation.aggregation.variable_kinds import kinds_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cxr_phantom.drawing.anatomy import sample_anatomy
+from cxr_phantom.drawing.rendering import render
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.phantom.drawing.anatomy import sample_anatomy
-from cxr_study.phantom.drawing.rendering import render
 
 TOLERANCE = 1e-4
 """Of probabilities on other machines, whose processors add in another order."""

@@ -11,6 +11,7 @@ from typing import Literal
 import pandas as pd
 from rich.console import Console
 
+from cxr_phantom.demo_data import demo_study
 from cxr_study.common.files import replace
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint
 from cxr_study.evaluation import test_split
@@ -29,7 +30,6 @@ from cxr_study.evaluation.summary_json import (
 )
 from cxr_study.jobs import job_folder
 from cxr_study.models.prediction.calibration_file import current_calibration
-from cxr_study.phantom.demo_data import demo_study
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template

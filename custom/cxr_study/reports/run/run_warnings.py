@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.common.wording import listed, shortened
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RunWarning
-from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.wire import variables as wire

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cxr_study.phantom.demo_data import PRETRAINED_BODY
+from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.reports.run.run_warnings import warnings
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.wire import variables as wire

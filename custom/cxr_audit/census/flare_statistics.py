@@ -1,0 +1,85 @@
+"""The census of a site as statistics of FLARE."""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics
+
+from cxr_audit.census.flare_counts import DATASET, to_counts
+from cxr_audit.census.take_census import take
+from cxr_phantom.site_files import site_file
+from cxr_study.data.labels.label_table import classes
+from cxr_study.data.sites.site_data import load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from surgical_aggregation.site.contract.restricted_site import withheld
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
+from surgical_aggregation.site.local_notes import note_error
+
+LEAST_MIN_COUNT = 5
+"""A site's own lower limit of `min_count`, whatever a job asks for."""
+
+
+class CensusStatistics(Statistics):
+    """Counts of a site's data without those that are too small to share.
+
+    Runs on the client, behind FLARE's `StatisticsExecutor`. It holds only what a site may share, so
+    no privacy filter of FLARE has anything to remove (`MinCountCleanser` looks at a feature's total
+    alone). A site with a policy (see `site_policy`) counts nothing unless it says 'report_counts',
+    and then only the classes that it shares. Errors are written to the site's notes alone (see
+    `local_notes`).
+
+    Args:
+        site: Name of the site; its site file is <sites>/<site>.yaml.
+        sites: Folder of site files, at the site; see `phantom.site_files`.
+        image_size: Side of the images that are looked at, pixels.
+        min_count: Smallest number of patients behind a count; at least `LEAST_MIN_COUNT`.
+    """
+
+    def __init__(
+        self, site: str, sites: str | None = None, image_size: int = 64, min_count: int = 10
+    ):
+        super().__init__()
+        self.site = site
+        self.sites = sites
+        self.image_size = image_size
+        self.min_count = min_count
+        self._fl_ctx: FLContext | None = None
+
+    def initialize(self, fl_ctx: FLContext) -> None:
+        """Keep the context, which has the site's policy; errors show when a task asks."""
+        self._fl_ctx = fl_ctx
+
+    def features(self) -> dict[str, list[Feature]]:
+        """Features of the one data set."""
+        return {DATASET: [Feature(name, DataType.INT) for name in self._counts]}
+
+    def count(self, dataset_name: str, feature_name: str) -> int:
+        """One count."""
+        return self._counts[feature_name]
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        if self._fl_ctx is None:
+            return self._counted(NO_POLICY)
+        try:
+            return self._counted(site_policy(self._fl_ctx))
+        except Exception as error:  # which FLARE would put into the error log
+            notes = note_error(self._fl_ctx, "this site counts nothing: ", error)
+            raise SiteError(f"this site counts nothing; {notes} says why") from None
+
+    def _counted(self, policy: SitePolicy) -> dict[str, int]:
+        if not policy.report_counts:
+            raise SiteError(
+                "a census needs 'report_counts' true in this site's local/privacy.json; it is not."
+            )
+        labels = load_labels(read_site_file(site_file(self.site, self.sites, policy)))
+        table = labels.table
+        labelled = list(classes(table))
+        train = table.loc[table["split"] == "train", labelled]
+        stay = withheld(policy, labelled, lambda: train.to_numpy(np.float32))
+        labels = replace(labels, table=table.drop(columns=list(stay)))
+        least = max(LEAST_MIN_COUNT, self.min_count)  # in this order: NaN is not above it
+        return to_counts(take(labels, self.image_size, least).shared)

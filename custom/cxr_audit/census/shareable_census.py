@@ -1,0 +1,197 @@
+"""The part of a census that a site may share: no small count, and none that gives one away.
+
+Counts of fewer than `min_count` patients are small; see `suppression`. Labels are shared as read,
+with the policy that says what they become: a second table could be compared with the first. Not
+shared are co-occurring classes, splits, names of images, and pictures.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, ValidationError
+
+from cxr_audit.census.census import AGES, OUTCOMES, SEXES, STATES, UNKNOWN, VIEW_NAMES, Census
+from cxr_audit.census.image_hashes import BITS
+from cxr_audit.census.pixels import BINS
+from cxr_audit.census.suppression import Cells, suppress
+from cxr_study.common.yaml_files import NeedError, said
+
+FORMAT = 1
+_AGE_SINKS = (UNKNOWN, *AGES[-2::-1])  # the oldest first: they are few
+_STATE_SINKS = ("negative", "blank", "not labelled", "uncertain", "positive")
+
+
+class CensusError(ValueError):
+    """A shared census cannot be made, or a file does not hold one."""
+
+
+def _cells(*names: str) -> AfterValidator:
+    def check(cells: Cells) -> Cells:
+        if set(cells) != set(names):
+            raise NeedError(f"the cells {', '.join(names)}")
+        return {name: cells[name] for name in names}
+
+    return AfterValidator(check)
+
+
+def _bins(counts: Sequence[int]) -> Sequence[int]:
+    if len(counts) != BINS:
+        raise NeedError(f"{BINS} numbers", len(counts))
+    return counts
+
+
+def _hashes(values: Any) -> np.ndarray:
+    try:
+        found = np.array([list(bytes.fromhex(text)) for text in values], np.uint8)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"needs hashes, hexadecimal: {error}.") from None
+    if found.shape != (len(values), BITS // 8):
+        raise NeedError(f"hashes of {BITS} bits each")
+    return found
+
+
+_Count = Annotated[int, Field(ge=0, strict=True)]
+_Counts = dict[str, _Count | None]
+
+
+@dataclass(frozen=True)
+class SharedClass:
+    """Labels of a class as read, images by `census.STATES`, and what uncertain ones count as."""
+
+    uncertain: str
+    read: Annotated[_Counts, _cells(*STATES)]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedCensus:
+    """What a site tells others about its data, in numbers of images by cell.
+
+    Attributes:
+        min_count: Smallest number of patients behind a count.
+        images: Images that are used.
+        patients: None where the data set does not tell patients apart.
+        blank: What blank labels count as; None where undecided, because there are none.
+        intensity: Pixels of `pixels.PER` in each bin of grey values; None where not shared.
+        image_hashes: See `image_hashes`, in no order that tells anything; None where not
+            shared. Who has a picture can tell from them whether the site has it.
+    """
+
+    site: str
+    min_count: _Count
+    images: _Count
+    patients: _Count | None
+    blank: str | None
+    views: Annotated[_Counts, _cells(*VIEW_NAMES)]
+    sex: Annotated[_Counts, _cells(*SEXES)]
+    age: Annotated[_Counts, _cells(*AGES)]
+    classes: dict[str, SharedClass]
+    intensity: Annotated[list[_Count], AfterValidator(_bins)] | None = None
+    image_hashes: Annotated[np.ndarray, PlainValidator(_hashes)] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The census as plain JSON values; `read_shared` reads them."""
+        values = asdict(self) | {"format": FORMAT}
+        if self.image_hashes is not None:
+            values["image_hashes"] = [row.tobytes().hex() for row in self.image_hashes]
+        return values
+
+
+def share(
+    census: Census,
+    min_count: int,
+    intensity: np.ndarray | None,
+    image_hashes: np.ndarray | None = None,
+) -> SharedCensus:
+    """Make the part of a census that may leave the site.
+
+    Args:
+        census: The site's own.
+        min_count: Smallest number of patients behind a count, at least 2.
+        intensity: Shape (BINS,); see `pixels.measure`.
+        image_hashes: Of the images; None: they stay at the site.
+
+    Raises:
+        CensusError: The site has fewer patients than that, or `min_count` is less than 2.
+    """
+    if min_count < 2:
+        raise CensusError(f"the smallest count to share needs to be 2 or more; got {min_count}.")
+    if census.total.patients < min_count:
+        raise CensusError(
+            f"site {census.site} shares nothing: it has {census.total.patients} patients, and "
+            f"counts of fewer than {min_count} are not shared."
+        )
+    return SharedCensus(
+        site=census.site,
+        min_count=min_count,
+        images=census.total.images,
+        patients=census.total.patients if census.patients_known else None,
+        blank=census.blank,
+        views=suppress(census.views, min_count, VIEW_NAMES[::-1]),
+        sex=suppress(census.sex, min_count, SEXES[::-1]),
+        age=suppress(census.age, min_count, _AGE_SINKS),
+        classes={
+            name: SharedClass(entry.uncertain, suppress(entry.read, min_count, _STATE_SINKS))
+            for name, entry in census.classes.items()
+        },
+        intensity=None if intensity is None else intensity.tolist(),
+        image_hashes=None if image_hashes is None else np.unique(image_hashes, axis=0),
+    )
+
+
+def read_shared(path: Path) -> SharedCensus:
+    """Read a shared census from a file of `write_audit`'s folder `shared`.
+
+    Raises:
+        CensusError: The file does not hold a shared census; names file and place.
+    """
+    try:
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CensusError(f"{path} cannot be read as a shared census: {error}.") from error
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise CensusError(
+            f"{path}: needs a shared census, with 'format': {FORMAT}; this is something else."
+        )
+    try:
+        return TypeAdapter(SharedCensus).validate_python(values)
+    except ValidationError as problem:
+        raise CensusError(f"{path}: {said(problem, values)}") from None
+
+
+def outcomes(census: SharedCensus, class_name: str) -> Cells:
+    """Labels of a class after the policy, by `census.OUTCOMES`; None where withheld.
+
+    Withheld labels that all become the same are the total less all others.
+    """
+    entry = census.classes[class_name]
+    becomes = {state: outcome(state, entry.uncertain, census.blank) for state in STATES}
+    withheld = {becomes[state] for state, images in entry.read.items() if images is None}
+    after: Cells = dict.fromkeys(withheld)
+    for name in set(OUTCOMES) - withheld:
+        after[name] = sum(n or 0 for state, n in entry.read.items() if becomes[state] == name)
+    if len(withheld) == 1:
+        after[withheld.pop()] = census.images - sum(n or 0 for n in after.values())
+    return {name: after[name] for name in OUTCOMES}
+
+
+def outcome(state: str, uncertain: str, blank: str | None) -> str:
+    """What a label as read becomes: one of `census.OUTCOMES`."""
+    if state == "blank":
+        return "negative" if blank == "negative" else "not labelled"
+    if state == "uncertain":
+        fixed = {"zeros": "negative", "ones": "positive", "ignore": "not labelled"}
+        return fixed.get(uncertain, "soft")
+    return state
+
+
+def prevalence(census: SharedCensus, class_name: str) -> float | None:
+    """Share of the labelled images that are positive; None where withheld or undefined."""
+    after = outcomes(census, class_name)
+    positive, unlabelled = after["positive"], after["not labelled"]
+    if positive is None or unlabelled is None or census.images == unlabelled:
+        return None
+    return positive / (census.images - unlabelled)

@@ -1,0 +1,112 @@
+"""Writes the audit of sites: a page for people, and the numbers as JSON."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from cxr_audit.census import census as cells
+from cxr_audit.census.across_sites import Across, compare
+from cxr_audit.census.shareable_census import SharedCensus
+from cxr_audit.census.take_census import SiteCensus, take
+from cxr_audit.report import audit_figures, audit_view
+from cxr_study.common.files import replace
+from cxr_study.common.progress import Report
+from cxr_study.common.wording import Notice
+from cxr_study.data.sites.patient_split import SplitError
+from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.reports.page.html import picture, template
+
+
+def write_audit(
+    site_files: Sequence[Path],
+    folder: Path,
+    *,
+    size: int,
+    min_count: int,
+    progress: Report | None = None,
+    share_hashes: bool = False,
+) -> Path:
+    """Write the audit of sites whose data are here.
+
+    `audit.html` and `audit.json` stay at the site: they have names of images, pictures and every
+    count. `shared/<site>.json` is what the site may send to others. Comparisons between sites, in
+    the page and in `audit.json`, are made of shared parts alone.
+
+    Args:
+        site_files: At least one; their names are the sites'.
+        folder: Made when it does not exist.
+        size: Side of the images, pixels.
+        min_count: Smallest number of patients behind a count that is shared, at least 2.
+        progress: See `take`.
+        share_hashes: See `take`.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        CensusError: Two sites have the same name, or one has too few patients to share anything.
+        ValueError: A site's files are not as they should be; see `site_data.load_labels`.
+    """
+    loaded = [load_labels(read_site_file(path)) for path in site_files]
+    sites = [take(labels, size, min_count, progress, share_hashes) for labels in loaded]
+    across = compare([site.shared for site in sites], [site.hashes for site in sites])
+    (folder / "shared").mkdir(parents=True, exist_ok=True)
+    for site in sites:
+        _write_json(folder / "shared" / f"{site.census.site}.json", site.shared.to_json())
+    values = {
+        site.census.site: {"local": asdict(site.census), "shared": site.shared.to_json()}
+        for site in sites
+    }
+    for labels in loaded:
+        values[labels.site.site]["notes"] = labels.read.attrs["notes"]
+    _write_json(folder / "audit.json", {"sites": values, "across": across.to_json()})
+    known = [*_shared_patients(loaded), *_notes(loaded)]
+    replace(folder / "audit.html", page(across, sites, known))
+    return folder / "audit.html"
+
+
+def write_cross_site(shared: Sequence[SharedCensus], folder: Path) -> Path:
+    """Compare sites from what they shared, in `cross_site.json` and the page that it returns.
+
+    Raises:
+        CensusError: Two sites have the same name.
+    """
+    across = compare(shared)
+    folder.mkdir(parents=True, exist_ok=True)
+    values = {site.site: {"shared": site.to_json()} for site in shared}
+    _write_json(folder / "cross_site.json", {"sites": values, "across": across.to_json()})
+    replace(folder / "cross_site.html", page(across, [], []))
+    return folder / "cross_site.html"
+
+
+def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -> str:
+    """Make the page of all sites, with those whose data are here; `known` notices come first."""
+    given = {"across": across, "sites": sites, "known": known}
+    return template(__package__).render(
+        **given, cells=cells, figures=audit_figures, picture=picture, view=audit_view
+    )
+
+
+def _shared_patients(loaded: Sequence[SiteLabels]) -> list[Notice]:
+    try:
+        notes = check_disjoint(loaded)
+    except SplitError as error:
+        notes = [str(error)]
+    return [
+        Notice("Patients at two sites.", f"{text[0].upper()}{text[1:].rstrip('.')}.")
+        for text in notes
+    ]
+
+
+def _notes(loaded: Sequence[SiteLabels]) -> list[Notice]:
+    return [
+        Notice(f"Labels of {labels.site.site}.", f"{note[0].upper()}{note[1:].rstrip('.')}.")
+        for labels in loaded
+        for note in labels.read.attrs["notes"]
+    ]
+
+
+def _write_json(path: Path, values: object) -> None:
+    replace(path, json.dumps(values, indent=1, allow_nan=False) + "\n")

@@ -1,0 +1,245 @@
+"""The chest from the front: its X-ray density, and where things lie."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from cxr_phantom.drawing.anatomy import Anatomy
+from cxr_phantom.drawing.canvas import (
+    axes,
+    bump,
+    edge,
+    per_picture,
+    pick,
+    smooth_noise,
+    trace,
+    uniform,
+)
+
+LUNG_DENSITY, HEART_DENSITY, ABDOMEN_DENSITY = 0.42, 1.5, 1.75  # of air: 0
+INNER = 0.1  # distance of the medial lung border from the midline
+
+
+@dataclass(frozen=True)
+class Chest:
+    """Drawn chests: the density of each pixel and the geometry that findings are placed by.
+
+    Attributes:
+        anatomy: What was drawn.
+        rng: Source of randomness of whoever paints on them.
+        x: Distance from the midline, positive towards the patient's left; (n, size, size).
+        y: Distance downwards; (n, size, 1).
+        a: Absolute value of x.
+        left: Whether a pixel is on the patient's left.
+        density: X-ray density, 0 for air, about 0.4 for lung, 1.5 for the heart.
+        thorax: 1 inside the lungs as bounded by ribs and diaphragm, heart not subtracted.
+        lung: 1 in the part of the lungs that neither heart nor mediastinum covers.
+        markings: Density of the vessels.
+        diaphragm: Height y of the diaphragm under each pixel.
+    """
+
+    anatomy: Anatomy
+    rng: np.random.Generator
+    x: np.ndarray
+    y: np.ndarray
+    a: np.ndarray
+    left: np.ndarray
+    density: np.ndarray
+    thorax: np.ndarray
+    lung: np.ndarray
+    markings: np.ndarray
+    diaphragm: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.anatomy)
+
+    @property
+    def size(self) -> int:
+        """Pixels along an edge."""
+        return self.density.shape[-1]
+
+    def take(self, rows: np.ndarray, rng: np.random.Generator) -> "Chest":
+        """Copies of the chests at the given indices, with another source of randomness."""
+        arrays = {
+            field.name: getattr(self, field.name)[rows]
+            for field in fields(self)
+            if field.name not in ("anatomy", "rng")
+        }
+        return Chest(anatomy=self.anatomy.take(rows), rng=rng, **arrays)
+
+    def uniform(self, low: float, high: float) -> np.ndarray:
+        """One number per chest between low and high: shape (n, 1, 1)."""
+        return uniform(self.rng, len(self), low, high)
+
+    def pick(self, probability: float = 0.5) -> np.ndarray:
+        """One boolean per chest, true with the given probability: shape (n, 1, 1)."""
+        return pick(self.rng, len(self), probability)
+
+    def noise(self, cells: int) -> np.ndarray:
+        """See `canvas.smooth_noise`."""
+        return smooth_noise(self.rng, len(self), self.size, cells)
+
+    def sides(self, both: float = 0.0) -> np.ndarray:
+        """1 on a random side of each chest, with probability `both` on both; (n, size, size)."""
+        return ((self.left == self.pick()) | self.pick(both)).astype(np.float32)
+
+    def spot(
+        self, top: float, bottom: float, side: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A random place in the open lung, between two fractions of its height: x, y, (n, 1, 1)."""
+        if side is None:
+            side = np.where(self.pick(), 1, -1)
+        apex, base = per_picture(self.anatomy.apex), per_picture(self.anatomy.right_base)
+        height = self.uniform(top, bottom)
+        y = apex + height * (base - apex)
+        medial = 0.22 + 0.16 * ((side > 0) & (height > 0.45))
+        x = medial + (0.9 * lung_border(self.anatomy, y) - medial) * self.uniform(0.1, 0.95)
+        return (side * x).astype(np.float32), y.astype(np.float32)
+
+    def distance_from(
+        self, x: np.ndarray, y: np.ndarray, aspect: float | np.ndarray = 1.0
+    ) -> np.ndarray:
+        """Distance of each pixel from (x, y), with x stretched by `aspect`."""
+        return np.sqrt(np.square((self.x - x) / aspect) + np.square(self.y - y))
+
+    def draw_lines(self, points: np.ndarray, width: float) -> np.ndarray:
+        """Trace point sequences (n, samples, 2) given in chest coordinates."""
+        anatomy = self.anatomy
+        x, y = points[..., 0], points[..., 1]
+        centre, tilt, scale = (
+            value[:, None] for value in (anatomy.centre, anatomy.tilt, anatomy.magnification)
+        )
+        on_picture = np.stack([(x + tilt * y) * scale + centre, (y - 0.02) * scale], axis=-1)
+        return trace(on_picture, self.size, width)
+
+    def shrunken_lung(self, drop: np.ndarray, gap: np.ndarray) -> np.ndarray:
+        """Lateral border of a lung whose apex is `drop` lower and whose side is `gap` inward."""
+        smaller = self.anatomy.change(
+            np.arange(len(self)),
+            apex=self.anatomy.apex + drop[:, 0, 0],
+            lung_width=self.anatomy.lung_width - gap[:, 0, 0],
+        )
+        return lung_border(smaller, self.y)
+
+
+def lung_border(anatomy: Anatomy, y: np.ndarray) -> np.ndarray:
+    """Distance of the lateral lung border from the midline at height y (shape (n, ...))."""
+    apex, base, width = (
+        np.reshape(value, (-1,) + (1,) * (y.ndim - 1)).astype(np.float32)
+        for value in (anatomy.apex, anatomy.right_base, anatomy.lung_width)
+    )
+    t = np.clip((y - apex) / (base - apex), 0, 1.4)
+    rise = np.sqrt(1 - np.square(1 - np.minimum(t / 0.8, 1)))
+    return np.where(y > apex, INNER + (width - INNER) * rise * (0.92 + 0.08 * t), 0)
+
+
+def posterior_ribs(anatomy: Anatomy, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Posterior ribs, broken where the anatomy says so, at chest coordinates x and y.
+
+    Returns:
+        1 on a rib, 0 between ribs, shape (n, size, size).
+    """
+    slope, spacing, start = (
+        per_picture(value) for value in (anatomy.rib_slope, anatomy.rib_spacing, anatomy.rib_start)
+    )
+    phase = (y - slope * np.square(np.abs(x) - np.float32(0.1))) / spacing + start
+    rows = np.flatnonzero(anatomy.break_step)
+    at, height, step = (
+        per_picture(value[rows])
+        for value in (anatomy.break_at, anatomy.break_height, anatomy.break_step)
+    )
+    beyond = edge((x[rows] - at) * np.sign(at), 0.02)
+    phase[rows] += step * beyond * bump(y[rows] - height, 0.16)
+    return edge(np.cos(np.float32(2 * np.pi) * phase) - np.float32(0.45), 0.7)
+
+
+def draw_chest(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Chest:
+    """Draw chests of `size` pixels along an edge without findings; `rng` gives their texture."""
+    n, pixel = len(anatomy), 2 / size
+    p = anatomy.per_picture()
+    column, row = axes(size)
+    y = row / p["magnification"] + np.float32(0.02)
+    x = (column - p["centre"]) / p["magnification"] - p["tilt"] * y
+    x = x + p["rotation"] * np.abs(x)
+    a = np.abs(x)
+    left = x > 0
+
+    # Lungs: lateral border, medial border, and a dome-shaped diaphragm that falls off to the sides.
+    right_base = p["right_base"] - np.maximum(-p["collapse"], 0)
+    left_base = p["left_base"] - np.maximum(p["collapse"], 0)
+    diaphragm = np.where(left, left_base, right_base) + p["dome"] * np.square(a - 0.28)
+    border = lung_border(anatomy, y)
+    above = edge(diaphragm - y, 1.5 * pixel)
+    thorax = edge(border - a, 1.5 * pixel) * above
+
+    # Body: neck, shoulders, axillae and chest wall, thinner towards its outline.
+    torso = p["lung_width"] + p["wall"] + 0.04
+    neck = 0.26 + 1.4 * np.square(edge(y + 0.7, 0.6))
+    side = torso + (1.3 - torso) * np.square(edge(-0.05 - y, 0.6))
+    outline = np.minimum(neck, side)
+    depth = np.clip((outline - a) / 0.3, 0, 1)
+    depth *= 2 - depth
+    wall = 1.0 + 1.6 * p["wall"]
+    breast = bump(a - 0.42, 0.2) * bump(y - 0.42, 0.16) * 0.3 * p["female"]
+    density = depth * (wall - (wall - LUNG_DENSITY) * p["aeration"] * thorax + breast)
+    density += (ABDOMEN_DENSITY - wall) * depth * (1 - above) * edge(y - 0.1, 0.2)
+    density += 0.05 * smooth_noise(rng, n, size, 5) * depth
+
+    # Gas in the stomach, under the left dome.
+    bubble = np.square((x - 0.33) / 0.15) + np.square((y - left_base - 0.17) / 0.09)
+    density -= 0.8 * p["gas"] * edge(1 - bubble, 0.6) * (1 - above)
+
+    # Vessels fan out of the hila and fade towards the periphery.
+    across, down = a - np.float32(0.16), y + np.float32(0.02)
+    radius = np.sqrt(np.square(across) + np.square(down))
+    angle = np.arctan2(down, across) + 0.35 * np.sin(5 * radius + p["vessel_phase"] * (1 + left))
+    fan = np.cos(9 * angle + 3 * p["vessel_phase"]) + 0.7 * np.cos(16 * angle - p["vessel_phase"])
+    hilum = bump(a - 0.17, 0.075) * bump(down, 0.13)
+    markings = np.clip(fan, 0, 1.2) * np.exp(-radius / 0.28) + 1.6 * hilum
+    markings *= p["vessels"] * thorax
+    density += markings
+
+    # Ribs: posterior ones fall to the side, fainter anterior ones fall to the middle.
+    anterior = (y + 0.7 * a) / (1.25 * p["rib_spacing"]) + 1.7 * p["rib_start"]
+    bars = posterior_ribs(anatomy, x, y) + 0.45 * edge(
+        np.cos(2 * np.pi * anterior) - 0.35, 0.8
+    ) * edge(a - 0.3, 0.3)
+    caged = edge(border + 0.04 - a, 0.05) * edge(y - p["apex"] + 0.03, 0.05)
+    density += p["rib_contrast"] * bars * caged * (0.35 + 0.65 * above) * edge(a - 0.08, 0.05)
+
+    clavicle = y + 0.6 + 0.3 * a - 0.35 * np.square(a)
+    density += 0.3 * bump(clavicle, 0.024) * edge(a - 0.08, 0.05) * edge(0.85 - a, 0.1)
+
+    # Heart, great vessels, aortic knob.
+    x_shifted = x - p["shift"] - 0.3 * p["collapse"]
+    widening = 1 + 0.25 * edge(y - 0.1, 0.4)
+    pedicle = edge(p["mediastinum_width"] * widening - np.abs(x_shifted), 0.05)
+    knob = np.square(x_shifted - p["mediastinum_width"] - 0.01) + np.square(y + 0.3)
+    knob = edge(p["knob"] - np.sqrt(knob), 0.04)
+    tilted = y - 0.23 - 0.4 * (x_shifted - 0.08)
+    beyond = (x_shifted - 0.45 * p["heart_width"] + 0.03) / p["heart_width"]
+    heart = np.square(beyond) + np.square(tilted / p["heart_height"])
+    heart = edge(1 - np.sqrt(heart), 0.2)
+    centre = np.maximum(np.maximum(pedicle * depth, heart), 0.85 * knob)
+    centre *= 0.55 + 0.45 * edge(y + 0.6, 0.4)
+    density += np.maximum(HEART_DENSITY - density, 0) * centre * (0.85 + 0.15 * above)
+
+    spine = edge(0.085 - np.abs(x), 0.04)
+    density += spine * depth * (0.12 + 0.05 * np.cos(2 * np.pi * y / 0.14 + p["vessel_phase"]))
+    trachea = edge(0.05 - np.abs(x_shifted), 0.03) * edge(-0.2 - y, 0.06)
+    density -= 0.4 * trachea * depth
+
+    lung = thorax * (1 - centre)
+    return Chest(
+        anatomy=anatomy,
+        rng=rng,
+        x=x,
+        y=y,
+        a=a,
+        left=left,
+        density=density.astype(np.float32),
+        thorax=thorax.astype(np.float32),
+        lung=lung.astype(np.float32),
+        markings=(markings * (1 - centre)).astype(np.float32),
+        diaphragm=diaphragm.astype(np.float32),
+    )

@@ -1,0 +1,85 @@
+"""From findings to pictures."""
+
+import numpy as np
+
+from cxr_phantom.drawing.acquisition import SITES, expose, project
+from cxr_phantom.drawing.anatomy import Anatomy, Shown
+from cxr_phantom.drawing.chest import draw_chest
+from cxr_phantom.drawing.findings import deform, paint
+from cxr_phantom.drawing.lateral import draw_lateral, paint_lateral
+from cxr_study.data.labels.vocabulary import UNION_CLASSES
+
+_BATCH = 32  # pictures drawn at once: at 64 x 64 their arrays stay in a core's cache
+
+
+def render(
+    labels: np.ndarray,
+    site: str,
+    rng: np.random.Generator,
+    size: int = 64,
+    *,
+    anatomy: Anatomy,
+    devices: np.ndarray,
+    lateral: np.ndarray,
+    visibility: np.ndarray,
+) -> np.ndarray:
+    """Draw chest radiographs, uint8 (n, size, size), that show the given findings.
+
+    Every finding has its own stream of random numbers, so two calls with equal generators and
+    different labels draw the same chests with the same noise, apart from the findings.
+
+    Args:
+        labels: Shape (n, 20), 1 where a finding of `UNION_CLASSES` is present, else 0.
+        site: Whose machines to imitate: "nih", "chexpert" or "mimic".
+        rng: Source of randomness.
+        size: Pixels along an edge.
+        anatomy: The n chests in PA view.
+        devices: Index of each picture's machine among the site's, (n,); decides between PA and AP.
+        lateral: Whether each picture is taken from the side, shape (n,).
+        visibility: How plainly each finding shows, from 0 to 1, shape (n, 20).
+    """
+    n, machines = len(labels), SITES[site]
+    streams = rng.spawn(3 + -(-n // _BATCH))[3:]  # 3 spare ones keep pictures as they were
+    pa = np.array([machine.view == "PA" for machine in machines])[devices]
+    pictures = np.empty((n, size, size), dtype=np.uint8)
+    for stream, start in zip(streams, range(0, n, _BATCH), strict=True):
+        batch = np.arange(start, min(start + _BATCH, n))
+        density = np.empty((len(batch), size, size), dtype=np.float32)
+        front, side, *exposures = stream.spawn(2 + len(machines))
+        for from_side, source in ((False, front), (True, side)):
+            chosen = lateral[batch] == from_side
+            rows = batch[chosen]
+            if len(rows):
+                chests = anatomy.take(rows) if from_side else project(anatomy.take(rows), pa[rows])
+                density[chosen] = _draw(
+                    chests, labels[rows], visibility[rows], from_side, size, source
+                )
+        for k, (machine, exposure) in enumerate(zip(machines, exposures, strict=True)):
+            taken = devices[batch] == k
+            if taken.any():
+                pictures[batch[taken]] = expose(density[taken], machine, exposure)
+    return pictures
+
+
+def _draw(
+    anatomy: Anatomy,
+    labels: np.ndarray,
+    visibility: np.ndarray,
+    from_side: bool,
+    size: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Density of pictures of one projection."""
+    texture, *streams = rng.spawn(1 + len(UNION_CLASSES))
+    shown = {}
+    for k, (name, stream) in enumerate(zip(UNION_CLASSES, streams, strict=True)):
+        rows = np.flatnonzero(labels[:, k])
+        shown[name] = Shown(rows, visibility[rows, k], stream)
+    anatomy = deform(anatomy, shown)
+    if from_side:
+        lateral_chest = draw_lateral(anatomy, size, texture)
+        paint_lateral(lateral_chest, shown)
+        return lateral_chest.density
+    chest = draw_chest(anatomy, size, texture)
+    paint(chest, shown)
+    return chest.density

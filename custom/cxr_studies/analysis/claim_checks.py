@@ -1,0 +1,199 @@
+"""Whether what the papers claim about a study holds in it, over its seeds.
+
+A claim consists of comparisons. For each seed a comparison gives one number that the claim says is
+above 0, or above minus a margin, see `claim`, and the 95 % t interval of these numbers decides. No
+interval could show that two methods are comparable; that is judged where both should have the same
+models, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cxr_studies.analysis.study_results import StudyResults, counts_on
+from cxr_studies.papers.claim import EVERY_SITE, KINDS, SAME, Claim, Comparison
+from cxr_studies.plan.study_file import Scenario
+from cxr_study.evaluation.seed_intervals import (
+    DOES_NOT_HOLD,
+    HOLDS,
+    NOT_DECIDED,
+    Interval,
+    interval,
+    verdict,
+)
+from cxr_study.jobs.methods import Row
+
+_COLUMNS = [
+    "claim", "source", "published", "kind", "better", "worse", "model", "test", "group",
+    "scenarios", "margin", "difference", "low", "high", "seeds", "verdict",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came out of a comparison.
+
+    Attributes:
+        difference: The number that is claimed to be above 0, or above minus the margin, over the
+            seeds for which all of these scenarios define it; None without such a seed.
+        verdict: `HOLDS` where the interval is above that, `DOES_NOT_HOLD` where it is below, else
+            `NOT_DECIDED`. Where models should be the same, `HOLDS` where they are, bit for bit,
+            `DOES_NOT_HOLD` where they are not and the interval excludes 0.
+    """
+
+    comparison: Comparison
+    scenarios: tuple[str, ...]
+    difference: Interval | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with the findings of its comparisons, as far as the study was to run them."""
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> str:
+        """`HOLDS` where all findings do, `DOES_NOT_HOLD` where one does not, else undecided."""
+        verdicts = {finding.verdict for finding in self.findings}
+        if verdicts == {HOLDS}:
+            return HOLDS
+        return DOES_NOT_HOLD if DOES_NOT_HOLD in verdicts else NOT_DECIDED
+
+
+def judge(claims: Sequence[Claim], results: StudyResults) -> tuple[Judged, ...]:
+    """Judge the claims about a study, in their order; those of other studies are left out.
+
+    What a claim says of all its study's scenarios is judged over all of this one's.
+    """
+    evidence = StudyEvidence(results)
+    about = results.study.claims or results.study.name
+    judged = []
+    for claim in claims:
+        if claim.study == about:
+            found = [evidence.finding(which) for which in claim.comparisons]
+            if findings := tuple(each for each in found if each is not None):
+                judged.append(Judged(claim, findings))
+    return tuple(judged)
+
+
+def table(judged: Sequence[Judged]) -> pd.DataFrame:
+    """All findings, one line each.
+
+    Returns:
+        Columns claim, source, published; kind, better and worse (names of rows), model ("" where
+        none is named), test, group, scenarios, margin (how far the better row may be behind);
+        difference, low, high (the margin is not in them), seeds; verdict.
+    """
+    lines: list[dict[str, Any]] = []
+    for each in judged:
+        for finding in each.findings:
+            which, found = finding.comparison, finding.difference
+            lines.append(
+                {
+                    **asdict(which),
+                    "claim": each.claim.text,
+                    "source": each.claim.source,
+                    "published": each.claim.published,
+                    "better": which.better.name,
+                    "worse": which.worse.name,
+                    "model": which.model or "",
+                    "scenarios": ", ".join(finding.scenarios),
+                    **asdict(found or Interval(np.nan, None, None, 0)),
+                    "verdict": finding.verdict,
+                }
+            )
+    frame = pd.DataFrame(lines).rename(columns={"mean": "difference"}).reindex(columns=_COLUMNS)
+    return frame.astype(dict.fromkeys(("difference", "low", "high"), float))
+
+
+class StudyEvidence:
+    """What the runs of a study say about two of its rows, seed by seed."""
+
+    def __init__(self, results: StudyResults):
+        self.study = results.study
+        self.results = results.results
+        self.runs = {(run.scenario, run.row, run.seed): run for run in results.runs}
+        self.planned = {(scenario, row) for scenario, row, _ in self.runs}
+        self.seeds = sorted({seed for _, _, seed in self.runs})
+        self.tests = {*results.means["test"], EVERY_SITE}
+        keys = ["scenario", "method", "strategy", "seed", "test", "group"]
+        self.reached: dict[Any, dict[str, float]] = {
+            values: dict(zip(models["model"], models["auroc"], strict=True))
+            for values, models in results.means.groupby(keys)
+        }
+        self.places = {(key[0], *key[4:]) for key in self.reached}
+
+    def finding(self, which: Comparison) -> Finding | None:
+        """What came out of a comparison; None where the study was not to run it."""
+        scenarios = self.scenarios(which)
+        if not scenarios:
+            return None
+        numbers = self.numbers(which, scenarios)
+        decided = verdict(interval([each + which.margin for each in numbers.values()]))
+        if which.kind == SAME and numbers:
+            if self.same(which, scenarios, list(numbers)):
+                decided = HOLDS
+            elif decided == HOLDS:
+                decided = DOES_NOT_HOLD
+        names = tuple(scenario.name for scenario in scenarios)
+        return Finding(which, names, interval(list(numbers.values())), decided)
+
+    def scenarios(self, which: Comparison) -> list[Scenario]:
+        """The scenarios of a comparison that were to be run with all its rows, on its test set."""
+        return [
+            scenario
+            for scenario in self.study.scenarios
+            if which.test in self.tests
+            and scenario.name in (which.scenarios or (scenario.name,))
+            and all((scenario.name, row) in self.planned for row in which.rows)
+        ]
+
+    def numbers(self, which: Comparison, scenarios: Sequence[Scenario]) -> dict[int, float]:
+        """Seed -> the number of a comparison, where all scenarios define it."""
+        numbers = {
+            seed: KINDS[which.kind](partial(self._auroc, which, seed), which, scenarios)
+            for seed in self.seeds
+        }
+        return {seed: number for seed, number in numbers.items() if not np.isnan(number)}
+
+    def same(self, which: Comparison, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> bool:
+        """Whether both rows of a comparison have ended with the same models in finished runs."""
+
+        def digests(row: Row) -> list[Any]:
+            runs = [self.runs[each.name, row, seed] for each in scenarios for seed in seeds]
+            return [self.results[run.key].digests for run in runs]
+
+        return digests(which.better) == digests(which.worse)
+
+    def _auroc(
+        self, which: Comparison, seed: int, row: Row, scenario: Scenario, group: str
+    ) -> float:
+        tests = self.study.tests if which.test == EVERY_SITE else (which.test,)
+        aurocs = []
+        for test in tests:
+            if which.test == EVERY_SITE and (scenario.name, test, group) not in self.places:
+                continue
+            key = (scenario.name, row.method, row.strategy, seed, test, group)
+            meant = which.model if row == which.worse else None
+            aurocs.append(_of_models(self.reached.get(key, {}), test, meant))
+        return fmean(aurocs) if aurocs else np.nan
+
+
+def _of_models(models: dict[str, float], test: str, meant: str | None) -> float:
+    """The AUROC of the model that is meant or counts, else the mean over those that define it."""
+    if meant is not None:
+        return models.get(meant, np.nan)
+    if counts := counts_on(models, test):
+        return models[counts]
+    defined = [value for value in models.values() if not np.isnan(value)]
+    return fmean(defined) if defined else np.nan

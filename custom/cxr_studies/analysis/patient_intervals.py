@@ -1,0 +1,213 @@
+"""Patient-level bootstrap intervals of the figures of single runs.
+
+Intervals over seeds say how much a training varies; these say how much a test set does. Patients
+are drawn again with all their images; see `bootstrap`. What the models reach on the resamples is
+kept in the runs' folders, so that only new runs take long.
+
+Data frames of means have a line for each finished run, model, test set and group of classes:
+
+    scenario, method, strategy, seed, model, test, group
+    classes                         over how many the means are
+    auroc, auroc_low, auroc_high    mean over the classes with the ends of its 95 % interval
+    auprc, auprc_low, auprc_high    likewise
+
+That of classes has one for each finished run, test set and class:
+
+    scenario, method, strategy, seed, test, class
+    patient_low, patient_high       ends of the 95 % interval of a difference of AUROCs
+
+NaN is not defined: a model lacks a class, or the test set defines none; the ends also where one of
+the classes has fewer than `bootstrap.FEWEST` patients.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from cxr_studies.analysis.parallel import shared_out
+from cxr_studies.analysis.study_results import (
+    RUN,
+    StudyResults,
+    by_group,
+    counts_on,
+    with_ends,
+)
+from cxr_studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result
+from cxr_studies.runner import prediction_files
+from cxr_study.common.progress import Report
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.bootstrap import (
+    Estimate,
+    Metric,
+    Resampled,
+    difference_interval,
+    mean_interval,
+    resample,
+)
+
+RESAMPLED_FILE = "resampled.npz"
+"""In a run's folder: what its models reach on resamples; made anew where it is missing."""
+
+FORMAT = 2
+"""Of the file; raise it when the same resamples no longer give the same numbers."""
+
+METRICS: tuple[Metric, ...] = get_args(Metric)
+
+_SEED = 0  # one for all runs: the same test set gives the same resamples
+
+_ENDS = [f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")]
+_COLUMNS = [*RUN, "group", "classes", *_ENDS]
+_BY_CLASS = [
+    "scenario", "method", "strategy", "seed", "test", "class", "patient_low", "patient_high",
+]  # fmt: skip
+
+ByModel = Mapping[tuple[str, str], Resampled]
+"""(model, test set) -> what it reaches."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatientIntervals:
+    """All three data frames.
+
+    Attributes:
+        means: Of every model on every test set.
+        differences: Surgical aggregation minus every other row, with the same scenario and seed;
+            the model is the other row's. Where surgical aggregation has no global model, it is
+            that of the same site.
+        classes: The same differences class by class, of models as `counts_on` has them.
+    """
+
+    means: pd.DataFrame
+    differences: pd.DataFrame
+    classes: pd.DataFrame
+
+
+def patient_intervals(
+    results: StudyResults,
+    *,
+    resamples: int = 1000,
+    processes: int = 1,
+    report: Report = lambda done, total: None,
+) -> PatientIntervals:
+    """All three data frames; see above."""
+    jobs = [(results.folder, key, result, resamples) for key, result in results.results.items()]
+    shared_out(make, jobs, processes=processes, report=report)
+    tables = {key for result in results.results.values() for key in result.tests.values()}
+    patients = {
+        key: test_split.read(key, results.folder / TEST_SETS)["patient"].to_numpy()
+        for key in tables
+    }
+    reached = {
+        key: read(results.folder, key, result, patients, resamples)
+        for key, result in results.results.items()
+    }
+    runs = {tuple(run.facts.values()): run for run in results.finished}
+    surgical = {other.key: reached[ours.key] for ours, other in results.pairs()}
+    means, differences, by_class = [], [], []
+    for keys, rows in by_group(results.scores).groupby([*RUN, "group"], sort=False):
+        facts: dict[str, Any] = dict(zip([*RUN, "group"], keys, strict=True))
+        classes = rows["class"].tolist()
+        run, model, test = runs[keys[:4]], facts["model"], facts["test"]
+        second = reached[run.key][model, test]
+        means.append(facts | _figures({m: mean_interval(second, m, classes) for m in METRICS}))
+        ours = surgical.get(run.key, {})
+        first = ours.get((GLOBAL, test)) or ours.get((model, test))
+        if first is None:
+            continue
+        found = {m: difference_interval(first, second, m, classes) for m in METRICS}
+        differences.append(facts | _figures(found))
+        if facts["group"] == "all" and model == counts_on(results.results[run.key].classes, test):
+            for name in classes:
+                one = difference_interval(first, second, "auroc", [name])
+                low, high = (one.low, one.high) if one else (np.nan, np.nan)
+                by_class.append({**facts, "class": name, "patient_low": low, "patient_high": high})
+    return PatientIntervals(
+        pd.DataFrame(means, columns=_COLUMNS),
+        pd.DataFrame(differences, columns=_COLUMNS),
+        pd.DataFrame(by_class, columns=_BY_CLASS).astype(dict.fromkeys(_BY_CLASS[-2:], float)),
+    )
+
+
+def _figures(estimates: Mapping[Metric, Estimate | None]) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for metric, found in estimates.items():
+        figures["classes"] = 0 if found is None else found.classes
+        ends = () if found is None else (found.value, found.low, found.high)
+        figures |= with_ends(metric, *ends)
+    return figures
+
+
+def make(folder: Path, key: str, result: Result, resamples: int) -> None:
+    """Resample a run's models and keep what they reach, unless it is kept already."""
+    path = folder / RUNS / key / RESAMPLED_FILE
+    if _kept(path, resamples) is not None:
+        return
+    arrays: dict[str, Any] = {"made": _made(resamples)}
+    for test, table_key in result.tests.items():
+        table = test_split.read(table_key, folder / TEST_SETS)
+        for model, classes in result.classes.items():
+            labelled = [name for name in class_columns(table) if name in classes]
+            scores = pd.DataFrame(
+                prediction_files.read(path.parent, model, test), columns=list(classes)
+            )
+            labels, patients = table[labelled].to_numpy(float), table["patient"]
+            found = resample(
+                labels, scores[labelled], labelled, patients, seed=_SEED, resamples=resamples
+            )
+            arrays[f"{model}/{test}/classes"] = np.array(found.classes, str)
+            for metric in METRICS:
+                rows = np.vstack([found.values[metric], found.drawn[metric]])
+                arrays[f"{model}/{test}/{metric}"] = rows
+            arrays[f"{model}/{test}/fewest"] = found.fewest
+    handle, half = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}")
+    try:  # in one step: two reports may be made at once
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)
+        Path(half).replace(path)
+    finally:
+        Path(half).unlink(missing_ok=True)
+
+
+def read(
+    folder: Path, key: str, result: Result, patients: Mapping[str, np.ndarray], resamples: int
+) -> dict[tuple[str, str], Resampled]:
+    """What `make` has kept of a run.
+
+    Returns:
+        (model, test set) -> what it reaches.
+    """
+    arrays = _kept(folder / RUNS / key / RESAMPLED_FILE, resamples) or {}
+    return {
+        (model, test): Resampled(
+            tuple(arrays[f"{model}/{test}/classes"].tolist()),
+            {metric: arrays[f"{model}/{test}/{metric}"][0] for metric in METRICS},
+            {metric: arrays[f"{model}/{test}/{metric}"][1:] for metric in METRICS},
+            arrays[f"{model}/{test}/fewest"],
+            patients[table_key],
+            _SEED,
+        )
+        for test, table_key in result.tests.items()
+        for model in result.classes
+    }
+
+
+def _made(resamples: int) -> np.ndarray:
+    """What a file was made by."""
+    return np.array([FORMAT, _SEED, resamples])
+
+
+def _kept(path: Path, resamples: int) -> dict[str, np.ndarray] | None:
+    """What is in a file; None where it is not there, or was made otherwise."""
+    if not path.is_file():
+        return None
+    with np.load(path) as arrays:
+        return dict(arrays) if np.array_equal(arrays["made"], _made(resamples)) else None

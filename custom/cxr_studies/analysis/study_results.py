@@ -1,0 +1,259 @@
+"""A study with what its finished runs reach: what figures, tables and tests are made of.
+
+`scores` has a row for each run, model, test set and class of the test set:
+
+    scenario, method, strategy, seed   of the run
+    model                              "global", or the site whose own it is
+    test, class
+    sites                              how many of the scenario's sites label the class
+    shared                             whether all of them do
+    labelled                           whether the tested site does; True where it is no site's
+    predicted                          whether the model has the class
+    positives, negatives               in the test set
+    auroc, auprc, bce, ece             NaN where the model lacks the class, or the test set has no
+                                       positives or no negatives; BCE and ECE only need a label
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cxr_studies.papers.published_results import LOCAL
+from cxr_studies.plan.data_file import DATA_SETS
+from cxr_studies.plan.planned_run import Run
+from cxr_studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result, read_result
+from cxr_studies.plan.study_file import Study
+from cxr_studies.runner import prediction_files
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.calibration import calibration_error, reliability
+from cxr_study.evaluation.seed_intervals import interval
+from cxr_study.jobs.methods import Row
+from surgical_aggregation.aggregation.metrics import auroc, bce
+
+METRICS = ("auroc", "auprc", "bce", "ece")
+
+GROUPS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "all": lambda scores: pd.Series(True, index=scores.index),
+    "shared": lambda scores: scores["shared"],
+    "unique": lambda scores: ~scores["shared"] & scores["labelled"],
+    "elsewhere": lambda scores: ~scores["labelled"],
+    "nih": lambda scores: scores["class"].isin(NIH_CLASSES),
+    "chexpert": lambda scores: scores["class"].isin(CHEXPERT_CLASSES),
+}
+"""Classes of a mean: name -> which rows of `scores`. All sites label the shared ones, as in the
+papers; unique are the tested site's others; the site does not label those "elsewhere", which are
+tested where there are labels for evaluation only."""
+
+RUN = ["scenario", "method", "strategy", "seed", "model", "test"]
+"""Columns that tell a model on a test set from others."""
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResults:
+    """What came out of a study.
+
+    Attributes:
+        folder: Of the studies, with the folders of runs and test sets.
+        runs: Planned ones; two may be one, with the same key.
+        results: Key -> what is kept of a finished run.
+        scores: Class by class; see above.
+        means: Over classes, of every run; see `by_run`.
+        seeds: Over seeds of those; see `over_seeds`.
+    """
+
+    study: Study
+    folder: Path
+    runs: tuple[Run, ...]
+    results: Mapping[str, Result]
+    scores: pd.DataFrame
+    means: pd.DataFrame
+    seeds: pd.DataFrame
+
+    @property
+    def finished(self) -> tuple[Run, ...]:
+        """Those that have a result."""
+        return tuple(run for run in self.runs if run.key in self.results)
+
+    def pairs(self) -> Iterator[tuple[Run, Run]]:
+        """Each finished run of another row, after the reference's of its scenario and seed."""
+        row = reference(self.runs)
+        ours = {(run.scenario, run.seed): run for run in self.finished if run.row == row}
+        for run in self.finished:
+            if run.row != row and (run.scenario, run.seed) in ours:
+                yield ours[run.scenario, run.seed], run
+
+
+def gather(study: Study, runs: Sequence[Run], folder: Path) -> StudyResults | None:
+    """Measure what the finished runs of a study have left.
+
+    Returns:
+        None where no run is finished.
+    """
+    read = {run.key: read_result(folder / RUNS / run.key) for run in runs}
+    results = {key: result for key, result in read.items() if result is not None}
+    if not results:
+        return None
+    measured = scores(runs, results, folder)
+    means = by_run(measured)
+    return StudyResults(study, folder, tuple(runs), results, measured, means, over_seeds(means))
+
+
+def reference(runs: Iterable[Run]) -> Row | None:
+    """The row that all others are compared with: surgical aggregation.
+
+    With FedBN+, as in the papers, where it is among the runs, else with the strategy that comes
+    first; None where nothing is trained by surgical aggregation.
+    """
+    rows = dict.fromkeys(run.row for run in runs if run.row.method == "surgical")
+    return max(rows, key=lambda row: row.strategy == "fedbn+", default=None)
+
+
+def counts_on(models: Collection[str], test: str) -> str | None:
+    """Which of a run's models is tested on a test set where rows are compared.
+
+    The global one, else the one of the site whose test split it is; None where that is no site's,
+    such as the test set of a data set that is cut into sites.
+    """
+    return next((model for model in (GLOBAL, test) if model in models), None)
+
+
+def as_tables(lines: pd.DataFrame) -> pd.DataFrame:
+    """The lines of `scores`, or of means of them, that tables have, with the models' names there.
+
+    A global model is `GLOBAL`. Models that data sets have trained alone keep their names. All other
+    models of sites are `LOCAL`: the one of the site whose test split it is; where that is no
+    site's, there is a line for each of them.
+    """
+    own = lines["model"] == lines["test"]
+    run = [lines[name] for name in ("scenario", "method", "strategy", "seed", "test")]
+    alone = (lines["method"] == "individual") & lines["model"].isin(list(DATA_SETS))
+    named = alone | (lines["model"] == GLOBAL)
+    kept = lines[named | own | ~own.groupby(run).transform("any")]
+    return kept.assign(model=kept["model"].where(named, LOCAL))
+
+
+def by_group(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores of each of `GROUPS`, with `group`; NaN where the model lacks a class of it."""
+    groups = [scores[chosen(scores)].assign(group=name) for name, chosen in GROUPS.items()]
+    lines = pd.concat(groups, ignore_index=True)
+    whole = lines.groupby([*RUN, "group"])["predicted"].transform("all")
+    return lines.assign(**{metric: lines[metric].where(whole) for metric in METRICS})
+
+
+def by_run(scores: pd.DataFrame) -> pd.DataFrame:
+    """Means over classes, of each model on each test set.
+
+    Returns:
+        Columns `RUN`, group, of (how many classes), classes (how many are defined), and for each of
+        `METRICS` the mean and `<metric>_sd` over those; NaN where the model lacks a class.
+    """
+    counts = {"of": ("class", "size"), "classes": ("auroc", "count")}
+    means = {
+        name: column
+        for metric in METRICS
+        for name, column in ((metric, (metric, "mean")), (f"{metric}_sd", (metric, "std")))
+    }
+    lines = by_group(scores).groupby([*RUN, "group"], sort=False)
+    return lines.agg(**counts, **means).reset_index()
+
+
+def over_seeds(
+    means: pd.DataFrame,
+    keys: Sequence[str] = ("scenario", "method", "strategy", "model", "test", "group"),
+    columns: Sequence[str] = METRICS,
+) -> pd.DataFrame:
+    """Means of some columns over seeds, with their 95 % t intervals.
+
+    Returns:
+        Columns `keys`, seeds (how many define the AUROC), and for each of `columns` the mean with
+        `<column>_low` and `<column>_high`, NaN where there are fewer than two seeds.
+    """
+    rows = []
+    for values, several in means.groupby(list(keys), sort=False):
+        row = dict(zip(keys, values, strict=True)) | {"seeds": int(several["auroc"].count())}
+        for name in columns:
+            found = interval(several[name].dropna().tolist())
+            row |= with_ends(name, *((found.mean, found.low, found.high) if found else ()))
+        rows.append(row)
+    ends = [end for name in columns for end in with_ends(name)]
+    return pd.DataFrame(rows, columns=[*keys, "seeds", *ends])
+
+
+def with_ends(
+    name: str, value: float | None = None, low: float | None = None, high: float | None = None
+) -> dict[str, float]:
+    """Columns `<name>`, `<name>_low` and `<name>_high` of a figure; NaN where it has none."""
+    ends = np.array((value, low, high), float).tolist()
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
+
+def scores(runs: Iterable[Run], results: Mapping[str, Result], folder: Path) -> pd.DataFrame:
+    """Measure the finished ones of some runs of a study; see above."""
+    runs = list(runs)
+    # The fully labelled baseline has a single site, whatever the scenario's are.
+    federated = [run for run in runs if run.row.method != "complete"]
+    labelled = {(run.scenario, run.seed): run.what["sites"].values() for run in federated}
+    rows = []
+    keys = {key for result in results.values() for key in result.tests.values()}
+    tables = {key: test_split.read(key, folder / TEST_SETS) for key in keys}
+    for run in runs:
+        result = results.get(run.key)
+        sites = labelled.get((run.scenario, run.seed), run.what["sites"].values())
+        for test, key in result.tests.items() if result else ():
+            for model, classes in result.classes.items() if result else ():
+                predicted = prediction_files.read(folder / RUNS / run.key, model, test)
+                probabilities = dict(zip(classes, predicted.T.astype(float), strict=True))
+                facts = {**run.facts, "model": model, "test": test}
+                own = run.what["sites"].get(test)
+                measured = _measure(tables[key], probabilities, sites, own)
+                rows += [{**facts, **each} for each in measured]
+    return pd.DataFrame(rows)
+
+
+def _measure(
+    table: pd.DataFrame,
+    probabilities: Mapping[str, np.ndarray],
+    sites: Collection[Collection[str]],
+    own: Collection[str] | None,
+) -> Iterator[dict[str, Any]]:
+    """One model on one test set, class by class."""
+    for name in class_columns(table):
+        labels = table[name].to_numpy(float)
+        known = ~np.isnan(labels)
+        labelling = sum(name in labelled for labelled in sites)
+        metrics = dict.fromkeys(METRICS, np.nan)
+        if name in probabilities and known.any():
+            metrics = _metrics(labels[known], probabilities[name][known])
+        yield {
+            "class": name,
+            "sites": labelling,
+            "shared": labelling == len(sites),
+            "labelled": own is None or name in own,
+            "predicted": name in probabilities,
+            "positives": int((labels == 1).sum()),
+            "negatives": int((labels == 0).sum()),
+            **metrics,
+        }
+
+
+def _metrics(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
+    """Of one class, over its labelled images."""
+    from sklearn.metrics import average_precision_score  # here, for every command imports this
+
+    column = labels[:, None], probabilities[:, None]
+    area = float(auroc(*column)[0])
+    error = calibration_error(reliability(labels, probabilities))
+    return {
+        "auroc": area,
+        "auprc": np.nan if np.isnan(area) else average_precision_score(labels, probabilities),
+        "bce": float(bce(*column)[0]),
+        "ece": np.nan if error is None else error,
+    }

@@ -1,0 +1,86 @@
+"""AUROCs by sex, by age and by view.
+
+A data frame with one line for each finished run, test set and subgroup:
+
+    scenario, method, strategy, seed, model, test
+    kind, subgroup                "sex", "age" or "view", and which
+    images, patients              of the subgroup
+    unknown                       images of the test set whose subgroup is not known: left out
+    of                            how many classes the test set has
+    classes, auroc, auroc_sd      how many of them the subgroup defines, with mean and sample SD of
+                                  their AUROCs
+    few                           how many of these have fewer than 10 positives, or negatives
+    compared, compared_auroc      how many classes have 10 positives and 10 negatives in every
+                                  subgroup of the kind, and the mean over them
+
+A class without positives or without negatives in a subgroup is not defined there and left out of
+its mean; one with fewer than 10 stays, but says little. Means of subgroups are over different
+classes; `compared_auroc` is over the same ones in all of them, none of which rests on a few.
+
+Models are as `counts_on` has them; NaN is not defined, also where a model lacks a class of the test
+set. Where a test set says nothing of a kind there is no line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cxr_studies.analysis import study_results
+from cxr_studies.analysis.parallel import shared_out
+from cxr_studies.analysis.study_results import RUN, StudyResults, counts_on
+from cxr_studies.plan.run_folder import RUNS, TEST_SETS, Result
+from cxr_studies.runner import prediction_files
+from cxr_study.common.progress import Report
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.subgroup_scores import by_subgroup
+
+_KEYS = [*RUN, "kind", "subgroup"]
+
+_COLUMNS = [
+    *_KEYS, "images", "patients", "unknown", "of", "classes", "auroc", "auroc_sd", "few",
+    "compared", "compared_auroc",
+]  # fmt: skip
+
+
+def subgroups(
+    results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
+) -> pd.DataFrame:
+    """Measure every finished run in every subgroup; see above."""
+    kept = results.results
+    jobs = [(results.folder, key, result) for key, result in kept.items()]
+    found = shared_out(_measured, jobs, processes=processes, report=report)
+    by_key = dict(zip(kept, found, strict=True))
+    lines = [{**run.facts, **line} for run in results.finished for line in by_key[run.key]]
+    return pd.DataFrame(lines, columns=_COLUMNS)
+
+
+def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds of the counts, and of auroc and compared_auroc with their 95 % t intervals.
+
+    Of the columns see `study_results.over_seeds`.
+    """
+    keys = [name for name in _KEYS if name != "seed"]
+    counts = ["images", "patients", "classes", "few", "compared"]
+    means = lines.groupby(keys, sort=False)[counts].mean().reset_index()
+    return means.merge(study_results.over_seeds(lines, keys, ("auroc", "compared_auroc")), on=keys)
+
+
+def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
+    """A run in every subgroup of its test sets."""
+    lines = []
+    for test, table_key in result.tests.items():
+        model = counts_on(result.classes, test)
+        if model is None:
+            continue
+        table = test_split.read(table_key, folder / TEST_SETS)
+        labelled, own = class_columns(table), list(result.classes[model])
+        scores = pd.DataFrame(prediction_files.read(folder / RUNS / key, model, test), columns=own)
+        whole = scores.reindex(columns=labelled).to_numpy(float)
+        lines += [
+            {"model": model, "test": test, **line} for line in by_subgroup(table, labelled, whole)
+        ]
+    return lines

@@ -1,0 +1,1 @@
+"""Training without a federation, for comparison."""

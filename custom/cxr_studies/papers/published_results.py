@@ -1,0 +1,145 @@
+"""What the papers report, to stand beside ours: facts from their tables and text.
+
+`published_results.csv` has one line for each mean AUROC:
+
+    source           key of `SOURCES`
+    table            its number there; "text" where it is in no table
+    study, scenario   of the shipped study that makes the experiment again; "average" over its
+                     scenarios
+    method, strategy as `rows` has them. No strategy: the source has one model without a federation,
+                     which stands beside ours with either batch norm. In the tables of ML4H 2024 it
+                     is fedavg: "trained with all weights unfrozen"
+    model            "global", "local" (of each site), or the site whose model it is
+    test, group      test set and classes as in `study_results`; or the site that labels the classes
+    classes          how many; of ML4H 2024's ablations on MIMIC those that the models have
+    auroc            mean over classes
+    sd               over classes, of an average over scenarios
+    low, high        95 % bootstrap interval of the mean, as printed
+    bce              mean binary cross-entropy
+
+The averages in the text of arXiv:2301.06683, v1, are left out: those of one experiment stand there
+twice, for another one too, and their SD is not that of their table. Its "federated learning" has
+the partial loss. FedFBN is fedbn+.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from cxr_studies.plan.study_file import Scenario, Study, read_study, shipped
+from cxr_study.jobs.methods import Row
+
+SOURCES: Mapping[str, str] = MappingProxyType(
+    {
+        "ml4h2024": "ML4H 2024",
+        "arxiv2301.06683v1": "arXiv:2301.06683 v1",
+        "arxiv2303.06180": "arXiv:2303.06180",
+    }
+)
+"""Source -> what it is called in captions. All are by Kulkarni et al."""
+
+AVERAGE = "average"
+"""What stands for a scenario where a mean is over all of them."""
+
+LOCAL = "local"
+"""What stands for a model where every site has its own: that of the site that is tested."""
+
+_FILE = Path(__file__).with_name("published_results.csv")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a mean is of.
+
+    Attributes:
+        scenario: Name, or `AVERAGE`.
+        model: `one_run.GLOBAL`, `LOCAL`, or the site whose own it is.
+        group: Of its classes; see `study_results.GROUPS`.
+    """
+
+    scenario: str
+    row: Row
+    model: str
+    test: str
+    group: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """A line of the file; see above. None is what the source does not print."""
+
+    source: str
+    table: str
+    study: str
+    place: Place
+    classes: int
+    auroc: float
+    sd: float | None
+    low: float | None
+    high: float | None
+    bce: float | None
+
+    @property
+    def citation(self) -> str:
+        """Where it stands."""
+        where = self.table if self.table == "text" else f"Table {self.table}"
+        return f"{SOURCES[self.source]}, {where}"
+
+
+@cache
+def read() -> tuple[Published, ...]:
+    """All lines of the file, in its order."""
+    with _FILE.open(encoding="utf-8", newline="") as file:
+        return tuple(map(_line, csv.DictReader(file)))
+
+
+def as_shipped(study: Study) -> frozenset[str]:
+    """Names of the scenarios that the shipped study of the same name has, too."""
+    known = _scenarios(study.name)
+    return frozenset(scenario.name for scenario in study.scenarios if scenario in known)
+
+
+def of_study(study: Study, source: str | None = None) -> tuple[Published, ...]:
+    """What is published, by one source or all, of scenarios as shipped and of their average."""
+    names = as_shipped(study)
+    if names and len(names) == len(study.scenarios) == len(_scenarios(study.name)):
+        names |= {AVERAGE}
+    return tuple(
+        line
+        for line in read()
+        if line.study == study.name
+        and line.place.scenario in names
+        and source in (None, line.source)
+    )
+
+
+def find(lines: Iterable[Published], place: Place) -> Published | None:
+    """The first line of a place; one without a strategy is of every strategy."""
+    anyhow = Place(place.scenario, Row(place.row.method, ""), place.model, place.test, place.group)
+    return next((line for line in lines if line.place in (place, anyhow)), None)
+
+
+@cache
+def _scenarios(name: str) -> tuple[Scenario, ...]:
+    """Of a shipped study; none where no study of the name is shipped."""
+    return read_study(name).scenarios if name in shipped() else ()
+
+
+def _line(values: Mapping[str, str]) -> Published:
+    row = Row(values["method"], values["strategy"])
+    names = (values[name] for name in ("model", "test", "group"))
+    printed = [values[name] for name in ("sd", "low", "high", "bce")]
+    return Published(
+        values["source"],
+        values["table"],
+        values["study"],
+        Place(values["scenario"], row, *names),
+        int(values["classes"]),
+        float(values["auroc"]),
+        *(float(text) if text else None for text in printed),
+    )

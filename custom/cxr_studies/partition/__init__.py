@@ -1,0 +1,1 @@
+"""Cut one data set into sites with different patients and classes."""

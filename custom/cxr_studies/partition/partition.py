@@ -1,0 +1,141 @@
+"""Cut one data set into sites that have different patients and label different classes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cxr_studies.partition.class_sets import ClassSets, check_known
+from cxr_study.data.images.image_files import ImageError, locate
+from cxr_study.data.labels import uncertain_labels
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.data.labels.vocabulary import class_name
+from cxr_study.data.readers import nih, official_files
+from cxr_study.data.sites.patient_split import (
+    WithoutPositives,
+    split_sites,
+    thin,
+    without_positives,
+)
+from cxr_study.data.sites.site_data import read_labels, select_views
+from cxr_study.data.sites.site_file import SiteFile, write_site_file
+from cxr_study.data.sites.split_file import write_split
+
+_OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold", "patients"}
+
+
+def write_sites(
+    pool: SiteFile, folder: Path, class_sets: ClassSets, *, seed: int, share: float = 1.0
+) -> dict[Path, list[WithoutPositives]]:
+    """Write K site files over the data of one, and their common split file.
+
+    Patients are put into train, validation and test, and each of these is cut into K sites,
+    stratified by class: the test patients of all sites together are
+    those of `split_patients` with the same seed, whatever K is. Each site labels its own classes;
+    `truth.csv` has the labels of all classes, so that the others can be scored too.
+
+    Args:
+        pool: Site file of the whole data set; its split is not used.
+        folder: Receives `<pool>-1.yaml`, ..., `split.csv` and `truth.csv`.
+        class_sets: Classes of each site.
+        seed: Of the splits and the cut.
+        share: Of each site's training patients, to be used.
+
+    Returns:
+        Each site file, and which of the site's splits have no patient with which of its classes.
+
+    Raises:
+        ClassSetError: The labels do not have a class.
+        SplitError: There are too few patients.
+        ValueError: The site file, or what it names, is unusable.
+    """
+    table = select_views(pool, read_labels(pool))
+    check_known(class_sets, class_columns(table))
+    names = [f"{pool.site}-{number}" for number in range(1, len(class_sets) + 1)]
+    assignment = split_sites(table, names, seed=seed)
+    scheme = f"{len(names)} sites with equally many patients, each 70/10/20"
+    if share < 1:
+        assignment = thin(assignment, table, share, seed=seed)
+        scheme += f"; {share:.3g} of the training patients used"
+    folder.mkdir(parents=True, exist_ok=True)
+    split, truth = folder / "split.csv", folder / "truth.csv"
+    write_split(assignment, table, split, scheme=scheme, seed=seed)
+    labels = uncertain_labels.apply(table, pool.policy).set_index("image")[class_columns(table)]
+    uncertain_labels.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
+    written = {}
+    for name, labelled in zip(names, class_sets, strict=True):
+        path = folder / f"{name}.yaml"
+        own = assignment[assignment["site"] == name]
+        written[path] = without_positives(own, table, labelled)
+        write_copy(pool, path, labelled, split, truth)
+    return written
+
+
+def write_copy(
+    site: SiteFile, path: Path, classes: Sequence[str], split: Path, truth: Path | None = None
+) -> None:
+    """Write a site file of the same data and decisions with other classes, split and truth."""
+    write_site_file(
+        path,
+        dataset=site.dataset,
+        labels=site.labels,
+        metadata=site.metadata,
+        images=site.images,
+        split=split,
+        truth=truth,
+        classes=list(classes),
+        **decisions(site, classes),
+    )
+
+
+def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
+    """A site file's decisions about some classes, as keys of a site file."""
+    by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in labelled}
+    distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in labelled]
+    return {
+        "views": pool.views,
+        "merges": {target: list(sources) for target, sources in pool.merges.items()} or None,
+        "distinct": distinct or None,
+        "uncertain": {"default": pool.policy.uncertain, **by_class},
+        "blank": pool.policy.blank,
+        "bad_images": pool.bad_images,
+        **pool.model_dump(include=_OF_TABLE, exclude_defaults=True),
+    }
+
+
+def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
+    """Write a site file of the NIH images at hand, any part of them, without a split.
+
+    Args:
+        nih_dir: Folder with `Data_Entry_2017*.csv` (or `.csv.gz`) and the images, in `images` or at
+            any depth.
+        out_dir: Receives `nih.yaml`, and a csv of the images at hand where some are missing.
+
+    Raises:
+        ImageError: None of the images is there.
+        ValueError: There is no csv, or it is not NIH's.
+    """
+    labels, _, images = official_files("nih", nih_dir)
+    table = nih.read(labels)
+    there = table["image"][[file is not None for file in locate(images, table["image"])]]
+    if there.empty:
+        raise ImageError(
+            f"none of the {len(table)} images that {labels} lists lie below {images}, first "
+            f"{table['image'][0]}. Put the images into {nih_dir / 'images'}, or link them there."
+        )
+    out_dir.mkdir(parents=True, exist_ok=True)
+    if len(there) < len(table):
+        labels = _copy_rows(labels, out_dir / "labels.csv", set(there))
+    pool = out_dir / "nih.yaml"
+    write_site_file(
+        pool, dataset="nih", labels=labels, images=images, split=out_dir / "sites" / "split.csv"
+    )
+    return pool
+
+
+def _copy_rows(source: Path, target: Path, images: set[str]) -> Path:
+    rows = pd.read_csv(source, dtype=str, na_filter=False, index_col=False)
+    there = rows["Image Index"].str.strip().isin(images)
+    rows[there].to_csv(target, index=False, lineterminator="\n")
+    return target

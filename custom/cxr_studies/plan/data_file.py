@@ -1,0 +1,161 @@
+"""The data file: on which data a study runs, and with which recipe.
+
+A YAML file, with phantoms that are drawn for it:
+
+    data: phantom
+    images: 2000                      # of each data set
+    settings: {batch_size: 16}              # of all trainings; see the jobs for what there is
+
+or with real data; paths are relative to the file:
+
+    data:
+      nih: /data/nih                  # folder of the official download
+      chexpert: sites/stanford.yaml   # or a site file of the whole data set
+    initial_body: initial.npz         # made by `surgagg model init`
+    preset: paper                     # settings that belong together; `settings` win
+
+or with the sites of hospitals, which keep their own splits, for studies with `sites: all`:
+
+    sites: [sites/a.yaml, sites/b.yaml]   # site files; a site is called as its file
+    initial_body: initial.npz             # default: the demo study's
+
+A study needs the data sets that it names; more do no harm. Of MIMIC the folder has CXR-LT's label
+csv, too: it labels the classes of both NIH and CheXpert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from cxr_studies.plan import shipped_files
+from cxr_study.common.yaml_files import (
+    ExistingFile,
+    FileModel,
+    NeedError,
+    Target,
+    one_of,
+    read_model,
+)
+from cxr_study.data.readers import official_files
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.jobs.command_line_settings import PRESETS
+
+DATA_SETS: Mapping[str, str] = MappingProxyType(
+    {"nih": "nih", "chexpert": "chexpert", "mimic": "cxr-lt"}
+)
+"""Data set, as studies name it -> key of `readers.DATASETS`, for an official download."""
+
+_PHANTOM, _PHANTOM_SITES = "phantom", ("nih", "chexpert")
+
+
+class DataFileError(ValueError):
+    """A data file does not say what it should."""
+
+
+def _lines(value: object) -> object:
+    if value == _PHANTOM:
+        return {}
+    if not isinstance(value, dict):
+        raise NeedError(f"{_PHANTOM}, or lines 'data set: folder or site file'")
+    if not value:
+        raise NeedError("one data set or more")
+    return value
+
+
+def _check_sources(sources: dict[str, Path]) -> dict[str, Path]:
+    for name, source in sources.items():
+        try:
+            if source.suffix == ".yaml":
+                read_site_file(source)
+            else:
+                official_files(DATA_SETS[name], source)
+        except ValueError as error:
+            raise ValueError(f"key '{name}': {error}") from error
+    return sources
+
+
+def _site_files(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    for place, path in enumerate(paths):
+        if path.stem in [other.stem for other in paths[:place]]:
+            raise NeedError("another file name for each site", str(path))
+        read_site_file(path)
+    return paths
+
+
+class StudyData(FileModel):
+    """What a data file says, with absolute paths.
+
+    Attributes:
+        data: Data set -> folder of its official download, or site file of all of it; empty for the
+            phantom, and beside `sites`.
+        sites: Site files of hospitals.
+        images: Of each data set of the phantom; None where the data are real.
+        initial_body: Checkpoint to start from; None: the demo study's.
+        preset: See `PRESETS`; None: none.
+        settings: Setting -> value; win over the preset's. `run_settings.check` looks at them.
+    """
+
+    data: Annotated[
+        dict[Annotated[str, one_of(DATA_SETS)], Target],
+        BeforeValidator(_lines),
+        AfterValidator(_check_sources),
+    ] = Field(default_factory=dict)
+    sites: Annotated[tuple[Target, ...], Field(min_length=1), AfterValidator(_site_files)] = ()
+    images: Annotated[int, Field(strict=True, ge=1)] | None = None
+    initial_body: ExistingFile | None = None
+    preset: Annotated[str, one_of(PRESETS)] | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    path: Path = Field(default=Path(), exclude=True)
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> StudyData:
+        keys = self.model_fields_set
+        if self.sites and "data" in keys:
+            raise ValueError("key 'data' has no use beside 'sites'.")
+        real = bool(self.sources)
+        if real and "images" in keys:
+            raise ValueError("key 'images' has no use where the data are real: all are used.")
+        needed = set() if self.sites else {"data", "initial_body" if real else "images"}
+        for key in sorted(needed - keys):
+            raise ValueError(f"needs key '{key}'; has {', '.join(sorted(keys)) or 'none'}.")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return self.path.stem
+
+    @property
+    def sources(self) -> dict[str, Path]:
+        """Data set, or site -> where it is; empty for the phantom."""
+        return {**self.data, **{path.stem: path for path in self.sites}}
+
+    @property
+    def site_names(self) -> tuple[str, ...]:
+        """The sites of a study that has all of them; two of the phantom."""
+        return _PHANTOM_SITES if self.images is not None else tuple(self.sources)
+
+    @property
+    def own_splits(self) -> bool:
+        """Whether these sites keep splits and truth of their own."""
+        return bool(self.sites) or self.images is not None
+
+    def has(self, data_set: str) -> bool:
+        """Whether it has a data set; of the phantom all are drawn."""
+        return self.images is not None or data_set in self.sources
+
+
+def read_data(source: str | Path) -> StudyData:
+    """Read and check a data file, given by its path or by the name of a shipped one.
+
+    Raises:
+        DataFileError: The file does not exist or is not YAML, a key is missing, unknown or not what
+            it should be, or data are not where it says; names the file and the key.
+    """
+    path = shipped_files.find(source, "data_files", "data file", DataFileError).absolute()
+    return read_model(StudyData, path, "data file", DataFileError).model_copy(update={"path": path})

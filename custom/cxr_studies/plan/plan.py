@@ -1,0 +1,226 @@
+"""The runs of a study: every scenario with every method, strategy and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from cxr_phantom.demo_data import PRETRAINED_BODY
+from cxr_studies.partition.class_sets import ClassSetError, class_sets_of
+from cxr_studies.plan import run_settings
+from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.data_sets import DataSet, given_sites
+from cxr_studies.plan.planned_run import Run
+from cxr_studies.plan.run_folder import SITES, TEST_SETS
+from cxr_studies.plan.scenario_files import ScenarioFiles
+from cxr_studies.plan.selection import Selection, StudyError, trainings
+from cxr_studies.plan.study_file import Scenario, Study
+from cxr_study.deployment.poc_project import PocProject
+from cxr_study.jobs.methods import Row
+from surgical_aggregation.checkpoints.checkpoint import digest, load
+
+FORMAT = 2
+"""Of runs; raise it when the same settings no longer give the same run."""
+
+_PACKAGES = ("surgical-aggregation", "nvflare", "tensorflow", "keras", "numpy")
+
+
+def check(
+    study: Study, data: StudyData, selection: Selection, project: Path | None = None
+) -> tuple[str, ...]:
+    """Refuse what could not be made, before any data are read; for the arguments see `runs`.
+
+    Returns:
+        Names of the data sets that are needed, of those that the data file has.
+
+    Raises:
+        StudyError: What is selected is unknown or nothing, a data set that sites train on or every
+            one to test on is missing, or the project does not have the sites.
+        ValueError: A setting, the network or the initial body is unusable.
+    """
+    selected = trainings(study, selection)
+    scenarios = list({scenario.name: scenario for _, scenario, _ in selected}.values())
+    rows = {row: study.settings_of(row) for _, _, row in selected}
+    run_settings.check(data, scenarios, rows)
+    known = None if project is None else PocProject.read(project).sites
+    for scenario in scenarios if known else ():
+        if not isinstance(scenario.sites, tuple) or not set(scenario.sites) <= set(known or ()):
+            raise StudyError(
+                f"{project} has the sites {', '.join(known or ())}; scenario {scenario.name!r} has "
+                "others. Leave --poc out, or give another --project."
+            )
+    if study.given and data.own_splits:
+        return ()
+    trained = list(dict.fromkeys(name for scenario in scenarios for name in scenario.data_sets))
+    if missing := [name for name in trained if not data.has(name)]:
+        raise StudyError(_lacking(study, "trains on", missing[0], data))
+    tested = [name for name in study.tests if data.has(name)]
+    if not tested:
+        raise StudyError(_lacking(study, "is tested on", " and ".join(study.tests), data))
+    return tuple(dict.fromkeys([*trained, *tested]))
+
+
+def _lacking(study: Study, does: str, name: str, data: StudyData) -> str:
+    return (
+        f"study {study.name} {does} {name}; data file {data.path} has "
+        f"{', '.join(data.sources)}. Add it to the key 'data'."
+    )
+
+
+def runs(
+    study: Study,
+    data: StudyData,
+    found: Mapping[str, DataSet],
+    folder: Path,
+    selection: Selection,
+    project: Path | None = None,
+) -> list[Run]:
+    """All runs of a study, seed by seed; their site files are written.
+
+    Args:
+        study: What is varied.
+        data: On which data; see `check`.
+        found: Name -> data set, of those that are needed and perhaps more.
+        folder: For site files and test sets.
+        selection: Of scenarios, methods and seeds.
+        project: FLARE's project file: federated runs are made in a POC. Default None: in FLARE's
+            simulator.
+
+    Raises:
+        StudyError: What is selected is unknown or nothing, or a data set cannot be cut so.
+        ValueError: The initial body is unusable.
+    """
+    given = study.given and data.own_splits
+    tests = study.tests if given else tuple(name for name in study.tests if name in found)
+    planner = _Planner(study, data, found, tests, folder, project, given)
+    planned: list[Run] = []
+    for seed, scenario, row in trainings(study, selection):
+        try:
+            planned += planner.run(scenario, row, seed)
+        except ClassSetError as error:
+            raise StudyError(f"study {study.name}, scenario {scenario.name!r}: {error}") from error
+    if not planned:
+        raise StudyError(
+            f"what is asked for of study {study.name} ({selection}) needs a class that all sites "
+            "label; there is none."
+        )
+    return planned
+
+
+@dataclass
+class _Planner:
+    """Says what runs are, and writes the site files that they need; see `runs`.
+
+    Attributes:
+        given: Whether the sites are the data file's, with splits of their own.
+    """
+
+    study: Study
+    data: StudyData
+    found: Mapping[str, DataSet]
+    tests: tuple[str, ...]
+    folder: Path
+    project: Path | None
+    given: bool
+
+    def __post_init__(self) -> None:
+        self.given_by_seed: dict[int, dict[str, DataSet]] = {}
+        self.files = ScenarioFiles(self.found, self.folder / SITES)
+        self.initial_body = self.data.initial_body or PRETRAINED_BODY
+        self.body_digest = digest(load(self.initial_body).variables)
+
+    def run(self, scenario: Scenario, row: Row, seed: int) -> list[Run]:
+        """The run of a scenario with a row and a seed; none where its sites share no class."""
+        labelled, folder = self._sites(scenario, row, seed)
+        union = sorted(set(chain.from_iterable(labelled.values())))
+        if not union:
+            return []
+        tests = {
+            name: folder / f"{name}.yaml"
+            if self.given
+            else self._tested(name, scenario, labelled, seed)
+            for name in self.tests
+        }
+        # What would be tracked is in the run's record, and its folder is removed with the run's.
+        given = {
+            **self.data.settings,
+            **scenario.settings,
+            **self.study.settings_of(row),
+            "seed": seed,
+            "tracking": "none",
+        }
+        if scenario.equal_steps and row.pooled:
+            batch = self._settings(row, labelled, union, given)["batch_size"]
+            given["batch_size"] = batch * scenario.number_of_sites
+        project = self.project if row.federated else None
+        what = {
+            "format": FORMAT,
+            "packages": {name: version(name) for name in _PACKAGES},
+            "row": {"method": row.method, "strategy": row.job_strategy},
+            "preset": self.data.preset,
+            "given": given,
+            "settings": self._settings(row, labelled, union, given),
+            "network": run_settings.network(self.data),
+            "sites": {site: list(classes) for site, classes in labelled.items()},
+            "union": union,
+            "site_files": folder.name,
+            "tests": {name: path.parent.name for name, path in tests.items()},
+            "initial_body": self.body_digest,
+        }
+        if project is not None:
+            what["poc"] = True
+        if scenario.model == "last":
+            what["model"] = "last"
+        where = {
+            "site_files": str(folder.absolute()),
+            "sites": list(labelled),
+            "tests": {name: str(path.absolute()) for name, path in tests.items()},
+            "test_sets": str((self.folder / TEST_SETS).absolute()),
+            "initial_body": str(self.initial_body.absolute()),
+            "project": None if project is None else str(project.absolute()),
+            "given": self.given,
+        }
+        return [Run(scenario.name, row, seed, what, where)]
+
+    def _settings(
+        self, row: Row, sites: Iterable[str], union: Sequence[str], given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return run_settings.all_settings(row, tuple(sites), union, self.data.preset, given)
+
+    def _sites(
+        self, scenario: Scenario, row: Row, seed: int
+    ) -> tuple[dict[str, tuple[str, ...]], Path]:
+        """Site -> classes, and the folder of the site files."""
+        if isinstance(scenario.sites, tuple):
+            if self.given and seed not in self.given_by_seed:
+                self.given_by_seed[seed] = given_sites(self.data, seed)
+            found = self.given_by_seed[seed] if self.given else self.found
+            labelled = {name: found[name].classes for name in scenario.sites}
+            if scenario.classes == "shared":
+                shared = set.intersection(*map(set, labelled.values()))
+                labelled = dict.fromkeys(labelled, tuple(sorted(shared)))
+            if self.given:
+                return labelled, self.files.given(found, labelled)
+            return labelled, self.files.wholes(labelled, seed=seed)
+        name = str(scenario.cut)
+        classes = self.found[name].classes
+        if row.method == "complete":
+            return {name: classes}, self.files.wholes({name: classes}, seed=seed)
+        sets = class_sets_of(classes, int(scenario.sites), shared=scenario.shared, seed=seed)
+        folder = self.files.parts(name, sets, seed=seed, share=scenario.used)
+        return {f"{name}-{number}": each for number, each in enumerate(sets, start=1)}, folder
+
+    def _tested(
+        self, name: str, scenario: Scenario, labelled: Mapping[str, Sequence[str]], seed: int
+    ) -> Path:
+        """Site file whose test split a data set is tested on."""
+        if name not in scenario.data_sets:
+            return self.files.test_only(name) / f"{name}.yaml"
+        classes = {site: labelled[site] for site in labelled if site in self.found}
+        if not classes:
+            classes = {name: self.found[name].classes}
+        return self.files.wholes(classes, seed=seed) / f"{name}.yaml"

@@ -1,0 +1,301 @@
+"""The study file: which scenarios, methods, strategies and seeds a study consists of.
+
+A YAML file, named as the study; custom/STUDIES.md has one with all keys.
+
+With `sites: all` the sites are those of the data file, the same in every scenario, and models are
+tested on their test splits: there is no key `tests`. The phantom's are nih and chexpert, with other
+patients for each seed. `settings` win over the data file's, `model: last` tests the last model and
+not the best, and `methods` are those that the scenario has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationInfo,
+    model_validator,
+)
+
+from cxr_studies.partition.class_sets import class_sets_of, published_sites
+from cxr_studies.plan import shipped_files
+from cxr_studies.plan.data_file import DATA_SETS, StudyData
+from cxr_study.common.spelling import nearest
+from cxr_study.common.yaml_files import EachOnce, FileModel, NeedError, Text, one_of, read_model
+from cxr_study.data.readers import DATASETS
+from cxr_study.jobs.methods import SOLO_STRATEGIES, TITLES, Row
+from surgical_aggregation.aggregation.strategy import STRATEGIES
+
+ALL_SITES = "all"
+"""In place of sites: those of the data file."""
+
+_DataSets = Annotated[tuple[Annotated[Text, one_of(DATA_SETS)], ...], Field(min_length=1), EachOnce]
+_Methods = Annotated[tuple[Annotated[Text, one_of(TITLES)], ...], Field(min_length=1), EachOnce]
+_Strategies = Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
+
+
+class StudyFileError(ValueError):
+    """A study file does not say what it should."""
+
+
+def _sites(value: object, info: ValidationInfo) -> int | str | tuple[str, ...]:
+    if info.data.get("cut") is not None:
+        if type(value) is not int or value < 2:
+            raise NeedError("a whole number of 2 or more")
+        return value
+    if value == ALL_SITES:
+        return ALL_SITES
+    if not isinstance(value, list) or len(value) < 2:
+        raise NeedError("two data sets or more, or a number beside 'cut', or 'all'")
+    names: tuple[str, ...] = TypeAdapter(_DataSets).validate_python(value)
+    return names
+
+
+def _share(value: object, info: ValidationInfo) -> Fraction:
+    sites = info.data.get("sites")
+    try:
+        share = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(0)
+    if isinstance(sites, int) and not 0 < share * sites <= 1:
+        raise NeedError(f"a share above 0, at most 1/{sites} at each of {sites} sites")
+    return share
+
+
+class Scenario(FileModel):
+    """The sites of some of a study's trainings.
+
+    Attributes:
+        cut: Data set that is cut into sites; None where data sets are sites.
+        sites: Number of sites it is cut into, or the data sets; `ALL_SITES` until `Study.on` has
+            put those of the data file in its place.
+        shared: Number of classes at every site; None: as published, or nothing is cut. See
+            `class_sets.class_sets_of`.
+        share: Of the data set's training patients at each site; None for all of them together.
+        classes: Which classes sites that are data sets have: all of their own, or those that every
+            one has.
+        settings: Setting -> value, of its trainings; they win over the data file's.
+        model: Which one of a training is tested: the best by validation loss, or that of the last
+            round.
+        methods: Those that are trained in it; none: all of the study.
+        equal_steps: Whether a training on data in one place takes as many steps through them as
+            each site takes through its own: its batches are as many times larger as there are
+            sites.
+    """
+
+    name: Text
+    cut: Annotated[str, one_of(DATA_SETS)] | None = None
+    sites: Annotated[int | str | tuple[str, ...], PlainValidator(_sites)]
+    shared: Annotated[int, Field(strict=True, ge=0)] | None = None
+    share: Annotated[Fraction, PlainValidator(_share)] | None = None
+    classes: Literal["all", "shared"] = "all"
+    settings: dict[str, Any] = Field(default_factory=dict)
+    model: Literal["best", "last"] = "best"
+    methods: _Methods = ()
+    equal_steps: Annotated[bool, Field(strict=True)] = False
+
+    @model_validator(mode="after")
+    def _check_cut(self) -> Scenario:
+        useless = {"classes"} if self.cut else {"shared", "share"}
+        for key in sorted(useless & self.model_fields_set):
+            cut = "a data set is cut; see 'shared'" if self.cut else "no data set is cut"
+            raise ValueError(f"key '{key}' has no use where {cut}.")
+        if self.cut is None:
+            return self
+        if self.shared is None and (self.cut != "nih" or self.sites not in published_sites()):
+            raise ValueError(
+                f"needs key 'shared': no class sets are published for {self.sites} sites of "
+                f"{self.cut}."
+            )
+        known = DATASETS[DATA_SETS[self.cut]].classes
+        if self.shared is not None and known is not None:  # None: the file of the labels decides
+            class_sets_of(known, int(str(self.sites)), shared=self.shared, seed=0)
+        return self
+
+    @property
+    def used(self) -> Fraction:
+        """Share of a site's own training patients that is used, for `partition.write_sites`."""
+        if self.share is None or not isinstance(self.sites, int):
+            return Fraction(1)
+        return self.share * self.sites
+
+    @property
+    def number_of_sites(self) -> int:
+        """How many take part; see `Study.on` for `ALL_SITES`."""
+        return self.sites if isinstance(self.sites, int) else len(self.sites)
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """Names of those that its sites train on."""
+        return self.sites if isinstance(self.sites, tuple) else (str(self.cut),)
+
+
+def _check_some(methods: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    if not methods:
+        raise NeedError("one line 'method: [strategies]' or more")
+    return methods
+
+
+def _word(name: str) -> str:
+    if not re.fullmatch(r"[\w-]+", name):
+        raise ValueError(f"a variant's name needs letters, digits, - and _ alone; got {name!r}.")
+    return name
+
+
+def _shipped(name: str) -> str:
+    if name not in shipped():
+        raise NeedError(f"the name of a shipped study ({nearest(name, shipped())})")
+    return name
+
+
+class Study(FileModel):
+    """What a study file says.
+
+    Attributes:
+        factor: What varies from scenario to scenario, for axes and tables.
+        methods: Method -> strategies, or strategies with a variant: "fedavg refit".
+        variants: Name -> setting -> value; they win over the scenarios'.
+        quick: Names of the scenarios of the quick form.
+        seeds: How many: 0, 1, ...
+        tests: Data sets that the models are tested on; none where the sites are the data file's.
+        given: Whether the sites are those of the data file.
+        claims: Name of the shipped study whose claims are tested; "": the study's own name.
+    """
+
+    title: Text
+    source: Text
+    factor: Text
+    scenarios: Annotated[tuple[Scenario, ...], Field(min_length=1)]
+    quick: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
+    methods: Annotated[
+        dict[Annotated[str, one_of(TITLES)], _Strategies], AfterValidator(_check_some)
+    ]
+    variants: dict[Annotated[str, AfterValidator(_word)], dict[str, Any]] = Field(
+        default_factory=dict
+    )
+    seeds: Annotated[int, Field(strict=True, ge=1)]
+    tests: _DataSets = ()
+    claims: Annotated[str, AfterValidator(_shipped)] = ""
+    name: str = Field(default="", exclude=True)
+    given: bool = Field(default=False, exclude=True)
+
+    @model_validator(mode="after")
+    def _check_strategies(self) -> Study:
+        for row in self.rows:
+            place = f"key 'methods', key '{row.method}' needs known"
+            known = tuple(STRATEGIES if row.federated else SOLO_STRATEGIES)
+            if row.job_strategy not in known:
+                raise ValueError(
+                    f"{place} strategies ({nearest(row.job_strategy, known)}); got "
+                    f"{row.strategy!r}."
+                )
+            if row.variant and row.variant not in self.variants:
+                listed = tuple(self.variants) or ("none",)
+                raise ValueError(
+                    f"{place} variants ({nearest(row.variant, listed)}); got {row.strategy!r}."
+                )
+        if unused := sorted(self.variants.keys() - {row.variant for row in self.rows}):
+            raise ValueError(f"key 'variants' has {unused[0]!r}, which no method has.")
+        return self
+
+    @model_validator(mode="after")
+    def _check_scenarios(self) -> Study:
+        names = [scenario.name for scenario in self.scenarios]
+        for number, scenario in enumerate(self.scenarios, start=1):
+            if scenario.name in names[: number - 1]:
+                raise ValueError(
+                    f"key 'scenarios' needs another name for each scenario; got {scenario.name!r}."
+                )
+            if lacking := [name for name in scenario.methods if name not in self.methods]:
+                raise ValueError(
+                    f"key 'scenarios', entry {number}, key 'methods' needs methods of the study; "
+                    f"{nearest(lacking[0], tuple(self.methods))}, got {lacking[0]!r}."
+                )
+        if lacking := [name for name in self.quick if name not in names]:
+            raise ValueError(
+                f"key 'quick' needs names of scenarios; {nearest(lacking[0], names)}, got "
+                f"{lacking[0]!r}."
+            )
+        given = {scenario.sites == ALL_SITES for scenario in self.scenarios}
+        if len(given) > 1:
+            raise ValueError("key 'scenarios' needs 'sites: all' in all scenarios or in none.")
+        if given == {True} and self.tests:
+            raise ValueError("key 'tests' has no use where the sites are the data file's.")
+        if given == {False} and not self.tests:
+            raise ValueError(f"needs key 'tests'; has {', '.join(sorted(self.model_fields_set))}.")
+        if "complete" in self.methods and not any(scenario.cut for scenario in self.scenarios):
+            raise ValueError(
+                "key 'methods', key 'complete' needs a scenario that cuts a data set; no scenario "
+                "has the key 'cut'."
+            )
+        return self
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Ways to train, in the file's order; see `rows_of`."""
+        return tuple(Row(method, each) for method, all_ in self.methods.items() for each in all_)
+
+    def settings_of(self, row: Row) -> Mapping[str, Any]:
+        """Those of the row's variant."""
+        return self.variants.get(row.variant, {})
+
+    def rows_of(self, scenario: Scenario) -> tuple[Row, ...]:
+        """The ways to train that a scenario has: "complete" only where it cuts a data set."""
+        return tuple(
+            row
+            for row in self.rows
+            if (row.method != "complete" or scenario.cut)
+            and row.method in (scenario.methods or (row.method,))
+        )
+
+    def on(self, data: StudyData) -> Study:
+        """The study with the data file's sites, where it leaves them to that.
+
+        Raises:
+            StudyFileError: These are fewer than two.
+        """
+        if not self.given:
+            return self
+        sites = data.site_names
+        if len(sites) < 2:
+            raise StudyFileError(
+                f"study {self.name} trains on all sites of the data file and needs two or more; "
+                f"{data.path} has {', '.join(sites)}. Add another one there."
+            )
+        scenarios = tuple(each.model_copy(update={"sites": sites}) for each in self.scenarios)
+        return self.model_copy(update={"scenarios": scenarios, "tests": sites})
+
+
+def shipped() -> tuple[str, ...]:
+    """Names of the studies that come with the package."""
+    return shipped_files.names("study_files")
+
+
+def path_of(source: str | Path) -> Path:
+    """Absolute path of a study file, given by its path or by the name of a shipped one.
+
+    Raises:
+        StudyFileError: It is neither.
+    """
+    return shipped_files.find(source, "study_files", "study", StudyFileError).absolute()
+
+
+def read_study(source: str | Path) -> Study:
+    """Read and check a study file; see `path_of`.
+
+    Raises:
+        StudyFileError: The file does not exist or is not YAML, or a key is missing, unknown or not
+            what it should be; names the file and the key.
+    """
+    path = path_of(source)
+    study = read_model(Study, path, "study file", StudyFileError)
+    given = study.scenarios[0].sites == ALL_SITES
+    return study.model_copy(update={"name": path.stem, "given": given})

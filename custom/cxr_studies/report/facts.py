@@ -1,0 +1,198 @@
+"""The head of a study's page, what to know before believing its numbers, and claims in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+
+from cxr_studies.analysis.analysis import Analysis
+from cxr_studies.analysis.claim_checks import Finding
+from cxr_studies.analysis.study_results import StudyResults, reference
+from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.run_folder import GLOBAL, TEST_SETS, Result
+from cxr_studies.report.figures.style import row_name, scenarios
+from cxr_studies.report.tables.layouts import TESTS, classes
+from cxr_study.common.wording import counted, listed
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.seed_intervals import DOES_NOT_HOLD, HOLDS, NOT_DECIDED
+from cxr_study.evaluation.subgroup_scores import FEWEST, KINDS
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.numbers import UNDEFINED, interval
+
+PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance."
+
+
+def described(data: StudyData) -> str:
+    """The data in a few words."""
+    if data.images is None:
+        return f"real data ({data.name}: {listed([TESTS[name] for name in data.sources])})"
+    return f"phantom, {data.images:,} images of each data set"
+
+
+def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
+    """Name -> value, for the head of the page."""
+    runs = results.finished
+    network = runs[0].what["network"]
+    patience = {run.what["settings"]["patience"] for run in runs}
+    made = list(results.results.values())
+    settings = ", ".join(f"{name} {value}" for name, value in data.settings.items())
+    poc = sum(bool(run.what.get("poc")) for run in runs)
+    in_poc = f", {poc} of them in a POC" if poc else ""
+    return (
+        ("Data", described(data)),
+        ("Tested on", _tested(results)),
+        ("Network", f"{network['backbone']}, {network['image_size']} pixels"),
+        ("Recipe", "; ".join(filter(None, [data.preset or "the jobs' own settings", settings]))),
+        ("Initial body", "the phantom's" if data.initial_body is None else data.initial_body.name),
+        (
+            "Rounds",
+            f"{_each(run.rounds for run in runs)}, patience "
+            f"{listed([str(rounds or 'none') for rounds in sorted(patience)])}",
+        ),
+        ("Seeds", _each(run.seed for run in runs)),
+        ("Runs", f"{len(made)} of {len({run.key for run in results.runs})} finished{in_poc}"),
+        ("Wall time", _wall_time(made)),
+        ("Code", f"surgical-aggregation {_each(result.code for result in made)}"),
+    )
+
+
+def made_with(results: StudyResults) -> str:
+    """The packages that decide what a run gives, with their versions."""
+    packages = results.finished[0].what["packages"]
+    return listed([f"{name} {version}" for name, version in packages.items()])
+
+
+def answer(analysis: Analysis) -> Iterator[str]:
+    """What came out, in a sentence or two."""
+    results = analysis.results
+    last = scenarios(results)[-1]
+    means = results.means[(results.means["group"] == "all") & (results.means["scenario"] == last)]
+    means = means[means["model"] == GLOBAL].dropna(subset=["auroc"])
+    if not means.empty:
+        found = means.groupby(["method", "strategy"])["auroc"].mean().sort_values(ascending=False)
+        rows = [Row(str(method), str(strategy)) for method, strategy in found.index]
+        told = [
+            f"{row_name(row, rows)} {value:.3f}" for row, value in zip(rows, found, strict=True)
+        ]
+        yield (
+            f"Mean AUROC of one model for all classes, {results.study.factor}: {last}, over test "
+            f"sets and seeds: {', '.join(told)}."
+        )
+    if analysis.judged:
+        verdicts = [each.verdict for each in analysis.judged]
+        words = (HOLDS, DOES_NOT_HOLD, NOT_DECIDED)
+        numbers = ", ".join(f"{word}: {verdicts.count(word)}" for word in words)
+        claims = counted(len(verdicts), "claim")
+        seeds = counted(len({run.seed for run in results.finished}), "seed")
+        yield f"{claims} of the papers, by intervals over {seeds}: {numbers}."
+
+
+def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
+    """What to know before believing a number."""
+    if data.images is not None:
+        yield PHANTOM
+    if part := ", ".join(_part(results)):
+        yield f"A part of the study: {part}."
+    planned = {run.key for run in results.runs}
+    if missing := len(planned) - len(results.results):
+        yield f"{missing} of {len(planned)} runs are not finished; figures are of the others."
+    if lacking := [test for test in results.study.tests if test not in set(results.scores["test"])]:
+        yield f"Not tested on {', '.join(lacking)}: the data file does not have it."
+    if len({run.seed for run in results.finished}) == 1:
+        yield (
+            "One seed: there are no intervals over seeds, and no claim can be decided but that "
+            "models are the same."
+        )
+
+
+def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
+    """Say where `subgroups.over_seeds` has no subgroup of a kind, or none to compare."""
+    if found.empty:
+        return
+    for test, here in found.groupby(found["test"].map(TESTS), sort=False):
+        if lacking := [kind for kind in KINDS if kind not in set(here["kind"])]:
+            yield f"{test} does not tell {listed(lacking)}."
+        compared = here.groupby("kind", sort=False)["compared"].max()
+        if few := list(compared.index[compared == 0]):
+            yield (
+                f"{test}, by {listed(few)}: no class has {FEWEST} positives and {FEWEST} "
+                "negatives in every subgroup."
+            )
+
+
+def told(finding: Finding, results: StudyResults) -> tuple[str, str, str]:
+    """Say what came out of a comparison.
+
+    Returns:
+        Test set and classes, with the scenarios where they are not all of the study's; who is
+        compared (the better row only if it is not the study's reference), with the margin; the
+        difference with its interval.
+    """
+    which, found = finding.comparison, finding.difference
+    where = [classes(which.test, which.group)]
+    if len(finding.scenarios) < len(results.study.scenarios):
+        where.append(", ".join(finding.scenarios))
+    beside = results.study.rows if results.study.given else which.rows
+    against = f"against {row_name(which.worse, beside)}"
+    surgical = reference(results.runs)
+    if surgical is not None and which.better != surgical:
+        against = f"{row_name(which.better, (*beside, surgical))}, {against}"
+    if which.model:
+        against += f", model of {TESTS.get(which.model, which.model)}"
+    if which.margin:
+        against += f" ({which.margin:g} behind is enough)"
+    number = UNDEFINED
+    if found is not None:
+        number = interval(found.mean, found.low, found.high, signed=True)
+    return "; ".join(where), against, number
+
+
+def _wall_time(results: Sequence[Result]) -> str:
+    """How long runs took side by side; the time in which none ran does not count."""
+    taken = ended = 0.0
+    for result in sorted(results, key=lambda result: result.began):
+        end = result.began + result.seconds
+        taken += max(0.0, end - max(ended, result.began))
+        ended = max(ended, end)
+    alone = fmean(result.seconds for result in results)
+    return (
+        f"{taken / 60:.0f} min on {_each(result.cores for result in results)} cores; "
+        f"{_each(result.device for result in results)}; {alone:.0f} s a run"
+    )
+
+
+def _each(values: Iterable[Any]) -> str:
+    """Every value once, in order."""
+    return listed([str(value) for value in sorted(set(values))])
+
+
+def _tested(results: StudyResults) -> str:
+    """Images and patients of each test set; those of the first seed, where seeds differ."""
+    keys: dict[str, str] = {}
+    for result in results.results.values():
+        keys |= {name: key for name, key in result.tests.items() if name not in keys}
+    told = []
+    for name, key in keys.items():
+        patients = test_split.read(key, results.folder / TEST_SETS)["patient"]
+        of = counted(patients.nunique(), "patient")
+        told.append(f"{TESTS[name]}: {counted(len(patients), 'image')} of {of}")
+    return "; ".join(told)
+
+
+def _part(results: StudyResults) -> Iterator[str]:
+    """What was to be run of the study's file, where that is less."""
+    study = results.study
+    scenarios = {run.scenario for run in results.runs}
+    named = [scenario.name for scenario in study.scenarios if scenario.name in scenarios]
+    rows = {run.row for run in results.runs}
+    seeds = {run.seed for run in results.runs}
+    for number, of, what in (
+        (len(named), len(study.scenarios), f"scenarios ({', '.join(named)})"),
+        (len(rows), len(study.rows), "methods with their strategies"),
+        (len(seeds), study.seeds, "seeds"),
+    ):
+        if number < of:
+            yield f"{number} of {of} {what}"

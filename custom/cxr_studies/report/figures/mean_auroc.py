@@ -1,0 +1,182 @@
+"""The mean AUROC over all classes, by scenario and on average (the papers' Figures 6 to 8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.papers.published_results import LOCAL, Place
+from cxr_studies.report.figures import style
+from cxr_studies.report.figures.style import LOOK, METHODS, lined, marked, svg
+from cxr_studies.report.tables.cells import Ours, measure
+from cxr_studies.report.tables.layouts import TESTS
+from cxr_study.common.wording import listed
+from cxr_study.evaluation.seed_intervals import Spread, spread
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.page import drawing as page
+
+CHANCE = 0.5
+"""AUROC where bars begin."""
+
+_LONG = 4  # characters of a scenario's name that fit under the axis; longer ones are turned
+_LETTER = 0.032  # inches that each takes then
+_LEAST = 0.02  # of AUROC, from end to end of the axis
+_APART = 0.5  # of the way from scenario to scenario, for the markers of all rows
+_ACROSS = 2  # panels of bars side by side at most; more are below each other
+_ROW, _BELOW = 0.25, 0.5  # inches; the numbers and their label below a panel of bars
+_NAMES, _TEXT = 1.95, 0.75  # inches, page.beside panels of bars
+
+
+@mpl.rc_context(LOOK)
+def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
+    """Draw the mean AUROC over scenarios: a panel per test set, a line per row.
+
+    Markers are means over seeds, those of rows side by side; error bars are 95 % t intervals, with
+    two seeds or more, cut off where they go far beyond all means. "complete", whose training is the
+    same in every scenario, is a horizontal dashed line. Local models: see `style.models_tested`.
+    None with fewer than two scenarios, or where no mean is defined.
+    """
+    places = style.scenarios(results)
+    lines = {}
+    for test in results.study.tests:
+        for row in style.rows(results):
+            every = [_mean(results, row, test, place) for place in places]
+            line = np.array([(ours.value, ours.low, ours.high) for ours in every], float)
+            if np.isfinite(line[:, 0]).any():
+                lines[test, row] = line  # mean and ends of its interval in each scenario
+    if len(places) < 2 or not lines:
+        return None
+    tests, shown = _of(results, lines)
+    longest, below = max(map(len, places)), 0.42
+    turned: dict[str, Any] = {}
+    if longest > _LONG:
+        below += _LETTER * longest
+        turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    titles = [TESTS[test] for test in tests]
+    figure, every_panel = style.panels(titles, shown, height=2.2, below=below)
+    panel_of = dict(zip(tests, every_panel, strict=True))
+    moved = [row for row in shown if row.method != "complete"]
+    step = min(0.08, _APART / max(1, len(moved) - 1))
+    for (test, row), line in lines.items():
+        if row in moved:
+            _line(panel_of[test], row, step * (moved.index(row) - (len(moved) - 1) / 2), line)
+        else:
+            _level(panel_of[test], row, float(np.nanmean(line[:, 0])))
+    every_panel[0].set_ylim(*_ends(np.concatenate(list(lines.values()))))
+    for axes in every_panel:
+        axes.set_xlim(-0.5, len(places) - 0.5)
+        axes.set_xticks(range(len(places)), map(page.short, places), **turned)
+        axes.grid(axis="x", visible=False)
+        axes.yaxis.set_major_locator(MaxNLocator(6))
+    every_panel[0].set_ylabel("mean AUROC, all classes")
+    style.label_below(figure, results.study.factor)
+    return svg(figure, name, f"Mean AUROC by {results.study.factor}, on each test set")
+
+
+@mpl.rc_context(LOOK)
+def bars(
+    results: StudyResults, places: Sequence[str], marks: Mapping[tuple[Row, str], str], name: str
+) -> str | None:
+    """Draw the average over scenarios of the mean AUROC: a panel per test set, a bar per row.
+
+    Means over seeds are averaged; the thin line is the standard deviation over scenarios, as in the
+    papers. If a mean is defined in some scenarios only, the average is over those, and their number
+    stands beside it. Local models: see `style.models_tested`. `places` are names of the scenarios;
+    one alone has no standard deviation. `marks`: (row, test set) -> see `paired_tests.mark`.
+    """
+    found: dict[tuple[str, Row], Spread] = {}
+    for test in results.study.tests:
+        for row in style.rows(results):
+            average = spread([_mean(results, row, test, place).value for place in places])
+            if average is not None:
+                found[test, row] = average
+    if not found:
+        return None
+    tests, shown = _of(results, found)
+    figure, panels = _bar_panels(tests, shown)
+    for axes, test in zip(panels, tests, strict=True):
+        for place, row in enumerate(shown):
+            told = "not defined"
+            if (test, row) in found:
+                average = found[test, row]
+                length = average.mean - CHANCE
+                axes.barh(place, length, 0.66, left=CHANCE, color=METHODS[row.method][0])
+                if average.sd is not None:
+                    ends = [average.mean - average.sd, average.mean + average.sd]
+                    axes.plot(ends, [place, place], color="white", linewidth=2.2)
+                    axes.plot(ends, [place, place], color=page.INK, linewidth=1)
+                told = f"{average.mean:.3f} {marks.get((row, test), '')}".rstrip()
+                if average.values < len(places):
+                    told += f"\n{average.values} of {len(places)}"
+            page.beside(axes, 1.04, place, told, fontsize=7.5, color=page.INK, linespacing=0.95)
+        axes.axvline(CHANCE, color=page.MUTED, linewidth=0.9)
+        axes.set_xlabel(f"mean AUROC on {TESTS[test]}")
+    where = f"{results.study.factor}: {listed(places)}"
+    return svg(figure, name, f"Mean AUROC of every method, {where}")
+
+
+def _mean(results: StudyResults, row: Row, test: str, scenario: str) -> Ours:
+    """Mean AUROC over all classes in a scenario, as tables have it."""
+    return measure(results.means, Place(scenario, row, LOCAL, test, "all"), "auroc", [scenario])
+
+
+def _of(results: StudyResults, found: Iterable[tuple[str, Row]]) -> tuple[list[str], list[Row]]:
+    """The test sets and rows that have figures, in order."""
+    tests, drawn = map(set, zip(*found, strict=True))
+    shown = [row for row in style.rows(results) if row in drawn]
+    return [test for test in results.study.tests if test in tests], shown
+
+
+def _ends(figures: np.ndarray) -> tuple[float, float]:
+    """Ends of the axis: with all means, and with intervals up to as far beyond as those reach."""
+    lowest, highest = np.nanmin(figures[:, 0]), np.nanmax(figures[:, 0])
+    room = max(highest - lowest, _LEAST)
+    low = max(np.nanmin(figures[:, :2]), lowest - room)
+    high = min(np.nanmax(figures[:, ::2]), highest + room)
+    margin = max(high - low, _LEAST) / 20
+    return low - margin, min(high + margin, 1.0)
+
+
+def _level(axes: Axes, row: Row, level: float) -> None:
+    """The mean of all scenarios, which are the same runs."""
+    axes.axhline(level, **lined(row) | {"linestyle": (0, (6, 3)), "zorder": 1.5})
+    axes.plot([1.0], [level], clip_on=False, transform=axes.get_yaxis_transform(), **marked(row))
+
+
+def _line(axes: Axes, row: Row, shift: float, line: np.ndarray) -> None:
+    """Means, joined, and their intervals as one path."""
+    places = np.arange(len(line)) + shift
+    axes.plot(places, line[:, 0], **marked(row) | lined(row))
+    known = ~np.isnan(line[:, 1])
+    ends = np.column_stack([line[:, 1:], np.full(len(line), np.nan)])[known].ravel()
+    axes.plot(np.repeat(places[known], 3), ends, color=METHODS[row.method][0], linewidth=0.9)
+
+
+def _bar_panels(tests: Sequence[str], shown: Sequence[Row]) -> tuple[Figure, list[Axes]]:
+    """A panel for each test set, with room for text beside it; the left ones name the rows."""
+    across = len(tests) if len(tests) <= _ACROSS else 1
+    high = _ROW * len(shown)
+    step = (page.WIDTH - _NAMES) / across
+    figure = Figure((page.WIDTH, (high + _BELOW) * math.ceil(len(tests) / across) + 0.1))
+    every: list[Axes] = []
+    for place in range(len(tests)):
+        level, column = divmod(place, across)
+        bottom = figure.get_figheight() - 0.1 - level * (high + _BELOW) - high
+        at = (_NAMES + column * step, bottom, step - _TEXT, high)
+        axes = page.axes_at(figure, *at, sharex=every[0] if every else None)
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        names = [style.row_name(row, shown) if column == 0 else "" for row in shown]
+        page.name_rows(axes, names, labelsize=8)
+        axes.tick_params(axis="x", labelsize=7.5)
+        axes.locator_params(axis="x", nbins=4)
+        axes.spines["left"].set_visible(False)
+        every.append(axes)
+    return figure, every

@@ -1,0 +1,201 @@
+"""What the figures of a study have in common: which rows they show, colours, panels and legends."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from cxr_studies.analysis.study_results import StudyResults
+from cxr_study.jobs.methods import TITLES, Row
+from cxr_study.reports.page import drawing as page
+
+METHODS: Mapping[str, tuple[str, str]] = {
+    "surgical": ("#0072B2", "o"),
+    "partial_loss": ("#D55E00", "s"),
+    "vanilla": ("#009E73", "^"),
+    "personalised": ("#CC79A7", "D"),
+    "individual": ("#E69F00", "v"),
+    "centralised": ("#56B4E9", "P"),
+    "centralised-partial": ("#882255", "X"),
+    "complete": ("#000000", "*"),
+}
+"""Method -> colour and marker: Okabe and Ito's, with Tol's wine for their yellow, which is faint
+on white. Where colours are as dark as each other in print, markers differ."""
+
+STRATEGIES: Mapping[str, tuple[Any, str, str]] = {
+    "fedavg": ((0, (4, 1.6)), "none", "fedavg: batch norm trained"),
+    "fedbn": ((0, (1, 1.2)), "bottom", "fedbn: batch norm of each site"),
+    "fedbn+": ("-", "full", "fedbn+: batch norm frozen"),
+}
+"""Strategy -> line style, how far a marker is filled, and its text in a legend."""
+
+VARIANTS: Mapping[str, tuple[str, Any, str]] = {
+    "samples": ("", (0, (6, 1, 1, 1)), "left"),
+    "positives": ("", (0, (3, 1, 1, 1, 1, 1)), "right"),
+    "refit": ("#332288", None, "left"),
+    "average": ("#117733", None, "right"),
+    "fixbn": ("#44AA99", None, "left"),
+    "momentum": ("#999933", None, "right"),
+    "soft": ("#DDAA33", None, "left"),
+    "recommended": ("#000000", None, "full"),
+}
+"""Variant of a shipped study -> colour ("": the method's), line style (None: the strategy's), how
+far a marker is filled: Tol's muted and high-contrast colours."""
+
+_OTHER_VARIANT = ("", (0, (8, 2)), "top")
+
+LOOK: dict[Any, Any] = page.STYLE | {
+    "font.sans-serif": ["DejaVu Sans"],  # the page has its own; names of others make texts long
+    "xtick.bottom": False,
+    "ytick.left": False,
+}
+"""Settings of matplotlib for these figures."""
+
+ACROSS = 3
+"""Panels side by side at most."""
+
+_LEFT, _RIGHT = 0.125, 0.985  # widths of the figure
+_LEGEND, _ABOVE, _BETWEEN = 0.165, 0.3, 0.56  # inches; of a legend a line
+
+
+def rows(results: StudyResults) -> list[Row]:
+    """The rows that have a finished run, in the study file's order."""
+    finished = {run.row for run in results.finished}
+    return [row for row in results.study.rows if row in finished]
+
+
+def scenarios(results: StudyResults) -> list[str]:
+    """Names of the scenarios that have a finished run, in the study file's order."""
+    finished = {run.scenario for run in results.finished}
+    return [scenario.name for scenario in results.study.scenarios if scenario.name in finished]
+
+
+def models_tested(models: Collection[str], test: str) -> list[str]:
+    """The models that count on a test set, as in tables: the local one of that site, or all."""
+    return [test] if test in models else list(models)
+
+
+def row_name(row: Row, beside: Iterable[Row]) -> str:
+    """The method, with its strategy where others beside it have the same method."""
+    alone = all(other.method != row.method or other == row for other in beside)
+    return row.title if alone else f"{row.title}, {row.strategy.replace(' ', ', ')}"
+
+
+def _looks(row: Row) -> tuple[str, Any, str]:
+    """Colour, line style, how far a marker is filled."""
+    line, filled, _ = STRATEGIES[row.job_strategy]
+    colour = METHODS[row.method][0]
+    if not row.variant:
+        return colour, line, filled
+    own, own_line, filled = VARIANTS.get(row.variant, _OTHER_VARIANT)
+    return own or colour, own_line or line, filled
+
+
+def marked(row: Row) -> dict[str, Any]:
+    """Settings of matplotlib for a row's markers, without a line."""
+    marker = METHODS[row.method][1]
+    colour, _, filled = _looks(row)
+    return {
+        "color": colour,
+        "linestyle": "none",
+        "marker": marker,
+        "markersize": 6.5 if marker == "*" else 4.6,
+        "markeredgewidth": 0.9,
+        "fillstyle": "full" if filled == "none" else filled,
+        "markerfacecolor": "white" if filled == "none" else colour,
+        "markerfacecoloralt": "white",
+    }
+
+
+def lined(row: Row) -> dict[str, Any]:
+    """Settings of matplotlib for a row's line, without markers."""
+    colour, style, _ = _looks(row)
+    return {"color": colour, "linestyle": style, "linewidth": 1.3}
+
+
+def evenly(number: int, most: int) -> np.ndarray:
+    """At most so many of so many places, spread evenly from the first to the last; ascending."""
+    return np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(np.int64))
+
+
+def panels(
+    titles: Sequence[str], shown: Sequence[Row], *, height: float, below: float = 0.42
+) -> tuple[Figure, list[Axes]]:
+    """A panel per title (or "") with common axes, under a legend of the rows that are shown.
+
+    Inches: `height` of a panel, and `below` the lowest ones, by default for a line of text.
+    """
+    handles = _legend(shown)
+    across = min(ACROSS, len(titles))
+    down = math.ceil(len(titles) / across)
+    above = (_ABOVE if any(titles) else 0.1) + _LEGEND * math.ceil(len(handles) / 2)
+    tall = above + down * height + (down - 1) * _BETWEEN + below
+    figure = Figure((page.WIDTH, tall))
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    figure.subplots_adjust(
+        left=_LEFT, right=_RIGHT, top=1 - above / tall, bottom=below / tall, wspace=0.08,
+        hspace=_BETWEEN / height,
+    )  # fmt: skip
+    if handles:
+        figure.legend(
+            handles=handles, loc="upper left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False,
+            borderaxespad=0.0, borderpad=0.0, fontsize=8, handlelength=2.4, labelspacing=0.35,
+        )  # fmt: skip
+    every = list(grid.flat)
+    for axes in every[len(titles) :]:
+        axes.remove()
+    for axes, title in zip(every, titles, strict=False):
+        page.headed(axes, title, size=8.5, pad=4)
+        axes.tick_params(labelbottom=True, labelsize=7.5)
+    return figure, every[: len(titles)]
+
+
+def _legend(shown: Sequence[Row]) -> list[Line2D]:
+    """A handle for each method, for each strategy where there are several, and each variant."""
+    methods = dict.fromkeys(row.method for row in shown)
+    drawn: list[tuple[str, Row, dict[str, Any]]]
+    drawn = [(TITLES[method], Row(method, "fedbn+"), {}) for method in methods]
+    strategies = [name for name in STRATEGIES if name in {row.job_strategy for row in shown}]
+    for name in strategies if len(strategies) > 1 else ():
+        inside = {} if name == "fedavg" else {"markerfacecolor": page.MUTED}
+        looks = {"color": page.MUTED, "markeredgecolor": page.MUTED} | inside
+        drawn.append((STRATEGIES[name][2], Row("surgical", name), looks))
+    drawn += [(row.strategy_title, row, {}) for row in shown if row.variant]
+    return [
+        Line2D([], [], label=label, **marked(row) | lined(row) | looks)
+        for label, row, looks in drawn
+    ]
+
+
+def label_below(figure: Figure, text: str) -> None:
+    """Name the horizontal axes of all panels."""
+    x, y = (_LEFT + _RIGHT) / 2, 0.06 / figure.get_figheight()
+    figure.supxlabel(text, x=x, y=y, va="bottom", fontsize=8.5, color=page.MUTED)
+
+
+def svg(figure: Figure, name: str, title: str) -> str:
+    """As `page.svg`, but smaller: places to a tenth of a point, a style per marker group."""
+    text = re.sub(r"<[^>]*>", _shortened, page.svg(figure, name, title))
+    return re.sub(r"<g([^>]*)>\n((?:<use [^>]*/>\n)+)</g>", _said_once, text)
+
+
+def _shortened(tag: re.Match[str]) -> str:
+    turned = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag[0])
+    places = re.compile(r' (?:d|x|y|transform)="[^"]*"')
+    return places.sub(lambda found: re.sub(r"(\.\d)\d+", r"\1", found[0]), turned)
+
+
+def _said_once(group: re.Match[str]) -> str:
+    """Move the style that all markers of a group share to the group."""
+    style = re.compile(r' style="[^"]*"')
+    looks = set(style.findall(group[2]))
+    if len(looks) != 1:
+        return group[0]
+    return f"<g{group[1]}{looks.pop()}>\n{style.sub('', group[2])}</g>"

@@ -1,0 +1,150 @@
+"""Writes a study's report: a page for people, LaTeX tables for a paper, all numbers as csv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from cxr_studies.analysis import claim_checks, class_tests, study_summary, subgroups
+from cxr_studies.analysis.analysis import Analysis, analyse
+from cxr_studies.analysis.significance import CLASSES, SCENARIOS
+from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place
+from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.run_folder import GLOBAL
+from cxr_studies.report import facts
+from cxr_studies.report.figures.classes import class_dots
+from cxr_studies.report.figures.embedding import MOST, embedding
+from cxr_studies.report.figures.mean_auroc import auroc_by_scenario, bars
+from cxr_studies.report.figures.reliability import reliability_diagram
+from cxr_studies.report.figures.rounds import convergence, drift, learning
+from cxr_studies.report.figures.style import scenarios
+from cxr_studies.report.tables import latex, plain_tables
+from cxr_studies.report.tables.layouts import averages
+from cxr_studies.report.tables.tables import PValues, Table, tables
+from cxr_study.common.files import replace
+from cxr_study.evaluation.subgroup_scores import FEWEST
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.html import template
+from surgical_aggregation.site.training import tensorflow_setup
+
+PAGE_FILE = "report.html"
+LATEX_FILE = "tables.tex"
+TABLES_FILE = "tables.csv"
+
+
+def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
+    """Write all files into a folder, each in one step; returns the path of the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    analysis = analyse(results, tensorflow_setup.cores())
+    is_real = data.images is None
+    laid_out = tables(results, facts.described(data), _p_values(analysis.tests), real=is_real)
+    cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
+    frames = {
+        "runs.csv": study_summary.runs(results),
+        "scores.csv": results.scores,
+        "means.csv": results.means,
+        "seeds.csv": results.seeds,
+        "tests.csv": analysis.tests,
+        "patients.csv": analysis.by_patient.means,
+        "patient_differences.csv": analysis.by_patient.differences,
+        "class_tests.csv": analysis.by_class.merge(analysis.by_patient.classes, how="left"),
+        "subgroups.csv": analysis.by_subgroup,
+        "claims.csv": claim_checks.table(analysis.judged),
+    }
+    for name, frame in {**frames, TABLES_FILE: pd.DataFrame(cells)}.items():
+        replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    environments = [latex.latex(table, results.study.name) for table in laid_out]
+    replace(folder / LATEX_FILE, latex.HEAD + "\n".join(environments))
+    replace(folder / PAGE_FILE, page(analysis, data, laid_out, [LATEX_FILE, TABLES_FILE, *frames]))
+    return folder / PAGE_FILE
+
+
+def _p_values(tests: pd.DataFrame) -> PValues:
+    """Adjusted p of cells: over the classes of a scenario, over scenarios in the average."""
+    return {
+        Place(
+            line["scenario"] or AVERAGE,
+            Row(line["method"], line["strategy"]),
+            line["model"],
+            line["test"],
+            line["group"],
+        ): line["holm"]
+        for line in tests.to_dict("records")
+        if line["pairing"] in (SCENARIOS, CLASSES) and pd.notna(line["holm"])
+    }
+
+
+def page(
+    analysis: Analysis, data: StudyData, laid_out: Sequence[Table], files: Sequence[str]
+) -> str:
+    """The page, which loads nothing else; files: names of those beside it."""
+    results = analysis.results
+    shown = scenarios(results)
+    last = shown[-1]
+    by_subgroup = subgroups.over_seeds(analysis.by_subgroup)
+    over_scenarios = analysis.tests["pairing"] == SCENARIOS
+    several = averages(results.study) and analysis.tests.loc[over_scenarios, "p"].notna().any()
+    tests = [test for test in results.study.tests if test in set(results.scores["test"])]
+    return template(__package__).render(
+        study=results.study,
+        known=facts.facts(results, data),
+        notices=list(facts.notices(results, data)),
+        answer=list(facts.answer(analysis)),
+        judged=analysis.judged,
+        told=partial(facts.told, results=results),
+        by_scenario=auroc_by_scenario(results, "by-scenario"),
+        bars=list(_bars(analysis, shown)),
+        tables=laid_out,
+        caption=latex.caption,
+        notes=latex.notes,
+        over_scenarios=plain_tables.tested(analysis.tests, SCENARIOS) if several else None,
+        over_classes=plain_tables.tested(analysis.tests, CLASSES),
+        by_patient=plain_tables.by_patient(analysis.by_patient.differences),
+        delong=class_tests.WARNING,
+        dots=[
+            (scenario, [class_dots(results, scenario, test, f"dots-{i}-{test}") for test in tests])
+            for i, scenario in enumerate(shown)
+        ],
+        kinds=plain_tables.by_class_kind(results),
+        fewest=FEWEST,
+        groups=None if by_subgroup.empty else plain_tables.in_subgroups(by_subgroup),
+        without_subgroups=list(facts.without_subgroups(by_subgroup)),
+        reliability=[
+            reliability_diagram(results, last, test, f"reliability-{test}") for test in tests
+        ],
+        last=last,
+        most=MOST,
+        metrics=plain_tables.measured(results),
+        convergence=convergence(results, "convergence"),
+        learning=learning(results, "learning"),
+        drift=drift(results, "drift"),
+        embedding=embedding(results, last, "embedding"),
+        files=files,
+        made_with=facts.made_with(results),
+    )
+
+
+def _bars(analysis: Analysis, shown: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Heading and chart: of the average over scenarios, or of each where there is none."""
+    results, tests = analysis.results, analysis.tests
+    if averages(results.study):
+        yield "", bars(results, shown, _marks(tests, SCENARIOS, ""), "averages")
+        return
+    for number, scenario in enumerate(shown):
+        marks = _marks(tests, CLASSES, scenario)
+        heading = f"{results.study.factor}: {scenario}"
+        yield heading, bars(results, [scenario], marks, f"bars-{number}")
+
+
+def _marks(tests: pd.DataFrame, pairing: str, scenario: str) -> dict[tuple[Row, str], str]:
+    """(row, test set) -> how it differs from surgical aggregation there."""
+    return {
+        (Row(line["method"], line["strategy"]), line["test"]): line["mark"]
+        for line in tests.to_dict("records")
+        if (line["pairing"], line["scenario"], line["group"]) == (pairing, scenario, "all")
+        and line["model"] in (GLOBAL, LOCAL, line["test"])
+    }

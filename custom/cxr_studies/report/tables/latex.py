@@ -1,0 +1,163 @@
+"""A table's caption and notes, and the table as LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from cxr_studies.papers.published_results import LOCAL, SOURCES
+from cxr_studies.report.tables.cells import Cell
+from cxr_studies.report.tables.layouts import classes
+from cxr_studies.report.tables.tables import Line, Table
+from cxr_study.common.wording import listed
+from cxr_study.jobs.methods import TITLES
+from cxr_study.reports.page.numbers import UNDEFINED
+
+_ESCAPES = str.maketrans(
+    {character: f"\\{character}" for character in "{}$&#%_"}
+    | {character: rf"\ensuremath{{{character}}}" for character in "<>|"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    | {"±": r"\ensuremath{\pm}", "\N{MINUS SIGN}": r"\ensuremath{-}"}
+    | {"\N{EN DASH}": "--", '"': "''"}
+)
+
+HEAD = "% Needs the package booktabs.\n\n"
+"""The first line of a file with such tables."""
+
+
+def latex(table: Table, study: str) -> str:
+    """Write a table as a `table` environment, with published values below ours.
+
+    It needs the package booktabs. The notes are the caption's end. The label is `tab:` and the
+    names of study and table.
+    """
+    lines = []
+    for line in table.lines:
+        ours = [_ours(cell) for cell in line.cells]
+        lines.append([escape(line.heading), escape(line.row.strategy_title), *ours])
+        for heading, texts in _below(line).items():
+            lines.append([rf"\quad {escape(heading)}", "", *map(escape, texts)])
+    over = [text for text, columns in table.spans for _ in range(columns)]
+    below = [column.heading for column in table.columns]
+    headings = [["", "", *map(escape, each)] for each in (over, below) if each]
+    columns = pd.MultiIndex.from_arrays(headings) if over else headings[0]
+    frame = pd.DataFrame(lines, columns=columns)
+    return frame.style.hide(axis="index").to_latex(
+        hrules=True,
+        position_float="centering",
+        column_format=f"ll{'c' * len(table.columns)}",
+        multicol_align="c",
+        caption=escape(" ".join([caption(table), *notes(table)])),
+        label=f"tab:{re.sub('[^A-Za-z0-9-]', '-', f'{study}-{table.name}')}",
+    )
+
+
+def _ours(cell: Cell) -> str:
+    shown = escape(cell.shown)
+    mark = rf"\textsuperscript{{{escape(cell.mark)}}}" if cell.mark else ""
+    return (rf"\textbf{{{shown}}}" if cell.best else shown) + mark
+
+
+def escape(value: object) -> str:
+    """Write a value as LaTeX text, whatever is in it, on one line."""
+    return " ".join(str(value).split()).translate(_ESCAPES)
+
+
+def _below(line: Line) -> dict[str, list[str]]:
+    """Heading -> texts, of what stands below a line's figures."""
+    compared = any(cell.difference_shown for cell in line.cells)
+    texts = {
+        "95 % interval over seeds": [cell.interval_shown for cell in line.cells],
+        "published [difference]" if compared else "published": [
+            cell.published_shown + (f" [{cell.difference_shown}]" if cell.difference_shown else "")
+            for cell in line.cells
+        ],
+    }
+    return {heading: shown for heading, shown in texts.items() if any(shown)}
+
+
+def caption(table: Table) -> str:
+    """Title, what the figures are, our data and seeds, and where the published figures are from."""
+    bce = any(column.metric == "bce" for column in table.columns)
+    seeds = _range([cell.ours.runs for cell in table.cells if cell.ours.runs])
+    parts = [
+        f"{table.title}.",
+        f"Mean AUROC ± SD over classes{', and mean BCE' if bce else ''}.",
+        f"Ours: {table.data}, {seeds} {'seed' if seeds == '1' else 'seeds'}.",
+    ]
+    sources = dict.fromkeys(cell.published.citation for cell in table.cells if cell.published)
+    if sources:
+        parts.append(f"Published: {listed(tuple(sources))}.")
+    return " ".join(parts)
+
+
+def notes(table: Table) -> tuple[str, ...]:
+    """What else the reader must know, as far as the table needs it."""
+    cells = table.cells
+    complete = any(line.row.method == "complete" for line in table.lines)
+    apart = f", {TITLES['complete'].lower()} apart" if complete else ""
+    columns = list(zip(*(line.cells for line in table.lines), strict=True))
+    marks = [[cell.mark for cell in column] for column in columns if column[0].metric == "auroc"]
+    marked = any(map(any, marks))
+    said = {
+        _numbers_of_classes(table): any(cell.ours.seeds for cell in cells),
+        f"Bold: best of the column{apart}.": any(cell.best for cell in cells),
+        f"{UNDEFINED}: not defined, for the model does not have a class.": any(
+            cell.shown == UNDEFINED for cell in cells
+        ),
+        "Average: mean and SD over the scenarios.": any(
+            len(column.scenarios) > 1 for column in table.columns
+        ),
+        "Rows without a global model: each site's local model on the site's own test set; on a "
+        "test set of no site, the mean over the sites whose models have all of its classes.": any(
+            line.model == LOCAL for line in table.lines
+        ),
+        "Published without a federation: one model, whichever batch norm ours has.": any(
+            cell.published and not cell.published.place.row.strategy for cell in cells
+        ),
+        "No difference: the published mean is over another number of classes.": any(
+            cell.real
+            and cell.ours.value is not None
+            and cell.theirs is not None
+            and cell.difference is None
+            for cell in cells
+        ),
+        "Ours are of drawings, the published of real data: side by side, not compared.": any(
+            not cell.real and cell.theirs is not None for cell in cells
+        ),
+        "Against surgical aggregation, by paired t-test or Wilcoxon's signed-rank test over "
+        "classes in a scenario and over scenarios in the average, with Holm's correction: * p < "
+        "0.05, ** p < 0.01, *** p < 0.001, ns: not significant.": marked,
+        "No mark in a column: not tested.": marked and not all(map(any, marks)),
+        **dict.fromkeys(_mixed(table), True),
+    }
+    return tuple(text for text, holds in said.items() if holds)
+
+
+def _numbers_of_classes(table: Table) -> str:
+    numbers: dict[str, list[int]] = {}
+    for cell in table.cells:
+        if cell.ours.seeds:
+            name = classes(cell.place.test, cell.place.group)
+            numbers.setdefault(name, []).append(cell.ours.classes)
+    told = [f"{_range(found)} ({name})" for name, found in numbers.items()]
+    return f"Number of classes: {listed(told)}."
+
+
+def _mixed(table: Table) -> Iterator[str]:
+    """Which paper has which column, for each line with figures of several."""
+    for line in table.lines:
+        headings: dict[str, list[str]] = {}
+        for column, cell in zip(table.columns, line.cells, strict=True):
+            if cell.published is not None:
+                headings.setdefault(SOURCES[cell.published.source], []).append(column.heading)
+        if len(headings) > 1:
+            told = [f"{source} ({listed(columns)})" for source, columns in headings.items()]
+            yield f"Published of {line.heading}: {'; '.join(told)}."
+
+
+def _range(numbers: Sequence[int]) -> str:
+    few, many = min(numbers), max(numbers)
+    return str(many) if few == many else f"{few} to {many}"

@@ -1,0 +1,187 @@
+"""Which tables a study has: those of its paper, or those of an ablation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+import pandas as pd
+
+from cxr_studies.analysis.study_results import GROUPS
+from cxr_studies.papers.published_results import AVERAGE, Place, Published
+from cxr_studies.plan.study_file import Study
+from cxr_study.jobs.methods import Row
+
+
+class _Titles(dict[str, str]):
+    """A name without a title stands for itself, as those of a hospital's sites do."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+TESTS: Mapping[str, str] = _Titles(nih="NIH", chexpert="CheXpert", mimic="MIMIC")
+"""Test set -> its title in tables; sites that are data sets have the same titles."""
+
+Metric = Literal["auroc", "bce"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: a metric on a test set; with several scenarios, its mean over them.
+
+    Attributes:
+        heading: Its own; `over` is that shared with its neighbours, "" for none.
+        group: Of classes; see `means.GROUPS`.
+    """
+
+    heading: str
+    test: str
+    scenarios: tuple[str, ...]
+    group: str = "all"
+    metric: Metric = "auroc"
+    over: str = ""
+
+    def place(self, row: Row, model: str) -> Place:
+        """What the column's cell of a row and a model is about."""
+        scenario = self.scenarios[0] if len(self.scenarios) == 1 else AVERAGE
+        return Place(scenario, row, model, self.test, self.group)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table without its figures.
+
+    Attributes:
+        name: For files and references; letters, digits and hyphens.
+        frozen: Whether federations that train batch norm are left out.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    frozen: bool = False
+
+    def rows(self, rows: Sequence[Row]) -> list[Row]:
+        """Those of a study's rows that the table shows."""
+        return [r for r in rows if not (self.frozen and r.federated) or r.strategy == "fedbn+"]
+
+    @property
+    def spans(self) -> tuple[tuple[str, int], ...]:
+        """Shared headings with their numbers of columns; empty where there is none."""
+        spans = [(over, len(list(each))) for over, each in groupby(c.over for c in self.columns)]
+        return tuple(spans) if any(over for over, _ in spans) else ()
+
+
+def classes(test: str, group: str) -> str:
+    """The title of a group of a test set's classes; a site's name stands for the site's classes."""
+    named = {
+        "all": "",
+        "shared": ", shared classes",
+        "unique": ", unique classes",
+        "elsewhere": ", classes of other sites",
+    }
+    return TESTS[test] + named.get(group, f", classes of {TESTS[group]}")
+
+
+def averages(study: Study) -> bool:
+    """Whether to show means over the scenarios: where all of them cut the same data set.
+
+    Scenarios with data sets as sites are laid out one by one, as in the papers.
+    """
+    cuts = {scenario.cut for scenario in study.scenarios}
+    return len(cuts) == 1 and None not in cuts
+
+
+def ablation(
+    study: Study, finished: Collection[str], published: Sequence[Published]
+) -> Iterator[Layout]:
+    """A table for each test set and each group of classes that a paper gives results of.
+
+    Columns are the scenarios with a finished run, and their average if `averages` says so.
+    """
+    scenarios = tuple(each.name for each in study.scenarios if each.name in finished)
+    for test in study.tests:
+        measured = {line.place.group for line in published if line.place.test == test} | {"all"}
+        for group in filter(measured.__contains__, GROUPS):
+            columns = [Column(name, test, (name,), group, over=study.factor) for name in scenarios]
+            if len(scenarios) > 1 and averages(study):
+                columns.append(Column(f"average of {len(scenarios)}", test, scenarios, group))
+            title = f"{study.title}: {classes(test, group)}"
+            yield Layout(f"{test}-{group}", title, tuple(columns))
+
+
+_KINDS = {
+    "all": "all classes",
+    "shared": "shared",
+    "unique": "unique, this site",
+    "elsewhere": "unique, other sites",
+}  # group of classes -> heading, where each site has a test split of its own
+
+
+def of_test_splits(study: Study, means: pd.DataFrame) -> Iterator[Layout]:
+    """A table for each site's test split, of a study whose sites have site files.
+
+    Columns are the groups of classes of every scenario that `means` has.
+    """
+    for test in study.tests:
+        here = means[means["test"] == test]
+        columns = tuple(
+            Column(_KINDS[group], test, (scenario.name,), group, over=scenario.name)
+            for scenario in study.scenarios
+            for group in _KINDS
+            if group in set(here.loc[here["scenario"] == scenario.name, "group"])
+        )
+        yield Layout(f"{test}-classes", f"{study.title}: {TESTS[test]}", columns)
+
+
+def _table(
+    name: str, title: str, scenario: str, *parts: str, bce: bool = False, frozen: bool = False
+) -> Layout:
+    """A table of a scenario; a part is a test set, with a group of classes after a blank."""
+    columns: list[Column] = []
+    for part in parts:
+        test, _, group = part.partition(" ")
+        place, heading = (test, (scenario,), group or "all"), classes(test, group or "all")
+        if bce:
+            columns.append(Column("BCE", *place, "bce", heading))
+            columns.append(Column("AUROC", *place, over=heading))
+        else:
+            columns.append(Column(heading, *place))
+    return Layout(name, title, tuple(columns), frozen)
+
+
+_BOTH = "NIH and CheXpert, trained on the classes of both"
+_EACH = "NIH and CheXpert, trained on all classes"
+_IID = "NIH cut into two sites"
+_PARTIAL = f"{_IID} with some of its classes each"
+_SHARED = [f"{test} shared" for test in TESTS]
+
+PAPERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = {
+    "nih-chexpert": ("ml4h2024", (
+        _table("table-1", _BOTH, "7", *TESTS),
+        _table("table-2", _EACH, "20", *TESTS),
+        _table(
+            "table-3", f"{_EACH}: those of both and of one", "20",
+            "nih shared", "nih unique", "chexpert shared", "chexpert unique", frozen=True,
+        ),
+        _table("table-4", f"{_EACH}: those of each", "20", "mimic nih", "mimic chexpert"),
+    )),
+    "fedfbn": ("arxiv2303.06180", (
+        _table(
+            "table-1", f"{_IID} with all its classes each", "iid complete", "nih",
+            "mimic chexpert", bce=True,
+        ),
+        _table("table-2a", f"{_PARTIAL}: those of both", "iid partial", "nih shared", bce=True),
+        _table(
+            "table-2b", _PARTIAL, "iid partial", "nih nih-1", "nih nih-2", "nih",
+            "mimic chexpert", bce=True,
+        ),
+        _table("table-3", _BOTH, "non-iid complete", *TESTS, bce=True),
+        _table("table-4a", f"{_EACH}: those of both", "non-iid partial", *_SHARED, bce=True),
+        _table("table-4b", _EACH, "non-iid partial", "nih", "chexpert", "mimic chexpert", bce=True),
+    )),
+}  # fmt: skip
+"""Shipped study -> key of `published_results.SOURCES`, and the tables of that source."""

@@ -1,0 +1,91 @@
+"""Studies from their plan to their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from rich.console import Console
+
+from cxr_studies.plan import plan
+from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.data_sets import data_sets
+from cxr_studies.plan.planned_run import Run
+from cxr_studies.plan.run_folder import DATA, FOLDERS, RUNS, SITES, read_result
+from cxr_studies.plan.scenario_files import decode
+from cxr_studies.plan.selection import Selection, StudyError
+from cxr_studies.plan.study_file import Study
+from cxr_studies.runner import side_by_side
+from cxr_studies.runner.side_by_side import Failure
+from cxr_study.common.wording import counted
+
+
+@dataclass(frozen=True)
+class Made:
+    """Study -> all its runs, of which two may be one, with the same key; and those that failed."""
+
+    runs: dict[str, list[Run]]
+    failures: list[Failure]
+
+
+def make(
+    studies: Sequence[Study],
+    data: StudyData,
+    folder: Path,
+    selection: Selection,
+    *,
+    at_once: int | None,
+    console: Console,
+    project: Path | None = None,
+) -> Made:
+    """Make the runs of some studies that are not made yet.
+
+    Studies share the runs that they have in common; everything is in one folder. Of `at_once`
+    see `side_by_side.run_all`.
+
+    Raises:
+        StudyError: They cannot be made.
+        ValueError: The data, a setting or the initial body is unusable.
+    """
+    _check_folder(folder)
+    _check_names([study.name for study in studies])
+    needed = [plan.check(study, data, selection, project) for study in studies]
+    found = data_sets(data, dict.fromkeys(chain.from_iterable(needed)), folder / DATA)
+    planned = {
+        study.name: plan.runs(study, data, found, folder, selection, project) for study in studies
+    }
+    unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
+    everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
+    made = sum(read_result(folder / RUNS / run.key) is not None for run in everything)
+    told = f"{counted(len(everything), 'run')}: {made} made before, {len(everything) - made} begin"
+    console.print(f"{told} now.", highlight=False, soft_wrap=True)
+    decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
+    return Made(planned, side_by_side.run_all(everything, folder / RUNS, at_once, console))
+
+
+def _check_folder(folder: Path) -> None:
+    path = folder.absolute()
+    if " " in str(path):
+        raise StudyError(
+            f"FLARE's simulator needs a folder without spaces in its path; got "
+            f"{str(path)!r}. Give another --out."
+        )
+    there = next(each for each in (path, *path.parents) if each.exists())
+    if not there.is_dir():
+        raise StudyError(f"studies need a folder; {there} is a file. Give another --out.")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse studies whose reports would be written over one another, or over the runs."""
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise StudyError(
+                f"each study needs a name of its own; two are called {name!r}. Rename a file, or "
+                "make them one after the other, with another --out."
+            )
+        if name in FOLDERS:
+            raise StudyError(
+                f"a study needs another name than {name!r}, a runner's folder. Rename its file."
+            )

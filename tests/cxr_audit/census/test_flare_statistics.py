@@ -1,0 +1,96 @@
+import traceback
+from pathlib import Path
+
+import pytest
+from pyhocon import ConfigFactory
+
+from cxr_audit.census.flare_counts import from_counts
+from cxr_audit.census.flare_statistics import CensusStatistics
+from cxr_phantom import site_files
+from cxr_phantom.writers.write_phantom import write_phantom
+from cxr_study.jobs import job_folder
+from flare import Engine, context
+
+JOB = Path(__file__).parents[3] / "jobs/census"
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory):
+    root = tmp_path_factory.mktemp("census") / "phantom"
+    write_phantom(root, images_per_site=120, size=32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURGAGG_CACHE", str(root.parent / "cache"))
+        yield str(root / "sites")
+
+
+def counts(statistics):
+    ((dataset, features),) = statistics.features().items()
+    return {f.feature_name: statistics.count(dataset, f.feature_name) for f in features}
+
+
+def test_every_feature_has_a_count_and_all_make_a_shared_census(sites, monkeypatch):
+    census = from_counts("nih", counts(CensusStatistics("nih", sites, 32)))
+    assert len(census.classes) == 14 and census.images == 120 and census.min_count == 10
+    monkeypatch.setattr(site_files, "demo_study", lambda: Path(sites))
+    assert CensusStatistics("nih").features()
+
+
+def test_small_counts_are_no_features_and_a_job_cannot_ask_for_smaller_than_the_site(sites):
+    cells = [
+        n
+        for name, n in counts(CensusStatistics("nih", sites, 32, min_count=12)).items()
+        if name.startswith(("label", "age", "sex"))
+    ]
+    assert cells and not [n for n in cells if 0 < n < 12]
+    for least in (1, float("nan")):
+        fewer = counts(CensusStatistics("nih", sites, 32, min_count=least))
+        assert fewer["total: min_count"] == 5
+    with pytest.raises(ValueError, match=r"none/nih\.yaml does not exist"):
+        CensusStatistics("nih", f"{sites}/none").features()
+
+
+class TestPolicy:
+    @pytest.fixture
+    def statistics(self, sites, tmp_path):
+        def make(**policy):
+            statistics = CensusStatistics("nih", None, 32)
+            policy = {"site_files": sites, **policy}
+            statistics.initialize(context(policy=policy, engine=Engine(tmp_path)))
+            return statistics
+
+        return make
+
+    @pytest.mark.parametrize(
+        ("policy", "reason"),
+        [
+            ({}, "a census needs 'report_counts' true"),
+            ({"report_counts": True, "min_images": 1000}, "'min_images' 1000 training image"),
+            ({"report_counts": True, "site_files": "/nowhere"}, "/nowhere/nih.yaml"),
+            ({"report_counts": True, "share": "Edema"}, "'share' needs a list"),
+        ],
+    )
+    def test_a_site_that_counts_nothing_says_why_in_its_notes_alone(
+        self, statistics, tmp_path, policy, reason
+    ):
+        with pytest.raises(ValueError) as raised:  # FLARE logs it with its trace
+            statistics(**policy).features()
+        told = "".join(traceback.format_exception(raised.value))
+        said = Engine(tmp_path).notes().partition("this site counts nothing: ")[2].strip()
+        assert reason in said and said not in told
+        assert "this site counts nothing; local_notes/job.txt says why" in told
+
+    def test_a_class_that_is_withheld_or_has_too_few_positives_is_in_no_feature(self, statistics):
+        features = counts(statistics(report_counts=True, share=["Edema", "Mass"]))
+        assert set(from_counts("nih", features).classes) == {"Edema", "Mass"}
+        assert not [name for name in features if "Effusion" in name or "Nodule" in name]
+        every = counts(statistics(report_counts=True))
+        assert every["total: images"] == 120
+        rare = counts(statistics(report_counts=True, min_positives=12))
+        left = set(from_counts("nih", rare).classes)
+        assert 0 < len(left) < len(from_counts("nih", every).classes)
+
+
+def test_the_job_asks_for_counts_alone_for_all_else_names_classes_to_every_site():
+    server = ConfigFactory.parse_file(str(JOB / job_folder.SERVER_CONFIG))
+    (workflow,) = server["workflows"]
+    assert dict(workflow["args"]["statistic_configs"]) == {"count": {}}

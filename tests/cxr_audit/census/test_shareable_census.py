@@ -1,0 +1,97 @@
+import dataclasses
+import json
+
+import pytest
+
+from cxr_audit.census.census import OUTCOMES, STATES
+from cxr_audit.census.shareable_census import (
+    CensusError,
+    SharedClass,
+    outcomes,
+    prevalence,
+    read_shared,
+    share,
+)
+
+
+class TestShare:
+    def test_large_counts_are_shared_as_they_are_and_nothing_else(self, shared):
+        assert (shared.images, shared.patients) == (600, 500)
+        assert shared.views["PA"] == 300 and shared.sex["unknown"] == 100
+        assert shared.classes["Mass"].read["uncertain"] == 300
+        assert shared.image_hashes is None
+        assert set(shared.to_json()) == {
+            "format", "site", "min_count", "images", "patients", "blank", "views", "sex", "age",
+            "classes", "intensity", "image_hashes",
+        }  # fmt: skip
+
+    def test_every_table_is_suppressed(self, large_census):
+        shared = share(large_census(4), 10, None)  # 24 images
+        small = {"views": shared.views, "sex": shared.sex, "age": shared.age}
+        small |= {name: entry.read for name, entry in shared.classes.items()}
+        for name, cells in small.items():
+            assert None in cells.values(), name
+            assert not [n for n in cells.values() if n and n < 10], name
+
+    def test_what_is_unknown_or_of_few_stays_at_the_site(self, census, large_census):
+        unknown = dataclasses.replace(large_census(), patients_known=False)
+        assert share(unknown, 10, None).patients is None
+        with pytest.raises(CensusError, match="here shares nothing: it has 5 patients"):
+            share(census, 10, None)
+        with pytest.raises(CensusError, match="needs to be 2 or more; got 1"):
+            share(census, 1, None)
+
+
+def test_outcomes_follow_from_labels_as_read_and_the_policy(census, large_census):
+    shared = share(large_census(1000), 10, None)
+    for name, entry in census.classes.items():
+        assert outcomes(shared, name) == {k: 1000 * entry.labels[k] for k in OUTCOMES}
+
+
+@pytest.mark.parametrize(("read", "policy", "blank", "becomes", "share_of_positives"), [
+    # Withheld labels that become the same are the rest; others stay withheld.
+    ({"positive": 50, "negative": None, "uncertain": None}, "zeros", "negative", [50, 550, 0, 0],
+     50 / 600),
+    ({"positive": None, "negative": None}, "zeros", "negative", [None, None, 0, 0], None),
+    ({"uncertain": 600}, "zeros", "negative", [0, 600, 0, 0], 0),
+    ({"uncertain": 600}, "ones", "negative", [600, 0, 0, 0], 1),
+    ({"uncertain": 600}, "ignore", "negative", [0, 0, 0, 600], None),
+    ({"uncertain": 600}, "smooth-zeros", "negative", [0, 0, 600, 0], 0),
+    ({"uncertain": 600}, "smooth-ones", "negative", [0, 0, 600, 0], 0),
+    ({"positive": 60, "negative": 60, "not labelled": 480}, "zeros", "negative", [60, 60, 0, 480],
+     0.5),
+    ({"positive": 120, "blank": 480}, "zeros", "not labelled", [120, 0, 0, 480], 1),
+])  # fmt: skip
+def test_labels_become_what_policy_and_blank_say(
+    shared, read, policy, blank, becomes, share_of_positives
+):
+    classes = {"Edema": SharedClass(policy, dict.fromkeys(STATES, 0) | read)}
+    site = dataclasses.replace(shared, blank=blank, images=600, classes=classes)
+    assert outcomes(site, "Edema") == dict(zip(OUTCOMES, becomes, strict=True))
+    assert prevalence(site, "Edema") == share_of_positives
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda v: v.update(format=2), "needs a shared census, with 'format': 1"),
+    (lambda v: v.pop("site"), "needs key 'site'; has .*images"),
+    (lambda v: v.update(images=-1), "key 'images' needs a number of 0 or more; got -1"),
+    (lambda v: v["sex"].pop("F"), "key 'sex' needs the cells F, M, unknown"),
+    (lambda v: v["classes"].update(Edema=3), "key 'Edema' needs lines 'key: value'; got 3"),
+    (lambda v: v["intensity"].pop(), "key 'intensity' needs 32 numbers; got 31"),
+])  # fmt: skip
+def test_what_is_written_is_read_again_and_another_form_refused_by_name(
+    shared, tmp_path, change, message
+):
+    path = tmp_path / "here.json"
+    earlier = {"features": {"images": 64}}  # which an earlier version shared
+    path.write_text(json.dumps(shared.to_json() | earlier))
+    assert read_shared(path).to_json() == shared.to_json()
+    values = json.loads(path.read_text())
+    change(values)
+    path.write_text(json.dumps(values))
+    with pytest.raises(CensusError, match=rf"here\.json: .*{message}"):
+        read_shared(path)
+    for text in ("{", "[" * 100_000, f'{{"format": {"9" * 6000}}}'):
+        path.write_text(text)
+        with pytest.raises(CensusError, match=r"here\.json cannot be read as a shared census"):
+            read_shared(path)

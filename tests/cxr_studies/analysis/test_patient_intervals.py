@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+
+import study_runs
+from cxr_studies.analysis import patient_intervals as module
+from cxr_studies.analysis.patient_intervals import METRICS, RESAMPLED_FILE, patient_intervals
+from cxr_studies.analysis.study_results import RUN
+from cxr_studies.plan.run_folder import RUNS
+from cxr_study.evaluation.bootstrap import difference_interval, mean_interval, resample
+
+RNG = np.random.default_rng(100)
+IMAGES = 60
+NIH, CHEXPERT = ("Edema", "Mass"), ("Edema", "Fracture")
+NAMES = ("Edema", "Fracture", "Mass")
+LABELS = {name: (RNG.random(IMAGES) < 0.4).astype(float) for name in NAMES}
+PATIENTS = [str(n // 3) for n in range(IMAGES)]
+GROUPS = {
+    "all": NAMES,
+    "shared": ("Edema",),
+    "unique": ("Fracture", "Mass"),
+    "nih": NIH,
+    "chexpert": CHEXPERT,
+}
+OF_NIH = {"unique": ("Mass",), "elsewhere": ("Fracture",)}
+TESTS = {
+    "nih": study_runs.table(LABELS, patient=PATIENTS),
+    "mimic": study_runs.table({name: LABELS[name] for name in NIH}, patient=PATIENTS),
+}
+UNDEFINED = [0, *[np.nan] * 6]
+
+
+def predicted(seed, names=NAMES):
+    rng = np.random.default_rng(seed)
+    return {name: rng.random(IMAGES).astype(np.float32) for name in names}
+
+
+def figures(kind, models, classes):
+    """Number of classes, and the figures of both metrics with their ends."""
+    resampled = []
+    for model in models:
+        labels = np.stack([LABELS[name] for name in model], axis=1)
+        scores = np.stack(list(model.values()), axis=1)
+        resampled.append(resample(labels, scores, list(model), PATIENTS, seed=0, resamples=50))
+    found = [kind(*resampled, metric, classes) for metric in METRICS]
+    if None in found:
+        return UNDEFINED
+    return [found[0].classes, *(end for of in found for end in (of.value, of.low, of.high))]
+
+
+def lines(frame):
+    """Facts -> numbers."""
+    return {facts: list(rest) for facts, *rest in frame.set_index([*RUN, "group"]).itertuples()}
+
+
+def test_means_and_differences_from_surgical_aggregation_are_bootstrapped(study, monkeypatch):
+    both = {"nih": predicted(5, NIH), "chexpert": predicted(6, CHEXPERT)}
+    ours = {seed: predicted(seed) for seed in (0, 1)}
+    runs = [(study.add({"global": ours[seed]}, TESTS, seed=seed), None) for seed in ours]
+    other = dict(reversed(predicted(4).items()))  # in another order
+    runs.append((study.add({"global": other}, TESTS, "vanilla", seed=1), ours[1]))
+    runs.append((study.add({"global": other}, TESTS, "vanilla", seed=7), None))
+    runs.append((study.add(both, TESTS, "surgical", "fedbn"), ours[0]))
+    models = [{"global": each} for each in (ours[0], ours[1], other, other)] + [both]
+    study.runs.append(study_runs.run("centralised"))
+    found = patient_intervals(study.gathered(), resamples=50)
+
+    means, differences, classwise = {}, {}, {}
+    for (run, reference), own in zip(runs, models, strict=True):
+        for model, test in ((model, test) for model in own for test in TESTS):
+            facts = (run.scenario, run.row.method, run.row.strategy, run.seed, model, test)
+            groups = GROUPS | (OF_NIH if test == "nih" else {})
+            for group, names in groups.items():
+                classes = [name for name in names if name in TESTS[test]]
+                key = (*facts, group)
+                means[key] = figures(mean_interval, [own[model]], classes)
+                if reference:
+                    pair = [reference, own[model]]
+                    differences[key] = figures(difference_interval, pair, classes)
+            if reference and model in ("global", test):
+                for name in groups["all"]:
+                    if name in TESTS[test]:
+                        ends = figures(difference_interval, [reference, own[model]], [name])[2:4]
+                        classwise[(*facts[:4], test, name)] = ends
+    for frame, wanted in ((found.means, means), (found.differences, differences)):
+        got = lines(frame)
+        assert got.keys() == wanted.keys()
+        for key, numbers in wanted.items():
+            assert (key, got[key]) == (key, pytest.approx(numbers, nan_ok=True))
+    assert UNDEFINED in means.values()  # local models lack a class
+    *facts, low, high = (found.classes[name].tolist() for name in found.classes)
+    got = dict(zip(zip(*facts, strict=True), zip(low, high, strict=True), strict=True))
+    assert got.keys() == classwise.keys() and len(found.classes) == len(classwise)
+    for key, ends in classwise.items():
+        assert got[key] == pytest.approx(tuple(ends), nan_ok=True)
+
+    monkeypatch.setattr(module, "resample", None)  # what is kept is not made again
+    reported = []
+    again = patient_intervals(study.gathered(), resamples=50, report=lambda *n: reported.append(n))
+    assert again.means.equals(found.means) and again.differences.equals(found.differences)
+    assert reported == [(n, 5) for n in range(1, 6)]
+
+
+def test_without_a_global_model_the_reference_is_the_model_of_the_same_site(study):
+    both = {"nih": predicted(2), "chexpert": predicted(3)}
+    run, own = study.add(both, TESTS, "vanilla"), predicted(1, NIH)
+    found = patient_intervals(study.gathered(), resamples=50)
+    assert not found.means.empty and found.differences.empty
+    assert list(found.differences) == list(found.means)
+    study.add({"nih": own}, TESTS, "surgical", "fedbn")
+    found = lines(patient_intervals(study.gathered(), resamples=50).differences)
+    assert {facts[4] for facts in found} == {"nih"}
+    wanted = figures(difference_interval, [own, both["nih"]], NIH)
+    assert found[run.scenario, "vanilla", "fedbn+", 0, "nih", "mimic", "nih"] == pytest.approx(
+        wanted
+    )
+
+
+def test_another_number_of_resamples_or_an_older_format_is_made_anew(study, monkeypatch):
+    run, made = study.add({"global": predicted(1)}, TESTS), set()
+    for number, resamples in ((1, 20), (1, 30), (2, 30)):
+        monkeypatch.setattr(module, "FORMAT", number)
+        patient_intervals(study.gathered(), resamples=resamples)
+        made.add((study.folder / RUNS / run.key / RESAMPLED_FILE).read_bytes())
+    assert len(made) == 3
+
+
+def test_the_file_appears_whole_or_not_at_all(study, monkeypatch):
+    def full(file, **arrays):
+        file.write(b"half")
+        raise OSError("no space left")
+
+    run = study.add({"global": predicted(1)}, TESTS)
+    before = set((study.folder / RUNS / run.key).iterdir())
+    monkeypatch.setattr(module.np, "savez", full)
+    with pytest.raises(OSError, match="no space"):
+        patient_intervals(study.gathered(), resamples=5)
+    assert set((study.folder / RUNS / run.key).iterdir()) == before

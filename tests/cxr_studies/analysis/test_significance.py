@@ -1,0 +1,185 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+import study_runs
+from cxr_studies.analysis.paired_tests import compare_pairs, holm, mark
+from cxr_studies.analysis.significance import (
+    CLASSES,
+    FAMILY,
+    RUNS,
+    SCENARIOS,
+    adjusted,
+    significance,
+)
+from study_scores import LACKS, results
+
+NAN = np.nan
+TWO = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
+OURS = {("2", 0): 0.8, ("4", 0): 0.7, ("10", 0): 0.65}
+THEIRS = {("2", 0): 0.75, ("4", 0): 0.62, ("10", 0): 0.61}
+
+
+def reached(values, method="surgical"):
+    """{run: AUROCs of a global model} of {(scenario, seed): AUROC}; on MIMIC it is 1 - AUROC."""
+    return {
+        study_runs.run(method, "fedbn+", seed, scenario, {"a": ["Edema"], "b": ["Edema"]}): {
+            ("global", "nih"): {"Edema": value},
+            ("global", "mimic"): {"Edema": LACKS if value is LACKS else 1 - value},
+        }
+        for (scenario, seed), value in values.items()
+    }
+
+
+def compared(ours, theirs, pairing, test="nih"):
+    """The line of a pairing over all classes."""
+    found = significance(results(reached(ours) | reached(theirs, "vanilla")))
+    [line] = chosen(found, pairing, test=test)
+    return line
+
+
+def chosen(found, pairing, **wanted):
+    """Lines of a pairing over all classes."""
+    for name, value in {"pairing": pairing, "group": "all", **wanted}.items():
+        found = found[found[name] == value]
+    return found.to_dict("records")
+
+
+def assert_compared(line, first, second):
+    """A line says what the statistics say of such pairs."""
+    wanted = compare_pairs(first, second)
+    told = {**vars(wanted), **vars(wanted.difference), "difference": wanted.difference.mean}
+    assert line["by"] == (wanted.test or "")
+    for name in (
+        "pairs", "left_out", "difference", "low", "high", "statistic", "p", "normality", "t", "t_p",
+    ):  # fmt: skip
+        value = NAN if told[name] is None else told[name]
+        assert line[name] == pytest.approx(value, nan_ok=True)
+
+
+def test_a_pair_is_a_scenario_averaged_over_seeds_or_a_run_on_one_test_set():
+    ours = OURS | {("2", 1): 0.9, ("4", 1): 0.8, ("10", 1): 0.55}
+    theirs = THEIRS | {("2", 1): 0.65, ("4", 1): 0.6, ("10", 1): 0.6}
+    line = compared(ours, theirs, SCENARIOS)
+    assert_compared(line, [0.85, 0.75, 0.6], [0.7, 0.61, 0.605])
+    told = ("vanilla", "fedbn+", "")
+    assert (line["method"], line["strategy"], line["scenario"]) == told
+    line = compared(ours, theirs, RUNS)
+    assert_compared(line, [0.8, 0.7, 0.65, 0.9, 0.8, 0.55], [0.75, 0.62, 0.61, 0.65, 0.6, 0.6])
+    line = compared(ours, theirs, SCENARIOS, test="mimic")
+    assert_compared(line, [0.15, 0.25, 0.4], [0.3, 0.39, 0.395])
+
+
+def test_undefined_values_are_left_out_and_counted():
+    ours, theirs = OURS | {("2", 1): 0.1}, THEIRS | {("2", 1): NAN}  # a seed of a scenario
+    assert_compared(compared(ours, theirs, SCENARIOS), [0.8, 0.7, 0.65], [0.75, 0.62, 0.61])
+    line = compared(ours, theirs, RUNS)
+    assert (line["pairs"], line["left_out"]) == (3, 1)
+    line = compared(OURS, THEIRS | {("4", 0): LACKS}, SCENARIOS)
+    assert_compared(line, [0.8, 0.65, 0.7], [0.75, 0.61, NAN])
+    assert line["mark"] == "" and line["tests"] == 0
+
+
+def test_a_pair_is_a_class_of_a_scenario_averaged_over_seeds():
+    aurocs = {
+        ("surgical", 0): (0.9, 0.8, 0.7),
+        ("surgical", 1): (0.7, 0.8, 0.6),
+        ("partial_loss", 0): (0.8, 0.5, 0.6),
+        ("partial_loss", 1): (0.6, 0.4, NAN),
+    }
+    both = {
+        study_runs.run(method, seed=seed): {
+            ("global", "nih"): dict(zip(("Edema", "Mass", "Hernia"), values, strict=True))
+        }
+        for (method, seed), values in aurocs.items()
+    }
+    [line] = chosen(significance(results(both)), CLASSES)
+    assert line["scenario"] == "2"
+    assert_compared(line, [0.8, 0.8, 0.7], [0.7, 0.45, 0.6])
+
+
+def test_groups_of_classes_are_tested_each():
+    both = {
+        study_runs.run(method, sites=TWO): {
+            ("global", "mimic"): {"Edema": edema, "Mass": mass, "Fracture": 0.5}
+        }
+        for method, edema, mass in (("surgical", 0.9, 0.8), ("vanilla", 0.8, 0.5))
+    }
+    found = significance(results(both))
+    lines = found[found["pairing"] == CLASSES].set_index("group")
+    assert lines["pairs"].to_dict() == {
+        "all": 3, "shared": 1, "unique": 2, "nih": 2, "chexpert": 2,
+    }  # fmt: skip
+    assert lines.loc["unique", "difference"] == pytest.approx(0.15)
+    assert lines.loc["chexpert", "difference"] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(("method", "group", "wanted"), [
+    # A federation's local models are tested together, as tables have them.
+    ("personalised", "nih", {"local nih": 0.1, "local chexpert": 0.2, "local mimic": 0.25}),
+    ("personalised", "shared", {"local nih": 0.1, "local chexpert": 0.2, "local mimic": 0.35}),
+    # Those of sites that trained alone are tested each.
+    ("individual", "all", {"nih nih": 0.1, "chexpert chexpert": 0.2}),
+])  # fmt: skip
+def test_which_models_of_sites_are_tested_against_a_global_one(method, group, wanted):
+    own = {
+        ("nih", "nih"): {"Edema": 0.8, "Mass": 0.8},
+        ("nih", "chexpert"): {"Edema": 0.5, "Fracture": LACKS},
+        ("nih", "mimic"): {"Edema": 0.6, "Mass": 0.7, "Fracture": LACKS},
+        ("chexpert", "nih"): {"Edema": 0.4, "Mass": LACKS},
+        ("chexpert", "chexpert"): {"Edema": 0.7, "Fracture": 0.7},
+        ("chexpert", "mimic"): {"Edema": 0.5, "Mass": LACKS, "Fracture": 0.3},
+    }
+    ours = {("global", test): dict.fromkeys(names, 0.9) for (_, test), names in own.items()}
+    runs = {study_runs.run(sites=TWO): ours, study_runs.run(method, sites=TWO): own}
+    found = chosen(significance(results(runs)), CLASSES, group=group)
+    got = {f"{line['model']} {line['test']}": line["difference"] for line in found}
+    assert got == pytest.approx(wanted)
+
+
+def test_all_others_are_tested_against_the_reference_its_other_strategies_too():
+    rows = [("surgical", "fedbn+"), ("surgical", "fedavg"), ("vanilla", "fedavg")]
+    both = {
+        study_runs.run(*row): {("global", "nih"): {"Edema": 0.9 - 0.1 * n}}
+        for n, row in enumerate(rows)
+    }
+    found = chosen(significance(results(both)), SCENARIOS)
+    assert [(line["method"], line["strategy"]) for line in found] == rows[1:]
+    assert [line["difference"] for line in found] == pytest.approx([0.1, 0.2])
+
+
+@pytest.mark.parametrize("rows", [[("surgical", "fedbn+")], [("vanilla", "fedavg")]])
+def test_where_nothing_can_be_compared_there_is_no_line(rows):
+    both = {study_runs.run(*row): {("global", "nih"): {"Edema": 0.9}} for row in rows}
+    found = significance(results(both))
+    assert found.empty and {*FAMILY, "difference", "holm", "mark"} <= set(found)
+
+
+def test_p_is_adjusted_over_all_rows_and_scenarios_of_a_test_set_and_group():
+    rng = np.random.default_rng(0)
+    names = ("Edema", "Mass", "Hernia", "Nodule", "Fibrosis", "Pneumonia")
+    both = {
+        study_runs.run(method, scenario=scenario): {
+            ("global", test): dict(zip(names, rng.normal(mean, 0.05, 6), strict=True))
+            for test in ("nih", "mimic")
+        }
+        for scenario in ("2", "4", "10")
+        for method, mean in (("surgical", 0.7), ("vanilla", 0.62), ("partial_loss", 0.66))
+    }
+    found = significance(results(both))
+    sizes = found[found["group"] == "all"].groupby(FAMILY)["tests"].first()
+    assert sizes.loc[CLASSES].tolist() == [6, 6] and sizes.loc[SCENARIOS].tolist() == [2, 2]
+    for _, family in found.groupby(FAMILY):
+        wanted = holm([None if np.isnan(p) else p for p in family["p"]])
+        assert family["holm"].tolist() == pytest.approx(
+            [NAN if p is None else p for p in wanted], nan_ok=True
+        )
+        assert family["mark"].tolist() == [mark(p) for p in wanted]
+    assert set(found["mark"]) > {"ns", "*"}
+
+
+def test_a_test_that_could_not_decide_is_no_member():
+    lines = adjusted(pd.DataFrame({"of": [1, 1, 1, 2], "p": [0.02, NAN, 0.03, 0.04]}), ["of"])
+    assert lines["tests"].tolist() == [2, 2, 2, 1]
+    assert lines["holm"].tolist() == pytest.approx([0.04, NAN, 0.04, 0.04], nan_ok=True)
+    assert lines["mark"].tolist() == ["*", "", "*", "*"]

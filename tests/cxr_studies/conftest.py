@@ -1,0 +1,15 @@
+"""Small data for studies."""
+
+from types import SimpleNamespace
+
+import pytest
+
+import study_data
+from cxr_studies.plan.data_file import read_data
+
+
+@pytest.fixture(scope="session")
+def small_data(tmp_path_factory):
+    """The data file of `study_data`, as read, and its folder."""
+    path = study_data.write(tmp_path_factory.mktemp("small-data"), study_data.stand_in)
+    return SimpleNamespace(path=path, data=read_data(path), home=path.parent)

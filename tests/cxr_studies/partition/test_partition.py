@@ -1,0 +1,131 @@
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cxr_studies.partition.class_sets import ClassSetError, published
+from cxr_studies.partition.partition import write_nih_pool, write_sites
+from cxr_study.data.images.image_files import ImageError
+from cxr_study.data.labels.vocabulary import NIH_CLASSES
+from cxr_study.data.sites.site_data import check_disjoint, load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.split_file import read_split
+from site_files import write_site
+
+MINI = Path(__file__).parents[3].parent / "shared/data/nih-mini"
+HEADER = "Image Index,Finding Labels,Patient ID,Patient Age,Patient Gender,View Position,\n"
+SETS = (("Edema",), ("Edema", "Mass"))
+
+
+@pytest.fixture
+def pool(tmp_path):
+    """A hospital's table: 40 patients with two images each, half of them with an edema."""
+    (tmp_path / "images").mkdir()
+    rows = [f"{p}_{i}.png,{p},{-(p % 2)},{p % 2}\n" for p in range(40) for i in range(2)]
+    (tmp_path / "labels.csv").write_text("image,patient,Mass,Edema\n" + "".join(rows))
+    policy = {"default": "smooth-ones", "Mass": "ones"}
+    keys = {"split": "none.csv", "blank": None, "uncertain": policy, "distinct": ["Mass"]}
+    return read_site_file(write_site(tmp_path, "all", **keys))
+
+
+def load(paths):
+    return [load_labels(read_site_file(path)) for path in paths]
+
+
+def test_sites_have_different_patients_their_own_classes_and_the_pools_decisions(pool, tmp_path):
+    paths = list(write_sites(pool, tmp_path / "cut", SETS, seed=0))
+    assert [path.name for path in paths] == ["all-1.yaml", "all-2.yaml"]
+    sites = load(paths)
+    check_disjoint(sites)
+    assert [site.site.classes for site in sites] == list(SETS)
+    assert all(site.site.policy.uncertain == "smooth-ones" for site in sites)
+    assert [dict(site.site.policy.by_class) for site in sites] == [{}, {"Mass": "ones"}]
+    assert [site.site.distinct for site in sites] == [(), ("Mass",)]
+    for site in sites:
+        counts = site.table["split"].value_counts().to_dict()
+        assert counts == {"train": 28, "validation": 4, "test": 8}
+        assert site.table["Edema"].sum() == 20
+    # The truth has every class of every image, where it is certain.
+    truth = pd.read_csv(sites[0].site.truth)
+    assert list(truth) == ["image", "Mass", "Edema"]
+    assert truth["Edema"].tolist() == [p % 2 for p in range(40) for _ in range(2)]
+
+
+def test_sites_keep_how_the_pools_table_is_written(tmp_path):
+    (tmp_path / "images").mkdir()
+    rows = [f"{p}.png,{p},{'Mass' if p % 2 else 'kein'}:Edema,0.{p + 10}\n" for p in range(40)]
+    (tmp_path / "labels.csv").write_text("Bild,patient,found,p\n" + "".join(rows))
+    keys = {"columns": {"Bild": "image", "patient": "ignored"}, "patients": "each-image"}
+    keys |= {"words": {"kein": ""}, "threshold": 0.3}
+    keys["findings"] = {"column": "found", "separator": ":", "value": "p"}
+    pool = write_site(tmp_path, "all", split="none.csv", **keys)
+    for labels in load(write_sites(read_site_file(pool), tmp_path / "cut", SETS, seed=0)):
+        assert labels.table["Edema"].isin([0, 1]).all()
+
+
+def test_a_share_of_the_training_patients_may_be_used(pool, tmp_path):
+    path, _ = write_sites(pool, tmp_path / "cut", SETS, seed=0, share=0.5)
+    table = load([path])[0].table
+    counts = table.drop_duplicates("patient")["split"].value_counts().to_dict()
+    assert counts == {"train": 7, "unused": 7, "test": 4, "validation": 2}
+    header = read_split(path.with_name("split.csv")).header
+    assert header["scheme"] == (
+        "2 sites with equally many patients, each 70/10/20; 0.5 of the training patients used"
+    )
+
+
+def test_a_class_that_the_labels_do_not_have_is_refused_before_anything_is_written(pool, tmp_path):
+    with pytest.raises(ClassSetError, match="site 2 is to label 'Hernia'"):
+        write_sites(pool, tmp_path / "cut", (("Edema",), ("Hernia",)), seed=0)
+    assert not (tmp_path / "cut").exists()
+
+
+@pytest.fixture
+def nih(tmp_path):
+    """40 patients with two images each, the second without a file."""
+    folder = tmp_path / "nih"
+    (folder / "images_001/images").mkdir(parents=True)
+    rows = []
+    for patient in range(40):
+        finding = "Mass|Edema" if patient % 2 else "No Finding"
+        for follow_up in range(2):
+            rows.append(f"{patient:08}_{follow_up:03}.png,{finding},{patient},50,F,PA,\n")
+        (folder / f"images_001/images/{patient:08}_000.png").touch()
+    (folder / "Data_Entry_2017.csv").write_text(HEADER + "".join(rows))
+    return folder
+
+
+def two_sites(nih, folder, seed=0):
+    """Label tables of NIH cut into two sites, after a look at their files."""
+    pool = read_site_file(write_nih_pool(nih, folder))
+    paths = list(write_sites(pool, folder / "sites", published(2), seed=seed))
+    assert [path.name for path in paths] == ["nih-1.yaml", "nih-2.yaml"]
+    sites = load(paths)
+    assert tuple(site.site.classes for site in sites) == published(2)
+    for site in sites:
+        assert set(site.table["split"]) == {"train", "validation", "test"}
+        truth = pd.read_csv(site.site.truth)
+        assert list(truth) == ["image", *NIH_CLASSES]
+        here = truth.set_index("image").loc[site.table["image"], list(site.site.classes)]
+        assert (here.to_numpy() == site.table[list(site.site.classes)].to_numpy()).all()
+    return [site.table for site in sites]
+
+
+def test_patients_are_distributed_by_seed_and_rows_without_image_left_out(nih, tmp_path):
+    cuts = [two_sites(nih, tmp_path / str(i), seed) for i, seed in enumerate([0, 0, 1])]
+    assert [table["patient"].nunique() for table in cuts[0]] == [20, 20]
+    assert [table["Mass"].sum() for table in cuts[0]] == [10, 10]
+    assert all(table["image"].str.endswith("_000.png").all() for table in cuts[0])
+    first = [tables[0]["image"].tolist() for tables in cuts]
+    assert first[0] == first[1] != first[2]
+    (nih / "images_001").rename(tmp_path / "elsewhere")
+    with pytest.raises(ImageError, match=r"none of the 80 images .* first 00000000_000\.png"):
+        write_nih_pool(nih, tmp_path / "out")
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
+def test_the_real_images_make_two_sites(tmp_path):
+    tables = two_sites(MINI, tmp_path)
+    assert [table["patient"].nunique() for table in tables] == [132, 132]
+    assert sum(len(table) for table in tables) == 1000

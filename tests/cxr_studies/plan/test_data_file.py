@@ -1,0 +1,105 @@
+import shutil
+
+import pytest
+import yaml
+
+from cxr_phantom.drawing.acquisition import SITES
+from cxr_phantom.writers.write_phantom import write_phantom
+from cxr_studies.plan import shipped_files
+from cxr_studies.plan.data_file import DATA_SETS, DataFileError, read_data
+from cxr_study.data.readers import DATASETS
+
+REAL = {"data": {"nih": "phantom/nih"}, "initial_body": "body.npz"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A folder with the phantom in the official layouts, without MIMIC's own labels, and a body."""
+    folder = tmp_path_factory.mktemp("data")
+    write_phantom(folder / "phantom", images_per_site=200, size=8, sites=tuple(DATA_SETS))
+    (folder / "phantom/mimic/mimic-cxr-2.0.0-chexpert.csv.gz").unlink()
+    (folder / "body.npz").touch()
+    return folder
+
+
+@pytest.fixture
+def read(root):
+    """Reads a data file of such keys in that folder."""
+
+    def read_keys(keys):
+        (root / "own.yaml").write_text(yaml.safe_dump(keys))
+        return read_data(root / "own.yaml")
+
+    return read_keys
+
+
+class TestReadData:
+    def test_the_phantom_is_as_large_as_asked_for(self, read):
+        data = read({"data": "phantom", "images": 300, "settings": {"batch_size": 8}})
+        assert (data.name, data.images, data.sources) == ("own", 300, {})
+        assert data.path.is_absolute() and data.has("nih") and data.has("mimic")
+        assert (data.initial_body, data.preset, data.settings) == (None, None, {"batch_size": 8})
+
+    def test_real_data_are_downloads_or_site_files_beside_the_file(self, read, root):
+        paths = {
+            "nih": "phantom/sites/nih.yaml",
+            "chexpert": "phantom/chexpert",
+            "mimic": str(root / "phantom/mimic"),
+        }
+        data = read({"data": paths, "initial_body": "body.npz", "preset": "paper"})
+        assert data.images is None
+        assert data.sources == {name: root / path for name, path in paths.items()}
+        assert (data.initial_body, data.preset, data.settings) == (root / "body.npz", "paper", {})
+        assert not read(REAL).has("mimic")
+
+    def test_sites_with_splits_of_their_own_are_called_as_their_files(self, read, root):
+        data = read({"sites": ["phantom/sites/nih.yaml", "phantom/sites/mimic.yaml"]})
+        assert data.sources == {n: root / f"phantom/sites/{n}.yaml" for n in ("nih", "mimic")}
+        assert data.site_names == ("nih", "mimic") and data.own_splits and data.images is None
+        assert read({"data": "phantom", "images": 9}).site_names == ("nih", "chexpert")
+
+    @pytest.mark.parametrize(("keys", "message"), [
+        ({"images": 3}, "needs key 'data'; has images"),
+        ({"data": "phantom"}, "needs key 'images'; has data"),
+        ({"data": "phantom", "images": 0}, "key 'images' needs a number of 1 or more"),
+        ({**REAL, "preset": "papr"}, "key 'preset' needs .*nearest known: paper"),
+        ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
+        ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
+        ({**REAL, "initial_body": "no.npz"}, "key 'initial_body' needs a file that exists"),
+        ({**REAL, "data": "fantom"}, "key 'data' needs phantom, or lines .*; got 'fantom'"),
+        ({**REAL, "data": {}}, "key 'data' needs one data set or more"),
+        ({**REAL, "data": {"nhi": "x"}}, r"key 'data', key 'nhi' needs a known name .*: nih\)"),
+        ({**REAL, "data": {"nih": 3}}, "key 'data', key 'nih' needs a path; got 3"),
+        ({"sites": ["no.yaml"]}, r"key 'sites': site file .*/no\.yaml does not exist"),
+        ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
+        ({**REAL, "sites": ["phantom/sites/nih.yaml"]}, "key 'data' has no use beside 'sites'"),
+        ({**REAL, "data": {"nih": "no"}}, "key 'data': key 'nih': needs the folder .*/no is"),
+        ({**REAL, "data": {"nih": "phantom/chexpert"}}, r".*'nih': needs Data_Entry_2017\*\.csv"),
+        ({**REAL, "data": {"nih": "no.yaml"}}, r"key 'data': key 'nih': site file .*/no\.yaml"),
+    ])  # fmt: skip
+    def test_a_mistake_is_refused_by_file_and_key(self, read, keys, message):
+        with pytest.raises(DataFileError, match=rf"own\.yaml: {message}"):
+            read(keys)
+
+
+class TestShipped:
+    def test_the_phantom_makes_a_study_of_two_thousand_images(self):
+        data = read_data("phantom")
+        assert (data.images, data.settings["image_size"]) == (2000, 64)
+        with pytest.raises(DataFileError, match=r"data file 'fantom': .*nearest known: phantom"):
+            read_data("fantom")
+
+    def test_the_template_is_right_once_its_paths_are(self, root, tmp_path):
+        shutil.copy(shipped_files.find("real", "data_files", "data file", DataFileError), tmp_path)
+        (tmp_path / "initial.npz").touch()
+        paths = {"nih": "nih", "chexpert": "CheXpert-v1.0-small", "mimic": "mimic"}
+        for name, path in paths.items():
+            (tmp_path / path).symlink_to(root / "phantom" / name)
+        data = read_data(tmp_path / "real.yaml")
+        assert set(data.sources) == set(DATA_SETS)
+        assert data.preset == "paper"
+
+
+def test_studies_name_the_data_sets_that_the_phantom_imitates():
+    assert set(DATA_SETS) == set(SITES)
+    assert set(DATA_SETS.values()) <= set(DATASETS)

@@ -1,0 +1,227 @@
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+import study_data
+from cxr_studies.partition import class_sets
+from cxr_studies.plan import plan
+from cxr_studies.plan.data_file import DataFileError, StudyData
+from cxr_studies.plan.data_sets import data_sets
+from cxr_studies.plan.selection import Selection, StudyError
+from cxr_studies.plan.study_file import read_study
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+from cxr_study.data.sites.site_data import load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from surgical_aggregation.checkpoints.checkpoint import save
+
+PROJECT = Path(__file__).parents[3] / "poc/project.yml"
+SHARED = set(NIH_CLASSES) & set(CHEXPERT_CLASSES)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("plan")
+
+
+@pytest.fixture(scope="module")
+def found(small_data, folder):
+    return data_sets(small_data.data, ["nih", "chexpert", "mimic"], folder / "data")
+
+
+@pytest.fixture
+def runs(small_data, folder, found):
+    """The runs of a shipped study on the small data, some of the data file changed."""
+
+    def runs(study, data=None, project=None, found=found, **selection):
+        data = small_data.data.model_copy(update=data or {})
+        return plan.runs(read_study(study), data, found, folder, Selection(**selection), project)
+
+    return runs
+
+
+def keys(found):
+    return [run.key for run in found]
+
+
+@pytest.mark.parametrize(("method", "project"), [("surgical", str(PROJECT)), ("centralised", None)])
+def test_federated_runs_are_made_in_the_poc_where_there_is_one(runs, method, project):
+    [run] = runs("clients", project=PROJECT, scenarios=("2",), methods=(method,), seeds=1)
+    assert run.where["project"] == project
+    assert run.what.get("poc", False) == (project is not None)
+    nih, mimic = (load_labels(read_site_file(Path(path))) for path in run.where["tests"].values())
+    assert set(nih.table["split"]) > set(mimic.table["split"]) == {"test"}  # no site is MIMIC
+
+
+def test_the_published_class_sets_are_the_sites_and_the_baseline_is_one_site(runs):
+    sets, complete = runs("clients", scenarios=("3",), methods=("surgical", "complete"), seeds=1)
+    assert list(map(tuple, sets.what["sites"].values())) == list(class_sets.published(3))
+    assert sets.where["sites"] == ["nih-1", "nih-2", "nih-3"]
+    assert sets.what["union"] == sorted(NIH_CLASSES)
+    assert complete.where["sites"] == ["nih"]
+    assert set(complete.what["sites"]["nih"]) == set(NIH_CLASSES)
+
+
+def test_data_sets_that_are_sites_have_all_classes_or_those_of_both(runs):
+    few, whole = runs("nih-chexpert", methods=("vanilla",), seeds=1)[::2]
+    sites = {site: set(labelled) for site, labelled in few.what["sites"].items()}
+    assert sites == {"nih": SHARED, "chexpert": SHARED}
+    assert set(whole.what["sites"]["nih"]) == set(NIH_CLASSES)
+    assert len(whole.what["union"]) == 20
+
+
+def test_settings_are_those_of_the_whole_job_and_all_can_be_written(runs):
+    federated, alone = runs("clients", scenarios=("2",), methods=("surgical", "complete"), seeds=1)
+    assert federated.what["settings"]["tracking"] == "none"
+    assert federated.what["settings"]["min_clients"] == 2
+    assert federated.rounds == alone.rounds == 2
+    assert (federated.processes, alone.processes) == (2, 1)
+    for run in (federated, alone):
+        assert json.loads(json.dumps([run.what, run.where])) == [run.what, run.where]
+
+
+def test_different_runs_have_different_keys_and_a_baseline_one_for_all_scenarios(runs):
+    found = runs("clients", scenarios=("2", "3"), seeds=2)
+    baselines = {run.key for run in found if run.row.method == "complete"}
+    others = [run.key for run in found if run.row.method != "complete"]
+    assert len(set(others)) == len(others) and len(baselines) == 2  # one for each seed
+    alike = runs("shared-classes", scenarios=("0",), methods=("complete",), seeds=2)
+    assert baselines == set(keys(alike))  # studies share the runs that they have in common
+
+
+def test_a_setting_a_body_and_a_version_of_a_package_change_the_key_and_a_folder_does_not(
+    runs, small_data, tmp_path, monkeypatch
+):
+    save(study_data.stand_in(1.0), tmp_path / "other.npz")
+    data, wanted = small_data.data, {"scenarios": ("2",), "seeds": 1}
+    there = data_sets(data, ["nih", "mimic"], tmp_path / "data")
+    moved = plan.runs(read_study("clients"), data, there, tmp_path, Selection(**wanted))
+    found = [keys(runs("clients", **wanted))]
+    assert keys(moved) == found[0]
+    for change in (
+        {"settings": {**data.settings, "learning_rate": 0.5}},
+        {"settings": {**data.settings, "num_rounds": 3}},
+        {"initial_body": tmp_path / "other.npz"},
+    ):
+        found.append(keys(runs("clients", change, **wanted)))
+    monkeypatch.setattr(plan, "version", lambda name: "9")
+    found.append(keys(runs("clients", **wanted)))
+    assert len({key for each in found for key in each}) == 5 * len(found[0])
+
+
+@pytest.fixture
+def given(small_data, tmp_path):
+    """The runs of "methods" on copies of the data file's sites, changed before by a function."""
+
+    def given(change=lambda sites: None, study="methods", **selection):
+        sites = tmp_path / "phantom/sites"
+        if not sites.is_dir():
+            shutil.copytree(small_data.home / "phantom", tmp_path / "phantom")
+        change(sites)
+        files = tuple(sites / f"{name}.yaml" for name in ("nih", "chexpert"))
+        data = StudyData.model_construct(sites=files, settings=small_data.data.settings)
+        study = read_study(study).on(data)
+        wanted = Selection(methods=("surgical",), **selection)
+        return plan.runs(study, data, {}, tmp_path / "out", wanted)
+
+    return given
+
+
+def test_a_given_site_is_tested_on_its_own_split_with_its_truth_for_every_seed(given, tmp_path):
+    runs = given(scenarios=("equal rounds",), seeds=2)
+    run = runs[0]
+    assert run.where["sites"] == list(run.where["tests"]) == ["nih", "chexpert"]
+    assert set(run.what["sites"]["nih"]) == set(NIH_CLASSES) and len(run.what["union"]) == 20
+    for name, path in run.where["tests"].items():
+        site = read_site_file(Path(path))
+        assert site.truth == tmp_path / f"phantom/truth/{name}.csv"
+        assert site.split == tmp_path / f"phantom/sites/{name}_split.csv"
+    assert len({run.where["site_files"] for run in runs}) == 1
+    assert len(set(keys(runs))) == len(runs)
+
+
+def test_a_scenario_says_classes_settings_methods_and_which_model(given):
+    by_scenario = {run.scenario: run for run in given(seeds=1)}
+    equal, early = by_scenario["equal rounds"], by_scenario["early stopping"]
+    assert (equal.what["model"], equal.rounds) == ("last", 12)
+    assert ("model" in early.what, early.rounds) == (False, 24)
+    assert early.what["settings"]["patience"] == 4
+    assert set(by_scenario["equal classes"].what["union"]) == SHARED
+
+
+def test_at_equal_steps_pooled_data_have_larger_batches_and_federated_runs_are_the_same(runs):
+    wanted = {"scenarios": ("4",), "methods": ("surgical", "centralised", "complete"), "seeds": 1}
+    converged, equal = (
+        {run.row.name: run for run in runs(name, **wanted)}
+        for name in ("clients-converged", "clients-equal-steps")
+    )
+    for name, run in equal.items():
+        times = 4 if run.row.pooled else 1
+        batch = converged[name].what["settings"]["batch_size"]
+        assert run.what["settings"]["batch_size"] == times * batch
+        assert (run.key == converged[name].key) == (times == 1)
+
+
+def test_head_weightings_are_rows_that_share_the_mean_with_the_study_of_methods(given):
+    runs = given(study="head-weightings", scenarios=("equal rounds",), seeds=1)
+    weightings = [run.what["settings"]["head_weighting"] for run in runs]
+    assert weightings == ["mean", "samples", "positives"]
+    assert {run.what["settings"]["strategy"] for run in runs} == {"fedbn+"}
+    assert [run.what["settings"]["report_counts"] for run in runs] == [False, False, True]
+    assert [run.facts["strategy"] for run in runs] == [
+        "fedbn+", "fedbn+ samples", "fedbn+ positives",
+    ]  # fmt: skip
+    shared = set(keys(runs)) & set(keys(given(scenarios=("equal rounds",), seeds=1)))
+    assert shared == {runs[0].key}
+
+
+@pytest.mark.parametrize("file", ["nih_split.csv", "../truth/nih.csv"])
+def test_another_split_or_truth_is_another_run(given, file):
+    def change(sites):
+        (sites / file).write_text((sites / file).read_text() + "\n")
+
+    wanted = {"scenarios": ("equal rounds",), "seeds": 1}
+    assert not set(keys(given(**wanted))) & set(keys(given(change, **wanted)))
+
+
+def test_without_a_class_in_common_there_is_no_run_of_common_classes(given):
+    def change(sites):
+        for name, labelled in (("nih", "Mass"), ("chexpert", "Fracture")):
+            path = sites / f"{name}.yaml"
+            said = yaml.safe_load(path.read_text()) | {"classes": [labelled]}
+            path.write_text(yaml.safe_dump(said))
+
+    assert "equal classes" not in {run.scenario for run in given(change, seeds=1)}
+    with pytest.raises(StudyError, match=r"\(scenarios equal classes; .*\) needs a class that all"):
+        given(scenarios=("equal classes",), seeds=1)
+
+
+def test_a_data_set_that_cannot_be_cut_so_is_refused_by_study_and_scenario(runs, found):
+    few = {**found, "nih": dataclasses.replace(found["nih"], classes=("Edema", "Mass"))}
+    with pytest.raises(StudyError, match="study shared-classes, scenario '4': 4 sites need"):
+        runs("shared-classes", found=few, scenarios=("4",), methods=("surgical",), seeds=1)
+
+
+def test_needed_are_the_data_sets_of_the_selection_and_its_tests(small_data):
+    def check(study, sources=small_data.data.sources, settings=small_data.data.settings, **wanted):
+        data = small_data.data.model_copy(update={"data": sources, "settings": settings})
+        return plan.check(study, data, Selection(**wanted))
+
+    clients = read_study("clients")
+    assert check(read_study("fedfbn"), scenarios=("iid partial",)) == ("nih", "chexpert", "mimic")
+    assert check(clients) == ("nih", "mimic")
+    with pytest.raises(StudyError, match="no scenario '9'"):
+        check(clients, scenarios=("9",))
+    with pytest.raises(DataFileError, match="learning_rat"):
+        check(clients, settings={**small_data.data.settings, "learning_rat": 1})
+    # A test set may be missing, but not every one.
+    alone = {"nih": small_data.data.sources["nih"]}
+    assert check(clients, alone) == ("nih",)
+    mimic = clients.model_copy(update={"tests": ("mimic",)})
+    with pytest.raises(StudyError, match=r"clients is tested on mimic; data file .* has nih"):
+        check(mimic, alone)
+    with pytest.raises(StudyError, match=r"trains on chexpert; data file .*small\.yaml has nih"):
+        check(read_study("nih-chexpert"), alone)

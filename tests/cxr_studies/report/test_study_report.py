@@ -1,0 +1,85 @@
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from cxr_studies.analysis.analysis import analyse
+from cxr_studies.report.facts import PHANTOM
+from cxr_studies.report.study_report import page, write
+from html_page import Page
+from surgical_aggregation.site.training import tensorflow_setup
+
+FRAMES = (
+    "runs", "scores", "means", "seeds", "tests", "patients", "patient_differences", "class_tests",
+    "subgroups", "claims", "tables",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_this_process():
+    """Processes to share the work out to would take longer to start than it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tensorflow_setup, "cores", lambda: 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def written(finished, tmp_path_factory):
+    """The page's text, and the folder."""
+    folder = tmp_path_factory.mktemp("report") / "clients"
+    page = write(finished.results, finished.data, folder)
+    assert page == folder / "report.html"
+    return page.read_text(encoding="utf-8"), folder
+
+
+def test_every_number_is_in_a_csv_file_and_tables_are_latex_too(written):
+    _, folder = written
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [*(f"{name}.csv" for name in FRAMES), "tables.tex", "report.html"]
+    )
+    frames = {name: pd.read_csv(folder / f"{name}.csv") for name in FRAMES}
+    assert not [name for name, frame in frames.items() if frame.empty]
+    found = frames["class_tests"]  # classes have their intervals by patient beside DeLong's
+    assert found["difference"].between(found["patient_low"], found["patient_high"]).all()
+    text = (folder / "tables.tex").read_text(encoding="utf-8")
+    assert text.count(r"\begin{table") == text.count(r"\end{table") == 3
+    assert text.startswith("% Needs") and r"\label{tab:clients-nih-all}" in text
+
+
+def test_the_page_has_every_notice_figure_and_section_and_needs_nothing_else(written):
+    page = Page(written[0])
+    assert PHANTOM in page.text
+    # An ablation has one bar chart, and tests over scenarios, as three are enough.
+    assert page.html.count("Mean AUROC of every method, sites: 2, 3 and 4") == 1
+    assert "a pair is a scenario" in page.text and "<h3>Over scenarios</h3>" in page.html
+    for heading in ("Tables", "Tests", "Class by class", "Subgroups", "Calibration", "Training"):
+        assert f"<h2>{heading}</h2>" in page.html
+    answer = page.text[page.text.index("Mean AUROC of one model for all classes") :]
+    assert "surgical aggregation" in answer[:200].lower()
+    verdicts = "holds: 2, does not hold: 1, not decided: 0"
+    assert f"3 claims of the papers, by intervals over 2 seeds: {verdicts}." in answer[:600]
+    assert "side by side, not compared" in page.text and "published [difference]" not in page.text
+    assert page.tags.count("svg") == 13 and page.needs_nothing_else()
+
+
+def test_scenarios_too_few_for_a_test_have_no_table_of_tests_over_them(finished):
+    found = analyse(finished.results, 1)
+    text = page(replace(found, tests=found.tests.assign(p=float("nan"))), finished.data, (), ())
+    assert "Over classes" in text
+    assert "Over scenarios" not in text and "a pair is a scenario" not in text
+
+
+def test_a_report_made_again_is_the_same(finished, written, tmp_path):
+    again = write(finished.results, finished.data, tmp_path / "clients")
+    assert again.read_text(encoding="utf-8") == written[0]
+
+
+def test_marks_in_the_tables_are_those_of_the_tests(written):
+    _, folder = written
+    tables = pd.read_csv(folder / "tables.csv")
+    tests = pd.read_csv(folder / "tests.csv")
+    chosen = tests[(tests["pairing"] == "scenarios") & (tests["group"] == "all")]
+    wanted = chosen.set_index(["method", "test"])["holm"].dropna().to_dict()
+    cells = tables[(tables["scenario"] == "average") & (tables["group"] == "all")]
+    found = cells.set_index(["method", "test"])["holm"].dropna().to_dict()
+    assert {key: pytest.approx(value, abs=1e-5) for key, value in wanted.items()} == found != {}
