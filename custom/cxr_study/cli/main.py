@@ -16,6 +16,7 @@ from cxr_study.cli import data_site, deploy, export, model, predict, report, run
 from cxr_study.cli.run import console, say
 from cxr_study.runs.finished_run import InterruptedRunError, JobFailedError
 from surgical_aggregation import __version__
+from surgical_aggregation.extras import missing
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """click's, of which typer may have a copy of its own."""
@@ -95,6 +96,11 @@ def command() -> int:
         return 2
     except (ValueError, OSError) as error:
         say(f"surgagg: {error}", Console(stderr=True))
+        return 2
+    except ModuleNotFoundError as error:
+        if (wanted := missing(error)) is None:
+            raise
+        say(f"surgagg: {wanted}", Console(stderr=True))
         return 2
     except JobFailedError as error:
         say(f"surgagg: {error}", Console(stderr=True))

@@ -90,9 +90,9 @@ def drawings() -> Path:
 
 
 def _missing(name: str, error: Exception | None = None) -> DemoDataError:
-    absent = f"; {error}" if isinstance(error, ModuleNotFoundError) else ""
-    comes_with = "the package cxr_phantom offers it, and needs surgical-aggregation[cxr]"
+    absent = f": {error}" if isinstance(error, ModuleNotFoundError) else ""
+    comes_with = "cxr_phantom, which is part of 'surgical-aggregation[cxr]'"
     return DemoDataError(
         f"{name!r} needs an installed package that offers it, and there is none{absent}. "
-        + (f"Install it: {comes_with}." if name in (PHANTOM, DRAWINGS) else "Install it.")
+        + (f"Install {comes_with}." if name in (PHANTOM, DRAWINGS) else "Install it.")
     )
