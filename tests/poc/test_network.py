@@ -183,7 +183,10 @@ def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network
     facts = (
         rf"\(surgical-aggregation {__version__}, .*, [\d,.]+ GB free, certificate for 3\d\d days\)"
     )
-    why = "the site is not permitted to train ['Support Devices']"
+    why = (
+        "the site is not permitted to train ['Support Devices']: permit it in the server's table, "
+        "or take it out of the site's classes"
+    )
     for site in SITES:
         verdict = re.escape(f"cannot take part: {why}") if site == "mercy" else "can take part"
         assert re.search(rf"^{site} +{verdict} {facts}$", said, re.M), said

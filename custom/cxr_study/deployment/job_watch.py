@@ -1,18 +1,23 @@
-"""Watch a job from its submission to its end, as the server tells an admin."""
+"""Watch a job from its submission to its end, as the server tells an admin; why it waits."""
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cxr_study.deployment import job_queue
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.server.records.run_record import RunRecord
+
+ABORTED = "FINISHED:ABORTED"
+NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")
+NOT_LOADED = "FINISHED:ABNORMAL"
+"""A site's process ended while it loaded the job, or the server's was killed."""
 
 POLL, LONGEST = 1.0, 10.0
 """Seconds between two looks at a job: at first, and at most where it has long not changed."""
@@ -28,6 +33,11 @@ _HEARTBEAT = 60.0
 
 _UNANSWERED = 3
 """Questions in a row after which a job that has answered before is taken to be on its way out."""
+
+TRIES, SHORTEST, LONGEST_PAUSE = 10, 10.0, 600.0
+"""FLARE 2.9's scheduler: tries, and seconds after the first, which double up to the longest."""
+
+_TOO_FEW = re.compile(r"(\d+)\)? < min.sites \(?(\d+)")
 
 
 @dataclass(frozen=True)
@@ -80,40 +90,28 @@ def watch(
 
     With the server's workspace at hand the job's record is read there; else the server is asked.
     """
-    ask = _Asking(session, job_id) if server is None else partial(_by_record, server / job_id)
-    seen, queue = Progress(), _Queue(session, job_id, say)
-    status, changed = None, time.monotonic()
+    seen, asking = Progress(), _Asking(session, job_id)
+    status, tries = "", 0
+    changed = time.monotonic()
+    due = changed + _QUIET
     while True:
         meta = session.meta(job_id)
-        queue.look(meta)
         if meta["status"] != status:
-            status, changed = meta["status"], time.monotonic()
-        if meta["status"].startswith("FINISHED"):
+            status, changed = str(meta["status"]), time.monotonic()
+        if status.startswith("FINISHED"):
             return End(meta, lost=False, seen=seen)
-        if meta["status"] in ("RUNNING", "DISPATCHED"):
-            told = ask()
+        tried = len(meta.get("schedule_history") or [])
+        if status == "SUBMITTED" and (tried != tries or time.monotonic() > due):
+            due, tries = time.monotonic() + _HEARTBEAT, tried
+            say(f"job {job_id} waits: {waits(meta, session.sites())}")
+        if status in ("RUNNING", "DISPATCHED"):
+            told = _by_record(server / job_id) if server else asking.progress()
             if told is not None and told != seen:
                 seen, changed = told, time.monotonic()
                 show(seen)
-            if job_queue.orphaned(meta, session.server_started()):
+            if orphaned(meta, session.server_started()):
                 return End(meta, lost=True, seen=seen)
         time.sleep(min(max(POLL, (time.monotonic() - changed) / _SHARE), LONGEST))
-
-
-class _Queue:
-    """What is said of a job that waits: when FLARE has tried to start it, and now and then."""
-
-    def __init__(self, session: FlareSession, job_id: str, say: Callable[[str], None]):
-        self.session, self.job_id, self.say = session, job_id, say
-        self.due, self.tries = time.monotonic() + _QUIET, 0
-
-    def look(self, meta: Mapping[str, Any]) -> None:
-        """Say why it waits, if there is news."""
-        tries = len(meta.get("schedule_history") or [])
-        news = tries != self.tries or time.monotonic() > self.due
-        if meta["status"] == "SUBMITTED" and news:
-            self.due, self.tries = time.monotonic() + _HEARTBEAT, tries
-            self.say(f"job {self.job_id} waits: {job_queue.told(meta, self.session.sites())}")
 
 
 def _by_record(folder: Path) -> Progress | None:
@@ -135,7 +133,8 @@ class _Asking:
         self.begin = 0.0
         self.answered, self.unanswered = False, 0
 
-    def __call__(self) -> Progress | None:
+    def progress(self) -> Progress | None:
+        """What it answers, if it is asked and does."""
         self.begin = self.begin or time.monotonic() + _QUIET
         ending = self.answered and self.unanswered == _UNANSWERED
         if time.monotonic() < self.begin or ending:
@@ -146,3 +145,50 @@ class _Asking:
             return None
         self.answered, self.unanswered = True, 0
         return Progress(stats["rounds"], stats["best"], stats["stopped"])
+
+
+def sites(meta: Mapping[str, Any]) -> set[str]:
+    """Names of the sites that a job is for, by what FLARE knows of it."""
+    return {party for parties in meta["deploy_map"].values() for party in parties} - {"server"}
+
+
+def orphaned(meta: Mapping[str, Any], server_started: float) -> bool:
+    """Whether the server was started again under a job; FLARE says for ever that it runs."""
+    scheduled = meta.get("last_schedule_time")  # FLARE notes it after the status
+    runs = meta["status"] in ("RUNNING", "DISPATCHED")
+    return bool(runs and scheduled and scheduled < server_started)
+
+
+def not_started(meta: Mapping[str, Any]) -> str:
+    """Why a job in one of `NEVER_RAN` was not started, by what FLARE knows of it."""
+    details = meta.get("job_deploy_detail") or _reasons(meta)
+    return "; ".join(d for d in details if not d.endswith(": OK")) or str(meta["status"])
+
+
+def waits(meta: Mapping[str, Any], connected: Collection[str]) -> str:
+    """Why a job waits, in plain words and in FLARE's, and when FLARE tries again and gives up.
+
+    Args:
+        meta: What FLARE knows of it.
+        connected: Names of the sites that are connected to the server.
+    """
+    away = ", ".join(sorted(sites(meta) - {*connected}))
+    missing = f"; not connected: {away}" if away else ""
+    if not (said := _reasons(meta)[-1:]):
+        return f"FLARE has not tried to start it: other jobs run, or no site is connected{missing}"
+    plain = "FLARE could not start it"
+    if few := _TOO_FEW.search(said[0]):
+        plain = f"only {few[1]} of the {few[2]} sites it needs answer and have the GPUs it asks for"
+    tries, last = len(meta["schedule_history"]), float(meta["last_schedule_time"])
+    pauses = [min(SHORTEST * 2 ** (made - 1), LONGEST_PAUSE) for made in range(tries, TRIES)]
+    again, end = (datetime.fromtimestamp(last + sum(them)) for them in (pauses[:1], pauses))
+    return (
+        f"{plain} (FLARE: {said[0]}){missing}; try {tries} of {TRIES}, the next at "
+        f"{again:%H:%M:%S}, and FLARE gives up at {end:%H:%M:%S}"
+    )
+
+
+def _reasons(meta: Mapping[str, Any]) -> list[str]:
+    """Why FLARE did not start a job when it tried, in its own words, each reason once."""
+    tries = [entry.partition(": ")[2] for entry in meta.get("schedule_history") or []]
+    return list(dict.fromkeys(reason for reason in tries if reason != "scheduled"))

@@ -19,7 +19,7 @@ from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_project import PocError, PocProject
 from cxr_study.deployment.processes import check_free, free_port
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.runs.run_failure import last_errors
+from cxr_study.runs.run_failure import tail
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
 MARK = "surgagg_poc.yml"
@@ -243,5 +243,5 @@ class PocSystem:
             console = self.kit(min(missing)) / processes.CONSOLE
             raise PocError(
                 f"{', '.join(sorted(missing))} did not come up in {timeout:.0f} s. The log is "
-                f"{console}, and ends with\n{last_errors(console)}"
+                f"{console}, and ends with\n{tail(console)}"
             )

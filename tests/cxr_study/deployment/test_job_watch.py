@@ -1,6 +1,10 @@
+import inspect
 import json
+import re
+from datetime import datetime
 
 import pytest
+from nvflare.app_common.job_schedulers.job_scheduler import DefaultJobScheduler
 
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.job_watch import Progress, watch
@@ -129,3 +133,30 @@ def test_a_job_that_waits_is_spoken_of_when_flare_has_tried_and_now_and_then(
     session.meta, session.sites = lambda job_id: next(left), set
     watch(session, "job", print, told.append)
     assert len(told) == len(said) and all(map(str.__contains__, told, said)), told
+
+
+OK = "not enough sites have enough resources (ok sites 1 < min sites 2)"
+FEW = "connected sites (0) < min_sites (2)"
+
+
+@pytest.mark.parametrize(("reasons", "connected", "said"), [
+    ([], "", "^FLARE has not tried to start it: other jobs run, or no.*; not connected: a, b$"),
+    ([OK], "ab", "^only 1 of the 2 .*FLARE: not .*; try 1 .* 12:00:10, .* up at 12:40:30$"),
+    ([OK] * 5 + [FEW], "a", "^only 0 of .*; not connected: b; try 6 of 10, .* 12:05:20, and"),
+    ([FEW] * 7, "", "the next at 12:10:00, and FLARE gives up at 12:30:00$"),
+    (["no site b"], "a", "^FLARE could not start it .FLARE: no site b.; not"),
+])  # fmt: skip
+def test_it_is_said_why_a_job_waits_and_until_when(reasons, connected, said):
+    meta = {
+        "deploy_map": {"app_server": ["server"], "app_client": ["a", "b"]},
+        "schedule_history": [f"2026-01-01 12:00:00: {reason}" for reason in reasons] or None,
+        "last_schedule_time": datetime(2026, 1, 1, 12).timestamp(),
+    }
+    assert re.search(said, job_watch.waits(meta, connected))
+
+
+def test_flares_scheduler_tries_as_often_and_waits_as_long_as_it_is_said_to():
+    known = inspect.signature(DefaultJobScheduler).parameters
+    names = ("max_schedule_count", "min_schedule_interval", "max_schedule_interval")
+    ours = [job_watch.TRIES, job_watch.SHORTEST, job_watch.LONGEST_PAUSE]
+    assert [known[name].default for name in names] == ours

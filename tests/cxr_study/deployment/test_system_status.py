@@ -81,8 +81,8 @@ def test_every_party_has_a_line(system, told):
     assert re.match(rf"server: up since [-\d]+ [\d:]+{flare}; [\d,]+ MB free$", server)
     assert re.match(rf"nih: connected, last seen \d+ s ago{flare}$", nih)
     assert chexpert == (
-        "chexpert: not connected; it said on 2026-11-02: surgagg 0.1, 1,074 MB free, certificate "
-        "12 days, cannot take part: no labels"
+        "chexpert: not connected; on 2026-11-02 it said: cannot take part: no labels (surgagg 0.1, "
+        "1.1 GB free, certificate for 12 days)"
     )
     *_, elsewhere, _ = system_status.parties(session, {})
     assert elsewhere == "chexpert: not connected"
