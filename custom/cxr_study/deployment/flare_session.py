@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,6 +59,7 @@ class SessionError(ValueError):
     """The server cannot be reached, or refuses this user or what it was asked."""
 
 
+@dataclass(eq=False)
 class FlareSession:
     """A session of an admin, which outlives a restart of the server; for a `with` block.
 
@@ -74,22 +76,13 @@ class FlareSession:
         study: FLARE's study that it works in. Default "default", which every network has.
     """
 
-    def __init__(
-        self,
-        kit: Path,
-        timeout: float = 60.0,
-        patience: float = 60.0,
-        on_wait: Callable[[str], None] = lambda text: None,
-        pauses: Sequence[float] = PAUSES,
-        study: str = DEFAULT_STUDY,
-    ):
-        self.kit = kit
-        self.timeout = timeout
-        self.patience = patience
-        self.on_wait = on_wait
-        self.pauses = pauses
-        self.study = study
-        self._session: Session | None = None
+    kit: Path
+    timeout: float = 60.0
+    patience: float = 60.0
+    on_wait: Callable[[str], None] = lambda text: None
+    pauses: Sequence[float] = PAUSES
+    study: str = DEFAULT_STUDY
+    _session: Session | None = field(default=None, init=False)
 
     def __enter__(self) -> FlareSession:
         if not (self.kit / "startup" / "fed_admin.json").is_file():
@@ -154,8 +147,8 @@ class FlareSession:
         """What the components of a running job at the server report, by name."""
         with suppress(api_spec.JobNotRunning, api_spec.JobNotFound, *_UNABLE):
             answer = self._ask(lambda session: session.show_stats(job_id, "server"), once=True)
-            stats = answer.get("server") if isinstance(answer, dict) else None
-            return stats if isinstance(stats, dict) else {}
+            if isinstance(answer, dict) and isinstance(stats := answer.get("server"), dict):
+                return stats
         return {}
 
     def abort(self, job_id: str) -> None:

@@ -60,6 +60,9 @@ class PocSystem:
         self._check_marked()
         return PocProject.read(self.root / MARK)
 
+    def __str__(self) -> str:
+        return f"server and {', '.join(self.project.sites)}, port {self.project.port}"
+
     def _check_marked(self) -> None:
         """Refuse a folder that is not a POC's, be it a half-made one."""
         if not (self.root / MARK).is_file():

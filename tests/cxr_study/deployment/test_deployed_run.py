@@ -338,7 +338,7 @@ ENDS = {
 @pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize(("facts", "said", "final"), ENDS.values(), ids=ENDS)
 def test_how_a_job_ended_is_told_by_what_flare_knows(tmp_path, facts, said, final, elsewhere):
-    end = End(facts, facts.pop("lost", False), Progress(facts.pop("seen", 0)))
+    end = End(facts, facts.get("lost", False), Progress(facts.get("seen", 0)))
     failure = explain("1", end, tmp_path, {} if elsewhere else {"server": tmp_path})
     assert failure.reason.startswith(said) and failure.final == final
     if "nothing at hand" in said:

@@ -82,10 +82,10 @@ class RunRecord(FLComponent):
     "column_similarity" is {class: mean cosine similarity of the sites' columns}. A continued run
     records the earlier best model like one of its own. "stopped" comes before the "round" line of
     the last round. "kind" is that of the error that a component at the server raised (see
-    `error_kind`), else null; "began" is whether a round had begun. "owing" is {site: the task that it
-    had and has not given back, "start" where it had none yet}. An admin who asks for the running job's
-    statistics gets {"rounds": number done, "best": newest line of a best model or None, "stopped":
-    bool}.
+    `error_kind`), else null; "began" is whether a round had begun. "owing" is {site: the task that
+    it had and has not given back, "start" where it had none yet}. An admin who asks for the running
+    job's statistics gets {"rounds": number done, "best": newest line of a best model or None,
+    "stopped": bool}.
 
     Ends the run where FLARE lacks a name that is needed, or where a component at the server, of
     whoever, raises at an event: FLARE would log that, go on, and say that the job has completed.
