@@ -15,9 +15,8 @@ from cxr_study.common.progress import RoundProgress, Steps, round_bars
 from cxr_study.deployment import at_hand, job_watch
 from cxr_study.deployment.at_hand import RoomError, Workspaces
 from cxr_study.deployment.flare_session import PAUSES, FlareSession, SessionError, pauses
-from cxr_study.deployment.job_watch import ABORTED, NEVER_RAN, NOT_LOADED, End, Progress
+from cxr_study.deployment.job_watch import ABORTED, End, Progress, explain
 from cxr_study.jobs import job_folder
-from cxr_study.runs import run_failure
 from cxr_study.runs.finished_run import (
     RESULTS,
     RUN_FILE,
@@ -29,10 +28,8 @@ from cxr_study.runs.finished_run import (
     read_site_files,
     write_facts,
 )
-from cxr_study.runs.job_results import read_events, rounds_run
-from cxr_study.runs.run_failure import Failure, Party
+from cxr_study.runs.job_results import read_events
 from cxr_study.runs.run_rounds import Rounds, left_a_model, rounds_left
-from surgical_aggregation.site.local_notes import notes_file
 from surgical_aggregation.wire.headers import CHECK_TASK
 
 _ABORTS = 3.0
@@ -234,42 +231,6 @@ def check(
     ]
     failed = None if end.completed else explain(job_id, end, server, {}).reason
     return sorted(answers, key=lambda event: event["site"]), failed
-
-
-def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) -> Failure:
-    """Find out why a job did not end well.
-
-    Args:
-        job_id: Its id.
-        end: How it ended.
-        server: The server's folder of its results; None: they could not be downloaded.
-        workspaces: As far as at hand: in a POC all, elsewhere none.
-    """
-    status = str(end.meta["status"])
-    if end.lost:
-        restarted = "the server was restarted under it, and takes it to be running for ever."
-        return Failure(restarted, final=False)
-    if status == ABORTED:
-        return Failure("it was aborted by an admin.", final=True)
-    if status in NEVER_RAN:
-        reason = f"it could not be started: {job_watch.not_started(end.meta)}"
-        return Failure(reason, final=True)
-    known = run_failure.parties(workspaces, job_id, f"{job_id}/error_log.txt")
-    if server is not None:
-        known["server"] = Party(server / "error_log.txt")
-    service = workspaces.get("server")
-    lost = () if end.completed else run_failure.lost_processes(job_id, server, service)
-    found = run_failure.explain(server, known, lost)
-    reason = found.reason or f"{status}, and nothing at hand says why."
-    if service is not None and not found.reason:
-        reason += f" The server's log is {service / 'log.txt'}"
-    if not workspaces:
-        reason += (
-            f"\nA site's own log is <its workspace>/{job_id}/error_log.txt, and its notes <its "
-            f"workspace>/{notes_file(job_id)}, at the site."
-        )
-    made = end.seen.rounds or (server and rounds_run(server))
-    return Failure(reason, not made and (found.final or status == NOT_LOADED))
 
 
 def _submit(deployed: DeployedRun, session: FlareSession, job: Path, steps: Steps) -> str:

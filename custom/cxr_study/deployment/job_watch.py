@@ -1,4 +1,4 @@
-"""Watch a job from its submission to its end, as the server tells an admin; why it waits."""
+"""Watch a job from its submission to its end: how far it is, why it waits, why it failed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from cxr_study.deployment.at_hand import Workspaces
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.runs.job_results import read_events
+from cxr_study.runs import run_failure
+from cxr_study.runs.job_results import read_events, rounds_run
+from cxr_study.runs.run_failure import Failure, Party
 from surgical_aggregation.server.records.run_record import RunRecord
+from surgical_aggregation.site.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
 NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")
@@ -145,6 +149,42 @@ class _Asking:
             return None
         self.answered, self.unanswered = True, 0
         return Progress(stats["rounds"], stats["best"], stats["stopped"])
+
+
+def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) -> Failure:
+    """Find out why a job did not end well.
+
+    Args:
+        job_id: Its id.
+        end: How it ended.
+        server: The server's folder of its results; None: they could not be downloaded.
+        workspaces: As far as at hand: in a POC all, elsewhere none.
+    """
+    status = str(end.meta["status"])
+    if end.lost:
+        restarted = "the server was restarted under it, and takes it to be running for ever."
+        return Failure(restarted, final=False)
+    if status == ABORTED:
+        return Failure("it was aborted by an admin.", final=True)
+    if status in NEVER_RAN:
+        reason = f"it could not be started: {not_started(end.meta)}"
+        return Failure(reason, final=True)
+    known = run_failure.parties(workspaces, job_id, f"{job_id}/error_log.txt")
+    if server is not None:
+        known["server"] = Party(server / "error_log.txt")
+    service = workspaces.get("server")
+    lost = () if end.completed else run_failure.lost_processes(job_id, server, service)
+    found = run_failure.explain(server, known, lost)
+    reason = found.reason or f"{status}, and nothing at hand says why."
+    if service is not None and not found.reason:
+        reason += f" The server's log is {service / 'log.txt'}"
+    if not workspaces:
+        reason += (
+            f"\nA site's own log is <its workspace>/{job_id}/error_log.txt, and its notes <its "
+            f"workspace>/{notes_file(job_id)}, at the site."
+        )
+    made = end.seen.rounds or (server and rounds_run(server))
+    return Failure(reason, not made and (found.final or status == NOT_LOADED))
 
 
 def sites(meta: Mapping[str, Any]) -> set[str]:

@@ -14,9 +14,9 @@ import tiny_job
 from cxr_study.common.progress import Steps
 from cxr_study.deployment import at_hand, deployed_run, job_watch
 from cxr_study.deployment.at_hand import RoomError
-from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError, explain
+from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.job_watch import End, Progress
+from cxr_study.deployment.job_watch import Progress
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import read_breaks
 from cxr_study.runs.run_rounds import Rounds, rounds_left
@@ -314,50 +314,6 @@ def test_pauses_grow_and_are_made(go, monkeypatch):
     monkeypatch.setattr(deployed_run, "time", clock)
     go(*[(BROKE, 1)] * 4, (DONE, 6), of_run={"pauses": [60, 120], "retries": 4})
     assert [seconds for seconds in slept if seconds] == [60, 120, 120, 120]
-
-
-ENDS = {
-    "aborted": ({"status": "FINISHED:ABORTED"}, "it was aborted by an admin.", True),
-    "not started": (
-        {"status": "FINISHED:FAILED_TO_RUN",
-         "job_deploy_detail": ["server: OK", "a: OK", "b: BYOC not permitted", "1 < 2"]},
-        "it could not be started: b: BYOC not permitted; 1 < 2", True,
-    ),
-    "not scheduled": (
-        {"status": "FINISHED:CANT_SCHEDULE",
-         "schedule_history": ["2026: too few"] * 2 + ["2026: max", "2026: scheduled"]},
-        "it could not be started: too few; max", True,
-    ),
-    "not loaded": ({"status": "FINISHED:ABNORMAL"}, "FINISHED:ABNORMAL, and nothing at hand", True),
-    "killed": ({"status": "FINISHED:ABNORMAL", "seen": 1}, "FINISHED:ABNORMAL, and noth", False),
-    "lost": ({"status": "RUNNING", "lost": True}, "the server was restarted under it", False),
-}  # fmt: skip
-"""How a job ended -> what FLARE knows of it, what is said, and whether another try is useless."""
-
-
-@pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.parametrize(("facts", "said", "final"), ENDS.values(), ids=ENDS)
-def test_how_a_job_ended_is_told_by_what_flare_knows(tmp_path, facts, said, final, elsewhere):
-    end = End(facts, facts.get("lost", False), Progress(facts.get("seen", 0)))
-    failure = explain("1", end, tmp_path, {} if elsewhere else {"server": tmp_path})
-    assert failure.reason.startswith(said) and failure.final == final
-    if "nothing at hand" in said:
-        log = "<its workspace>/1/error_log.txt, and its notes <its workspace>/local_notes/1.txt"
-        assert (log if elsewhere else f"The server's log is {tmp_path}/log.txt") in failure.reason
-
-
-def test_a_job_is_explained_by_its_record_by_flares_log_and_by_rounds_that_nobody_saw(tmp_path):
-    def explained(*events, seen=0):
-        lines = [json.dumps({"event": event}) + "\n" for event in events]
-        (tmp_path / "run_record.jsonl").write_text("".join(lines))
-        end = End({"status": BROKE}, False, Progress(seen))
-        return explain("1", end, tmp_path, {"a": tmp_path / "a", "server": tmp_path})
-
-    (tmp_path / "error_log.txt").write_text("TypeError: no class x\n")
-    assert explained().final and not explained(seen=1).final
-    assert "TypeError: no class x" in explained().reason
-    killed = explained("started", "round")
-    assert killed.reason.startswith("a process at the server ended.") and not killed.final
 
 
 PAST = [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}]

@@ -44,7 +44,8 @@ def did(monkeypatch):
 
     of_system = {
         "prepare": step("prepare", prepared), "start": step("start"), "stop": step("stop"),
-        "clean": step("clean", cleaned), "project": SimpleNamespace(port=1, sites=SITES), "workspaces": {},
+        "clean": step("clean", cleaned), "workspaces": {},
+        "project": SimpleNamespace(port=1, sites=SITES),
         "lead": property(lambda system: system.folder / "lead"),
         "kit": lambda system, name: system.folder / name,
     }  # fmt: skip
