@@ -32,9 +32,6 @@ from cxr_study.runs.job_results import read_events
 from cxr_study.runs.run_rounds import Rounds, left_a_model, rounds_left
 from surgical_aggregation.wire.headers import CHECK_TASK
 
-_ABORTS = 3.0
-"""Seconds in which a job is told to abort, again and again."""
-
 
 class DeployedRunError(JobFailedError):
     """A job on a deployed system did not end well."""
@@ -214,7 +211,7 @@ def check(
     Raises:
         SessionError: A site of the job is not connected, or the server refuses the job.
     """
-    if missing := sorted(set(job_folder.sites(job)) - session.sites()):
+    if missing := session.missing(job_folder.sites(job)):
         raise SessionError(
             f"all sites of the job must be connected; {', '.join(missing)} is not. Start it there."
         )
@@ -237,15 +234,13 @@ def _submit(deployed: DeployedRun, session: FlareSession, job: Path, steps: Step
     """Submit a job when its sites are connected."""
     if told := at_hand.without_room({**deployed.workspaces, "this run": deployed.folder}):
         raise RoomError(f"{told}. Make room there (poc/README.md, section 2).")
-    sites, patience = set(job_folder.sites(job)), deployed.sites_timeout
+    sites, patience = job_folder.sites(job), deployed.sites_timeout
     with steps.step("submit") as said:
-        deadline = time.monotonic() + patience
-        if missing := ", ".join(sorted(sites - session.sites())):
+        if missing := ", ".join(session.missing(sites)):
             wait = f"waiting up to {patience:.0f} s (--sites-timeout)"
             steps.say(f"{wait} for {missing}: not connected")
             said.append(f"waited for {missing}")
-        while sites - session.sites() and time.monotonic() < deadline:
-            time.sleep(job_watch.POLL)
+            session.missing(sites, patience)
         job_id = session.submit(job)
         said.append(f"{session.kit.name}: job {job_id}")
     return job_id
@@ -299,16 +294,9 @@ def _interrupted(
     """Abort a job, or not; what is said then. `left`: ids of jobs that left a model."""
     if not deployed.aborts:
         return f"job {job_id} goes on without this command. Watch it: the same command again"
-    end = time.monotonic() + _ABORTS
     try:
         with steps.step("abort", alone=False) as said:
-            while True:  # FLARE forgets it of a job that is just being started
-                session.abort(job_id)
-                status = str(session.meta(job_id)["status"])
-                if status.startswith("FINISHED") or time.monotonic() > end:
-                    break
-                time.sleep(0.5)
-            said.append(status)
+            said.append(status := session.abort(job_id))
     except SessionError as error:
         return deployed.left_alone(job_id, left, error)
     if not status.startswith("FINISHED"):

@@ -9,7 +9,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from io import StringIO
@@ -107,6 +107,15 @@ class FlareSession:
         newest = max(seen.values(), default=0.0)
         return {site for site, at in seen.items() if newest - at < SILENT}
 
+    def missing(self, sites: Collection[str], patience: float = 0.0) -> list[str]:
+        """Those of some sites that are not connected, which are waited for."""
+        deadline = time.monotonic() + patience
+        while missing := sorted({*sites} - self.sites()):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        return missing
+
     def last_seen(self) -> dict[str, float]:
         """Site that is connected -> when it last gave a sign of life, seconds since 1970."""
         clients = self._ask(Session.get_connected_client_list)
@@ -151,16 +160,24 @@ class FlareSession:
                 return stats
         return {}
 
-    def abort(self, job_id: str) -> None:
-        """Abort a job; one that does not run any more is left alone.
+    def abort(self, job_id: str, patience: float = 3.0) -> str:
+        """Abort a job, if it runs, until it has ended or for `patience` seconds; its status then.
 
-        Whoever does so wants to go: a server that is gone is not waited for much longer.
+        Again and again, for FLARE forgets it of a job that is just being started. Whoever does so
+        wants to go: a server that is gone is not waited for much longer.
         """
-        with suppress(api_spec.JobNotRunning, api_spec.JobNotFound):
+        deadline = time.monotonic() + patience
+        while True:
             try:
-                self._ask(lambda session: session.abort_job(job_id), True, _PARTING)
+                with suppress(api_spec.JobNotRunning, api_spec.JobNotFound):
+                    self._ask(lambda session: session.abort_job(job_id), True, _PARTING)
             except _UNABLE as error:
                 raise SessionError(f"the server could not abort it: {error}") from error
+            meta = self._ask(lambda session: session.get_job_meta(job_id), patience=_PARTING)
+            status = str(meta["status"])
+            if status.startswith("FINISHED") or time.monotonic() > deadline:
+                return status
+            time.sleep(0.5)
 
     def download(self, job_id: str, folder: Path) -> Path:
         """Download a finished job's result; its folder, <folder>/<job id>."""
