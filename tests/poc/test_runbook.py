@@ -114,8 +114,7 @@ def network(kits, tmp_path_factory):
         patch.setattr(FlareSession, "_connected", lambda *_: None)
         patch.setattr(deployed_run, "run", submit)
         patch.setattr(deployed_run, "check", lambda *_: ([], None))
-        patch.setattr(system_status, "parties", lambda *_: [])
-        patch.setattr(system_status, "jobs", lambda *_: [])
+        patch.setattr(system_status, "lines", lambda *_: [])
         shutil.copy(ROOT / "poc" / "server" / "permitted.yaml", kits)
         variables = {}
         for line in SECTION:

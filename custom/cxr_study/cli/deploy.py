@@ -183,9 +183,7 @@ def status(kit: Admin, study: Study = "default") -> None:
     from cxr_study.deployment import at_hand, system_status
 
     with _connected(kit, NOT_WAITED_FOR, study) as (session, _):
-        for line in system_status.parties(session, at_hand.workspaces(kit)):
-            say(line)
-        for line in system_status.jobs(session):
+        for line in system_status.lines(session, at_hand.workspaces(kit)):
             say(line)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -94,7 +94,7 @@ def watch(
 
     With the server's workspace at hand the job's record is read there; else the server is asked.
     """
-    seen, asking = Progress(), _Asking(session, job_id)
+    seen, asking = Progress(), _by_asking(session, job_id)
     status, tries = "", 0
     changed = time.monotonic()
     due = changed + _QUIET
@@ -109,7 +109,7 @@ def watch(
             due, tries = time.monotonic() + _HEARTBEAT, tried
             say(f"job {job_id} waits: {waits(meta, session.sites())}")
         if status in ("RUNNING", "DISPATCHED"):
-            told = _by_record(server / job_id) if server else asking.progress()
+            told = _by_record(server / job_id) if server else next(asking)
             if told is not None and told != seen:
                 seen, changed = told, time.monotonic()
                 show(seen)
@@ -129,26 +129,16 @@ def _by_record(folder: Path) -> Progress | None:
     return Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
 
 
-class _Asking:
+def _by_asking(session: FlareSession, job_id: str) -> Iterator[Progress | None]:
     """The progress of a job by asking it, from when it should be up until it has ended."""
-
-    def __init__(self, session: FlareSession, job_id: str):
-        self.session, self.job_id = session, job_id
-        self.begin = 0.0
-        self.answered, self.unanswered = False, 0
-
-    def progress(self) -> Progress | None:
-        """What it answers, if it is asked and does."""
-        self.begin = self.begin or time.monotonic() + _QUIET
-        ending = self.answered and self.unanswered == _UNANSWERED
-        if time.monotonic() < self.begin or ending:
-            return None
-        stats = self.session.stats(self.job_id).get(RunRecord.__name__)
-        if stats is None:
-            self.unanswered += 1
-            return None
-        self.answered, self.unanswered = True, 0
-        return Progress(stats["rounds"], stats["best"], stats["stopped"])
+    begin, answered, unanswered = time.monotonic() + _QUIET, False, 0
+    while True:
+        stats = None
+        ending = answered and unanswered == _UNANSWERED
+        if time.monotonic() >= begin and not ending:
+            stats = session.stats(job_id).get(RunRecord.__name__)
+            answered, unanswered = answered or bool(stats), 0 if stats else unanswered + 1
+        yield Progress(stats["rounds"], stats["best"], stats["stopped"]) if stats else None
 
 
 def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) -> Failure:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
 from cryptography import x509
 
@@ -17,7 +16,7 @@ from cxr_study.deployment import at_hand, job_watch
 from cxr_study.deployment.at_hand import Workspaces
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.job_watch import NEVER_RAN
-from cxr_study.runs.job_results import read_events
+from cxr_study.runs.job_results import json_lines, read_events
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 
 _MB = 1e6
@@ -28,8 +27,11 @@ _ORPHANED = (
 )
 
 
-def parties(session: FlareSession, places: Workspaces) -> Iterator[str]:
-    """A line for the admin's kit, the server and each site that is connected or has a job."""
+def lines(session: FlareSession, places: Workspaces) -> Iterator[str]:
+    """A line for the admin's kit, the server, each site that is connected or has a job, each job.
+
+    Jobs come the oldest first, with id, name, state, and a reason where they need one.
+    """
     certificate = (session.kit / "startup" / "client.crt").read_bytes()
     end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
     days = (end - datetime.now(timezone.utc)).days
@@ -41,23 +43,19 @@ def parties(session: FlareSession, places: Workspaces) -> Iterator[str]:
     with suppress(SessionError):  # kits of before give nobody the right to ask
         versions = session.versions()
     here = f"; {_free(places['server'])}" if "server" in places else ""
-    started = datetime.fromtimestamp(session.server_started())
+    started, jobs = session.server_started(), session.jobs()
     flare = {who: f"; FLARE {version}" for who, version in versions.items()}
-    yield f"server: up since {started:%Y-%m-%d %H:%M}{flare.get('server', '')}{here}"
+    since = datetime.fromtimestamp(started)
+    yield f"server: up since {since:%Y-%m-%d %H:%M}{flare.get('server', '')}{here}"
     seen, connected, declared = session.last_seen(), session.sites(), _declared(places)
-    known = {site for meta in session.jobs() for site in job_watch.sites(meta)} | declared.keys()
+    known = {site for meta in jobs for site in job_watch.sites(meta)} | declared.keys()
     for site in sorted(known | seen.keys()):
         state = "not connected"
         if site in seen:
             state = "connected" if site in connected else "silent"
             state += f", last seen {max(0, time.time() - seen[site]):.0f} s ago"
         yield f"{site}: {state}{flare.get(site, '')}{_by_itself(declared.get(site))}"
-
-
-def jobs(session: FlareSession) -> Iterator[str]:
-    """A line for each job, the oldest first: id, name, state, and its reason where it needs one."""
-    connected, started = session.sites(), session.server_started()
-    for meta in session.jobs():
+    for meta in jobs:
         status, reason = str(meta["status"]), ""
         if status == "SUBMITTED":
             reason = f": {job_watch.waits(meta, connected)}"
@@ -86,10 +84,9 @@ def _declared(places: Workspaces) -> dict[str, dict[str, Any]]:
 
 def _archived(workspace: Path) -> list[dict[str, Any]]:
     """Events of a job, by its workspace in the job store, which is zipped."""
-    with TemporaryDirectory() as folder:
-        with suppress(OSError, BadZipFile, KeyError), ZipFile(workspace) as files:
-            files.extract(RECORD_FILE, folder)
-        return read_events(Path(folder))
+    with suppress(OSError, zipfile.BadZipFile):
+        return json_lines(zipfile.Path(workspace, RECORD_FILE))
+    return []
 
 
 def _by_itself(declared: Mapping[str, Any] | None) -> str:

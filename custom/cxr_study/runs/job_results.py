@@ -7,6 +7,7 @@ jobs, oldest first, in the simulator's workspace or in a download.
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -36,7 +37,7 @@ def read_events(server: Path) -> list[dict]:
     return json_lines(server / RECORD_FILE)
 
 
-def json_lines(path: Path) -> list[dict]:
+def json_lines(path: Path | zipfile.Path) -> list[dict]:
     """The objects in a file of JSON lines, which may not be there; other lines are passed over."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     found = []

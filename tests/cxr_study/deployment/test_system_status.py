@@ -65,8 +65,8 @@ def test_workspaces_at_hand_are_those_of_the_same_provisioning_that_were_started
 
 @pytest.mark.parametrize("told", [{"server": "2.9.0", "nih": "2.9.0"}, None])
 def test_every_party_has_a_line(system, told):
-    asked = session(system.lead, told, {**JOB, "status": "FINISHED:COMPLETED"})
-    kit, server, chexpert, nih = system_status.parties(asked, at_hand.workspaces(system.lead))
+    asked = session(system.lead, told, {**JOB, "job_id": "1", "status": "RUNNING"})
+    kit, server, chexpert, nih, _ = system_status.lines(asked, at_hand.workspaces(system.lead))
     assert re.match(r"lead@.*: certificate until 20\d\d-\d\d-\d\d, \d+ days; [\d,]+ MB free", kit)
     flare = "; FLARE 2.9.0" * (told is not None)
     assert re.match(rf"server: up since [-\d]+ [\d:]+{flare}; [\d,]+ MB free$", server)
@@ -75,7 +75,7 @@ def test_every_party_has_a_line(system, told):
         "chexpert: not connected; on 2026-11-02 it said: cannot take part: no labels (surgagg 0.1, "
         "1.1 GB free, certificate for 12 days)"
     )
-    *_, elsewhere, _ = system_status.parties(asked, {})
+    *_, elsewhere, _, _ = system_status.lines(asked, {})
     assert elsewhere == "chexpert: not connected"
 
 
@@ -86,6 +86,6 @@ def test_every_party_has_a_line(system, told):
     ({"status": "SUBMITTED"}, ": FLARE has not tried to start it: .*; not connected: chexpert"),
     ({"status": "FINISHED:CANT_SCHEDULE", "job_deploy_detail": ["nih: OK", "no"]}, ": no$"),
 ])  # fmt: skip
-def test_a_jobs_state_has_a_reason_where_it_needs_one(facts, reason):
-    (line,) = system_status.jobs(session(None, None, {**JOB, "job_id": "1", **facts}))
+def test_a_jobs_state_has_a_reason_where_it_needs_one(system, facts, reason):
+    *_, line = system_status.lines(session(system.lead, None, {**JOB, "job_id": "1", **facts}), {})
     assert re.search(f"^1  surgical  {facts['status']}{reason}", line)
