@@ -24,7 +24,7 @@ _CURES: Mapping[str, str] = MappingProxyType(
 """Kind of an error (see `error_kind`) -> what to do."""
 
 _BEFORE = (
-    "Nothing of this software had begun there. Correct the job's configuration, or install or "
+    "nothing of this software had begun at {}. Correct the job's configuration, or install or "
     "allow (`surgagg deploy kit`) there what it names."
 )
 _SITE_FAILED = (
@@ -95,20 +95,21 @@ def explain(server: Path | None, known: Mapping[str, Party], lost: Collection[st
     if failed:
         ended = _told(failed["reason"], failed)
         lines.append(f"The server ended the run: {ended}" if lines else ended)
+        if failed.get("kind") and SERVER in known:
+            lines.append(f"The log of {SERVER} is {known[SERVER].log}")
     begun = {SERVER for _ in events[:1]} | {e["site"] for e in events if e["event"] == "declared"}
-    unread = (
-        () if own or failed else [who for who in sorted(known) if who in lost or who not in begun]
-    )
-    ends = {who: end for who in unread if (end := tail(known[who].log))}
-    for who, end in ends.items():
-        lines.append(f"The log of {who} is {known[who].log}, and ends with\n{end}")
-    never = not ends.keys() <= begun
+    asked = () if own or failed else {*lost, *(known.keys() - begun)}
+    ends = {who: end for who in sorted(asked) if who in known and (end := tail(known[who].log))}
+    never = sorted(ends.keys() - begun)
+    if never:
+        lines.append(_BEFORE.format(", ".join(never)))
+    lines += [f"The log of {who} is {known[who].log}, and ends with\n{ends[who]}" for who in ends]
     if lost:
         where = " or ".join("the server" if who == SERVER else who for who in sorted(lost))
         unknown = ", and nothing at hand says why. Was it killed, or could it not load the job?"
         lines.insert(0, f"a process at {where} ended{'.' if own or ends else unknown}")
-    final = never or (failed is not None and _before_the_rounds(failed, now))
-    return Failure("\n".join([*lines, _BEFORE] if never else lines), final)
+    final = bool(never) or (failed is not None and _before_the_rounds(failed, now))
+    return Failure("\n".join(lines), final)
 
 
 def lost_processes(job: str, server: Path | None, service: Path | None) -> list[str]:
