@@ -18,10 +18,8 @@ import deployed
 import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs import job_templates
-from cxr_study.jobs.components import ALLOWED
 from cxr_study.reports.run.cross_site_results import read
 from html_page import Page
 from secrecy import names, unpacked
@@ -65,16 +63,13 @@ def network(tmp_path_factory):
         "chexpert": SitePolicy(share=SHARED, min_positives=rare(network.folder) + 1),
         "mercy": SitePolicy(),
     }
-    own = {"byoc": "admin", "classes": (*ALLOWED, *tiny_job.CLASSES)}
-    for site, policy in policies.items():
-        localise_site(network.kit(site), policy, **own)
-    resources = network.kit("chexpert") / "local/resources.json"
-    content = json.loads(resources.read_text())
-    resources.write_text(json.dumps({**content, "allow_log_streaming": True}))
     permitted = {
         "nih": SITES["nih"]["classes"], "chexpert": ["Edema", "Fracture"], "mercy": ["Fracture"],
     }  # fmt: skip
-    localise_server(network.server, network.folder / "storage", permitted=permitted, **own)
+    network.localise(policies, permitted, byoc="admin")
+    resources = network.kit("chexpert") / "local/resources.json"
+    content = json.loads(resources.read_text())
+    resources.write_text(json.dumps({**content, "allow_log_streaming": True}))
     try:
         assert network.preflight("server") == "pass"
         network.start_server()
