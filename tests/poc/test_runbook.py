@@ -111,7 +111,7 @@ def network(kits, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(kits)
         patch.setenv("SURGAGG_CACHE", str(data / "cache"))
-        patch.setattr(FlareSession, "_connected", lambda *_: None)
+        patch.setattr(FlareSession, "_open", lambda *_: None)
         patch.setattr(deployed_run, "run", submit)
         patch.setattr(deployed_run, "check", lambda *_: ([], None))
         patch.setattr(system_status, "lines", lambda *_: [])

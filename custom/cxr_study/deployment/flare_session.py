@@ -31,6 +31,7 @@ _LOST = (
     api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply,
     FLCommunicationError,
 )  # fmt: skip
+_SHUT_OUT = (ConfigError, api_spec.AuthenticationError, api_spec.AuthorizationError)
 _UNABLE = (api_spec.InternalError, RuntimeError)
 """What FLARE makes of an exception at the server, such as that of a full disk."""
 
@@ -92,7 +93,7 @@ class FlareSession:
             )
         # FLARE's loggers would write to the terminal where nothing else is set up.
         logging.getLogger("nvflare").addHandler(logging.NullHandler())
-        self._connected(self.timeout, time.monotonic() + self.timeout)
+        self._ask(lambda session: None, patience=self.timeout)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -194,21 +195,35 @@ class FlareSession:
         FLARE's errors are the caller's but for a lost connection.
         """
         patience = self.patience if patience is None else patience
-        deadline = time.monotonic() + patience
-        before = pauses(self.pauses)
+        deadline, before, waiting = time.monotonic() + patience, pauses(self.pauses), False
         while True:
             try:
-                return command(self._connected(patience, deadline))
-            except _LOST as error:
-                self._close()
-                if time.monotonic() > deadline:
-                    raise SessionError(
-                        f"the server does not answer {self.kit.name}: {error}"
-                    ) from error
+                self._session = self._session or self._open()
+                return command(self._session)
             except Exception as error:  # of many kinds: FLARE's share no base
-                if once:
+                opening = self._session is None
+                if opening and isinstance(error, _SHUT_OUT):
+                    shut_out = f"the server does not let {self.kit.name} in: {error}."
+                    raise SessionError(shut_out) from error
+                unable = opening and isinstance(error, api_spec.InternalError)
+                if unable or isinstance(error, _LOST):
+                    self._close()
+                    if time.monotonic() > deadline:
+                        raise SessionError(
+                            f"no FLARE server answers {self.kit.name}, whose kit is {self.kit}, "
+                            f"within {patience:.0f} s: {error}. Is it started, and reached from "
+                            "here?"
+                        ) from error
+                    if opening:
+                        if not waiting:
+                            wait = f"waiting for up to {patience:.0f} s"
+                            self.on_wait(f"the server does not answer; {wait}")
+                        waiting = True
+                        time.sleep(0.5)
+                elif once:
                     raise
-                self._wait_or_refuse(error, next(before), deadline)
+                else:
+                    self._wait_or_refuse(error, next(before), deadline)
 
     def _wait_or_refuse(self, error: Exception, pause: float, deadline: float) -> None:
         """Wait where a server that could not do it may do it later."""
@@ -242,30 +257,6 @@ class FlareSession:
                 raise SessionError(reason) from error
             raise
         return session
-
-    def _connected(self, patience: float, deadline: float) -> Session:
-        """The open session, or a new one; `patience` is the time until the deadline."""
-        waiting = False
-        while self._session is None:
-            try:
-                self._session = self._open()
-            except (*_LOST, api_spec.InternalError) as error:
-                if time.monotonic() > deadline:
-                    raise SessionError(
-                        f"no FLARE server answers {self.kit.name}, whose kit is {self.kit}, within "
-                        f"{patience:.0f} s: {error}. Is it started, and reached from here?"
-                    ) from error
-                if not waiting:
-                    self.on_wait(f"the server does not answer; waiting for up to {patience:.0f} s")
-                    waiting = True
-                time.sleep(0.5)
-            except (
-                ConfigError, api_spec.AuthenticationError, api_spec.AuthorizationError,
-            ) as error:  # fmt: skip
-                raise SessionError(
-                    f"the server does not let {self.kit.name} in: {error}."
-                ) from error
-        return self._session
 
     def _close(self) -> None:
         session, self._session = self._session, None
