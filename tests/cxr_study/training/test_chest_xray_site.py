@@ -11,8 +11,8 @@ from nvflare.apis.fl_context import FLContext
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_phantom.writers.write_phantom import write_phantom
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
 from cxr_study.training.default_body import ChestXrayInitialBody
 from flare import Engine, context
@@ -241,7 +241,7 @@ class TestPooledSite:
         message = f"nih has {NIH_CLASSES[0]}.* chexpert has {CHEXPERT_CLASSES[0]}.*Set other_class"
         with pytest.raises(SiteError, match=message):
             _ = PooledSite(members("nih", "chexpert", other_classes="omit")).classes
-        with pytest.raises(SplitError, match="a patient belongs to one site"):
+        with pytest.raises(InputError, match="a patient belongs to one site"):
             _ = PooledSite(members("nih", "nih")).classes
 
 
