@@ -152,9 +152,9 @@ def _written(path: Path) -> Iterator[None]:
 class InitialBody(FLComponent):
     """The checkpoint to start from.
 
-    Runs on the server. The file is made once (`surgagg model init`) or is the last.npz or best.npz
-    of an earlier run, which this run then continues, on the same sites or others; see
-    `continuation`, and `remove_classes` for taking a class out before that.
+    Runs on the server. The file is made once, or is the last.npz or best.npz of an earlier run,
+    which this run then continues, on the same sites or others; see `Manifest.started_by`, and
+    `remove_classes` for taking a class out before that.
 
     Args:
         file: Path of the checkpoint on the server, see `named_by_job`.
@@ -175,7 +175,7 @@ class InitialBody(FLComponent):
         """
         if not self.file:
             raise CheckpointError(
-                "the server needs the file of the initial body; none is configured. Make one with "
-                "`surgagg model init` and set initial_body in the job's server configuration."
+                "the server needs the file of the initial body; none is configured. Make one, "
+                "and set initial_body in the job's server configuration."
             )
         return named_by_job(self.file, fl_ctx)
