@@ -18,6 +18,7 @@ import deployed
 import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
+from cxr_study.deployment.job_watch import not_started
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs import job_templates
 from cxr_study.reports.run.cross_site_results import read
@@ -276,24 +277,23 @@ def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, att
     job = tiny_job.make(folder, SITES, job=folder / "template")
     config = job / app / "config"
     if attack == "found by name":
+        reason = "holds its configurations alone"
         (config / "comm_config.json").write_text('{"comm_driver_path": "."}')
         (config / "evil.py").write_text(f"open({str(owned)!r}, 'w')")
-        with FlareSession(network.lead) as session:
-            meta = deployed.wait(session, session.submit(job))
-        assert meta["status"] == "FINISHED:FAILED_TO_RUN" and not owned.exists()
-        return
-    path, arguments = {
-        "file": ("cxr_study.common.files.replace", f'path = "{owned}", content = "x"'),
-        "command": ("subprocess.Popen", f'args = ["touch", "{owned}"]'),
-    }[attack]
-    (file,) = config.glob("*.conf")
-    hostile = f'{{ id = "hostile", path = "{path}", args {{ {arguments} }} }}'
-    file.write_text(file.read_text().replace("components = [", f"components = [\n  {hostile}", 1))
-    result = deployed.run(network, job)
-    assert result.status in ("FINISHED:ABNORMAL", "FINISHED:EXECUTION_EXCEPTION")
-    assert result.last is None and not owned.exists()
-    logs = [*network.folder.rglob("error_log.txt")]
-    assert any(f"{path!r}" in log.read_text() and "allow_list" in log.read_text() for log in logs)
+    else:
+        path, arguments = {
+            "file": ("cxr_study.common.files.replace", f'path = "{owned}", content = "x"'),
+            "command": ("subprocess.Popen", f'args = ["touch", "{owned}"]'),
+        }[attack]
+        reason = f"lacks '{path}'"
+        (file,) = config.glob("*.conf")
+        hostile = f'{{ id = "hostile", path = "{path}", args {{ {arguments} }} }}'
+        components = f"components = [\n  {hostile}"
+        file.write_text(file.read_text().replace("components = [", components, 1))
+    with FlareSession(network.lead) as session:
+        meta = deployed.wait(session, session.submit(job))
+    assert meta["status"] == "FINISHED:FAILED_TO_RUN" and not owned.exists()
+    assert reason in not_started(meta)
 
 
 # After the tests of the server's files: one stranger takes part in a job.

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cxr_phantom import DRAWINGS
-from cxr_phantom.demo_data import PRETRAINED_BODY, demo_study
+from cxr_study.common.offered_data import demo_data
 from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
@@ -22,6 +21,7 @@ from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.jobs.job_folder import check_network
 from cxr_study.runs import simulated_run
 from cxr_study.runs.run_request import check_phantom, check_site_files
+from surgical_aggregation.checkpoints.offered_body import offered_body
 from surgical_aggregation.site.training import tensorflow_setup
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def run(poc: PocRun, console: Console) -> None:
     code_shipping.unmark(job)  # the kits allow the packages' classes
     typed = job_folder.typed(job)
     if poc.site_files is None:
-        demo_study()
+        demo_data().site_files()
     elif "image_size" in typed.model_fields_set:
         simulated_run.prepare(poc.site_files, poc.sites, typed.image_size)
     with steps.step("prepare") as said:
@@ -137,8 +137,8 @@ def _initial_body(named: str) -> Path | None:
     """Checkpoint that the server starts from, on this machine; None: the package's."""
     if named == f"{{${_VARIABLE}}}":
         named = os.environ.get(_VARIABLE, "")
-    if named == DRAWINGS:
-        return PRETRAINED_BODY
+    if offered := offered_body(named):
+        return offered
     if named and not Path(named).is_absolute():
         raise JobError(
             f"the server runs in a folder of its own and needs the initial body's absolute path; "

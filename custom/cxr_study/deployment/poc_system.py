@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cxr_phantom import DRAWINGS, PHANTOM
 from cxr_study.common.files import cache_dir
+from cxr_study.common.offered_data import DRAWINGS, PHANTOM
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_project import PocError, PocProject
