@@ -8,9 +8,9 @@ import pytest
 
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.common import offered_data
+from cxr_study.common.errors import InputError
 from cxr_study.common.offered_data import DemoData
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
 from flare import Engine, context
 from surgical_aggregation.site.contract.restricted_site import find_site
@@ -236,5 +236,5 @@ class TestPooledSite:
         message = f"nih has {NIH_CLASSES[0]}.* chexpert has {CHEXPERT_CLASSES[0]}.*Set other_class"
         with pytest.raises(SiteError, match=message):
             _ = PooledSite(members("nih", "chexpert", other_classes="omit")).classes
-        with pytest.raises(SplitError, match="a patient belongs to one site"):
+        with pytest.raises(InputError, match="a patient belongs to one site"):
             _ = PooledSite(members("nih", "nih")).classes

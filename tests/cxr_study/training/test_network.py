@@ -119,6 +119,7 @@ def test_weights_that_cannot_be_read_are_refused_by_path(tmp_path, backbone, nam
 @pytest.mark.parametrize(
     ("backbone", "weights", "message"),
     [
+        ("os:system", None, "there is no backbone 'os:system'"),  # a job's name is not imported
         ("vgg", None, r"there is no backbone 'vgg'; nearest known: .*vgg16"),
         ("small_densenet", "imagenet", "small_densenet at 32 pixels with weights 'imagenet'"),
         ("densenet121", "imagenet", r"URL fetch failure .* cannot download, fetch them else"),
@@ -133,7 +134,7 @@ def test_an_unknown_backbone_and_imagenet_weights_of_another_or_not_downloaded_a
         raise Exception("URL fetch failure on https://example.org")  # as Keras does
 
     monkeypatch.setattr(keras.src.applications.densenet.file_utils, "get_file", offline)
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ValueError, match=message):
         build(backbone, 2, image_size=32, weights=weights)
     with pytest.raises(ModelError, match="0 to 16384 hidden units; got 1000000000"):
         build("tiny_densenet", 2, image_size=32, hidden=10**9)
