@@ -33,7 +33,7 @@ class CensusStatistics(Statistics):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site; see `phantom.site_files`.
+        sites: Folder of site files, at the site; see `site_folder.site_file`.
         image_size: Side of the images that are looked at, pixels.
         min_count: Smallest number of patients behind a count; at least `LEAST_MIN_COUNT`.
     """
