@@ -7,11 +7,9 @@ commands and files alone.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
 
 from cxr_study.common.errors import InputError
@@ -40,19 +38,16 @@ def part(what: str, name: str, group: str, own: Mapping[str, Any]) -> Any:
 
 
 def by_path(name: str) -> Any:
-    """What `module:name` stands for; modules of the current folder are found, too.
+    """What `module:name` stands for, of a module that Python finds.
 
     Raises:
         InputError: There is no such module, or nothing of this name in it.
     """
     module, _, attribute = name.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise InputError(
-            f"there is no {attribute} in module {module!r} ({error}). Modules are looked for in "
-            "the current folder and where Python has its packages."
+            f"there is no {attribute} in module {module!r} ({error}). Modules are looked for where "
+            "Python has its packages."
         ) from None
