@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cxr_study.common.errors import InputError
-from cxr_study.common.parts import by_path
+from cxr_study.common.named_parts import by_path
 from surgical_aggregation.site.contract.site import Site
 
 
