@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nvflare.apis.event_type import EventType
@@ -33,6 +34,7 @@ MOST_THREADS = 1024
 """TensorFlow makes as many as a job asks for, and ends where the machine has no more."""
 
 
+@dataclass(eq=False)
 class KerasExecutor(Executor):
     """Train and evaluate a site's Keras model.
 
@@ -85,26 +87,17 @@ class KerasExecutor(Executor):
             among simulated sites.
     """
 
-    def __init__(
-        self,
-        site_id: str = "site",
-        training: Mapping[str, Any] | None = None,
-        mixed_precision: bool = False,
-        send: str = "weights",
-        report_counts: bool = False,
-        report_features: bool = False,
-        seed: int = 0,
-        threads: int = 0,
-    ):
+    site_id: str = "site"
+    training: Mapping[str, Any] | None = None
+    mixed_precision: bool = False
+    send: str = "weights"
+    report_counts: bool = False
+    report_features: bool = False
+    seed: int = 0
+    threads: int = 0
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.site_id = site_id
-        self.training = training
-        self.mixed_precision = mixed_precision
-        self.send = send
-        self.report_counts = report_counts
-        self.report_features = report_features
-        self.seed = seed
-        self.threads = threads
         self._tasks: SiteTasks | None = None
         self._mixed = False
 
