@@ -14,6 +14,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from surgical_aggregation.aggregation.one_sided import NEGATIVE
+from surgical_aggregation.aggregation.strategy import Strategy
 from surgical_aggregation.site import site_answer
 from surgical_aggregation.site.class_declaration import declare_versions
 from surgical_aggregation.site.contract.restricted_site import find_site
@@ -85,6 +86,8 @@ class KerasExecutor(Executor):
         seed: Of this site's shuffling and initial head. Default 0.
         threads: CPU threads of this site, `MOST_THREADS` at most; default 0: all cores, shared
             among simulated sites.
+        strategy: That of the options, where a job's configuration gives it as a part (see
+            `aggregation.strategy`). Default None: the options' own.
     """
 
     site_id: str = "site"
@@ -95,6 +98,7 @@ class KerasExecutor(Executor):
     report_features: bool = False
     seed: int = 0
     threads: int = 0
+    strategy: Strategy | None = None
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -121,7 +125,8 @@ class KerasExecutor(Executor):
         flare_internals.check_names()
         flare_internals.forget_sent_messages()
         check_allow_list(fl_ctx)
-        options = training_options(self.training)
+        own = {"strategy": self.strategy} if self.strategy else {}
+        options = training_options({**(self.training or {}), **own})
         if self.send not in SENT:
             raise SiteError(f"send must be one of {SENT}; got {self.send!r}.")
         if self.mixed_precision and not self._mixed:
