@@ -1,7 +1,6 @@
-"""The parts of components/EXTENDING.md, made in and next to a copy of the product, and used."""
+"""The packages of parts that components/EXTENDING.md shows, installed and used."""
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,15 +13,11 @@ PAGE = (ROOT / "components/EXTENDING.md").read_text(encoding="utf-8")
 USE = """
 from pathlib import Path
 
-import surgical_aggregation
-from cxr_study.data.readers import official_files, read
 from cxr_study.jobs import job_folder
 from surgical_aggregation.aggregation import strategy, weighting
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
-
-assert Path(surgical_aggregation.__file__).is_relative_to(Path.cwd())
 
 result = SiteResult({}, {"Edema": None}, samples=16)
 root = weighting.find("head_weighting", "root", weighting.HEAD_WEIGHTINGS)
@@ -43,66 +38,68 @@ for unknown in ("os:system", "my_parts:SiloBN", "my_parts.SiloBN"):
         raise AssertionError(unknown)
 
 settings = {"head_weighting": "root", "strategy": "silobn"}
-job_folder.check(Path("jobs/surgical"), sites=("a", "b"), settings=settings, per_site={})
+job_folder.check(JOB, sites=("a", "b"), settings=settings, per_site={})
+"""
 
-Path("data").mkdir()
-Path("data/openi.csv").write_text("file,patient,view,findings\\na.png,1,PA,Edema;Mass\\nb.png,2,AP,\\n")
-labels, _, _ = official_files("openi", Path("data"))
-table = read("openi", [labels])
-assert table["Edema"].tolist() == [1.0, 0.0] and table["patient"].tolist() == ["1", "2"]
+PARTS = """
+from pathlib import Path
+
+import numpy as np
+from cxr_study.cli.main import command
+from cxr_study.data.sites.site_data import load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.jobs import job_folder
+from cxr_study.training.chest_xray_site import ChestXraySite
+
+assert command() == 0
+site = Path("sites/indiana.yaml")
+labels = load_labels(read_site_file(site))
+assert labels.table["Edema"].sum() == 20 and labels.table["patient"].nunique() == 40
+site.write_text(site.read_text().replace("dataset: openi", "dataset: radiology_parts:OPENI"))
+assert load_labels(read_site_file(site)).table.equals(labels.table)
+
+job_folder.check(JOB, sites=("a", "b"), settings={"backbone": "plain"}, per_site={})
+model = ChestXraySite("indiana", "sites", backbone="plain", image_size=32).model()
+assert model.get_layer("head").units == len(labels.table.columns) - 7
+assert model(np.zeros((1, 32, 32, 3))).shape == (1, 2)
 """
 
 
-def install(folder):
-    """What pip makes of the page's package: a distribution with entry points."""
-    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    groups = re.findall(r'entry-points\."(.*?)"\]\n(.*?)(?=\n\n|$)', text, re.DOTALL)
-    assert len(groups) == 2
-    info = folder / "components/my_parts-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-parts\nVersion: 1.0\n")
-    points = "\n".join(f"[{group}]\n{points.replace(chr(34), '')}\n" for group, points in groups)
-    (info / "entry_points.txt").write_text(points)
-
-
-def changes():
-    """Path -> (text before, text after) of each hunk of the page's diffs."""
-    found = {}
-    for block in re.findall(r"```diff\n--- (\S+)\n(.*?)```", PAGE, re.DOTALL):
-        path, body = block
-        for hunk in body.split("@@\n"):
-            lines = [(line[:1], line[1:]) for line in hunk.splitlines()]
-            before = "\n".join(text for mark, text in lines if mark != "+")
-            after = "\n".join(text for mark, text in lines if mark != "-")
-            found.setdefault(path, []).append((before, after))
-    return found
-
-
 @pytest.fixture
-def copy(tmp_path):
-    for folder in ("components/surgical_aggregation", "custom/cxr_study", "jobs"):
-        shutil.copytree(
-            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__")
-        )
+def parts(tmp_path):
+    """Where the page's packages are, as they are when installed."""
+    modules = re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, re.DOTALL)
+    tables = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    for (path, module), table in zip(modules, tables, strict=True):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(module, encoding="utf-8")
+        name = path.partition("/")[0].removesuffix(".py")
+        info = tmp_path / f"{name}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        points = re.sub(r'\[project\.entry-points\."(.*)"\]', r"[\1]", table).replace('"', "")
+        (info / "entry_points.txt").write_text(points)
     return tmp_path
 
 
-def test_they_are_complete(copy):
-    for path, hunks in changes().items():
-        text = (copy / path).read_text(encoding="utf-8")
-        end = 0
-        for before, after in hunks:
-            place = text.index(before, end)
-            text = text[:place] + after + text[place + len(before) :]
-            end = place + len(after)
-        (copy / path).write_text(text, encoding="utf-8")
-    modules = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
-    for path, module in modules.items():
-        (copy / path).write_text(module, encoding="utf-8")
-    assert "my_parts.py" in modules
-    install(copy)
+def used(code, folder, *words):
+    """Run code with the packages installed in a folder."""
     done = subprocess.run(
-        [sys.executable, "-c", USE], cwd=copy, capture_output=True, text=True,
-        env={"PYTHONPATH": f"{copy}/components:{copy}/custom:{copy}", "PATH": ""},
+        [sys.executable, "-c", code.replace("JOB", f"Path({str(ROOT / 'jobs/surgical')!r})"),
+         *words], cwd=folder, capture_output=True, text=True,
+        env={"PYTHONPATH": f"{folder}:{ROOT}/components:{ROOT}/custom", "PATH": ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_a_package_offers_a_weighting_and_strategies(parts):
+    used(USE, parts)
+
+
+def test_a_package_offers_a_reader_and_a_network(parts):
+    (parts / "data/images").mkdir(parents=True)
+    rows = [f"{n}.png,{n},PA,{'Edema;Mass' if n % 2 else ''}\n" for n in range(40)]
+    (parts / "data/openi.csv").write_text("file,patient,view,findings\n" + "".join(rows))
+    for number in range(40):
+        (parts / f"data/images/{number}.png").touch()
+    used(PARTS, parts, "data", "site", "openi", "data", "sites/indiana.yaml")

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cxr_phantom import PHANTOM
+from cxr_study.common.offered_data import is_demo_data
 from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
@@ -78,7 +78,7 @@ def localise_site(
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
     _component(resources, "resource_manager").update(managed)
     properties = {key: value for key, value in asdict(policy).items() if value is not None}
-    if policy.site_files not in (None, PHANTOM):
+    if policy.site_files is not None and not is_demo_data(policy.site_files):
         properties["site_files"] = str(Path(policy.site_files).absolute())
     privacy = _scope(properties)
     privacy["scopes"][0]["task_result_filters"] = [{"path": GATE}]
@@ -121,7 +121,7 @@ def localise_server(
     resources["components"].append({"id": "job_ids", "path": f"{_GUARD}.JobIds"})
     files = {"resources.json": resources, "authorization.json": _rights(kit, byoc)}
     if permitted is not None:
-        files["privacy.json"] = _scope({**_properties(kit), "permitted": dict(permitted)})
+        files["privacy.json"] = _scope({**scope_properties(kit), "permitted": dict(permitted)})
     return _write(kit, files, "fed_server.json", force)
 
 
@@ -149,13 +149,10 @@ def _scope(properties: Contents) -> Contents:
     return {"scopes": [{"name": SCOPE, "properties": properties}], "default_scope": SCOPE}
 
 
-def _properties(kit: Path) -> Contents:
-    """What the one scope of a kit has, none at first."""
+def scope_properties(kit: Path) -> Contents:
+    """What the one privacy scope of a kit has, none at first."""
     file = kit / "local" / "privacy.json"
-    if not file.is_file():
-        return {}
-    found: Contents = json.loads(file.read_text(encoding="utf-8"))["scopes"][0]["properties"]
-    return found
+    return _read(file)["scopes"][0]["properties"] if file.is_file() else {}
 
 
 def _rights(kit: Path, byoc: str) -> Contents:

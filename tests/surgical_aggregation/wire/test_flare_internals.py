@@ -26,7 +26,8 @@ from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.server.workflows.model_refit import ModelRefit
-from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
+from surgical_aggregation.site.executor import KerasExecutor
+from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import UNREADABLE
 from workflow import runner, running
