@@ -47,10 +47,6 @@ from surgical_aggregation.wire import flare_internals, headers, results
 from surgical_aggregation.wire import variables as wire
 
 
-class RefusedError(ValueError):
-    """A site's result is refused."""
-
-
 @dataclass(eq=False)
 class SurgicalAggregator(ModelAggregator):
     """Average body variables over all sites, and each class's column over the sites that label it.
@@ -156,12 +152,12 @@ class SurgicalAggregator(ModelAggregator):
         """Take one site's result into the round of FLARE's FedAvg.
 
         Raises:
-            RefusedError: It is refused, and has been announced; FedAvg goes on without this site.
+            ValueError: It is refused, and has been announced; FedAvg goes on without this site.
         """
         sent_in = self.fl_ctx.get_prop(AppConstants.CURRENT_ROUND)  # FedAvg drops late ones
         read = partial(results.of_model, model)
         if reason := self._take(model.meta["client_name"], read, sent_in, self.fl_ctx):
-            raise RefusedError(reason)
+            raise ValueError(reason)
 
     def _take(
         self, site: str, read: Callable[[], SiteResult], sent_in: object, fl_ctx: FLContext
