@@ -1,6 +1,5 @@
 import traceback
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from pyhocon import ConfigFactory
