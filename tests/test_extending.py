@@ -12,7 +12,6 @@ PAGE = (ROOT / "components/EXTENDING.md").read_text(encoding="utf-8")
 
 PARTS = """
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -22,7 +21,9 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.jobs import job_folder
 from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.aggregation import strategy, weighting
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 
 assert command() == 0
 site = Path("sites/indiana.yaml")
@@ -34,11 +35,21 @@ assert load_labels(read_site_file(site)).table.equals(labels.table)
 settings = {"backbone": "plain", "strategy": "silobn", "head_weighting": "root"}
 job_folder.check(JOB, sites=("a", "b"), settings=settings, per_site={})
 found = weighting.find("head_weighting", "root", weighting.HEAD_WEIGHTINGS)
-result = SimpleNamespace(columns={"Edema": None}, samples=16)
+result = SiteResult({}, {"Edema": None}, samples=16)
 assert weighting.column_weights(found, "a", result) == {"Edema": 4.0}
+assert SurgicalAggregator(head_weighting="root", strategy="silobn").strategy == "silobn"
+paths = ["bn/gamma", "bn/moving_mean", "scale", "dense4_conv/kernel"]
 kinds = VariableKinds(frozenset({"bn/gamma", "bn/moving_mean"}), frozenset({"scale"}))
-assert strategy.kept_at_site("silobn", [], kinds) == {"bn/moving_mean", "scale"}
+assert strategy.kept_at_site("silobn", paths, kinds) == {"bn/moving_mean", "scale"}
+assert strategy.kept_at_site("last_block", paths, kinds) == {"dense4_conv/kernel", "scale"}
 assert strategy.has_personal("silobn") and not strategy.has_personal("fedbn+")
+for unknown in ("os:system", "radiology_parts.method:SiloBN", "radiology_parts.method.SiloBN"):
+    try:
+        strategy.find(unknown)
+    except ValueError as error:
+        assert "('fedavg', 'fedbn', 'fedbn+', 'last_block', 'silobn'); got" in str(error)
+    else:
+        raise AssertionError(unknown)
 model = ChestXraySite("indiana", "sites", backbone="plain", image_size=32).model()
 assert model.get_layer("head").units == len(labels.table.columns) - 7
 assert model(np.zeros((1, 32, 32, 3))).shape == (1, 2)

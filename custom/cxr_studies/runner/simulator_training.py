@@ -6,8 +6,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from surgical_aggregation.checkpoints.continuation import missing_rounds
-
 from cxr_studies.plan import method_job
 from cxr_studies.runner.training import Trained, Training, federated
 from cxr_studies.runner.training_process import Tell
@@ -83,7 +81,7 @@ def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell
         made = int(manifest["round"])
         job = training.folder / f"job-{number}"
         shutil.rmtree(job, ignore_errors=True)
-        settings = {"num_rounds": missing_rounds(manifest)}
+        settings = {"num_rounds": manifest.missing_rounds}
         job_folder.copy(training.folder / "job", job, sites=training.sites, settings=settings)
         own = {site: checkpoint_folder(before, site) for site in training.sites}
         states = {site: folder for site, folder in own.items() if has_state(folder)}
