@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -93,6 +94,6 @@ def _map(axes: Axes, places: np.ndarray, kinds: pd.Series, looks: Looks) -> None
     axes.set(xticks=[], yticks=[], box_aspect=1)
     axes.spines[:].set_visible(True)
     for kind, (colour, marker) in looks.items():
-        points = {"color": colour, "marker": marker, "markersize": 2.6, "linestyle": "none"}
-        axes.plot(*places[kinds == kind].T, label=kind, **points)
+        looked: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 2.6}
+        axes.plot(*places[kinds == kind].T, label=kind, linestyle="none", **looked)
     page.legend_above(axes, -0.03, ncols=3, handletextpad=0.2, columnspacing=1.0)
