@@ -40,11 +40,11 @@ from cxr_studies.analysis.study_results import (
     counts_on,
     with_ends,
 )
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result
 from cxr_studies.runner import prediction_files
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_split
 from cxr_study.evaluation.bootstrap import (
     Estimate,
     Metric,
@@ -103,7 +103,7 @@ def patient_intervals(
     shared_out(make, jobs, processes=processes, report=report)
     tables = {key for result in results.results.values() for key in result.tests.values()}
     patients = {
-        key: test_split.read(key, results.folder / TEST_SETS)["patient"].to_numpy()
+        key: kept_tables.read(key, results.folder / TEST_SETS)["patient"].to_numpy()
         for key in tables
     }
     reached = {
@@ -153,7 +153,7 @@ def make(folder: Path, key: str, result: Result, resamples: int) -> None:
         return
     arrays: dict[str, Any] = {"made": _made(resamples)}
     for test, table_key in result.tests.items():
-        table = test_split.read(table_key, folder / TEST_SETS)
+        table = kept_tables.read(table_key, folder / TEST_SETS)
         for model, classes in result.classes.items():
             labelled = [name for name in class_columns(table) if name in classes]
             scores = pd.DataFrame(

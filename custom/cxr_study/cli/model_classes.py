@@ -124,9 +124,8 @@ def _refitted(
         raise typer.BadParameter(
             "fitting needs your labelled images: --site-files sites --sites a", param_hint="--refit"
         )
-    file = site_files / f"{sites}.yaml"
-    body = own_model.loaded(own)
-    train, validation = (of_site(body, file, part) for part in ("train", "validation"))
+    body, file = own_model.loaded(own), site_files / f"{sites}.yaml"
+    train, validation = (of_site(body, sites, file, part) for part in ("train", "validation"))
     columns, facts = refit(train, validation, names)
     for name in names:
         made = facts[name]["refit"]

@@ -12,7 +12,7 @@ import pandas as pd
 from cxr_study.common.wording import listed
 from cxr_study.evaluation import bootstrap
 from cxr_study.evaluation.calibration import calibration_error, reliability
-from cxr_study.models.labelled_predictions import LabelledPredictions
+from cxr_study.evaluation.predictions import Predictions
 from cxr_study.models.prediction.calibration_file import (
     CalibrationError,
     CalibrationFile,
@@ -39,8 +39,8 @@ _RESAMPLES = 200
 
 def calibrate(
     model: Checkpoint,
-    sites: Sequence[LabelledPredictions],
-    tests: Sequence[LabelledPredictions] = (),
+    sites: Sequence[Predictions],
+    tests: Sequence[Predictions] = (),
     *,
     sensitivity: float | None = None,
 ) -> CalibrationFile:
@@ -65,28 +65,28 @@ def calibrate(
         )
     found: dict[str, ClassCalibration] = {}
     refused: dict[str, str] = {}
-    for name in sites[0].probabilities:
+    for name in map(str, sites[0].probabilities):
         one = _ClassData.of(sites, name)
         if why := one.too_few():
-            refused[str(name)] = why
+            refused[name] = why
         elif (curve := _fitted(one.labels, one.said)).slope <= 0:
             area = auroc(one.labels[:, None], one.said[:, None])[0]
-            refused[str(name)] = (
+            refused[name] = (
                 f"probabilities that rise with its labels are needed; slope {curve.slope:.2f}, "
                 f"AUROC {area:.3f}. Are the labels coded the other way round?"
             )
         else:
-            found[str(name)] = _of_class(one, curve, _ClassData.of(tests, name), sensitivity)
+            found[name] = _of_class(one, curve, _ClassData.of(tests, name), sensitivity)
     if not found:
         own = [f"{name}: {why}" for name, why in refused.items() if why != NO_LABEL]
-        labelled = sorted({str(name) for each in sites for name in each.labels})
+        labelled = sorted({name for each in sites for name in each.images.labelled})
         none = f"the sites label {listed(labelled)}, the model has {listed(list(refused))}"
         raise CalibrationError(
             f"no class can be calibrated on these sites alone: {'; '.join(own) or none}"
         )
     return CalibrationFile(
         model_sha256=digest(model.variables),
-        sites=tuple(each.site for each in sites),
+        sites=tuple(each.images.site for each in sites),
         threshold_rule="f1" if sensitivity is None else f"sensitivity {sensitivity:g}",
         **made_now(),
         classes=found,
@@ -103,13 +103,17 @@ class _ClassData:
     groups: np.ndarray
 
     @classmethod
-    def of(cls, sites: Sequence[LabelledPredictions], name: object) -> _ClassData:
+    def of(cls, sites: Sequence[Predictions], name: str) -> _ClassData:
         """Pool the sites' images that have a label of a class."""
         none = np.zeros(0)
-        columns = (each.labels.reindex(columns=[name]).to_numpy(float)[:, 0] for each in sites)
+        columns = (each.images.labels([name])[:, 0] for each in sites)
         labels = np.concatenate([none, *columns])
         said = np.concatenate([none, *(each.probabilities[name].to_numpy(float) for each in sites)])
-        patients = [f"{each.site}/{patient}" for each in sites for patient in each.patients]
+        patients = [
+            f"{images.site}/{patient}"
+            for images in (each.images for each in sites)
+            for patient in images.table["patient"]
+        ]
         known = ~np.isnan(labels)
         return cls(labels[known], said[known], pd.factorize(np.array(patients, str)[known])[0])
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from surgical_aggregation.site.contract.site import Site
 
-
-class OwnSiteError(ValueError):
-    """A name is no class of a site, or its arguments are not that class's."""
+SITE_NAME = "{SITE_NAME}"
+"""Stands for a site's name in its arguments, as in a job of FLARE's."""
 
 
 def own_site(name: str, arguments: Sequence[str]) -> Site:
@@ -24,7 +23,7 @@ def own_site(name: str, arguments: Sequence[str]) -> Site:
         arguments: NAME=VALUE; a value is JSON, such as 224 or true, else a text.
 
     Raises:
-        OwnSiteError: There is no such class, it is no `Site`, or it takes other arguments.
+        ValueError: There is no such class, it is no `Site`, or it takes other arguments.
 
     Example:
         >>> own_site("cxr_study.training.chest_xray_site:ChestXraySite", ["site=nih"]).site
@@ -32,30 +31,42 @@ def own_site(name: str, arguments: Sequence[str]) -> Site:
     """
     module, _, class_name = name.partition(":")
     if not class_name:
-        raise OwnSiteError(f"--site needs module:Class, e.g. my.module:MySite; got {name!r}.")
+        raise ValueError(f"a site needs module:Class, e.g. my.module:MySite; got {name!r}.")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         made = getattr(importlib.import_module(module), class_name)
     except (ImportError, AttributeError) as error:
-        raise OwnSiteError(
+        raise ValueError(
             f"there is no {class_name} in module {module!r} ({error}). Modules are looked for in "
             "the current folder and where Python has its packages."
         ) from None
     if not (inspect.isclass(made) and issubclass(made, Site)) or inspect.isabstract(made):
-        raise OwnSiteError(f"{name} must be a class of surgical_aggregation's Site, and whole.")
+        raise ValueError(f"{name} must be a class of surgical_aggregation's Site, and whole.")
     try:
         site: Site = made(**dict(map(_argument, arguments)))
     except TypeError as error:
-        raise OwnSiteError(f"{name} cannot be made: {error}. Give --arg NAME=VALUE.") from None
+        raise ValueError(f"{name} cannot be made: {error}. Give --arg NAME=VALUE.") from None
     return site
+
+
+def own_sites(name: str, arguments: Sequence[str], sites: Sequence[str]) -> dict[str, Site]:
+    """Make a site by each of some names, which stand for `{SITE_NAME}` in the arguments.
+
+    Raises:
+        ValueError: See `own_site`.
+    """
+    return {
+        site: own_site(name, [text.replace(SITE_NAME, site) for text in arguments])
+        for site in sites
+    }
 
 
 def _argument(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise OwnSiteError(f"--arg needs NAME=VALUE; got {text!r}.")
+        raise ValueError(f"--arg needs NAME=VALUE; got {text!r}.")
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:

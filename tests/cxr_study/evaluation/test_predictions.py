@@ -1,12 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cxr_study.training.trained_network import restore
 
 from cxr_study.evaluation import predictions
-from cxr_study.evaluation.predictions import PredictionError, Predictor
+from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.test_split import TestSplit
 from cxr_study.training.network_facts import Network
-from cxr_study.training.trained_network import restore
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.wire import variables as wire
 
@@ -71,7 +71,7 @@ def test_probabilities_are_the_networks_on_the_images_of_the_table_each_read_onc
 def test_a_model_that_predicts_nan_is_refused(model, split):
     broken = checkpoint(model)
     broken.variables["head/Mass/bias"][:] = np.nan
-    with pytest.raises(PredictionError, match=r"predicts NaN.*learning rate too high"):
+    with pytest.raises(ValueError, match=r"predicts NaN.*learning rate too high"):
         Predictor(NETWORK).predict(broken, split)
 
 

@@ -1,12 +1,13 @@
-"""Images with their labels, as rows of one store or of several end to end."""
+"""Images with what is known of them, as rows of one store or of several end to end."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 
 
 class ImageRows:
@@ -55,24 +56,37 @@ class ImageRows:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledImages:
-    """Some of a store's images, with labels.
+class Images:
+    """Decoded images of a site, with what is known of each.
 
     Attributes:
-        pixels: uint8 (m, side, side), memory-mapped: the store.
+        table: A row per image, with a RangeIndex: a label table, or labels alone.
+        pixels: uint8 (m, side, side), memory-mapped: the store, or several end to end.
         rows: Row of `pixels` of each image, shape (n,), int64.
-        labels: float32 (n, classes); NaN where not labelled.
+        site: Whose they are; "": several sites'.
+        labelled: Classes that the site labels itself; those of other columns are the truth's.
     """
 
+    table: pd.DataFrame
     pixels: np.ndarray | ImageRows
     rows: np.ndarray
-    labels: np.ndarray
+    site: str = ""
+    labelled: frozenset[str] = frozenset()
+
+    def of(self, split: str) -> Images:
+        """Those of a split."""
+        chosen = np.flatnonzero(self.table["split"] == split)
+        table = self.table.iloc[chosen].reset_index(drop=True)
+        return replace(self, table=table, rows=self.rows[chosen])
+
+    def labels(self, classes: Sequence[str]) -> np.ndarray:
+        """Labels of some classes, float64 (n, classes); NaN where nobody knows."""
+        return self.table.reindex(columns=list(classes)).to_numpy(float)
 
 
-def pool(parts: Sequence[LabelledImages]) -> LabelledImages:
-    """Concatenate images of one side and with the same classes, without copying a store."""
+def pool(parts: Sequence[Images]) -> Images:
+    """Concatenate images of one side and with the same columns, without copying a store."""
     pixels = ImageRows([part.pixels for part in parts])
     rows = [part.rows + start for part, start in zip(parts, pixels.starts, strict=True)]
-    return LabelledImages(
-        pixels, np.concatenate(rows), np.concatenate([part.labels for part in parts])
-    )
+    table = pd.concat([part.table for part in parts], ignore_index=True)
+    return Images(table, pixels, np.concatenate(rows))

@@ -13,18 +13,14 @@ from cxr_study.common.files import whole
 Append = Callable[[pd.DataFrame], None]
 
 
-class PredictionFileError(ValueError):
-    """A file's suffix says another format than csv."""
-
-
 def check(path: Path) -> None:
     """Refuse a file that `opened` could not write, before anything is predicted.
 
     Raises:
-        PredictionFileError: The suffix is another than .csv.
+        ValueError: The suffix is another than .csv.
     """
     if path.suffix != ".csv":
-        raise PredictionFileError(f"predictions need a file .csv; got {path}.")
+        raise ValueError(f"predictions need a file .csv; got {path}.")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,9 +15,9 @@ from PIL import Image
 
 from cxr_study.common.files import replace
 from cxr_study.data.images.decoding import decode_bytes
+from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
 from cxr_study.models.prediction.calibration_file import POSITIVE
 from cxr_study.models.prediction.image_reader import ReadImage
-from cxr_study.models.prediction.predict_images import FLAGS, NEVER_LEARNED, PredictedImages
 from cxr_study.reports.page.html import address, template
 
 if TYPE_CHECKING:
@@ -50,12 +51,19 @@ class Finding:
         return self.threshold is not None and self.probability >= self.threshold
 
 
-def write(model: LoadedModel, chunk: PredictedImages, most: int, folder: Path) -> list[Path]:
-    """Write a page for each image of a chunk.
+def write(
+    model: LoadedModel,
+    chunk: Mapping[int, ReadImage],
+    table: pd.DataFrame,
+    most: int,
+    folder: Path,
+) -> list[Path]:
+    """Write a page for each image of a chunk that could be read.
 
     Args:
         model: That predicted it.
-        chunk: Its predictions.
+        chunk: Its images, see `LoadedModel.predict_chunks`.
+        table: Their predictions, likewise.
         most: How many classes, the most probable first, get a heat map; of those with a
             calibration, and of the others, for the two cannot be ranked together. None of those
             that the model never learned.
@@ -65,9 +73,10 @@ def write(model: LoadedModel, chunk: PredictedImages, most: int, folder: Path) -
         The pages.
     """
     page = template(__package__)
-    thresholds = _thresholds(model, chunk)
+    thresholds = _thresholds(model, table)
     pages = []
-    for read, (at, row) in zip(chunk.images, chunk.table.iterrows(), strict=True):
+    for (_, row), at in zip(table.iterrows(), table.index.tolist(), strict=True):
+        read = chunk[at]
         findings = _findings(model, read, row, thresholds, most)
         path = folder / f"{file_name(read.image, at)}.html"
         text = page.render(
@@ -92,12 +101,12 @@ def file_name(image: str, at: object) -> str:
     return re.sub(r"[^\w.-]+", "-", f"{at}-{image}")
 
 
-def _thresholds(model: LoadedModel, chunk: PredictedImages) -> dict[str, float]:
+def _thresholds(model: LoadedModel, table: pd.DataFrame) -> dict[str, float]:
     """Class -> threshold, where the table applied the model's calibration."""
     if model.calibration is None:
         return {}
     classes = model.calibration.file.classes
-    return {n: of.threshold for n, of in classes.items() if f"{n}{POSITIVE}" in chunk.table}
+    return {n: of.threshold for n, of in classes.items() if f"{n}{POSITIVE}" in table}
 
 
 def _findings(

@@ -93,4 +93,4 @@ def _small(small: Sequence[ClassAuroc], defined: int) -> str:
     if row.low is None:
         return text
     images = f"{counted(row.positives or 0, 'positive')}, {counted(row.negatives or 0, 'negative')}"
-    return f"{text} Widest: {row.class_name} at {row.site}, {run_view.interval(row)}, {images}."
+    return f"{text} Widest: {row.class_name} at {row.site}, {numbers.auroc(row)}, {images}."

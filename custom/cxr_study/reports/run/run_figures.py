@@ -1,8 +1,5 @@
 """The figures of a run report, as SVG elements."""
 
-import math
-from collections.abc import Sequence
-from operator import itemgetter
 from typing import Any
 
 import matplotlib as mpl
@@ -17,9 +14,6 @@ from cxr_study.reports.page import numbers as page_numbers
 from cxr_study.reports.run import run_view
 
 HEADING = 1.35  # height of a group's heading, in rows
-
-FEWEST_BARS = 7
-"""Rounds that a time axis has room for at least, so that few bars are not walls."""
 
 
 @mpl.rc_context(page.STYLE)
@@ -102,25 +96,6 @@ def class_aurocs(summary: Summary, site: str) -> str:
     return page.svg(figure, name, f"AUROC per class on the test split of {site}")
 
 
-@mpl.rc_context(page.STYLE)
-def round_times(summary: Summary) -> str:
-    """Draw the slowest site's training and validation seconds; needs at least one round."""
-    final = run_view.final_round(summary)  # in which nobody trained
-    rounds = [entry.round for entry in summary.rounds if entry.round != final]
-    training, validation = zip(*run_view.slowest(summary)[: len(rounds)], strict=True)
-    figure = Figure((page.FULL_WIDTH, 2.0))
-    axes = figure.add_axes((0.065, 0.22, 0.925, 0.7))
-    axes.bar(rounds, training, 0.75, color=page.GLOBAL)
-    axes.bar(rounds, validation, 0.75, bottom=training, linewidth=0.6, **page.STRIPES)
-    axes.set_xticks(rounds[:: math.ceil(len(rounds) / 20)])
-    axes.grid(axis="x", visible=False)
-    axes.set_xlim(rounds[0] - 0.6, max(rounds[-1], rounds[0] + FEWEST_BARS) + 0.6)
-    axes.set_ylim(bottom=0)
-    axes.set(xlabel="round", ylabel="seconds, slowest site")
-    axes.tick_params(axis="x", length=0)
-    return page.svg(figure, "round-times", "Seconds of training and validation per round")
-
-
 def _lines(summary: Summary, measure: str) -> pd.DataFrame:
     """A row per round and a column per site; NaN where there is no value."""
     values = {
@@ -131,60 +106,27 @@ def _lines(summary: Summary, measure: str) -> pd.DataFrame:
 
 
 def _curves(summary: Summary, lines: pd.DataFrame, mean: pd.Series) -> tuple[Figure, Axes]:
-    """Draw a line per site and the mean, each named at its right end; mark the best round."""
+    """Draw a line per site and the mean; mark the best round."""
     rounds = [entry.round for entry in summary.rounds]
-    figure = Figure((page.WIDTH, 2.9))
-    axes = figure.add_axes((0.12, 0.155, 0.66, 0.755))
+    figure = Figure((page.WIDTH, 2.9), layout="constrained")
+    axes = figure.subplots()
     few = len(rounds) <= 30
-    ends = []
     looks = page.site_styles(len(lines.columns))
     for (site, values), (colour, marker) in zip(lines.items(), looks, strict=True):
-        marked: dict[str, Any] = {"marker": marker if few else None, "markersize": 3.6}
-        axes.plot(rounds, values, color=colour, linewidth=1.1, **marked)
-        ends.append((values, page.short(str(site), 16), colour, "normal"))
-    axes.plot(rounds, mean, color=page.INK, linewidth=2.4, marker="." if few else None)
-    ends.append((mean, "mean", page.INK, "bold"))
+        style: dict[str, Any] = {"marker": marker if few else None, "markersize": 3.6}
+        name = page.short(str(site), 16)
+        axes.plot(rounds, values, color=colour, linewidth=1.1, label=name, **style)
+    axes.plot(
+        rounds, mean, color=page.INK, linewidth=2.4, marker="." if few else None, label="mean"
+    )
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
     axes.margins(x=0.03)
     final = run_view.final_round(summary)
     label = "round (the global model that started it)"
     axes.set_xlabel(label if final is None else f"{label}; {final}: the final model")
-    _name_ends(axes, ends)
+    figure.legend(loc="outside right upper", frameon=False)
     axes.axvline(summary.best.round, color=page.INK, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
     return figure, axes
-
-
-def _name_ends(axes: Axes, lines: Sequence[tuple[pd.Series, str, str, str]]) -> None:
-    """Write each line's name right of the axis, moved apart where the lines end close together."""
-    low, high = axes.get_ylim()
-    ends = [
-        ((values.dropna().iloc[-1] - low) / (high - low), name, colour, weight)
-        for values, name, colour, weight in lines
-        if values.notna().any()
-    ]
-    ends.sort(key=itemgetter(0))
-    beyond: dict[str, Any] = {"transform": axes.transAxes}
-    places = _apart([at for at, *_ in ends], gap=0.068)
-    for (at, name, colour, weight), place in zip(ends, places, strict=True):
-        axes.plot([1.005, 1.035], [at, place], color=colour, linewidth=0.7, clip_on=False, **beyond)
-        axes.text(1.045, place, name, color=colour, fontweight=weight, va="center", **beyond)
-
-
-def _apart(places: Sequence[float], gap: float) -> list[float]:
-    """Move ascending places at least `gap` apart, within 0 to 1."""
-
-    def bottom(cluster: Sequence[float]) -> float:
-        height = gap * (len(cluster) - 1)
-        return max(0.0, min(sum(cluster) / len(cluster) - height / 2, 1.0 - height))
-
-    clusters: list[list[float]] = []  # each: wanted places of names that touch
-    for place in places:
-        clusters.append([place])
-        while len(clusters) > 1 and (
-            bottom(clusters[-2]) + gap * len(clusters[-2]) > bottom(clusters[-1])
-        ):
-            clusters[-2:] = [clusters[-2] + clusters[-1]]
-    return [bottom(cluster) + i * gap for cluster in clusters for i in range(len(cluster))]
 
 
 def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:

@@ -21,13 +21,6 @@ _MADE = {
 Undefined = tuple[str, tuple[Model, ...], str]  # site, models and reason
 
 
-def interval(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
-    """Write an AUROC with its interval, such as `0.81 (0.77-0.85)`, or `not defined`."""
-    if row is None or row.auroc is None:
-        return "not defined"
-    return numbers.interval(row.auroc, row.low, row.high, decimals).replace(" to ", "\N{EN DASH}")
-
-
 def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc | None:
     """Find a mean AUROC; None when the summary has no such row."""
     rows = {(row.model, row.site, row.classes): row for row in summary.means}
@@ -199,22 +192,6 @@ def sites(summary: Summary) -> list[str]:
     return [*summary.sites, *sorted(earlier - set(summary.sites))]
 
 
-def slowest(summary: Summary) -> list[tuple[float, float]]:
-    """Training and validation seconds of the slowest site of each round: so long a round lasts."""
-    times = []
-    for entry in summary.rounds:
-        sites = [(s.train_seconds or 0.0, s.validate_seconds or 0.0) for s in entry.sites.values()]
-        times.append(max(sites, key=sum, default=(0.0, 0.0)))
-    return times
-
-
-def shares(summary: Summary) -> dict[str, float]:
-    """Split the wall time, in seconds, into training, validation and the rest."""
-    training, validation = (sum(part) for part in zip((0.0, 0.0), *slowest(summary), strict=True))
-    rest = max(0.0, summary.wall_seconds - training - validation)
-    return {"training": training, "validation": validation, "rest": rest}
-
-
 def axis_start(summary: Summary) -> float:
     """Left end of every AUROC axis: one for all sites, so that they can be compared."""
     rows: list[ClassAuroc | MeanAuroc] = [*summary.test, *summary.means]
@@ -242,7 +219,8 @@ def _across_sites(summary: Summary, classes: Group) -> str:
     if not measured:
         return "not defined at any site."
     if len(measured) <= 3:
-        return listed([f"{interval(row)}{_partly([row])} at {row.site}" for row in measured]) + "."
+        told = [f"{numbers.auroc(row)}{_partly([row])} at {row.site}" for row in measured]
+        return f"{listed(told)}."
     values = [row.auroc for row in measured if row.auroc is not None]
     spread = f"{min(values):.2f} to {max(values):.2f} (median {statistics.median(values):.2f})"
     return f"{spread}{_partly(measured)} at {len(measured)} sites."

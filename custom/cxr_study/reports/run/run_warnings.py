@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
-from cxr_study.common.wording import listed, shortened
-from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RunWarning
+from cxr_study.common.wording import Notice, listed, shortened
+from cxr_study.data.sites.site_data import check_disjoint
+from cxr_study.evaluation.scores import SiteEvaluation
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS
+from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.wire import variables as wire
@@ -19,76 +22,73 @@ def started_from_drawings(best: Checkpoint) -> bool:
 
 
 def warnings(
+    run: FinishedRun,
     best: Checkpoint,
+    evaluations: Sequence[SiteEvaluation],
     *,
     on_phantom: bool,
-    without_mixed_precision: bool,
-    unvalidated: Mapping[str, Sequence[str]],
-    unfinished: Sequence[str],
-    look_alikes: Sequence[str],
-    other_splits: Sequence[str] = (),
-    shared_patients: Sequence[str] = (),
-    breaks: Sequence[str] = (),
-) -> Iterator[RunWarning]:
+    without_mixed_precision: bool = False,
+    look_alikes: Sequence[str] = (),
+) -> Iterator[Notice]:
     """Find what must be said of a run.
 
     Args:
+        run: Which one.
         best: Its best model.
+        evaluations: On its sites' test splits.
         on_phantom: Whether its images are the phantom's.
         without_mixed_precision: Whether it was asked for, and this machine has none.
-        unvalidated: Site -> its classes that no image of its validation split has.
         look_alikes: Classes that may be one; see `job_results.look_alikes`.
-        other_splits: Sites; see `FinishedRun.other_splits`.
-        shared_patients: What is told of patients at two sites; see `check_disjoint`.
-        breaks: How jobs of it failed; see `FinishedRun.breaks`.
-        unfinished: Runs for comparison that are left out; see `FinishedRun.unfinished`.
+
+    Raises:
+        SplitError: Two sites share a patient.
     """
     if not on_phantom and started_from_drawings(best):
-        yield RunWarning(
+        yield Notice(
             "Started from drawings.",
             "The body was pre-trained on drawn pictures, not on photographs or radiographs. For "
             "results that count: surgagg model init initial.npz --weights imagenet, and "
             "--initial-body initial.npz.",
         )
-    for broke in breaks:
-        yield RunWarning("Interrupted, and gone on.", f"{broke[:1].upper()}{broke[1:]}")
-    if other_splits:
-        yield RunWarning(
+    for broke in run.breaks:
+        yield Notice("Interrupted, and gone on.", f"{broke[:1].upper()}{broke[1:]}")
+    if run.other_splits:
+        yield Notice(
             "Tested on patients that it was trained on.",
-            f"{listed(list(other_splits))}: the split is not the one of the training, so the model "
+            f"{listed(run.other_splits)}: the split is not the one of the training, so the model "
             "has seen some of these test patients, and looks better than it is.",
         )
-    if shared_patients:
-        yield RunWarning(SHARED_PATIENTS, f"{'; '.join(shared_patients)}.")
+    if shared := check_disjoint([each.labels for each in evaluations if each.labels]):
+        yield Notice(SHARED_PATIENTS, f"{'; '.join(shared)}.")
     if never := facts_of(best).never_learned:
         found = [f"{name} ({why})" for name, why in never.items()]
-        yield RunWarning(
+        yield Notice(
             "Never learned.",
             f"{listed(found)}. The model says the same of every image there: do not read these "
             "classes. They do not count for the choice of the best round.",
         )
     if look_alikes:
-        yield RunWarning(
+        yield Notice(
             "Classes that may be one finding.",
             f"{'; '.join(look_alikes)}. Ask the sites: as one finding it needs one name "
             "(`merges` in a site file); each of these has a column of its own.",
         )
     if without_mixed_precision:
-        yield RunWarning(
+        yield Notice(
             "No mixed precision here.",
             "The setting mixed_precision had no effect without a GPU, or a CPU with bfloat16: the "
             "sites computed in float32.",
         )
-    missing = {site: names for site, names in unvalidated.items() if names}
+    missing = [each for each in evaluations if each.unvalidated]
     if missing:
-        found = [f"{site}: {shortened(names)}" for site, names in missing.items()]
-        yield RunWarning(
+        found = [f"{each.site}: {shortened(each.unvalidated)}" for each in missing]
+        yield Notice(
             "Classes without a positive validation image.",
             f"{listed(found)}. The choice of the best round does not see them; surgagg data split "
             "makes a split in which they are, where there are patients enough.",
         )
-    if unfinished:
-        yield RunWarning(
+    if run.unfinished:
+        yield Notice(
             "Comparisons are left out.",
-            f"These runs failed or have not ended: {listed(list(unfinished))}.",
+            f"These runs failed or have not ended: {listed(run.unfinished)}.",
         )

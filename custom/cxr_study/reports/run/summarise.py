@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
 
-from cxr_study.evaluation.summary_json import (
-    Best,
-    ClassAuroc,
-    Difference,
-    MeanAuroc,
-    RunWarning,
-    SiteCalibration,
-    SiteData,
-    SubgroupAuroc,
-    Summary,
-)
+from cxr_study.common.wording import Notice
+from cxr_study.evaluation.scores import SiteEvaluation
+from cxr_study.evaluation.summary_json import Best, Data, Summary
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import preset_of
 from cxr_study.reports.run.run_warnings import started_from_drawings
@@ -36,24 +28,26 @@ PERSONAL_NOTE = "Every site has a personal model: 'global' stands for that model
 _NOTES = {"phantom": PHANTOM_NOTE, "elsewhere": ELSEWHERE_NOTE, "real": ""}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What was measured of a run's models on the sites' test splits; see `Summary`."""
+def summarise(
+    run: FinishedRun,
+    best: Checkpoint,
+    evaluations: Sequence[SiteEvaluation],
+    title: str,
+    *,
+    data: Data,
+    personal: bool,
+    warnings: Sequence[Notice],
+) -> Summary:
+    """Put together what a report says; see `Summary`.
 
-    data: Literal["phantom", "real", "elsewhere"]
-    union: tuple[str, ...]
-    sites: Mapping[str, SiteData]
-    test: tuple[ClassAuroc, ...]
-    means: tuple[MeanAuroc, ...]
-    personal: bool
-    subgroups: tuple[SubgroupAuroc, ...] = ()
-    calibration: tuple[SiteCalibration, ...] = ()
-    differences: tuple[Difference, ...] = ()
-    warnings: tuple[RunWarning, ...] = ()
-
-
-def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str) -> Summary:
-    """Put together what a report says.
+    Args:
+        run: Which run.
+        best: Its best model.
+        evaluations: On its sites' test splits, all of the same classes, which are the union.
+        title: Of the report.
+        data: See `Summary`.
+        personal: See `Summary`.
+        warnings: See `run_warnings`.
 
     Raises:
         ResultsError: The run has not finished.
@@ -65,15 +59,20 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
     trained = best.manifest.get("classes", {})
     last = job_results.last_manifest(run.servers[-1]) or best.manifest
     made = last.get("round", job_results.rounds_run(*run.servers))
+    union = tuple(dict.fromkeys(row.class_name for row in evaluations[0].test))
     labelled = {
-        name: [s for s, site in measured.sites.items() if name in site.classes]
-        for name in measured.union
+        name: [each.site for each in evaluations if name in each.data.classes] for name in union
     }
-    notes = [_NOTES[measured.data], PERSONAL_NOTE if measured.personal else ""]
+    measured: dict[str, Any] = {
+        name: tuple(chain.from_iterable(getattr(each, name) for each in evaluations))
+        for name in ("test", "means", "differences", "subgroups", "calibration")
+    }
+    of_best = best.manifest["best"]
+    notes = [_NOTES[data], PERSONAL_NOTE if personal else ""]
     return Summary(
         title=title,
         job=job_folder.name(run.job),
-        data=measured.data,
+        data=data,
         note=" ".join(filter(None, notes)),
         version=__version__,
         backbone=network.get("backbone", "the sites' own"),
@@ -81,28 +80,20 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
         seed=settings.seed,
         num_rounds=made,
         stopped_early=job_results.stopped_early(*run.servers),
-        personal=measured.personal,
+        personal=personal,
         wall_seconds=job_results.wall_seconds(*run.servers),
-        best=Best(
-            best.manifest["best"]["round"],
-            best.manifest["best"]["value"],
-            best.manifest["best"].get(CANDIDATE, ""),
-        ),
-        union=measured.union,
-        sites=dict(measured.sites),
+        best=Best(of_best["round"], of_best["value"], of_best.get(CANDIDATE, "")),
+        union=union,
+        sites={each.site: each.data for each in evaluations},
         trained_by={  # where the server does not know (a personal head): by the sites that label it
             name: tuple(trained[name]["sites"] if name in trained else labelled[name])
-            for name in measured.union
+            for name in union
         },
-        rounds=job_results.rounds(*run.servers, personal=measured.personal, made=made),
+        rounds=job_results.rounds(*run.servers, personal=personal, made=made),
         refusals=job_results.refusals(*run.servers),
-        test=measured.test,
-        means=measured.means,
-        differences=measured.differences,
-        subgroups=measured.subgroups,
-        calibration=measured.calibration,
+        **measured,
         planned_rounds=last.get("planned_rounds"),
-        warnings=measured.warnings,
+        warnings=tuple(warnings),
         made=_made(run, best, settings.strategy),
         settings={name: str(value) for name, value in job_folder.read_settings(run.job).items()},
         contributions=job_results.contributions(last, job_folder.sites(run.job), *run.servers),

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.models.prediction.prediction_file import PredictionFileError, check, opened
+from cxr_study.models.prediction.prediction_file import check, opened
 
 PARTS = [
     pd.DataFrame({"image": names, "Mass": np.float32([0.1, 1 / 3])[: len(names)], "flags": flags})
@@ -32,5 +32,5 @@ def test_an_interrupted_table_leaves_the_old_file(tmp_path):
 
 
 def test_another_suffix_is_refused(tmp_path):
-    with pytest.raises(PredictionFileError, match=r"need a file \.csv; got .*p\.parquet"):
+    with pytest.raises(ValueError, match=r"need a file \.csv; got .*p\.parquet"):
         check(tmp_path / "p.parquet")

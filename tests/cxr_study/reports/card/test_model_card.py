@@ -4,9 +4,10 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
-from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Contribution, RunWarning
+from cxr_study.common.wording import Notice
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Contribution
 from cxr_study.models.prediction.calibration_file import CalibrationFile, ClassCalibration, Curve
-from cxr_study.reports.card.card_answers import QUESTIONS, CardAnswerError, cell, mark
+from cxr_study.reports.card.card_answers import QUESTIONS, cell, mark
 from cxr_study.reports.card.model_card import CardSource, markdown, metadata, write
 from html_page import Page
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
@@ -132,7 +133,7 @@ def test_sites_are_said_to_be_in_the_model_by_what_its_manifest_says(
 def test_patients_at_two_sites_are_not_said_to_be_at_one(source):
     said = "Patients are in one split and at one site alone."
     assert said in markdown(source)
-    warnings = (RunWarning(SHARED_PATIENTS, "3 ids."),)
+    warnings = (Notice(SHARED_PATIENTS, "3 ids."),)
     shared = dataclasses.replace(source.summary, warnings=warnings)
     assert said not in markdown(dataclasses.replace(source, summary=shared))
 
@@ -161,7 +162,7 @@ def test_answers_beside_the_model_are_in_every_card(source, tmp_path):
 ])  # fmt: skip
 def test_answers_that_cannot_be_used_are_refused(source, tmp_path, answers, why):
     (tmp_path / "card.yaml").write_text(answers)
-    with pytest.raises(CardAnswerError, match=re.escape(why)):
+    with pytest.raises(ValueError, match=re.escape(why)):
         write(source, tmp_path)
 
 

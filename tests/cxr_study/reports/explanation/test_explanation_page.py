@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from cxr_study.models.prediction.predict_images import PredictedImages
 from PIL import Image
 
 from cxr_study.models.prediction.image_reader import ReadImage
-from cxr_study.models.prediction.predict_images import PredictedImages
 from cxr_study.reports.explanation import explanation_page
 from html_page import Page
 

@@ -2,13 +2,13 @@ import dataclasses
 
 import pytest
 
+from cxr_study.common.wording import Notice
 from cxr_study.evaluation.summary_json import (
     Best,
     Contribution,
     Difference,
     RefusedResult,
     Round,
-    RunWarning,
     SiteCalibration,
 )
 from cxr_study.reports.run import run_figures, run_view
@@ -176,7 +176,7 @@ def test_an_unfinished_run_a_constant_model_and_one_that_never_learned_are_told(
 
 
 def test_warnings_of_the_run_come_first(summary):
-    warning = RunWarning("Started from drawings.", "Not from radiographs.")
+    warning = Notice("Started from drawings.", "Not from radiographs.")
     found = notices(summary, warnings=(warning,))
     assert next(iter(found.items())) == (warning.heading, warning.text)
 
