@@ -93,7 +93,7 @@ def test_imported_classes_are_predicted_as_by_their_model(home):
     theirs, ours = predicted(home / "best.npz", home), predicted(home / "mine.npz", home)
     expected = theirs[["Edema", "Hernia"]].join(ours)
     pd.testing.assert_frame_equal(table, expected, atol=1e-6)
-    assert "a (imported)" in surgagg("show", out)
+    assert "1 site (a), rounds 0 and 1; imported from model" in surgagg("show", out)
 
 
 def test_another_body_is_refused_with_the_way_out(home):

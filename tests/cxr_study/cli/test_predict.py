@@ -157,7 +157,7 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
     )  # fmt: skip
     said = answer("model", "show", home / "full.npz")
     assert "does not say" not in said
-    for text in ("tiny_densenet, no hidden layer", "32 x 32", "fedbn+", "0 to 1", "0.500"):
+    for text in ("tiny_densenet, no hidden layer", "32 x 32", "fedbn+", "rounds 0 and 1", "0.500"):
         assert text in said
     said = answer("model", "show", home / "best.npz")
     assert "does not say: the day it was made; " in said and "the AUROC per site" in said

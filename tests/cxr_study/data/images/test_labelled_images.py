@@ -1,7 +1,8 @@
 import numpy as np
+import pandas as pd
 import pytest
 
-from cxr_study.data.images.labelled_images import ImageRows, LabelledImages, pool
+from cxr_study.data.images.labelled_images import ImageRows, Images, pool
 
 
 def images(*values, side=2):
@@ -9,11 +10,12 @@ def images(*values, side=2):
 
 
 def test_every_pooled_image_keeps_its_labels():
-    first = LabelledImages(images(10, 10, 12), np.array([2, 0]), np.float32([[1], [2]]))
-    second = LabelledImages(images(20, 21), np.array([1]), np.float32([[np.nan]]))
+    first = Images(pd.DataFrame({"A": [1, 2]}), images(10, 10, 12), np.array([2, 0]))
+    second = Images(pd.DataFrame({"A": [np.nan]}), images(20, 21), np.array([1]))
     pooled = pool([first, second])
     assert pooled.pixels[pooled.rows][:, 0, 0].tolist() == [12, 10, 21]
-    np.testing.assert_array_equal(pooled.labels, np.float32([[1], [2], [np.nan]]))
+    wanted = [[1, np.nan], [2, np.nan], [np.nan, np.nan]]
+    np.testing.assert_array_equal(pooled.labels(["A", "B"]), wanted)
 
 
 def test_rows_continue_where_the_array_before_ends_and_are_copied_when_asked_for(tmp_path):

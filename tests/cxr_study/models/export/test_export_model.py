@@ -111,13 +111,15 @@ def with_constants():
 @pytest.mark.parametrize("to", FILES)
 def test_a_file_is_written_only_if_it_runs_and_says_the_same(with_constants, tmp_path, to):
     network, said = with_constants
+    given = chest()[None].astype(np.float32)
     out = tmp_path / FILES[to]
-    export_model.write_network(network, to, out, {}, said)
+    export_model.write_network(network, to, out, {}, (given, said))
     written = list(tmp_path.iterdir())
     assert written == [out]
     for wrong, message in ((said + 2e-4, "differs .* by 2.0e-04"), (said[:, :0], "not run")):
         with pytest.raises(ValueError, match=rf"{FILES[to]} was written.*{message}"):
-            export_model.write_network(network, to, tmp_path / "again" / FILES[to], {}, wrong)
+            again = tmp_path / "again" / FILES[to]
+            export_model.write_network(network, to, again, {}, (given, wrong))
     assert not list((tmp_path / "again").iterdir())
 
 

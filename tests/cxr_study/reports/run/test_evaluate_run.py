@@ -46,7 +46,6 @@ def test_it_says_how_good_the_model_is_and_what_went_wrong(summary, page):
         "Edema labels it global 0.875",
         "Fracture does not label it global 0.750",
         "None: the server accepted every result",
-        "training 50.0 s (41 %) validation 6.0 s (5 %) rest 1 min 07 s (54 %)",
     ):
         assert words in page.text
     refusals = (RefusedResult(1, "nih", "holds NaN"), RefusedResult(None, "nih", "late", "test"))

@@ -113,7 +113,7 @@ def test_why_an_auroc_is_not_defined_follows_from_counts(summary, positives, neg
     assert run_view.undefined_reason(row) == reason
 
 
-def test_rounds_name_the_best_model_and_last_as_long_as_their_slowest_site(summary):
+def test_rounds_name_the_best_model(summary):
     names = ("the initial model", "the model of round 1", "the final model")
     for number, name in enumerate(names):
         best = dataclasses.replace(summary.best, round=number)
@@ -121,8 +121,6 @@ def test_rounds_name_the_best_model_and_last_as_long_as_their_slowest_site(summa
     refit = dataclasses.replace(summary.best, round=2, made="refit")
     assert "fitted anew" in run_view.best_model(dataclasses.replace(summary, best=refit))
     assert run_view.final_round(dataclasses.replace(summary, rounds=summary.rounds[:2])) is None
-    assert run_view.slowest(summary) == [(20.0, 2.0), (30.0, 2.0), (0.0, 2.0)]
-    assert run_view.shares(dataclasses.replace(summary, wall_seconds=50.0))["rest"] == 0
 
 
 def test_classes_trained_by_most_sites_and_sites_of_this_run_come_first(summary):
@@ -144,18 +142,6 @@ def test_labelled_and_unlabelled_classes_are_told_apart_in_words(summary):
     labelled, unlabelled = "Labelled at nih", "Not labelled at nih: learned from other sites"
     assert {labelled, unlabelled, "Edema", "Fracture"} <= set(found)
     assert "not defined: no positive image in the test split" in found
-
-
-@pytest.mark.parametrize(
-    ("wanted", "places"),
-    [
-        ([0.25, 0.5], [0.25, 0.5]),  # far enough apart
-        ([0.5, 0.5, 0.5], [0.25, 0.5, 0.75]),  # around their middle
-        ([1.0, 1.0, 1.0], [0.5, 0.75, 1.0]),  # inside the axes
-    ],
-)
-def test_names_are_moved_apart(wanted, places):
-    assert run_figures._apart(wanted, gap=0.25) == places
 
 
 def test_an_unfinished_run_a_constant_model_and_one_that_never_learned_are_told(summary):
@@ -207,11 +193,6 @@ def test_the_models_of_a_table_are_those_that_were_measured_the_federations_firs
     shared = tuple(row for row in summary.means if row.model == "global")
     assert run_view.models(dataclasses.replace(summary, means=shared)) == ["global"]
     assert run_view.models(dataclasses.replace(summary, means=())) == ["global"]
-
-
-def test_the_final_model_has_no_bar_of_time(summary):
-    ticks = texts(run_figures.round_times(summary))
-    assert "0" in ticks and "1" in ticks and "2" not in ticks[: ticks.index("1") + 2]
 
 
 def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_them(summary):
