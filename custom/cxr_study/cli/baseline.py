@@ -136,17 +136,18 @@ def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
     """Say how well the best models do on the test splits, and where they are, with their cards."""
     from rich.text import Text
 
-    from cxr_study.reports.run import console as run_console
+    from cxr_study.reports.run import run_view
+    from cxr_study.reports.run.console import table
 
     measured = [row for run in runs for row in _measured(run, site_files)]
     groups = [group for group in GROUPS if any(group in means for _, _, means in measured)]
     title = f"{runs[0].method}: mean AUROC of the best model on test splits (95 % interval)"
     rows = [
-        (site, best_round, *(run_console.mean_text(means.get(group)) for group in groups))
+        (site, best_round, *(run_view.mean_text(means.get(group)) for group in groups))
         for site, best_round, means in measured
     ]
     headings = ("tested at", "best round", *(GROUPS[group] for group in groups))
-    console.print(run_console.table(title, headings, rows))
+    console.print(table(title, headings, rows))
     console.print(Text("Research only, not for diagnosis.", style="dim"))
     for run in runs:
         say(f"models   {run.out}")

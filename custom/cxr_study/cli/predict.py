@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -14,6 +16,8 @@ from cxr_study.cli.run import console, say
 from cxr_study.common.wording import counted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cxr_study.models.loaded_model import LoadedModel
 
 EPILOG = (
@@ -53,9 +57,8 @@ def predict(
     A file that cannot be read is skipped and listed beside --out, with the reason. An image that
     does not look like a frontal chest radiograph is predicted, and flagged in the column 'flags'.
     """
-    from cxr_study.models.prediction import prediction_file
-
-    prediction_file.check(out)
+    if out.suffix != ".csv":
+        raise ValueError(f"predictions need a file .csv; got {out}.")
     if out.exists() and not force:
         raise FileExistsError(
             f"predictions need a new file; {out} exists. Give another, or --force."
@@ -100,13 +103,13 @@ def _files(
     from cxr_study.common import progress
     from cxr_study.data.sites.site_file import read_site_file
     from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
-    from cxr_study.models.prediction import found_images, prediction_file
+    from cxr_study.models.prediction import found_images
 
     bits = None if site_file is None else read_site_file(site_file).bits
     found = found_images.find(images)
     flags: Counter[str] = Counter()
     flagged, pages, predicted, problems = 0, 0, 0, []
-    with prediction_file.opened(out) as append, progress.bar("predicting images") as report:
+    with _opened_table(out) as append, progress.bar("predicting images") as report:
         for chunk, table in loaded.predict_chunks(found, calibrated=calibrated, bits=bits):
             append(table)
             problems += [one for one in chunk.values() if one.pixels is None]
@@ -140,7 +143,6 @@ def _splits(
     loaded: LoadedModel, splits: list[Path], out: Path, explain: int, *, calibrated: bool
 ) -> int:
     """Predict splits of a Site of somebody's own; how many images that were."""
-    from cxr_study.models.prediction import prediction_file
     from surgical_aggregation.site.contract.site import Split
 
     known, asked = get_args(Split), [str(split) for split in splits]
@@ -149,13 +151,26 @@ def _splits(
             f"of a Site of your own, splits are predicted ({', '.join(known)}), without --explain; "
             f"got {', '.join(asked)}."
         )
-    with prediction_file.opened(out) as append:
+    with _opened_table(out) as append:
         tables = [
             loaded.predict_own(split, calibrated=calibrated) for split in known if split in asked
         ]
         for table in tables:
             append(table)
     return sum(map(len, tables))
+
+
+@contextmanager
+def _opened_table(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Write a table in parts, whole or not at all; floats are read back bit for bit."""
+    from cxr_study.common.files import whole
+
+    with whole(path) as half, half.open("w", encoding="utf-8", newline="") as file:
+
+        def append(table: pd.DataFrame) -> None:
+            table.to_csv(file, index=False, header=not file.tell(), lineterminator="\n")
+
+        yield append
 
 
 def _problems(out: Path) -> Path:

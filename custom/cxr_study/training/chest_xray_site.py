@@ -1,8 +1,8 @@
-"""A hospital with chest X-rays as a `Site`, and several pooled for centralised training."""
+"""A hospital with chest X-rays as a `Site`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxr_phantom.site_files import site_file
-from cxr_study.data.images.labelled_images import Images, pool
+from cxr_study.data.images.labelled_images import Images
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.data.sites.site_data import (
     SiteLabels,
-    check_disjoint,
     load_images,
     load_labels,
 )
@@ -172,53 +171,6 @@ class ChestXraySite(Site):
     @cached_property
     def _images(self) -> Images:
         return load_images(self.labels, self.image_size)
-
-
-class PooledSite(Site):
-    """All images of several sites, shuffled together, without copying them.
-
-    Args:
-        members: One or more, with the same classes: set their `other_classes` to "absent" or
-            "unknown". Network, batch size, augmentation and seed are those of the first.
-    """
-
-    def __init__(self, members: Sequence[ChestXraySite]):
-        super().__init__()
-        self.members = members
-
-    @cached_property
-    def classes(self) -> tuple[str, ...]:
-        """Classes of every member.
-
-        Raises:
-            SiteError: Members differ in classes.
-            SplitError: Members share a patient, who might be in the one's training split and in
-                the other's test split.
-        """
-        check_disjoint(member.labels for member in self.members)
-        first, *others = self.members
-        for other in others:
-            if other.classes != first.classes:
-                raise SiteError(
-                    f"pooled sites need the same classes; {first.site} has "
-                    f"{', '.join(first.classes)}, {other.site} has {', '.join(other.classes)}. Set "
-                    "other_classes to 'absent' or 'unknown'."
-                )
-        return first.classes
-
-    @property
-    def network_facts(self) -> Mapping[str, Any]:
-        """The members'; see `Site.network_facts`."""
-        return self.members[0].network_facts
-
-    def model(self) -> keras.Model:
-        """The members' network."""
-        return self.members[0].model()
-
-    def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
-        """Batches of the members' splits; without training, one member after the other."""
-        images = pool([member.labelled_images(split) for member in self.members])
-        return self.members[0].batches(images, training=training, first_pass=first_pass)
 
 
 def _names(union: str) -> tuple[str, ...]:

@@ -10,17 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cxr_study.common.wording import duration
-from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
+from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run import run_view
 from cxr_study.reports.run.notices import notices
-
-COLUMNS: tuple[tuple[str, Group], ...] = (
-    ("all classes", "all"),
-    ("classes it labels", "labelled"),
-    ("classes it does not label", "unlabelled"),
-)
-"""Heading -> classes of the mean."""
 
 
 def table(
@@ -57,15 +50,8 @@ def auroc_table(rows: Iterable[ClassAuroc], means: Iterable[MeanAuroc]) -> Table
     made = table("AUROC on each site's test split", headings, cells)
     made.add_section()
     for mean in means:
-        made.add_row("mean", Text(mean.site), mean_text(mean))
+        made.add_row("mean", Text(mean.site), run_view.mean_text(mean))
     return made
-
-
-def mean_text(mean: MeanAuroc | None) -> str:
-    """A mean with its interval, and over how many classes it is."""
-    if mean is None or (mean.auroc is None and not mean.few):
-        return "no such class" if mean is not None and mean.of == 0 else "not defined"
-    return f"{numbers.auroc(mean, 3)}\nover {mean.over}"
 
 
 def print_summary(summary: Summary, console: Console | None = None) -> None:
@@ -89,19 +75,10 @@ def _means(summary: Summary) -> Table:
     """A row per site and model: mean AUROCs, each with its interval and over how many classes."""
     models = run_view.models(summary)
     named = len(models) > 1
-    headings = ["site", *["model"] * named, *(heading for heading, _ in COLUMNS)]
+    headings = ["site", *["model"] * named, *run_view.COLUMNS.values()]
     rows = [
-        [site, *[run_view.MODELS[model]] * named, *_cells(summary, site, model)]
+        [site, *[run_view.MODELS[model]] * named, *run_view.mean_cells(summary, site, model)]
         for site in summary.sites
         for model in models
     ]
     return table("Mean AUROC on each site's test split (95 % interval)", headings, rows)
-
-
-def _cells(summary: Summary, site: str, model: Model) -> list[str]:
-    return [
-        numbers.UNDEFINED
-        if model == "local" and classes != "labelled"
-        else mean_text(run_view.mean(summary, model, site, classes))
-        for _, classes in COLUMNS
-    ]

@@ -19,11 +19,10 @@ from cxr_study.models.prediction.calibration_file import current_calibration
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template
-from cxr_study.reports.run import contributors, cross_site_results, run_view
+from cxr_study.reports.run import cross_site_results, run_view
 from cxr_study.reports.run.example_pictures import Example, choose
 from cxr_study.reports.run.notices import notices
-from cxr_study.reports.run.run_warnings import warnings
-from cxr_study.reports.run.summarise import summarise
+from cxr_study.reports.run.summarise import summarise, warnings_of
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from cxr_study.training.network_facts import Network
@@ -80,7 +79,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
         personal = not head or has_personal(str(best.manifest.get("strategy")))
     data: Data = "elsewhere" if not here else "phantom" if run.site_files is None else "real"
     in_half = here and job_folder.typed(run.job).mixed_precision
-    said = warnings(
+    said = warnings_of(
         run,
         best,
         evaluations,
@@ -169,7 +168,6 @@ def render(summary: Summary, examples: Sequence[Example]) -> str:
     return template(__package__, percent=run_view.percent).render(
         summary=summary,
         view=run_view,
-        who=contributors,
         limits=notices,
         examples=shown,
         figures=run_figures,

@@ -9,8 +9,8 @@ import pytest
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.evaluation.scores import SiteEvaluation
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS
-from cxr_study.reports.run import run_warnings
-from cxr_study.reports.run.run_warnings import warnings
+from cxr_study.reports.run import summarise
+from cxr_study.reports.run.summarise import warnings_of
 from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.wire import variables as wire
@@ -24,7 +24,7 @@ def evaluation(site, *unvalidated, labels=None):
 
 def warned(best=None, evaluations=(), run=RUN, on_phantom=False, **changes):
     best = Checkpoint({}) if best is None else best
-    return list(warnings(run, best, evaluations, on_phantom=on_phantom, **changes))
+    return list(warnings_of(run, best, evaluations, on_phantom=on_phantom, **changes))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_each_has_its_cause_and_a_fine_run_has_none(changes, said):
 
 
 def test_patients_at_two_sites_do(monkeypatch):
-    monkeypatch.setattr(run_warnings, "check_disjoint", lambda sites: [f"{sites} share 3 ids"])
+    monkeypatch.setattr(summarise, "check_disjoint", lambda sites: [f"{sites} share 3 ids"])
     (shared,) = warned(evaluations=[evaluation("a", labels="A"), evaluation("b")])
     assert (shared.heading, shared.text) == (SHARED_PATIENTS, "['A'] share 3 ids.")
 
