@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
-from cxr_study.cli.model_use import Arguments, OwnSite, opened
+from cxr_study.cli.model_use import Arguments, Model, OwnSite, Site, opened
 from cxr_study.cli.run import say
 from cxr_study.common.wording import counted
 from cxr_study.models.export import Format
@@ -19,14 +19,12 @@ EPILOG = (
 
 
 def export(
-    model: Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")],
+    model: Model,
     to: Annotated[Format, Option(help="savedmodel: a folder for TensorFlow.")],
     out: Annotated[
         Path | None, Option(help="New file or folder. Default: named like the model, here.")
     ] = None,
-    site: Annotated[
-        str | None, Option(help="Whose personal model, after fedbn or personalised.")
-    ] = None,
+    site: Site = None,
     own_site: OwnSite = None,
     arguments: Arguments = None,
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 from typer import Argument, Option
 
-from cxr_study.cli.model_use import Arguments, OwnSite, opened
+from cxr_study.cli.model_use import Arguments, Model, OwnSite, Site, opened
 from cxr_study.cli.run import console, say
 from cxr_study.common.wording import counted
 
@@ -29,7 +29,7 @@ EPILOG = (
 
 
 def predict(
-    model: Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")],
+    model: Model,
     images: Annotated[
         list[Path],
         Argument(
@@ -38,9 +38,7 @@ def predict(
         ),
     ],
     out: Annotated[Path, Option(help="Table to write, .csv.")],
-    site: Annotated[
-        str | None, Option(help="Whose personal model, after fedbn or personalised.")
-    ] = None,
+    site: Site = None,
     explain: Annotated[
         int, Option(min=0, help="A page per image, with heat maps of so many classes; 0: none.")
     ] = 0,

@@ -15,11 +15,10 @@ import numpy as np
 from PIL import Image
 
 from cxr_study.data.images.decoding import square
-from cxr_study.models.export import Format
+from cxr_study.models.export import OUTPUT, Format
 from cxr_study.models.export.reference_image import TOLERANCE, chest
 from cxr_study.models.loaded_model import LoadedModel
 from cxr_study.models.prediction.calibration_file import current_calibration
-from cxr_study.training.backbones import IMAGENET, Normalisation
 from cxr_study.training.network_facts import SiteNetwork
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.training.tensorflow_setup import quietly
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 
 METADATA = "surgical_aggregation.json"
 """Name of the facts in a file; see `metadata`."""
-
-OUTPUT = "probabilities"
-"""Name of the output: float32 (images, classes), in the order of the facts' "classes"."""
 
 _SIDE = 32  # of an input that may have any size, to try it
 _OTHER = "It is removed; take another format, or the checkpoint."
@@ -115,19 +111,11 @@ def exported(model: LoadedModel) -> keras.Model:
 
     network = keras.Model(trained.input, trained.output, name=trained.name)
     if not isinstance(model.built_as, SiteNetwork):
+        from cxr_study.models.export.pixel_graph import behind_pixels
+
         return behind_pixels(network, model.network.normalisation)
     images = keras.Input(network.input_shape[1:], name="images")
     return keras.Model(images, {OUTPUT: network(images)}, name="images_to_probabilities")
-
-
-def behind_pixels(network: keras.Model, how: Normalisation = IMAGENET) -> keras.Model:
-    """Put an uncompiled network behind a pixel input; see `pixel_graph`."""
-    import keras
-
-    from cxr_study.models.export.pixel_graph import with_pixels
-
-    pixels, probabilities = with_pixels(network, how)
-    return keras.Model(pixels, {OUTPUT: probabilities}, name="pixels_to_probabilities")
 
 
 def metadata(model: LoadedModel) -> dict[str, Any]:

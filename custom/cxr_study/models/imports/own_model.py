@@ -106,7 +106,9 @@ def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
         ]
     )
     if model.takes_pixels:
-        grown = export_model.behind_pixels(grown, network_of(checkpoint).normalisation)
+        from cxr_study.models.export.pixel_graph import behind_pixels
+
+        grown = behind_pixels(grown, network_of(checkpoint).normalisation)
     origin = {
         name: facts["imported"]
         for name, facts in checkpoint.manifest.get("classes", {}).items()

@@ -118,45 +118,36 @@ def metadata(source: CardSource) -> dict[str, Any]:
 
     The licence is "other" until a person has decided.
     """
-    made: dict[str, Any] = {
+    chest = ["chest-x-ray", "medical-imaging"] if source.chest else []
+    drawn = "drawn " if source.summary and source.summary.data == "phantom" else ""
+    task, of = "image-classification", "Findings on chest X-rays" if chest else "Classes"
+    results = [
+        {
+            "task": {"type": task, "name": of},
+            "dataset": {
+                "type": "phantom" if drawn else row.site,
+                "name": f"{drawn}test split of {row.site}",
+                "split": "test",
+            },
+            "metrics": [{"type": "roc_auc", "name": f"mean AUROC over {row.over}", "value": value}],
+        }
+        for row in (source.summary.means if source.summary else ())
+        if row.model == "global" and row.classes == "all" and row.auroc is not None
+        for value in [round(row.auroc, 4)]
+    ]
+    return {
         "language": "en",
         "license": "other",
         "license_name": "to-be-filled-in",
         "library_name": "keras",
-        "pipeline_tag": "image-classification",
+        "pipeline_tag": task,
         "tags": [
-            *(["chest-x-ray", "medical-imaging"] if source.chest else []),
-            "multi-label-classification", "federated-learning", "surgical-aggregation",
+            *chest, "multi-label-classification", "federated-learning", "surgical-aggregation",
             "research-only",
         ],
         "metrics": ["roc_auc"],
+        **({"model-index": [{"name": source.name, "results": results}]} if results else {}),
     }  # fmt: skip
-    drawn = source.summary is not None and source.summary.data == "phantom"
-    results = [
-        {
-            "task": {
-                "type": "image-classification",
-                "name": "Findings on chest X-rays" if source.chest else "Classes of the sites",
-            },
-            "dataset": {
-                "type": "phantom" if drawn else row.site,
-                "name": f"{'drawn ' if drawn else ''}test split of {row.site}",
-                "split": "test",
-            },
-            "metrics": [
-                {
-                    "type": "roc_auc",
-                    "name": f"mean AUROC over {counted(row.defined, 'class', 'classes')}",
-                    "value": round(row.auroc, 4),
-                }
-            ],
-        }
-        for row in (source.summary.means if source.summary else ())
-        if row.model == "global" and row.classes == "all" and row.auroc is not None
-    ]
-    if results:
-        made["model-index"] = [{"name": source.name, "results": results}]
-    return made
 
 
 def trained_by(training: ClassTraining | None) -> str:

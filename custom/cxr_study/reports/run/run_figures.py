@@ -6,14 +6,12 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, MultipleLocator
+from matplotlib.ticker import MaxNLocator
 
 from cxr_study.evaluation.summary_json import ClassAuroc, Summary
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page import numbers as page_numbers
 from cxr_study.reports.run import run_view
-
-HEADING = 1.35  # height of a group's heading, in rows
 
 
 @mpl.rc_context(page.STYLE)
@@ -56,42 +54,33 @@ def class_aurocs(summary: Summary, site: str) -> str:
     """
     rows = [row for row in summary.test if row.site == site]
     local = {row.class_name: row for row in rows if row.model == "local" and row.auroc is not None}
-    headings = {
-        True: f"Labelled at {page.short(site)}",
-        False: f"Not labelled at {page.short(site)}: learned from other sites",
-    }
     ranked = sorted(rows, key=lambda row: (row.auroc is None, -(row.auroc or 0), row.class_name))
+    ours = [row for row in ranked if row.model == "global"]
     groups = {
-        labelled: [row for row in ranked if row.model == "global" and row.labelled == labelled]
-        for labelled in headings
-        if labelled or summary.data != "elsewhere"  # where nothing else is measured
+        f"Labelled at {page.short(site)}": [row for row in ours if row.labelled],
+        f"Not labelled at {page.short(site)}: learned from other sites": [
+            row for row in ours if not row.labelled and summary.data != "elsewhere"
+        ],
     }
-    lines = sum(len(members) + HEADING for members in groups.values() if members)
-    figure = Figure((page.WIDTH, 0.7 + 0.225 * lines))
-    axes = page.axes_at(figure, 0.335 * page.WIDTH, 0.46, 0.575 * page.WIDTH, 0.04 + 0.225 * lines)
-    beside = {"ha": "left", "color": page.MUTED}
-    _write(axes, 1.025, 0, "positive\nimages", fontsize=7, **beside)
-    y, names = 0.0, {}
-    for labelled, members in groups.items():
-        if members:
-            _write(axes, -0.575, y, headings[labelled], color=_colour(labelled), fontweight="bold")
-            y += HEADING - 0.25
-        for row in members:
+    shown = {heading: members for heading, members in groups.items() if members}
+    heights = [len(members) + 1.2 for members in shown.values()]
+    figure = Figure((page.WIDTH, 0.7 + 0.225 * sum(heights)), layout="constrained")
+    panels = figure.subplots(len(shown), squeeze=False, sharex=True, height_ratios=heights)[:, 0]
+    for axes, (heading, members) in zip(panels, shown.items(), strict=True):
+        page.headed(axes, heading, _colour(members[0].labelled))
+        for y, row in enumerate(members):
             _draw(axes, y - 0.17 * (row.class_name in local), row)
             if row.class_name in local:
                 _draw(axes, y + 0.2, local[row.class_name])
-            _write(axes, 1.025, y, page_numbers.count(row.positives), fontsize=7.5, **beside)
-            names[y] = page.short(row.class_name)
-            y += 1
-        y += 0.25
-    left = run_view.axis_start(summary)
-    axes.axvline(run_view.CHANCE, color=page.MUTED, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
-    page.name_rows(axes, list(names.values()), list(names))
-    axes.grid(axis="y", visible=True)
-    axes.set(xlim=(left, 1.0), ylim=(max(y - 0.4, 1), -0.6))
-    axes.xaxis.set_major_locator(MultipleLocator(0.1 if left >= 0.3 else 0.2))
-    axes.set_xlabel("AUROC on the test split (dashed: 0.5, chance)")
-    axes.spines["left"].set_visible(False)
+        axes.axvline(run_view.CHANCE, color=page.MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
+        page.name_rows(axes, [page.short(row.class_name) for row in members])
+        axes.set(xlim=(run_view.axis_start(summary), 1.0), ylim=(len(members) - 0.4, -0.6))
+        right = axes.secondary_yaxis("right")
+        counts = [page_numbers.count(row.positives) for row in members]
+        right.set_yticks(range(len(members)), counts)
+        right.tick_params(length=0, labelcolor=page.MUTED)
+    panels[0].set_title("positive images", loc="right", fontsize=7, color=page.MUTED)
+    panels[-1].set_xlabel("AUROC on the test split (dashed: 0.5, chance)")
     name = f"aurocs-{list(summary.sites).index(site)}"
     return page.svg(figure, name, f"AUROC per class on the test split of {site}")
 
@@ -133,23 +122,17 @@ def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
     """Draw an AUROC and its interval, or the reason why there is none."""
     if row.auroc is None:
         reason = f"not defined: {run_view.undefined_reason(row)}"
-        _write(axes, 0.01, y, reason, color=page.MUTED, fontsize=7.5, fontstyle="italic")
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+        looks: dict[str, Any] = {"color": page.MUTED, "fontsize": 7.5, "fontstyle": "italic"}
+        page.beside(axes, 0.01, y, reason, bbox=box, **looks)
         return
     local = row.model == "local"
     colour = page.LOCAL if local else _colour(row.labelled)
     if row.low is not None and row.high is not None:
         axes.plot([row.low, row.high], [y, y], color=colour, linewidth=1.3)
     marker, inside = "s" if local else "o" if row.labelled else "D", "white" if local else colour
-    axes.plot(
-        [row.auroc], [y], marker, color=colour, markerfacecolor=inside, markersize=4.2,
-        clip_on=False,
-    )  # fmt: skip
-
-
-def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """Write text beside the axes or in them, hiding the lines behind it."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-    page.beside(axes, x, y, text, bbox=box, linespacing=1.0, **style)
+    looks = {"markerfacecolor": inside, "markersize": 4.2, "clip_on": False}
+    axes.plot([row.auroc], [y], marker, color=colour, **looks)
 
 
 def _colour(labelled: bool) -> str:

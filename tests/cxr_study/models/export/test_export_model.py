@@ -105,7 +105,9 @@ def with_constants():
     small = np.asarray(square(Image.fromarray(chest()), 8), np.float32)[None, :, :, None]
     levels = (small / 255 - IMAGENET.mean) / IMAGENET.sd
     said = local.outputs(levels.astype(np.float32))[1]
-    return export_model.behind_pixels(keras.Model(local.model.input, local.model.output)), said
+    from cxr_study.models.export.pixel_graph import behind_pixels
+
+    return behind_pixels(keras.Model(local.model.input, local.model.output)), said
 
 
 @pytest.mark.parametrize("to", FILES)
