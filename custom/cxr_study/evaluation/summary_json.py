@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -354,15 +355,13 @@ def _checked(text: str) -> Summary:
             f"summary{place}: {error['msg']}; got {shown}. Run the job again, or read it with the "
             "version of cxr_study that wrote it."
         ) from None
-    measured = [(f"test[{i}].site", row.site) for i, row in enumerate(summary.test)]
-    measured += [(f"means[{i}].site", row.site) for i, row in enumerate(summary.means)]
-    measured += [(f"rounds[{i}]", s) for i, row in enumerate(summary.rounds) for s in row.sites]
-    for place, site in measured:
-        if site not in summary.sites:
-            raise ValueError(f"{place} names site {site!r}; sites has {list(summary.sites)}.")
-    for i, row in enumerate(summary.test):
-        if row.class_name not in summary.union:
-            raise ValueError(
-                f"test[{i}].class_name is {row.class_name!r}; union has {list(summary.union)}."
-            )
+    known: dict[str, Collection[str]] = {"site": summary.sites, "class_name": summary.union}
+    named = [(f"test[{i}]", n, getattr(r, n)) for i, r in enumerate(summary.test) for n in known]
+    named += [(f"means[{i}]", "site", row.site) for i, row in enumerate(summary.means)]
+    named += [
+        (f"rounds[{i}]", "site", s) for i, row in enumerate(summary.rounds) for s in row.sites
+    ]
+    for place, kind, name in named:
+        if name not in known[kind]:
+            raise ValueError(f"{place}.{kind} is {name!r}; the summary has {list(known[kind])}.")
     return summary

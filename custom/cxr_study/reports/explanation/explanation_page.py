@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,26 +114,25 @@ def _findings(
     """Calibrated classes, then the others, most probable first."""
     from cxr_study.models.prediction.grad_cam import heat_maps
 
-    probabilities = row[list(model.classes)].astype(float).sort_values(ascending=False)
-    names = [str(name) for name in probabilities.index]
-    groups = [[name for name in names if (name in thresholds) is has] for has in (True, False)]
-    learned = [[name for name in group if name not in model.never_learned] for group in groups]
-    explained = [name for group in learned for name in group[:most]]
-    heats = (
-        {}
-        if read.pixels is None
-        else heat_maps(model.local, read.pixels, explained, model.network.normalisation)
-    )
+    ranked = row[list(model.classes)].astype(float).sort_values(ascending=False)
+    names = sorted(map(str, ranked.index), key=lambda name: name not in thresholds)
+    learned = [name for name in names if name not in model.never_learned]
+    calibrated = [name for name in learned if name in thresholds]
+    others = [name for name in learned if name not in thresholds]
+    explained = [*calibrated[:most], *others[:most]]
+    heats = {}
+    if read.pixels is not None:
+        heats = heat_maps(model.local, read.pixels, explained, model.network.normalisation)
     picture = _picture(read)
     return [
         Finding(
             name,
-            float(probabilities[name]),
+            float(ranked[name]),
             thresholds.get(name),
-            address(_over(picture, probabilities[name] * heats[name])) if name in heats else "",
+            address(_over(picture, ranked[name] * heats[name])) if name in heats else "",
             blank=name in heats and not heats[name].any(),
         )
-        for name in chain(*groups)
+        for name in names
     ]
 
 
