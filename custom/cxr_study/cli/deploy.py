@@ -183,9 +183,7 @@ def status(kit: Admin, study: Study = "default") -> None:
     from cxr_study.deployment import at_hand, system_status
 
     with _connected(kit, NOT_WAITED_FOR, study) as (session, _):
-        for line in system_status.parties(session, at_hand.workspaces(kit)):
-            say(line)
-        for line in system_status.jobs(session):
+        for line in system_status.lines(session, at_hand.workspaces(kit)):
             say(line)
 
 
@@ -231,16 +229,16 @@ def check(
     disk, certificate, the site's files. What only the site may read is in its own notes.
     """
     names, for_all, per_site = asked(job, sites, preset, settings, check_only=True)
-    from cxr_study.deployment import dry_run
+    from cxr_study.deployment import deployed_run, system_status
 
     connected = _connected(kit, NOT_WAITED_FOR, study)
     with TemporaryDirectory() as folder, connected as (session, steps):
         copy = Path(folder) / "job"
         job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
         code_shipping.unmark(copy)
-        answers, failed = dry_run.ask(copy, session, Path(folder), steps)
+        answers, failed = deployed_run.check(copy, session, Path(folder), steps)
     for one in answers:
-        say(f"{one['site']:<12} {dry_run.told(one)}")
+        say(f"{one['site']:<12} {system_status.answer(one)}")
     if failed or any(one["reason"] for one in answers):
         raise JobFailedError(failed or "not all sites can take part.")
 

@@ -175,7 +175,7 @@ def _opened(
 
     Says so where it may have been trained with some of these.
     """
-    from cxr_phantom.demo_data import demo_study
+    from cxr_study.common import offered_data
     from cxr_study.models.labelled_predictions import seen_in_training
     from cxr_study.models.loaded_model import load_model
     from cxr_study.training.own_site import own_sites
@@ -189,7 +189,7 @@ def _opened(
         own = own_sites(own_site, arguments or [], names)
         return load_model(model, site, own[names[0]]), dict(own)
     check_data(site_files, phantom)
-    folder = site_files or demo_study()
+    folder = offered_data.site_files(site_files)
     loaded = load_model(model, site)
     for note in seen_in_training(loaded, folder, names, splits):
         say(note)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxr_phantom.site_files import site_file
 from cxr_study.data.images.labelled_images import Images
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
@@ -21,6 +20,7 @@ from cxr_study.data.sites.site_data import (
     load_labels,
 )
 from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.site_folder import site_file
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import normalisation
 from cxr_study.training.network_facts import Network
@@ -41,7 +41,7 @@ class ChestXraySite(Site):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site; see `phantom.site_files`.
+        sites: Folder of site files, at the site; see `site_folder.site_file`.
         backbone: See `network.build`.
         image_size: Side of the input, pixels.
         hidden: See `network.build`.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cxr_phantom.demo_data import demo_study
+from cxr_study.common import offered_data
 from cxr_study.common.files import replace
 from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.scores import SiteEvaluation, evaluate_site
@@ -105,7 +105,7 @@ def _evaluated(
     predictor = Predictor(Network(settings.backbone, settings.image_size, settings.hidden))
     known = (best, *personal.values())
     union = wire.classes_of(chain.from_iterable(each.variables for each in known))
-    site_files = run.site_files or demo_study()
+    site_files = offered_data.site_files(run.site_files)
     evaluations = []
     for site in job_folder.sites(run.job):
         console.print(f"evaluating on the test split of {site} ...", highlight=False)

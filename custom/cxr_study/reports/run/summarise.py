@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from cxr_phantom.demo_data import PRETRAINED_BODY
+from cxr_study.common.offered_data import DRAWINGS
 from cxr_study.common.wording import Notice, listed, shortened
 from cxr_study.data.sites.site_data import check_disjoint
 from cxr_study.evaluation.scores import SiteEvaluation
@@ -18,6 +18,7 @@ from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
+from surgical_aggregation.checkpoints.offered_body import offered_body
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CANDIDATE
 
@@ -119,7 +120,10 @@ def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
 
 def started_from_drawings(best: Checkpoint) -> bool:
     """Whether a model's training began with the body that was pre-trained on drawings."""
-    body = wire.split(load(PRETRAINED_BODY).variables)[0]
+    drawings = offered_body(DRAWINGS)
+    if drawings is None:
+        return False
+    body = wire.split(load(drawings).variables)[0]
     return best.manifest.get("initial_body_sha256") == digest(body)
 
 
