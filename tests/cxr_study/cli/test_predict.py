@@ -56,6 +56,23 @@ def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
     assert not (home / "out/p.problems.csv").exists()
 
 
+def test_the_table_reads_back_bit_for_bit_and_an_interruption_leaves_the_old_one(home, monkeypatch):
+    out, command = home / "p.csv", ("predict", home / "best.npz", home / "images", "--force")
+    answer(*command, "--out", out)
+    found = load_model(home / "best.npz").predict(home / "images").drop(1).reset_index(drop=True)
+    read = pd.read_csv(out, dtype=dict.fromkeys(CLASSES, np.float32), keep_default_na=False)
+    pd.testing.assert_frame_equal(read, found, check_dtype=False, rtol=0, atol=0)
+    old, whole = out.read_bytes(), LoadedModel.predict_chunks
+
+    def interrupted(*args, **how):
+        yield next(whole(*args, **how))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LoadedModel, "predict_chunks", interrupted)
+    assert typed(*command, "--out", out).code == 130
+    assert out.read_bytes() == old and not list(home.glob(".p*"))
+
+
 def test_a_class_that_was_never_learned_is_said_at_the_end_and_in_every_row(home):
     model = load(home / "best.npz")
     model.manifest["classes"] = {"Edema": {"sites": ["a"], "lacking": {"a": "negative"}}}
