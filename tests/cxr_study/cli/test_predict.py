@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -59,7 +60,7 @@ def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
 def test_the_table_reads_back_bit_for_bit_and_an_interruption_leaves_the_old_one(home, monkeypatch):
     out, command = home / "p.csv", ("predict", home / "best.npz", home / "images", "--force")
     answer(*command, "--out", out)
-    found = load_model(home / "best.npz").predict(home / "images").drop(1).reset_index(drop=True)
+    found = load_model(home / "best.npz").predict(home / "images").drop(2)
     read = pd.read_csv(out, dtype=dict.fromkeys(CLASSES, np.float32), keep_default_na=False)
     pd.testing.assert_frame_equal(read, found, check_dtype=False, rtol=0, atol=0)
     old, whole = out.read_bytes(), LoadedModel.predict_chunks
@@ -165,7 +166,7 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
     model = load(home / "best.npz")
     model.manifest["input"] = {"resizing": [1]}  # another application's
     save(model, home / "other.npz")
-    assert '{"resizing": [1]}' in answer("model", "show", home / "other.npz")
+    assert re.search(r"resizing +\[1\]", answer("model", "show", home / "other.npz"))
     said = answer("model", "show", PRETRAINED_BODY)
     assert "body without a head" in said and "does not say" not in said and "class" not in said
     facts = json.loads(answer("model", "show", home / "full.npz", "--json"))
