@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EPILOG = (
     "Example:  surgagg predict runs/demo images --out p.csv      "
     "surgagg predict best.npz a.png b.dcm --out e.csv --explain 3      "
-    "surgagg predict runs/skin test --out t.csv --own-site skin_photos:SkinPhotos --arg site=north "
+    "surgagg predict runs/skin/surgical test --out t.csv --own-site skin_photos:SkinPhotos --arg site=north "
     "--arg folder=data"
 )
 
@@ -61,9 +61,9 @@ def predict(
         raise FileExistsError(
             f"predictions need a new file; {out} exists. Give another, or --force."
         )
-    began = time.monotonic()
     loaded = opened(model, site, own_site, arguments)
     calibration = None if raw else loaded.calibration
+    began = time.monotonic()
     if own_site is None:
         number, said = _files(loaded, images, out, site_file, explain, calibrated=not raw)
     else:
