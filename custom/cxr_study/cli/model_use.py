@@ -49,8 +49,8 @@ def add_to(app: typer.Typer) -> None:
     )(calibrate)
     app.command(
         epilog="Example:  surgagg model evaluate c.npz --site-files sites --sites c      "
-        "surgagg model evaluate runs/skin/surgical --sites north,south --own-site skin_photos:SkinPhotos "
-        "--arg site={SITE_NAME} --arg folder=data"
+        "surgagg model evaluate runs/skin/surgical --sites north,south "
+        "--own-site skin_photos:SkinPhotos --arg site={SITE_NAME} --arg folder=data"
     )(evaluate)
     app.command(epilog="Example:  surgagg model package runs/demo --out chest-model")(package)
 

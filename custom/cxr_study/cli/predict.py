@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 EPILOG = (
     "Example:  surgagg predict runs/demo images --out p.csv      "
     "surgagg predict best.npz a.png b.dcm --out e.csv --explain 3      "
-    "surgagg predict runs/skin/surgical test --out t.csv --own-site skin_photos:SkinPhotos --arg site=north "
-    "--arg folder=data"
+    "surgagg predict runs/skin/surgical test --out t.csv --own-site skin_photos:SkinPhotos "
+    "--arg site=north --arg folder=data"
 )
 
 
