@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from surgical_aggregation.aggregation import server_optimizer
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.checkpoints.manifest import without_classes
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS
-
-
-class RemovalError(ValueError):
-    """A class cannot be removed from the model."""
 
 
 def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
@@ -21,28 +17,26 @@ def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     The manifest then says under `removed`, for each class, the round and the sites that trained it.
 
     Raises:
-        RemovalError: The model has no such class, would have none left, or none was named.
+        ValueError: The model has no such class, would have none left, or none was named.
     """
     has = wire.classes_of(checkpoint.variables)
     gone = _known(classes, has, "remove")
     if len(gone) == len(has):
-        raise RemovalError(f"a model needs at least one class; {gone} are all that it has.")
+        raise ValueError(f"a model needs at least one class; {gone} are all that it has.")
     manifest = checkpoint.manifest
     facts = manifest.get("classes", {})
-    round_ = manifest.get("round", 0)
     sites = {name: facts.get(name, {}).get("sites", []) for name in gone}
-    removed = {name: {"round": round_, "sites": sites[name]} for name in gone}
-    kept = {key: value for key, value in manifest.items() if key not in ("best", BEST_OF_ROUNDS)}
+    removed = {name: {"round": manifest.round, "sites": sites[name]} for name in gone}
+    kept = manifest.without("best", BEST_OF_ROUNDS).with_facts(
+        classes={name: of for name, of in facts.items() if name not in gone},
+        removed={**manifest.get("removed", {}), **removed},
+    )
     if "validation" in kept:
-        kept["validation"] = _without(kept["validation"], gone)
+        kept = kept.with_facts(validation=without_classes(kept["validation"], gone))
     dropped = {name for name in checkpoint.variables if wire.class_of(name) in gone}
     return Checkpoint(
         {name: v for name, v in checkpoint.variables.items() if name not in dropped},
-        {
-            **kept,
-            "classes": {name: of for name, of in facts.items() if name not in gone},
-            "removed": {**manifest.get("removed", {}), **removed},
-        },
+        kept,
         server_optimizer.without(checkpoint.moments, dropped),
     )
 
@@ -51,7 +45,7 @@ def keep(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     """Keep some classes, and remove all others; see `remove`.
 
     Raises:
-        RemovalError: The model has no such class, or none was named.
+        ValueError: The model has no such class, or none was named.
     """
     has = wire.classes_of(checkpoint.variables)
     wanted = _known(classes, has, "keep")
@@ -63,17 +57,8 @@ def _known(classes: Iterable[str], has: Sequence[str], to: str) -> list[str]:
     """The classes to keep or to remove, sorted: one at least, of those that the model has."""
     named = sorted(set(classes))
     if (unknown := [name for name in named if name not in has]) or not named:
-        raise RemovalError(
+        raise ValueError(
             f"classes to {to} must be among {list(has)}; got {unknown or 'none'}. Check the "
             "spelling."
         )
     return named
-
-
-def _without(measured: Mapping[str, Any], classes: Iterable[str]) -> dict[str, Any]:
-    """What sites measured of a model, without some classes."""
-    auroc = {
-        site: {name: value for name, value in of.items() if name not in classes}
-        for site, of in measured["auroc"].items()
-    }
-    return {**measured, "auroc": {site: of for site, of in auroc.items() if of}}

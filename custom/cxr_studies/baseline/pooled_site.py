@@ -37,7 +37,7 @@ class PooledSite(Site):
 
         Raises:
             SiteError: Members differ in classes.
-            SplitError: Members share a patient, who might be in the one's training split and in
+            InputError: Members share a patient, who might be in the one's training split and in
                 the other's test split.
         """
         check_disjoint(member.labels for member in self.members)

@@ -7,14 +7,13 @@ from typing import Any
 import pandas as pd
 
 from cxr_studies.partition.class_sets import ClassSets, check_known
+from cxr_studies.partition.split_sites import split_sites
 from cxr_study.data.images.image_files import ImageError, locate
 from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import (
-    WithoutPositives,
-    split_sites,
     thin,
     without_positives,
 )
@@ -27,7 +26,7 @@ _OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold", 
 
 def write_sites(
     pool: SiteFile, folder: Path, class_sets: ClassSets, *, seed: int, share: float = 1.0
-) -> dict[Path, list[WithoutPositives]]:
+) -> dict[Path, list[str]]:
     """Write K site files over the data of one, and their common split file.
 
     Patients are put into train, validation and test, and each of these is cut into K sites,
@@ -47,7 +46,7 @@ def write_sites(
 
     Raises:
         ClassSetError: The labels do not have a class.
-        SplitError: There are too few patients.
+        InputError: There are too few patients.
         ValueError: The site file, or what it names, is unusable.
     """
     table = select_views(pool, read_labels(pool))

@@ -13,7 +13,6 @@ from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.simulator_process import LostSiteError, simulate
 from surgical_aggregation.checkpoints.checkpoint import load
-from surgical_aggregation.checkpoints.continuation import missing_rounds
 from surgical_aggregation.server.models.model_files import LAST_FILE
 from surgical_aggregation.site.state_files import has_state
 
@@ -82,7 +81,7 @@ def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell
         made = int(manifest["round"])
         job = training.folder / f"job-{number}"
         shutil.rmtree(job, ignore_errors=True)
-        settings = {"num_rounds": missing_rounds(manifest)}
+        settings = {"num_rounds": manifest.missing_rounds}
         job_folder.copy(training.folder / "job", job, sites=training.sites, settings=settings)
         own = {site: checkpoint_folder(before, site) for site in training.sites}
         states = {site: folder for site, folder in own.items() if has_state(folder)}

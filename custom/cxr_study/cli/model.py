@@ -51,6 +51,7 @@ def init(
     from surgical_aggregation.site.training import tensorflow_setup
 
     tensorflow_setup.configure(tensorflow_setup.cores(), seed)
+    from cxr_study.common.errors import InputError
     from cxr_study.training.network import build
     from cxr_study.training.network_facts import Network
     from cxr_study.training.own_site import own_site
@@ -62,11 +63,11 @@ def init(
         for name in ("backbone", "weights", "image_size", "hidden"):
             source, flag = context.get_parameter_source(name), f"--{name.replace('_', '-')}"
             if source is not None and source.name == "COMMANDLINE":
-                raise ValueError(f"a site of your own brings its network; leave out {flag}.")
+                raise InputError(f"a site of your own brings its network; leave out {flag}.")
         own = own_site(site, arguments or [])
         checkpoint = initial_body(own.model(), **own.network_facts, seed=seed)
     elif arguments:
-        raise ValueError("--arg is for the class that --site names; got no --site.")
+        raise InputError("--arg is for the class that --site names; got no --site.")
     else:
         path = None if weights == "none" else weights
         model = build(backbone, 1, image_size=image_size, hidden=hidden, weights=path)

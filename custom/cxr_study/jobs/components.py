@@ -57,5 +57,17 @@ _FLARE = (
 ALLOWED = (*_SERVER, *_SITE, *_FLARE)
 """Paths of the classes that a job without code may name."""
 
+MOVED: Mapping[str, str] = MappingProxyType(
+    {
+        "cxr_study.data.labels.same_finding.ChestXrayLookAlikes": (
+            "surgical_aggregation.server.access.look_alikes.LookAlikes"
+        ),
+        "cxr_study.training.default_body.ChestXrayInitialBody": (
+            "surgical_aggregation.server.models.model_files.InitialBody"
+        ),
+    }
+)
+"""Path that a class has in jobs of earlier versions -> its path."""
+
 PATHS: Mapping[str, str] = MappingProxyType({path.rpartition(".")[2]: path for path in ALLOWED})
 """Name of the class -> its path."""

@@ -17,6 +17,7 @@ from cxr_study.jobs.command_line_settings import (
     check_per_site,
     check_sites,
 )
+from cxr_study.jobs.components import MOVED
 
 if TYPE_CHECKING:
     from cxr_study.jobs.job_settings import JobSettings
@@ -160,6 +161,11 @@ def copy(
     if target.exists():
         raise JobError(f"a job needs a new folder; {target} exists. Remove it, or give another.")
     shutil.copytree(job, target)
+    for file in target.glob("*/config/*.conf"):
+        text = _read(file)
+        for before, path in MOVED.items():
+            text = text.replace(before, path)
+        file.write_text(text, encoding="utf-8")
     own = {site: app for site, app in client_apps(job).items() if app != CLIENT_APP}
     for site in per_site.keys() - own.keys():
         own[site] = f"app_{site}"

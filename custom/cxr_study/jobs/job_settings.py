@@ -129,9 +129,9 @@ class JobSettings(BaseModel):
             )
         # Where sites share a union head, every site has every column, most without a positive.
         heads = weighting.SITE_WEIGHTINGS if "union" in given else weighting.HEAD_WEIGHTINGS
-        weighting.check("weighting", self.weighting, weighting.SITE_WEIGHTINGS)
-        weighting.check("body_weighting", self.body_weighting, weighting.SITE_WEIGHTINGS)
-        weighting.check("head_weighting", self.head_weighting, heads)
+        weighting.find("weighting", self.weighting, weighting.SITE_WEIGHTINGS)
+        weighting.find("body_weighting", self.body_weighting, weighting.SITE_WEIGHTINGS)
+        weighting.find("head_weighting", self.head_weighting, heads)
         weight_average.check(self.average_decay)
         self._check_after_training(given)
         if self.head_weighting == "positives" and not self.report_counts:

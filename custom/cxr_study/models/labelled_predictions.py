@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.sites.site_data import load_images, load_labels
-from cxr_study.data.sites.site_file import SiteFileError, read_site_file
+from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import earlier, read_split
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.evaluation.test_split import to_test
@@ -39,7 +40,7 @@ def of_site(
         return model.predict_site(source, site, split)
     images = load_images(load_labels(read_site_file(source)), model.network.image_size).of(split)
     if needed and images.table.empty:
-        raise SiteFileError(f"{source}: the {split} split needs images; there is none.")
+        raise InputError(f"{source}: the {split} split needs images; there is none.")
     return model.predictions(to_test(images, sorted(images.labelled)))
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_studies.baseline.pooled_site import ImageRows, PooledSite, pool
+from cxr_study.common.errors import InputError
 from cxr_study.data.images.labelled_images import Images
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.site.contract.site import SiteError
 
@@ -79,7 +79,7 @@ class TestPooledSite:
         message = f"nih has {NIH_CLASSES[0]}.* chexpert has {CHEXPERT_CLASSES[0]}.*Set other_class"
         with pytest.raises(SiteError, match=message):
             _ = PooledSite(members("nih", "chexpert", other_classes="omit")).classes
-        with pytest.raises(SplitError, match="a patient belongs to one site"):
+        with pytest.raises(InputError, match="a patient belongs to one site"):
             _ = PooledSite(members("nih", "nih")).classes
 
 

@@ -10,6 +10,7 @@ from pyhocon import ConfigFactory, HOCONConverter
 
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError
+from cxr_study.jobs.components import MOVED
 from cxr_study.jobs.job_folder import (
     CLIENT_CONFIG,
     SERVER_CONFIG,
@@ -133,6 +134,19 @@ class TestCopy:
             assert copied.pop(Path(name)).decode() == text
         assert copied.pop(Path("meta.json")) and original.pop(Path("meta.json"))
         assert copied == original
+
+    def test_a_job_of_an_earlier_version_names_classes_where_they_are_now(self, copy, tmp_path):
+        earlier = shutil.copytree(SURGICAL, tmp_path / "earlier")
+        file = earlier / job_folder.SERVER_CONFIG
+        text = file.read_text()
+        for before, path in MOVED.items():
+            assert path in text
+            text = text.replace(path, before)
+        file.write_text(text)
+        target = copy({})
+        now = (target / job_folder.SERVER_CONFIG).read_text()
+        shutil.rmtree(target)
+        assert (copy({}, job=earlier) / job_folder.SERVER_CONFIG).read_text() == now
 
     def test_values_are_read_back_from_a_copy_of_a_copy(self, copy, tmp_path):
         changed = {

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from cxr_study.common.errors import InputError
 from cxr_study.training.own_site import own_site
 
 SITE = """
@@ -49,5 +50,5 @@ def test_it_is_found_in_the_current_folder_and_arguments_have_their_types(mine):
     ("mine:Mine", ["site"], "--arg needs NAME=VALUE; got 'site'"),
 ])  # fmt: skip
 def test_what_is_none_is_refused(mine, name, arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InputError, match=message):
         own_site(name, arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,42 +13,36 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.aggregation.class_names import shown, twins
-from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, digest, load
-from surgical_aggregation.checkpoints.model_facts import made_now
+from surgical_aggregation.checkpoints.manifest import made_now
+from surgical_aggregation.server.access.controller_limits import needs_federated_training
+from surgical_aggregation.server.models import model_files
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     from_learnable,
     to_learnable,
 )
-from surgical_aggregation.server.models.model_files import (
-    BEST_FILE,
-    LAST_FILE,
-    InitialBody,
-    checkpoint_folders,
-    checkpoint_of,
-    name_in_job,
-    save_to_job,
-)
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, CANDIDATE, MODEL_VALIDATED
 
 
+@dataclass(eq=False)
 class CheckpointPersistor(ModelPersistor):
     """Keep the last and the best global model on disk, each with its manifest.
 
     Runs on the server and needs NumPy only. Starts from the last model of the job that it
-    `continues`, else from the checkpoint that the `InitialBody` component names. Writes last.npz
+    `continues`, else from a `file` or the checkpoint that the `InitialBody` component names (under
+    FLARE's FedAvg no run can be continued, and the run ends with the reason). Writes last.npz
     after every round, and a file for each of the `candidates` once it is measured, atomically; both
     `checkpoint_folders` have the same file. The manifest of last.npz has the record of the best
     model so far.
 
     A better model (GLOBAL_BEST_MODEL_AVAILABLE) becomes best.npz together with the next last.npz,
     just before it. A run that is killed loses the round that is running, and finds the better model
-    again when it makes that round anew.
+    again when it repeats that round.
 
     From a checkpoint of an earlier job the run continues round, classes and history (see
-    `continuation`), the optimizer's moments, and the best model, if best.npz lies beside the
+    `Manifest.started_by`), the optimizer's moments, and the best model, if best.npz lies beside the
     checkpoint and fits its record, until a better one comes or `BestModelSelector` finds that it
     cannot be compared.
 
@@ -56,12 +50,16 @@ class CheckpointPersistor(ModelPersistor):
         initial_body_id: Id of the `InitialBody` component. Default "initial_body".
         continues: Id of an earlier job at this server, which this one continues, whatever the
             initial body; or several, see `checkpoint_of`. Default "": none.
+        file: Path of the checkpoint to start from, in place of an `InitialBody` component; see
+            `named_by_job`. Default None.
     """
 
-    def __init__(self, initial_body_id: str = "initial_body", continues: str = ""):
+    initial_body_id: str = "initial_body"
+    continues: str = ""
+    file: str | None = None
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.initial_body_id = initial_body_id
-        self.continues = continues
         self._unsaved_best: Checkpoint | None = None
         self._best: dict[str, Any] | None = None
         self._last = ModelLearnable()
@@ -78,14 +76,17 @@ class CheckpointPersistor(ModelPersistor):
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
+        if "job" in checkpoint.manifest:
+            needs_federated_training(self, "continuing a run", fl_ctx)
         if self.continues:
             self.log_info(
                 fl_ctx,
-                f"this job goes on from the last model of job {self.continues}; the configured "
+                f"this job continues from the last model of job {self.continues}; the configured "
                 "initial body is not read",
             )
-        manifest = continuation.start_manifest(checkpoint.manifest, fl_ctx.get_job_id())
-        manifest.setdefault("initial_body_sha256", digest(body))
+        manifest = checkpoint.manifest.started_by(fl_ctx.get_job_id())
+        if "initial_body_sha256" not in manifest:
+            manifest = manifest.with_facts(initial_body_sha256=digest(body))
         self.log_info(
             fl_ctx,
             f"start at round {manifest['round']} from {len(body)} body variables and the columns "
@@ -97,7 +98,7 @@ class CheckpointPersistor(ModelPersistor):
                 fl_ctx,
                 f"the model has columns of {shown(pair[0])} and {shown(pair[1])}, which are one "
                 "class spelt twice; both are kept. Have all sites spell it in one way, and take "
-                "the other out with `surgagg model remove-classes`",
+                "the other out of the model",
             )
         self._last = to_learnable(GlobalModel(checkpoint.variables, manifest, checkpoint.moments))
         return self._last
@@ -107,9 +108,9 @@ class CheckpointPersistor(ModelPersistor):
         record = start.manifest.get("best")
         if record is None or "job" not in start.manifest:  # of training alone: no earlier job's
             return
-        beside = path.with_name(BEST_FILE)
+        beside = path.with_name(model_files.BEST_FILE)
         try:
-            is_best = record["round"] == start.manifest.get("round", 0) and (
+            is_best = record["round"] == start.manifest.round and (
                 record.get(CANDIDATE) == start.manifest.get(CANDIDATE)
             )
             best = start if is_best else load(beside)
@@ -122,7 +123,7 @@ class CheckpointPersistor(ModelPersistor):
                 f"checkpoint ({error}); this run looks for a best one of its own",
             )
             return
-        save_to_job(best, BEST_FILE, fl_ctx)
+        model_files.save_to_job(best, model_files.BEST_FILE, fl_ctx)
         self._best = record
         fl_ctx.set_prop(BEST, record, private=True, sticky=False)
 
@@ -132,15 +133,17 @@ class CheckpointPersistor(ModelPersistor):
         Raises:
             CheckpointError: There is none, or the job may not name it.
         """
+        if not self.continues and self.file:
+            return model_files.named_by_job(self.file, fl_ctx)
         if not self.continues:
             component = fl_ctx.get_engine().get_component(self.initial_body_id)
-            if not isinstance(component, InitialBody):
+            if not isinstance(component, model_files.InitialBody):
                 raise CheckpointError(
                     f"the server's configuration needs an InitialBody component with id "
                     f"{self.initial_body_id!r}; got {type(component).__name__}."
                 )
             return component.path(fl_ctx)
-        return checkpoint_of(self.continues, LAST_FILE, fl_ctx)
+        return model_files.checkpoint_of(self.continues, model_files.LAST_FILE, fl_ctx)
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
         """Write the last model, and the best one where there is a new one.
@@ -150,9 +153,9 @@ class CheckpointPersistor(ModelPersistor):
         """
         self._last = model
         if self._unsaved_best is not None:
-            save_to_job(self._unsaved_best, BEST_FILE, fl_ctx)
+            model_files.save_to_job(self._unsaved_best, model_files.BEST_FILE, fl_ctx)
             self._unsaved_best = None
-        save_to_job(self._checkpoint(model), LAST_FILE, fl_ctx)
+        model_files.save_to_job(self._checkpoint(model), model_files.LAST_FILE, fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Note the best model, write one that was measured; remove a best one that is dropped."""
@@ -168,22 +171,22 @@ class CheckpointPersistor(ModelPersistor):
                 self.system_panic(str(error), fl_ctx)
         elif event_type == BEST_DROPPED:
             self._best = self._unsaved_best = None
-            for folder in checkpoint_folders(fl_ctx):
-                (folder / BEST_FILE).unlink(missing_ok=True)
+            for folder in model_files.checkpoint_folders(fl_ctx):
+                (folder / model_files.BEST_FILE).unlink(missing_ok=True)
 
     def _save_measured(self, model: Checkpoint, fl_ctx: FLContext) -> None:
         """Write the last model or a candidate, which is the best one where that is not written."""
         made = model.manifest.get(CANDIDATE)
-        name = f"{made}.npz" if made else LAST_FILE
-        save_to_job(model, name, fl_ctx)
+        name = f"{made}.npz" if made else model_files.LAST_FILE
+        model_files.save_to_job(model, name, fl_ctx)
         if self._unsaved_best is None:
             return
         self._unsaved_best = None
-        name_in_job(name, BEST_FILE, fl_ctx)
+        model_files.name_in_job(name, model_files.BEST_FILE, fl_ctx)
         if made:  # the manifest of the last model has the record of the best one
-            save_to_job(self._checkpoint(self._last), LAST_FILE, fl_ctx)
+            model_files.save_to_job(self._checkpoint(self._last), model_files.LAST_FILE, fl_ctx)
 
     def _checkpoint(self, learnable: ModelLearnable) -> Checkpoint:
         model = from_learnable(learnable)
         best = {} if self._best is None else {"best": self._best}
-        return replace(model, manifest={**model.manifest, **best, **made_now()})
+        return replace(model, manifest=model.manifest.with_facts(**best, **made_now()))

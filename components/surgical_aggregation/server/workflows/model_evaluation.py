@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import ClientTask, Task
-from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.app_constant import AppConstants
@@ -12,11 +14,14 @@ from nvflare.app_common.workflows.global_model_eval import GlobalModelEval
 from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation import feature_statistics, metrics
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.access.declared_classes import permitted_classes
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire.headers import FEATURES, MODEL_FEATURES, MODEL_HAS_HEAD
+from surgical_aggregation.wire import results
+from surgical_aggregation.wire.headers import MODEL_FEATURES, MODEL_HAS_HEAD
 
 
+@dataclass(eq=False)
 class ModelEvaluation(CollectingController, GlobalModelEval):
     """GlobalModelEval with the rules of `CollectingController`.
 
@@ -32,26 +37,21 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
             Default "test".
     """
 
-    def __init__(
-        self,
-        model_locator_id: str = "model",
-        min_clients: int = 0,
-        wait_seconds: int = 600,
-        validation_task_name: str = "test",
-    ):
+    model_locator_id: str = "model"
+    min_clients: int = 0
+    wait_seconds: int = 600
+    validation_task_name: str = "test"
+
+    def __post_init__(self) -> None:
         super().__init__(
-            model_locator_id=model_locator_id,
+            model_locator_id=self.model_locator_id,
             validation_timeout=0,
-            validation_task_name=validation_task_name,
-            cross_val_dir=validation_task_name,
+            validation_task_name=self.validation_task_name,
+            cross_val_dir=self.validation_task_name,
             cleanup_models=True,
         )
-        check_non_negative_int("min_clients", min_clients)
-        check_non_negative_int("wait_seconds", wait_seconds)
-        self.model_locator_id = model_locator_id
-        self.min_clients = min_clients
-        self.wait_seconds = wait_seconds
-        self.validation_task_name = validation_task_name
+        check_non_negative_int("min_clients", self.min_clients)
+        check_non_negative_int("wait_seconds", self.wait_seconds)
 
     def broadcast(
         self,
@@ -67,23 +67,21 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
             fl_ctx.get_run_abort_signal(),
         )  # fmt: skip
 
-    def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
-        """What is wrong with what a site has measured."""
-        dxo = from_shareable(result)
-        if dxo.data_kind != DataKind.METRICS:
-            return f"it must carry metrics; got {str(dxo.data_kind)!r}"
-        said, features = dxo.get_meta_prop(FEATURES), fl_ctx.get_prop(MODEL_FEATURES)
-        if said is not None and (why := feature_statistics.fault(said, features)):
-            return why
-        unknown = () if fl_ctx.get_prop(MODEL_HAS_HEAD) else None
-        return metrics.fault(dxo.data, permitted_classes(fl_ctx, None) or unknown)
+    def read(self, shareable: Shareable) -> SiteResult:
+        """What a site has measured."""
+        return results.measured(shareable)
 
-    def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+    def fault(self, result: SiteResult, fl_ctx: FLContext) -> str | None:
+        """What is wrong with what a site has measured."""
+        number = fl_ctx.get_prop(MODEL_FEATURES)
+        if result.features is not None:
+            if why := feature_statistics.fault(result.features, number):
+                return why
+        unknown = () if fl_ctx.get_prop(MODEL_HAS_HEAD) else None
+        return metrics.fault(result.metrics, permitted_classes(fl_ctx, None) or unknown)
+
+    def prepare(self, client_task: ClientTask, result: SiteResult, fl_ctx: FLContext) -> None:
         """Say which model the result is of, and make its metrics plain numbers."""
-        result = client_task.result
-        result.add_cookie(
-            AppConstants.MODEL_OWNER, client_task.task.props[AppConstants.MODEL_OWNER]
-        )
-        dxo = from_shareable(result)
-        meta = {k: v for k, v in dxo.meta.items() if k == FEATURES}
-        DXO(DataKind.METRICS, data=metrics.numbers(dxo.data), meta=meta).update_shareable(result)
+        shareable, owner = client_task.result, client_task.task.props[AppConstants.MODEL_OWNER]
+        shareable.add_cookie(AppConstants.MODEL_OWNER, owner)
+        DXO(DataKind.METRICS, data=dict(result.metrics)).update_shareable(shareable)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ _PASSES = "passes"
 class LocalTraining:
     """What a site does in a round, federated or not: receive, warm up, evaluate, train.
 
-    Personal variables (see `strategy.personal`, and those of a personal head) start as received and
+    Personal variables (see `Strategy.personal`, and those of a personal head) start as received and
     are the site's own from its first training or warm-up on.
 
     Attributes:
@@ -62,8 +62,9 @@ class LocalTraining:
         self.model = LocalModel(model, self.classes, options, weights, missing)
         self.head = frozenset(self.model.dense_head({}))
         head = self.head if options.personal_head else frozenset()
-        self.kept_at_site = strategies.kept_at_site(options.strategy, self.model.kinds) | head
-        self._own = strategies.personal(options.strategy, self.model.kinds) | head
+        body, kinds = self.model.variables().keys() - self.head, self.model.kinds
+        self.kept_at_site = strategies.kept_at_site(options.strategy, body, kinds) | head
+        self._own = strategies.find(options.strategy).personal(body, kinds) | head
         self.passes = 0
         self.personal: dict[str, Array] | None = None
 
@@ -105,21 +106,9 @@ class LocalTraining:
         self.personal = self.personal_variables()
         return penalty
 
-    def evaluate(
-        self, split: Split, classes: Iterable[str], *, counts: bool = False, stop: Stop = never
-    ) -> dict[str, float]:
-        """Metrics of a split for some of the site's classes; see `LocalModel.metrics`."""
-        return self.metrics(self.predict(split, stop), classes, counts=counts)
-
     def predict(self, split: Split, stop: Stop = never) -> Predicted:
         """Outputs for a split; see `LocalModel.predict`."""
         return self.model.predict(self._evaluated[split], stop)
-
-    def metrics(
-        self, predicted: Predicted, classes: Iterable[str], *, counts: bool = False
-    ) -> dict[str, float]:
-        """Metrics of outputs for some of the site's classes; see `LocalModel.metrics`."""
-        return self.model.metrics(predicted, classes, counts=counts)
 
     def train(self, round_: int, stop: Stop = never) -> float:
         """Train for the round of this number; returns the mean loss of the last epoch."""

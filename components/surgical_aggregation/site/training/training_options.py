@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from surgical_aggregation.aggregation import strategy as strategies
+from surgical_aggregation.aggregation.strategy import Strategy
 
 CLASS_WEIGHTINGS = ("none", "balanced")
 
@@ -14,10 +15,6 @@ PSEUDO_LABELS = ("none", "soft")
 
 SENT = ("weights", "differences")
 """What a site may send after training."""
-
-
-class TrainingOptionsError(ValueError):
-    """An option of the training is not usable."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class TrainingOptions:
         Lin et al., ICCV 2017. FixBN: Zhong et al., arXiv:2303.06530.
     """
 
-    strategy: str = "fedbn+"
+    strategy: str | Strategy = "fedbn+"
     personal_head: bool = False
     epochs: int = 1
     learning_rate: float = 5e-5
@@ -64,26 +61,26 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "warmup_learning_rate"):
             object.__setattr__(self, name, float(getattr(self, name)))  # Keras takes no 1 for 1.0
-        strategies.check(self.strategy)
+        strategies.find(self.strategy)
         if self.class_weighting not in CLASS_WEIGHTINGS:
-            raise TrainingOptionsError(
+            raise ValueError(
                 f"class_weighting must be one of {CLASS_WEIGHTINGS}; got {self.class_weighting!r}."
             )
         if self.epochs < 1:
-            raise TrainingOptionsError(f"epochs must be at least 1; got {self.epochs}.")
+            raise ValueError(f"epochs must be at least 1; got {self.epochs}.")
         for name in (
             "learning_rate", "warmup_epochs", "warmup_learning_rate",
             "gradient_clip", "proximal", "focal_gamma", "freeze_statistics_at",
             "pseudo_labels_from",
         ):  # fmt: skip
             if getattr(self, name) < 0:
-                raise TrainingOptionsError(f"{name} must be 0 or more; got {getattr(self, name)}.")
+                raise ValueError(f"{name} must be 0 or more; got {getattr(self, name)}.")
         if self.pseudo_labels not in PSEUDO_LABELS:
-            raise TrainingOptionsError(
+            raise ValueError(
                 f"pseudo_labels must be one of {PSEUDO_LABELS}; got {self.pseudo_labels!r}."
             )
         if self.freeze_statistics_at and self.strategy != "fedavg":
-            raise TrainingOptionsError(
+            raise ValueError(
                 "freeze_statistics_at freezes statistics that all sites have in common, which "
                 f"strategy 'fedavg' alone trains; got {self.strategy!r}. Set it to 0, or take "
                 "'fedavg'."
@@ -91,10 +88,10 @@ class TrainingOptions:
 
 
 def training_options(given: Mapping[str, Any] | None) -> TrainingOptions:
-    """Options by name; the others have their defaults. Raises `TrainingOptionsError`."""
+    """Options by name; the others have their defaults. Raises `ValueError`."""
     known = [field.name for field in fields(TrainingOptions)]
     if unknown := sorted(set(given or {}) - set(known)):
-        raise TrainingOptionsError(
+        raise ValueError(
             f"options of the training are {', '.join(known)}; got {unknown}. Check the spelling."
         )
     return TrainingOptions(**(given or {}))

@@ -8,7 +8,7 @@ from typing import Literal
 from cxr_study.common.wording import counted, listed, rounds_listed
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.reports.page import numbers
-from surgical_aggregation.checkpoints.contributions import rounds_in, spans
+from surgical_aggregation.checkpoints.manifest import rounds_in, spans
 
 CHANCE = 0.5
 """AUROC of a model that guesses."""
