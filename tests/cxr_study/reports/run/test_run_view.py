@@ -219,7 +219,7 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
     assert row.over in Page(render(changed, [])).text
     none = dataclasses.replace(row, auroc=None, low=None, high=None, defined=0)
     changed = dataclasses.replace(changed, means=(none,))
-    assert f"no mean: {none.over}" in Page(render(changed, [])).text
+    assert f"not defined over {none.over}" in Page(render(changed, [])).text
 
 
 def test_calibration_is_by_site_and_kind_of_class_the_largest_error_first(summary):
