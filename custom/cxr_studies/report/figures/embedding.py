@@ -93,6 +93,6 @@ def _map(axes: Axes, places: np.ndarray, kinds: pd.Series, looks: Looks) -> None
     axes.set(xticks=[], yticks=[], box_aspect=1)
     axes.spines[:].set_visible(True)
     for kind, (colour, marker) in looks.items():
-        points = {"color": colour, "marker": marker, "markersize": 2.6, "linestyle": "none"}
-        axes.plot(*places[kinds == kind].T, label=kind, **points)
+        x, y = places[kinds == kind].T
+        axes.plot(x, y, marker, color=colour, markersize=2.6, linestyle="none", label=kind)
     page.legend_above(axes, -0.03, ncols=3, handletextpad=0.2, columnspacing=1.0)
