@@ -71,7 +71,7 @@ def notices(summary: Summary) -> Iterator[Notice]:
         yield Notice(
             "Part of the record.",
             f"The record of {lost} is not at hand: it is that of an earlier run, or of a job that "
-            "was lost with its server. Curves and times are without them.",
+            "was lost with its server. Curves are without them.",
         )
     if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
         text = "The last model is the best one, so more rounds may still improve it."
