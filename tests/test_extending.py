@@ -19,7 +19,7 @@ import numpy as np
 
 import surgical_aggregation
 from cxr_study.data.readers import official_files, read
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from surgical_aggregation.aggregation import strategy, weighting
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 
@@ -35,7 +35,7 @@ assert strategy.personal("silobn", kinds) == {"bn/moving_mean"}
 assert strategy.has_personal("silobn") and not strategy.has_personal("fedbn+")
 
 settings = {"head_weighting": "root", "strategy": "silobn"}
-job_folder.check(Path("jobs/surgical"), sites=("a", "b"), settings=settings, per_site={})
+Job.asked("jobs/surgical", settings=settings)
 
 Path("data").mkdir()
 Path("data/openi.csv").write_text("file,patient,view,findings\\na.png,1,PA,Edema;Mass\\nb.png,2,AP,\\n")

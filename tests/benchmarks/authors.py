@@ -137,7 +137,7 @@ def ours(folder, sites, wanted, **changed):
     paths = os.pathsep.join([str(HERE), SUPPORT, os.environ.get("PYTHONPATH", "")])
     workspace = folder / "workspace"
     simulate(
-        job, workspace, list(sites),
+        job, workspace,
         environment={"PYTHONPATH": paths, "CXR_INITIAL_BODY": str(body)},
     )  # fmt: skip
     events = read_events(server_folder(workspace))

@@ -11,7 +11,7 @@ from cxr_study.common.progress import Steps
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.job_failure import explain
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import SERVER
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.wire.headers import CHECK_TASK
@@ -29,7 +29,7 @@ def ask(
     Raises:
         SessionError: A site of the job is not connected, or the server refuses the job.
     """
-    if missing := sorted(set(job_folder.sites(job)) - session.sites()):
+    if missing := sorted(set(Job.from_folder(job).sites) - session.sites()):
         raise SessionError(
             f"all sites of the job must be connected; {', '.join(missing)} is not. Start it there."
         )

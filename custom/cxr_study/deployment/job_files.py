@@ -16,7 +16,8 @@ from zipfile import BadZipFile, ZipFile
 import psutil
 
 from cxr_study.deployment import at_hand
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import folder
+from cxr_study.jobs.presets import JobError
 
 CHECKPOINTS = "checkpoints"
 NOTES = "local_notes"
@@ -128,11 +129,11 @@ def _known(stored: Path | None) -> tuple[dict[str, Any], str]:
     if stored is None:
         return {}, ""
     continues = ""
-    with suppress(OSError, BadZipFile), ZipFile(stored / DATA) as job:
+    with suppress(OSError, BadZipFile, JobError), ZipFile(stored / DATA) as job:
         for name in job.namelist():
-            if name.endswith(job_folder.SERVER_CONFIG):
-                text = job.read(name).decode(errors="replace")
-                continues = str(job_folder.settings_in(text).get("continues", ""))
+            if "config_fed_server." in name:
+                config = folder.parse(name, job.read(name).decode(errors="replace"))
+                continues = str(config.get("continues", ""))
     return json.loads((stored / META).read_text(encoding="utf-8")), continues
 
 

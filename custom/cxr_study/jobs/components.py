@@ -7,6 +7,7 @@ server, and to no address.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 _SERVER = (
@@ -56,6 +57,21 @@ _FLARE = (
 
 ALLOWED = (*_SERVER, *_SITE, *_FLARE)
 """Paths of the classes that a job without code may name."""
+
+PACKAGES = ("surgical_aggregation", "cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit")
+"""What a job's configuration names, besides FLARE's own classes."""
+
+MARKER = Path(__file__).parent / "README.txt"
+"""A job with a file in each app's custom/ may name classes of installed packages."""
+
+WAYS: Mapping[str, str] = MappingProxyType(
+    {
+        "installed": "server and sites have the packages, and each allows their classes",
+        "marked": "they have the packages, and allow the submitter to bring code",
+        "carried": "the job brings the packages, and they allow the submitter to bring code",
+    }
+)
+"""How a job's code gets to server and sites -> what that needs."""
 
 PATHS: Mapping[str, str] = MappingProxyType({path.rpartition(".")[2]: path for path in ALLOWED})
 """Name of the class -> its path."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import FinishedRun, RunFolderError, run_of
 from cxr_study.runs.job_results import best_checkpoint, personal_checkpoints
 from cxr_study.training import BEST_FILE
@@ -65,7 +65,7 @@ def _model_of(run: FinishedRun, site: str | None) -> Path:
             "every site has a personal model in this run; say whose with --site: "
             f"{', '.join(sorted(personal))}."
         )
-    if job_folder.encrypted(run.job):
+    if run.job.encrypted:
         raise ModelChoiceError(
             "this run's models are encrypted. Open one at a site first: surgagg model decrypt "
             f"{best_checkpoint(run.servers[-1])} --context client_context.tenseal --out plain.npz"
@@ -73,12 +73,12 @@ def _model_of(run: FinishedRun, site: str | None) -> Path:
     return best_checkpoint(run.servers[-1])
 
 
-def _network(job: Path) -> Network:
-    if job_folder.has_own_site(job):
+def _network(job: Job) -> Network:
+    if job.has_own_site:
         raise ModelChoiceError(
-            f"the sites of job {job_folder.name(job)!r} have a network of their own, which this "
+            f"the sites of job {job.name!r} have a network of their own, which this "
             "application cannot build. Load the model's file (surgical_aggregation.checkpoints"
             ".checkpoint.load) and give its variables to your site's model()."
         )
-    settings = job_folder.typed(job)
+    settings = job.at_server
     return Network(settings.backbone, settings.image_size, settings.hidden)

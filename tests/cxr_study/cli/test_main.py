@@ -6,7 +6,7 @@ import pytest
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.cli import main as cli
-from cxr_study.jobs.job_templates import METHODS
+from cxr_study.jobs.methods import METHODS
 from cxr_study.runs.run_request import check
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation import __version__

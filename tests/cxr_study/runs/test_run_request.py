@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cxr_study.jobs.command_line_settings import JobError
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.data.sites import site_file
 from cxr_study.data.sites.site_file import SiteFileError
 from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
 from cxr_study.runs.run_request import RunRequest, check

@@ -16,7 +16,6 @@ from rich.text import Text
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.scores import group_means
 from cxr_study.evaluation.summary_json import ClassAuroc, SiteData
-from cxr_study.jobs import job_folder
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run.run_warnings import warnings
 from cxr_study.reports.run.summarise import Measured
@@ -100,7 +99,7 @@ def measured(run: FinishedRun) -> Measured:
     head = wire.classes_of(best.variables)
     union = tuple(sorted({*head, *(row.class_name for row in rows)}))
     of = {(row.site, row.class_name): row for row in rows}
-    names = [*job_folder.sites(run.job)]
+    names = [*run.job.sites]
     names += sorted({row.site for row in rows} - {*names})
     tests = {
         site: [_class_auroc(site, name, of.get((site, name))) for name in union] for site in names

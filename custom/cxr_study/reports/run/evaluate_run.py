@@ -28,7 +28,6 @@ from cxr_study.evaluation.summary_json import (
     SubgroupAuroc,
     Summary,
 )
-from cxr_study.jobs import job_folder
 from cxr_study.models.prediction.calibration_file import current_calibration
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
@@ -81,7 +80,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
         table = folder / TABLE
         cross_site_results.write_csv(cross_site_results.read(server), table)
     best = load(job_results.best_checkpoint(server))
-    if run.elsewhere or job_folder.encrypted(run.job):
+    if run.elsewhere or run.job.encrypted:
         measured = cross_site_results.measured(run)
         pictures: list[Example] = []
     else:
@@ -97,7 +96,6 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
     named = {f"{summary.title}: {site}": (load(path), path) for site, path in models.items()}
     if wire.classes_of(best.variables):
         named = {summary.title: (best, job_results.best_checkpoint(run.servers[-1])), **named}
-    settings = job_folder.read_settings(run.job)
     filters = job_results.filters(*run.servers)
     cards = []
     for name, (checkpoint, path) in named.items():
@@ -105,10 +103,10 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
             name,
             facts_of(checkpoint),
             summary,
-            settings,
+            run.job.settings,
             current_calibration(path, checkpoint),
             filters=filters,
-            chest=not job_folder.has_own_site(run.job),
+            chest=not run.job.has_own_site,
             best=run_view.best_model(summary),
             compared=run_view.comparisons(summary),
         )
@@ -120,7 +118,7 @@ def _evaluated(
     run: FinishedRun, best: Checkpoint, console: Console
 ) -> tuple[Measured, list[Example]]:
     """Evaluate a run's models on the test splits here."""
-    settings = job_folder.typed(run.job)
+    settings = run.job.at_server
     network = Network(settings.backbone, settings.image_size, settings.hidden)
     tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
     predictor = Predictor(network)
@@ -139,7 +137,7 @@ def _evaluated(
     sites: dict[str, SiteData] = {}
     unvalidated: dict[str, Sequence[str]] = {}
     sources: list[SiteLabels] = []
-    for site in job_folder.sites(run.job):
+    for site in run.job.sites:
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
         split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
         sites[site] = SiteData(

@@ -17,8 +17,7 @@ from cxr_study.evaluation.summary_json import (
     SubgroupAuroc,
     Summary,
 )
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import preset_of
+from cxr_study.jobs.presets import preset_of
 from cxr_study.reports.run.run_warnings import started_from_drawings
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
@@ -58,9 +57,9 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
     Raises:
         ResultsError: The run has not finished.
     """
-    settings = job_folder.typed(run.job)
+    settings = run.job.at_server
     network = dict(best.manifest)  # what models of sites of their own say of it, if anything
-    if not job_folder.has_own_site(run.job):
+    if not run.job.has_own_site:
         network |= {"backbone": settings.backbone, "image_size": settings.image_size}
     trained = best.manifest.get("classes", {})
     last = job_results.last_manifest(run.servers[-1]) or best.manifest
@@ -72,7 +71,7 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
     notes = [_NOTES[measured.data], PERSONAL_NOTE if measured.personal else ""]
     return Summary(
         title=title,
-        job=job_folder.name(run.job),
+        job=run.job.name,
         data=measured.data,
         note=" ".join(filter(None, notes)),
         version=__version__,
@@ -104,8 +103,8 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
         planned_rounds=last.get("planned_rounds"),
         warnings=measured.warnings,
         made=_made(run, best, settings.strategy),
-        settings={name: str(value) for name, value in job_folder.read_settings(run.job).items()},
-        contributions=job_results.contributions(last, job_folder.sites(run.job), *run.servers),
+        settings={name: str(value) for name, value in run.job.settings.items()},
+        contributions=job_results.contributions(last, run.job.sites, *run.servers),
     )
 
 
@@ -115,7 +114,7 @@ def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
     start = f"sha256 {body[:12]}…" if body else "not known"
     return {
         "Strategy": strategy,
-        "Preset": preset_of(job_folder.read_settings(run.job), run.made.get("preset")),
+        "Preset": preset_of(run.job.settings, run.made.get("preset")),
         "Initial body": "pre-trained on drawings" if started_from_drawings(best) else start,
         "Date": run.made.get("date", best.manifest.get("created", "not known")),
         "Code": run.made.get("code", best.manifest.get("version", "not known")),
