@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
-from cxr_study.jobs.methods import METHODS
 
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
+from cxr_study.jobs.methods import METHODS
 
 JOBS = Path(__file__).parents[2] / "jobs"
 NAMES = tuple(f"app_{side}/config/config_fed_{side}.json" for side in ("server", "client"))
