@@ -17,7 +17,7 @@ from cxr_study.cli.run import check_room, console, make_room, say, split
 from cxr_study.cli.systems import Kit, Retries, kit_app, poc_app
 from cxr_study.common.progress import Steps
 from cxr_study.jobs import job_export
-from cxr_study.jobs.components import WAYS
+from cxr_study.jobs.components import WAYS, check_way
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import JOBS
 from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
@@ -73,6 +73,7 @@ def job(
 
     It names classes of this software, and --code says how they get to the server and the sites.
     """
+    check_way(code)
     own = {} if strategy is None else {"strategy": strategy}
     asked = Job.asked(method, sites=split(sites), preset=preset, given=settings or (), settings=own)
     job_export.write(asked, out, code)

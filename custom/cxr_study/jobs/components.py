@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from cxr_study.jobs.presets import JobError
+
 _SERVER = (
     "cxr_study.data.labels.same_finding.ChestXrayLookAlikes",
     "cxr_study.training.default_body.ChestXrayInitialBody",
@@ -72,6 +74,13 @@ WAYS: Mapping[str, str] = MappingProxyType(
     }
 )
 """How a job's code gets to server and sites -> what that needs."""
+
+
+def check_way(code: str) -> None:
+    """Refuse what is none of `WAYS`."""
+    if code not in WAYS:
+        raise JobError(f"code must be one of {', '.join(WAYS)}; got {code!r}.")
+
 
 PATHS: Mapping[str, str] = MappingProxyType({path.rpartition(".")[2]: path for path in ALLOWED})
 """Name of the class -> its path."""

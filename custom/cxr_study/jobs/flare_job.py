@@ -18,7 +18,7 @@ from nvflare.job_config.defs import FilterType
 from nvflare.job_config.fed_app_config import FedAppConfig
 
 from cxr_study.jobs import folder
-from cxr_study.jobs.components import MARKER, PACKAGES, PATHS, WAYS
+from cxr_study.jobs.components import MARKER, PACKAGES, PATHS, check_way
 from cxr_study.jobs.folder import CLIENT_APP
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.presets import JobError
@@ -43,8 +43,7 @@ class FlareJob(FedJob):
     """
 
     def __init__(self, job: Job, code: str = "installed"):
-        if code not in WAYS:
-            raise JobError(f"code must be one of {', '.join(WAYS)}; got {code!r}.")
+        check_way(code)
         needed = job.settings["min_clients"] or len(job.sites)
         super().__init__(name=job.name, min_clients=needed)
         self.set_app_packages(list(PACKAGES))  # else it carries copies of some of their modules

@@ -18,14 +18,16 @@ def write(job: Job, target: Path, code: str = "installed") -> None:
     Args:
         job: The job.
         target: New folder.
-        code: How its code gets to server and sites, one of `WAYS`; a copy has that of its folder.
+        code: How its code gets to server and sites, one of `WAYS`; a copy brings its folder's.
 
     Raises:
-        JobError: The folder exists, or there is no such way.
+        JobError: The folder exists, there is no such way, or it is asked for of a copy.
     """
     if target.exists():
         raise JobError(f"a job needs a new folder; {target} exists. Remove it, or give another.")
     if job.folder is not None:
+        if code != "installed":
+            raise JobError(f"code={code!r} needs a job by name; got the folder {job.folder.path}.")
         sites = {site: (job.app(site), job.site_settings(site)) for site in job.sites}
         job.folder.copy(target, job.settings, sites)
         return
