@@ -5,6 +5,7 @@ A test's tier is that of its folder or file (see support/tiers.py), and a mark o
 """
 
 import os
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -31,6 +32,22 @@ NOT_QUICK = ("nvflare", "pip", "build")
 
 WORKER = 4 * 2**30
 """Memory for one worker and the sites that its tests start, some with TensorFlow; bytes."""
+
+
+@pytest.fixture(scope="session")
+def drawn(tmp_path_factory):
+    """A phantom of 200 small images a site, to be read."""
+    from cxr_phantom.writers.write_phantom import write_phantom
+
+    root = tmp_path_factory.mktemp("drawn") / "phantom"
+    write_phantom(root, images_per_site=200, size=16)
+    return root
+
+
+@pytest.fixture
+def phantom(drawn, tmp_path):
+    """A copy of it that a test may change."""
+    return shutil.copytree(drawn, tmp_path / "phantom")
 
 
 def pytest_addoption(parser):

@@ -1,25 +1,43 @@
-"""The demo study: phantom data, made on first use and cached, and a pre-trained body."""
+"""The phantom as demo data: made on first use and cached, with a body to start from.
+
+The server imports this module, which therefore imports nothing that a server may lack.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from filelock import FileLock
+from cxr_study.common.offered_data import DRAWINGS, DemoData
+from cxr_study.common.offered_data import PHANTOM as NAME
 
-from cxr_phantom import DEMO_SITES
-from cxr_study.common import files, progress
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DEMO_SITES = ("nih", "chexpert")
+"""The sites of the demo study."""
 
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
 SEED = 0
 _PHANTOM_VERSION = 3  # raise it when the phantom changes
+_REFERENCE_SIDE = 512  # pixels
 
 PRETRAINED_BODY = Path(__file__).with_name("pretrained_body.npz")
 """The small DenseNet's pre-trained body.
 
-Made by `python -m cxr_study.training.pretrain <file>` on two cores; on another processor or
-another number of cores its last bits differ.
+Made by `python -m cxr_phantom.pretrain <file>` on two cores; on another processor or another number
+of cores its last bits differ.
 """
+
+
+def initial_body(name: str | None, *, simulated: bool) -> Path | None:
+    """`PRETRAINED_BODY` by the name "drawings"; unnamed only in the simulator, on the phantom."""
+    on_phantom = os.environ.get("CXR_SITES", NAME) in ("", NAME)
+    wanted = name == DRAWINGS or (not name and simulated and on_phantom)
+    return PRETRAINED_BODY if wanted else None
 
 
 def demo_study(seed: int = SEED, images: int | None = None) -> Path:
@@ -42,7 +60,38 @@ def demo_data_sets(images: int) -> Path:
     return _phantom(f"{images}-{'-'.join(SITES)}", images, tuple(SITES), SEED)
 
 
+def reference_chest() -> NDArray[np.uint8]:
+    """A drawn chest, uint8 (512, 512), the same on every call."""
+    import numpy as np
+
+    from cxr_phantom.drawing.anatomy import sample_anatomy
+    from cxr_phantom.drawing.rendering import render
+    from cxr_study.data.labels.vocabulary import UNION_CLASSES
+
+    rng = np.random.default_rng(0)
+    shape = (1, len(UNION_CLASSES))
+    (picture,) = render(
+        np.zeros(shape),
+        "nih",
+        rng,
+        _REFERENCE_SIDE,
+        anatomy=sample_anatomy(1, rng),
+        devices=np.zeros(1, int),
+        lateral=np.zeros(1, bool),
+        visibility=np.ones(shape),
+    )
+    return picture
+
+
+PHANTOM = DemoData(DEMO_SITES, demo_study, reference_chest)
+"""Offered under the name "phantom"."""
+
+
 def _phantom(name: str, images: int, sites: tuple[str, ...], seed: int) -> Path:
+    from filelock import FileLock
+
+    from cxr_study.common import files, progress
+
     root = files.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{name}"
     root.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{root}.lock"):

@@ -61,10 +61,10 @@ def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_ru
     poc = PocRun(Job.of(job), tmp_path / "out", deployed.PROJECT, tmp_path)
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: None)  # it has no images
     said, before = StringIO(), users_configuration()
-    poc_run.run(poc, Console(file=said, width=200), lambda: None)
+    poc_run.run(poc, Console(file=said, width=200))
     assert users_configuration() == before
     done = [line.split()[0] for line in said.getvalue().splitlines() if line.endswith(" s")]
-    assert done == ["prepare", "start", "submit", "train", "download", "report", "stop", "clean"]
+    assert done == ["prepare", "start", "submit", "train", "download", "clean"]
     assert job_results.rounds_run(*finished_run(poc.folder).servers) == 2
     left = sorted(path.name for path in poc.folder.iterdir())
     assert left == ["job", "results", "run.json", "sites"]

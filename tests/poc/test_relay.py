@@ -11,8 +11,6 @@ import deployed
 import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.jobs.components import ALLOWED
 from simulated import same
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
@@ -74,10 +72,7 @@ class RelayNetwork(deployed.Network):
 def network(tmp_path_factory):
     """The running network, localised as always; a relay's kit needs nothing. Always stopped."""
     network = RelayNetwork(tmp_path_factory.mktemp("relay") / "network").provision(list(SITES))
-    own = {"byoc": "anyone", "classes": (*ALLOWED, *tiny_job.CLASSES)}
-    for site in SITES:
-        localise_site(network.kit(site), NO_POLICY, **own)
-    localise_server(network.server, network.folder / "storage", **own)
+    network.localise(dict.fromkeys(SITES, NO_POLICY), byoc="anyone")
     try:
         processes.start(network.relay, network.environment)
         network.start_server()

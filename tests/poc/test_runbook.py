@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.cli import main as cli
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.deployment import deployed_run, dry_run, system_status
+from cxr_study.deployment import deployed_run, system_status
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
@@ -109,11 +109,10 @@ def network(kits, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(kits)
         patch.setenv("SURGAGG_CACHE", str(data / "cache"))
-        patch.setattr(FlareSession, "_connected", lambda *_: None)
+        patch.setattr(FlareSession, "_open", lambda *_: None)
         patch.setattr(deployed_run, "run", submit)
-        patch.setattr(dry_run, "ask", lambda *_: ([], None))
-        patch.setattr(system_status, "parties", lambda *_: [])
-        patch.setattr(system_status, "jobs", lambda *_: [])
+        patch.setattr(deployed_run, "check", lambda *_: ([], None))
+        patch.setattr(system_status, "lines", lambda *_: [])
         shutil.copy(ROOT / "poc" / "server" / "permitted.yaml", kits)
         variables = {}
         for line in SECTION:

@@ -5,9 +5,7 @@ import yaml
 
 import tiny_job
 from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.deployment.site_kit import localise_server
-from deployed import PROJECT, ended
+from deployed import PROJECT, ended, poc_system
 
 SITES = ("one", "two", "three")
 HEART = {name: {"classes": ["Edema"], "images": 8} for name in ("one", "two")}
@@ -33,16 +31,9 @@ def system(tmp_path_factory):
     own = [one for one in others if one.get("role") != "org_admin"]
     project["participants"] = [*own, *clients]
     (folder / "project.yml").write_text(yaml.safe_dump(project))
-    system = PocSystem(folder / "poc")
-    system.prepare(folder / "project.yml")
-    localise_server(
-        system.server, folder / "storage", permitted=PERMITTED, byoc="anyone", force=True
-    )
-    try:
-        system.start({"CXR_INITIAL_BODY": str(tiny_job.initial_body(folder / "body.npz"))})
+    made = folder / "project.yml"
+    with poc_system(folder, SITES, project=made, permitted=PERMITTED) as system:
         yield system
-    finally:
-        system.stop()
 
 
 def run(system, job, study):

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import tiny_job
+from cxr_study.runs.job_results import json_lines
 from cxr_study.runs.simulator_process import SimulationError
 from secrecy import names
 from simulated import Run, plain, run
@@ -60,7 +61,8 @@ def ended(tmp_path_factory, body):
 
 def notes(of, site):
     path = of.workspace / site / "local_notes/simulate_job.txt"
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    errors = [line for line in json_lines(path) if "kind" in line]
+    return "\n".join(f"{error['what']}: {error['reason']}" for error in errors)
 
 
 @pytest.mark.parametrize("site", FAULTS)

@@ -15,7 +15,8 @@ from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.deployment.poc_system import _KITS, MARK, PocSystem
-from cxr_study.deployment.site_kit import localise_server
+from cxr_study.deployment.site_kit import localise_server, localise_site
+from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.checkpoints.checkpoint import load
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
@@ -78,9 +79,16 @@ class Network(PocSystem):
             processes.start(self.kit(site), self.environment)
         self._wait(self.project, 60)
 
+    def localise(self, policies, permitted=None, **own):
+        """Write the kits' local files as hospitals do, by site -> its policy."""
+        own["classes"] = (*ALLOWED, *tiny_job.CLASSES)
+        for site, policy in policies.items():
+            localise_site(self.kit(site), policy, **own)
+        localise_server(self.server, self.folder / "storage", permitted=permitted, **own)
+
 
 @contextmanager
-def poc_system(folder, sites, *, permitted=None, **environment):
+def poc_system(folder, sites, *, permitted=None, project=PROJECT, **environment):
     """A running system of tiny sites {name: {"classes", "images"}}; always stopped.
 
     Jobs of `tiny_job.make` run on it. The services get `environment`, and the tiny network's
@@ -90,7 +98,7 @@ def poc_system(folder, sites, *, permitted=None, **environment):
     if not body.is_file():
         tiny_job.initial_body(body)
     system = PocSystem(folder / "poc")
-    system.prepare(PROJECT, sites=list(sites))
+    system.prepare(project, sites=list(sites))
     if permitted is not None:
         localise_server(
             system.server, folder / "storage", permitted=permitted, byoc="anyone", force=True

@@ -1,5 +1,6 @@
 """FLARE contexts for unit tests: what a component sees of a message, without a server."""
 
+import json
 import shutil
 import tempfile
 import weakref
@@ -62,8 +63,12 @@ class Engine:
         )
 
     def notes(self, job="job"):
+        """The site's notes, "what: reason" for an error."""
         path = self.folder / "server" / notes_file(job)
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+        facts = [json.loads(line) if line.startswith("{") else {"note": line} for line in lines]
+        said = "{what}: {reason}"
+        return "\n".join(of["note"] if "note" in of else said.format(**of) for of in facts)
 
     def fire_event(self, event_type, fl_ctx):
         logs = event_type.endswith("_log_available")

@@ -29,7 +29,7 @@ ABOVE_QUICK = {
     "cxr_study/training/test_augmentation.py": "slow",
     "cxr_study/training/test_backbones.py": "slow",
     "cxr_study/cli/test_poc.py": "slow",
-    "cxr_study/cli/test_baseline.py": "slow",
+    "cxr_studies/commands/test_baseline.py": "slow",
     "cxr_study/cli/test_model_classes.py": "slow",
     "cxr_study/cli/test_predict.py": "slow",
     "cxr_study/data/images/test_image_store.py": "slow",

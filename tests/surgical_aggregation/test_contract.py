@@ -10,6 +10,7 @@ from importlib.util import find_spec
 import pytest
 from nvflare.apis.fl_component import FLComponent
 
+import cxr_audit
 import cxr_study
 import surgical_aggregation
 from surgical_aggregation.site.contract.site import Site
@@ -28,7 +29,8 @@ def modules(package):
 def components():
     found = {
         cls
-        for module in modules(surgical_aggregation) + modules(cxr_study)
+        for package in (surgical_aggregation, cxr_study, cxr_audit)
+        for module in modules(package)
         for cls in vars(module).values()
         if inspect.isclass(cls)
         and issubclass(cls, FLComponent)

@@ -8,8 +8,10 @@ HOCON file includes, into a job's settings, from where a class's name would carr
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from nvflare.apis.app_validation import AppValidator
@@ -24,6 +26,7 @@ from nvflare.lighter.tool_consts import NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_
 _CONFIGURATION = re.compile(r"config/config_fed_(server|client)\.(conf|json)")
 _SIGNATURES = (NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE)
 _FOLLOWED = re.compile(r"\$\{|include", re.IGNORECASE)  # in any place: HOCON's grammar is wide
+_RESOURCES = "local/resources.json"
 _REFERENCE = re.compile(r"\{(?:\$(?P<variable>\w+)|\w+)\}")
 
 
@@ -31,8 +34,9 @@ class JobFiles(AppValidator):
     """Refuse an app without custom/ that holds more than a configuration, or says what it may not.
 
     Runs in the service of a server or site, as `app_validator` of its local/resources.json, before
-    anything of the job runs there. An app with custom/ brings code, for which its submitter needs
-    the right.
+    anything of the job runs there. It also names the classes that the kit's allow-list lacks, which
+    FLARE would refuse one by one in the job's process. An app with custom/ brings code, for which
+    its submitter needs the right.
 
     Args:
         variables: Names of the environment variables that a job's settings may refer to. A text
@@ -48,7 +52,7 @@ class JobFiles(AppValidator):
         if (app / "custom").exists():
             return "", {}
         faults = (self._fault(path, path.relative_to(app).as_posix()) for path in app.rglob("*"))
-        return next(filter(None, faults), ""), {}
+        return next(filter(None, faults), "") or _not_allowed(app), {}
 
     def _fault(self, path: Path, name: str) -> str:
         if name == "config" or path.name in _SIGNATURES:
@@ -83,6 +87,50 @@ class JobIds(FLComponent):
         if event_type == EventType.SUBMIT_JOB and JobMetaKey.JOB_ID.value in meta:
             reason = "the server gives a job its id; take 'job_id' out of its meta.json"
             fl_ctx.set_prop(FLContextKey.JOB_BLOCK_REASON, reason, private=True, sticky=False)
+
+
+def _not_allowed(app: Path) -> str:
+    """Which classes an app names that its kit does not allow, and what to do where they moved."""
+    kit = next((folder for folder in app.parents if (folder / _RESOURCES).is_file()), None)
+    if kit is None:
+        return ""
+    resources = json.loads((kit / _RESOURCES).read_text("utf-8"))
+    allowed = resources.get("class_allow_list", ["*"])
+    if "*" in allowed or resources.get("class_list_enforcement_mode") == "warn":
+        return ""
+    files = [ConfigFactory.load_config(str(file)).to_dict() for file in app.glob("config/config_*")]
+    named = sorted({path for file in files for path in _classes(file)} - {*allowed})
+    packages = tuple(each for each in allowed if each.endswith("."))
+    missing = [repr(path) for path in named if not path.startswith(packages)]
+    if not missing:
+        return ""
+    gone = [repr(path) for path in allowed if not _is_there(path)]
+    instead = f", but {', '.join(gone)}, which no longer exist" if gone else ""
+    return (
+        f"class_allow_list in this kit's {_RESOURCES} lacks {', '.join(missing)}{instead}. Where "
+        "it is of another version of this software, replace these, or have it written anew: "
+        "surgagg deploy kit site (or server) <kit> --force, with the options of before"
+    )
+
+
+def _classes(content: object, arguments: bool = False) -> Iterator[str]:
+    """Paths of the classes in a configuration, as FLARE finds them."""
+    if isinstance(content, dict):
+        keys = () if arguments else ("path", "class_path")
+        yield from (content[key] for key in keys if isinstance(content.get(key), str))
+        for key, value in content.items():
+            yield from _classes(value, arguments=key == "args")
+    elif isinstance(content, list):
+        for part in content:
+            yield from _classes(part)
+
+
+def _is_there(path: str) -> bool:
+    """Whether the module of a class is installed."""
+    try:
+        return path.endswith(".") or find_spec(path.rpartition(".")[0]) is not None
+    except (ModuleNotFoundError, ValueError):
+        return False
 
 
 def _texts(content: object) -> Iterator[str]:

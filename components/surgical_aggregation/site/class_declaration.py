@@ -44,7 +44,7 @@ class DeclareClasses(FLComponent):
             site = find_site(self.site_id, fl_ctx)
             classes = list(site.classes)
         except Exception as error:  # of the hospital's files, or of its code
-            notes = note_error(fl_ctx, "no classes to declare: ", error)
+            notes = note_error(fl_ctx, "no classes to declare", error)
             self.log_error(fl_ctx, f"no classes to declare; {notes} says why", fire_event=False)
             return
         fl_ctx.set_prop(CLASSES, classes, private=False, sticky=True)

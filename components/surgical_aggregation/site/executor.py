@@ -17,7 +17,12 @@ from surgical_aggregation.site import site_answer
 from surgical_aggregation.site.class_declaration import declare_versions
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.local_notes import note, note_error, notes_file
+from surgical_aggregation.site.local_notes import (
+    CANNOT_TAKE_PART,
+    note,
+    note_error,
+    notes_file,
+)
 from surgical_aggregation.site.result_filters import check_filters
 from surgical_aggregation.site.site_tasks import SiteTasks
 from surgical_aggregation.site.training import tensorflow_setup
@@ -25,9 +30,6 @@ from surgical_aggregation.site.training.training_options import SENT, training_o
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.allow_list import check_allow_list
 from surgical_aggregation.wire.headers import CHECK_TASK
-
-CANNOT_TAKE_PART = "this site cannot take part in the run: "
-"""First words of the line in a site's notes that says why it could not start."""
 
 MOST_THREADS = 1024
 """TensorFlow makes as many as a job asks for, and ends where the machine has no more."""
@@ -168,7 +170,7 @@ class KerasExecutor(Executor):
                 return self._check(shareable, fl_ctx)
             return self._tasks.carry_out(task_name, shareable, fl_ctx, abort_signal)
         except Exception as error:  # FLARE would put it into the error log
-            notes = note_error(fl_ctx, f"{task_name} failed: ", error)
+            notes = note_error(fl_ctx, f"{task_name} failed", error)
             self.log_error(fl_ctx, f"{task_name} failed; {notes} says why", fire_event=False)
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
 
@@ -186,8 +188,7 @@ class KerasExecutor(Executor):
 
     def _cannot_take_part(self, error: Exception, fl_ctx: FLContext) -> None:
         notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)
-        said = f"this site cannot take part in the run; {notes} says why"
-        self.log_error(fl_ctx, said, fire_event=False)
+        self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}; {notes} says why", fire_event=False)
 
     def _log(self, fl_ctx: FLContext, text: str) -> None:
         """Log with the site's name, which the simulator's console leaves out."""

@@ -16,7 +16,7 @@ from cxr_study.data.labels.label_table import (
     VIEWS,
     classes,
 )
-from cxr_study.data.readers import DATASETS
+from cxr_study.data.readers import dataset_of
 from cxr_study.data.sites.patient_split import SPLITS
 from cxr_study.data.sites.site_data import CONTRADICTION, SiteLabels
 
@@ -125,7 +125,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
     return Census(
         site=site.site,
         dataset=site.dataset,
-        patients_known=bool(DATASETS[site.dataset].patients) and site.patients != "each-image",
+        patients_known=bool(dataset_of(site.dataset).patients) and site.patients != "each-image",
         blank=site.policy.blank,
         rows=len(read),
         dropped={

@@ -9,10 +9,10 @@ from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Stati
 
 from cxr_audit.census.flare_counts import DATASET, to_counts
 from cxr_audit.census.take_census import take
-from cxr_phantom.site_files import site_file
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.site_folder import site_file
 from surgical_aggregation.site.contract.restricted_site import withheld
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
@@ -67,7 +67,7 @@ class CensusStatistics(Statistics):
         try:
             return self._counted(site_policy(self._fl_ctx))
         except Exception as error:  # which FLARE would put into the error log
-            notes = note_error(self._fl_ctx, "this site counts nothing: ", error)
+            notes = note_error(self._fl_ctx, "this site counts nothing", error)
             raise SiteError(f"this site counts nothing; {notes} says why") from None
 
     def _counted(self, policy: SitePolicy) -> dict[str, int]:

@@ -10,10 +10,10 @@ from cxr_audit.census.across_sites import Across, compare
 from cxr_audit.census.shareable_census import SharedCensus
 from cxr_audit.census.take_census import SiteCensus, take
 from cxr_audit.report import audit_figures, audit_view
+from cxr_study.common.errors import InputError
 from cxr_study.common.files import replace
 from cxr_study.common.progress import Report
 from cxr_study.common.wording import Notice
-from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.reports.page.html import picture, template
@@ -92,7 +92,7 @@ def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -
 def _shared_patients(loaded: Sequence[SiteLabels]) -> list[Notice]:
     try:
         notes = check_disjoint(loaded)
-    except SplitError as error:
+    except InputError as error:
         notes = [str(error)]
     return [
         Notice("Patients at two sites.", f"{text[0].upper()}{text[1:].rstrip('.')}.")

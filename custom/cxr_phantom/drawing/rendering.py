@@ -6,7 +6,7 @@ from cxr_phantom.drawing.acquisition import SITES, expose, project
 from cxr_phantom.drawing.anatomy import Anatomy, Shown
 from cxr_phantom.drawing.chest import draw_chest
 from cxr_phantom.drawing.findings import deform, paint
-from cxr_phantom.drawing.lateral import draw_lateral, paint_lateral
+from cxr_phantom.drawing.lateral import draw_lateral
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 
 _BATCH = 32  # pictures drawn at once: at 64 x 64 their arrays stay in a core's cache
@@ -23,7 +23,7 @@ def render(
     lateral: np.ndarray,
     visibility: np.ndarray,
 ) -> np.ndarray:
-    """Draw chest radiographs, uint8 (n, size, size), that show the given findings.
+    """Draw chest radiographs, uint8 (n, size, size); those from the front show their findings.
 
     Every finding has its own stream of random numbers, so two calls with equal generators and
     different labels draw the same chests with the same noise, apart from the findings.
@@ -50,10 +50,12 @@ def render(
             chosen = lateral[batch] == from_side
             rows = batch[chosen]
             if len(rows):
-                chests = anatomy.take(rows) if from_side else project(anatomy.take(rows), pa[rows])
-                density[chosen] = _draw(
-                    chests, labels[rows], visibility[rows], from_side, size, source
-                )
+                chests = anatomy.take(rows)
+                if from_side:
+                    density[chosen] = draw_lateral(chests, size, source)
+                    continue
+                chests = project(chests, pa[rows])
+                density[chosen] = _draw(chests, labels[rows], visibility[rows], size, source)
         for k, (machine, exposure) in enumerate(zip(machines, exposures, strict=True)):
             taken = devices[batch] == k
             if taken.any():
@@ -65,21 +67,16 @@ def _draw(
     anatomy: Anatomy,
     labels: np.ndarray,
     visibility: np.ndarray,
-    from_side: bool,
     size: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Density of pictures of one projection."""
+    """Density of pictures from the front."""
     texture, *streams = rng.spawn(1 + len(UNION_CLASSES))
     shown = {}
     for k, (name, stream) in enumerate(zip(UNION_CLASSES, streams, strict=True)):
         rows = np.flatnonzero(labels[:, k])
         shown[name] = Shown(rows, visibility[rows, k], stream)
     anatomy = deform(anatomy, shown)
-    if from_side:
-        lateral_chest = draw_lateral(anatomy, size, texture)
-        paint_lateral(lateral_chest, shown)
-        return lateral_chest.density
     chest = draw_chest(anatomy, size, texture)
     paint(chest, shown)
     return chest.density

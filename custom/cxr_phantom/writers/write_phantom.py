@@ -63,7 +63,7 @@ def write_phantom(
 
     Raises:
         PhantomError: `root` exists and holds something, or another argument is out of its range.
-        SplitError: There are too few images to give each split a patient.
+        InputError: There are too few images to give each split a patient.
     """
     root = Path(root)
     _check(root, images_per_site, sites, rare_at_least)

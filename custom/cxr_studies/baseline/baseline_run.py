@@ -88,8 +88,8 @@ def train(
     Raises:
         ValueError: A site, its data, the initial checkpoint or a setting is unusable.
     """
-    from cxr_phantom.demo_data import PRETRAINED_BODY
     from cxr_studies.baseline.without_federation import train_alone  # imports FLARE
+    from cxr_study.common.offered_data import drawings
     from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.site.training import tensorflow_setup
@@ -112,7 +112,7 @@ def train(
     train_alone(
         PooledSite(tuple(sites.values())),
         TrainingOptions(**{name: values[name] for name in options}),
-        load(run.initial_body or PRETRAINED_BODY),
+        load(run.initial_body or drawings()),
         measured_at=sites,
         rounds=values["num_rounds"],
         patience=values["patience"],

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from cxr_studies.partition.class_sets import ClassSets, check_known
+from cxr_studies.partition.split_sites import split_sites
 from cxr_study.data.images.image_files import ImageError, locate
 from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import classes as class_columns
@@ -14,7 +15,6 @@ from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import (
     WithoutPositives,
-    split_sites,
     thin,
     without_positives,
 )
@@ -47,7 +47,7 @@ def write_sites(
 
     Raises:
         ClassSetError: The labels do not have a class.
-        SplitError: There are too few patients.
+        InputError: There are too few patients.
         ValueError: The site file, or what it names, is unusable.
     """
     table = select_views(pool, read_labels(pool))

@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_studies.partition.class_sets import ClassSetError, class_sets_of
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.data_file import StudyData
@@ -19,6 +18,7 @@ from cxr_studies.plan.run_folder import SITES, TEST_SETS
 from cxr_studies.plan.scenario_files import ScenarioFiles
 from cxr_studies.plan.selection import Selection, StudyError, trainings
 from cxr_studies.plan.study_file import Scenario, Study
+from cxr_study.common import offered_data
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs.methods import Row
 from surgical_aggregation.checkpoints.checkpoint import digest, load
@@ -130,7 +130,7 @@ class _Planner:
     def __post_init__(self) -> None:
         self.given_by_seed: dict[int, dict[str, DataSet]] = {}
         self.files = ScenarioFiles(self.found, self.folder / SITES)
-        self.initial_body = self.data.initial_body or PRETRAINED_BODY
+        self.initial_body = self.data.initial_body or offered_data.drawings()
         self.body_digest = digest(load(self.initial_body).variables)
 
     def run(self, scenario: Scenario, row: Row, seed: int) -> list[Run]:

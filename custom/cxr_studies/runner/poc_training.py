@@ -43,7 +43,7 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
         poc.system.stop()
         shutil.rmtree(training.folder, ignore_errors=True)
         with _watched(poc, tell):
-            poc_run.run(poc, Console(file=sys.stderr), lambda: None)
+            poc_run.run(poc, Console(file=sys.stderr))
     finished = finished_run.finished_run(folder)
     if method_job.is_personal(training.row):
         own = state_files.LAST_FILE if training.last else state_files.BEST_FILE

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from cxr_study.cli.run import console, say
-
-if TYPE_CHECKING:
-    from cxr_study.data.sites.site_file import SiteFile
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,10 +18,6 @@ app = typer.Typer(
     "1 more bad images or unresolved names than allowed, 2 wrong use.",
 )
 RATIOS = "70/10/20"
-CURE = (
-    "Where a split has no positive patient of a class, it is not trained or not measured there: "
-    "other ratios (surgagg data split <site file> --ratios 60/20/20) or another seed may help."
-)
 SiteFiles = Annotated[list[Path], Argument(help="Site files, e.g. sites/*.yaml.")]
 Size = Annotated[int, Option(help="Side of the images, pixels.", min=8)]
 Seed = Annotated[int, Option(help="Another seed, another result.", min=0)]
@@ -59,72 +50,12 @@ def split_patients(
     lists = [given for given in (nih_lists, mimic_split) if given is not None]
     if len(lists) + (ratios != RATIOS) > 1:
         raise typer.BadParameter("--nih-lists, --mimic-split and --ratios exclude each other.")
-    part = _fraction(share)
+    part = fraction(share)
+    _check_ratios(ratios)
+    from cxr_study.data.sites.new_site import split_site
     from cxr_study.data.sites.site_file import read_site_file
 
-    split_site(read_site_file(site_file), part, seed, ratios, nih_lists, mimic_split)
-
-
-@app.command(
-    epilog="Example:  surgagg data partition sites/nih.yaml --out sites4 --number 4 --shared 2"
-)
-def partition(
-    pool: Annotated[
-        Path,
-        Argument(help="Site file of the whole data set, or folder of NIH's csv and any images."),
-    ],
-    out: Annotated[Path, Option(help="New folder for the sites.")],
-    number: Annotated[int, Option(help="Of sites.", min=1)] = 2,
-    sets: Annotated[
-        str, Option(help="published, drawn (from the seed), or a YAML file of class sets.")
-    ] = "published",
-    shared: Annotated[
-        int | None, Option(help="Number of classes that every site labels.", min=0)
-    ] = None,
-    share: Share = "1",
-    seed: Seed = 0,
-) -> None:
-    """Cut one data set into sites with different patients and different classes.
-
-    Sites have equally many patients, positive and negative ones alike, each split 70/10/20. Of a
-    folder the rows with an image are used.
-    """
-    if out.exists():
-        raise typer.BadParameter(f"--out needs a new folder; {out} exists.")
-    part = _fraction(share)
-    from rich.table import Table
-
-    from cxr_studies.partition.partition import write_sites
-    from cxr_study.data.sites.patient_split import SPLITS, describe_missing
-    from cxr_study.data.sites.split_file import read_split
-
-    try:
-        whole = _whole(pool, out)
-        labelled = _class_sets(whole, number, sets, shared, seed)
-        cut = write_sites(whole, out, labelled, seed=seed, share=float(part))
-    except ValueError:
-        shutil.rmtree(out, ignore_errors=True)
-        raise
-    table = Table(title="Sites")
-    for column in ("site", "patients", "train", "validation", "test", "images", "classes"):
-        table.add_column(column, justify="left" if column in ("site", "classes") else "right")
-    made = read_split(out / "split.csv").header["counts"]
-    for path, names in zip(cut, labelled, strict=True):
-        parts = made[path.stem]
-        table.add_row(
-            path.stem,
-            f"{sum(part['patients'] for part in parts.values()):,}",
-            *(f"{parts[name]['images']:,}" for name in SPLITS),
-            f"{sum(part['images'] for part in parts.values()):,}",
-            ", ".join(names),
-        )
-    console.print(table)
-    for path, missing in cut.items():
-        for line in describe_missing(missing):
-            say(f"  {path.stem}: {line}")
-    if any(each.patients >= len(SPLITS) for missing in cut.values() for each in missing):
-        say(f"  {CURE}")
-    say(f"site files  {out}")
+    split_site(read_site_file(site_file), part, seed, ratios, nih_lists, mimic_split, say=say)
 
 
 @app.command(epilog="Example:  surgagg data classes sites/*.yaml")
@@ -135,99 +66,19 @@ def classes(site_files: SiteFiles) -> None:
     """
     if len({path.stem for path in site_files}) < len(site_files):
         raise typer.BadParameter("sites need different names; two site files have the same.")
-    from cxr_study.data.labels.class_overlap import class_report, print_report
+    from cxr_study.data.labels.class_overlap import near_duplicates, print_report
     from cxr_study.data.sites.before_training import site_classes
     from cxr_study.data.sites.site_data import read_labels
     from cxr_study.data.sites.site_file import read_site_file
 
     files = map(read_site_file, site_files)
-    report = class_report([site_classes(file, read_labels(file)) for file in files])
-    print_report(report, console)
-    if report.near_duplicates:
+    sites = [site_classes(file, read_labels(file)) for file in files]
+    print_report(sites, console)
+    if any(near_duplicates(sites)):
         raise typer.Exit(1)
 
 
-def _whole(pool: Path, out: Path) -> SiteFile:
-    """The data set to cut; one for NIH's folder is written into `out`."""
-    from cxr_studies.partition.partition import write_nih_pool
-    from cxr_study.data.sites.site_file import read_site_file
-
-    return read_site_file(write_nih_pool(pool, out / "whole") if pool.is_dir() else pool)
-
-
-def _class_sets(
-    whole: SiteFile, number: int, sets: str, shared: int | None, seed: int
-) -> tuple[tuple[str, ...], ...]:
-    """The classes of each site."""
-    from cxr_studies.partition import class_sets
-    from cxr_study.data.labels.label_table import classes as class_columns
-    from cxr_study.data.sites.site_data import read_labels
-
-    if sets == "published":
-        return class_sets.published(number, shared)
-    if sets == "drawn":
-        known = whole.classes or class_columns(read_labels(whole))
-        return class_sets.draw(known, number, shared=shared or 0, seed=seed)
-    return class_sets.read_class_sets(Path(sets), number, shared)
-
-
-def split_site(
-    written: SiteFile,
-    share: Fraction,
-    seed: int,
-    ratios: str = RATIOS,
-    nih_lists: tuple[Path, Path] | None = None,
-    mimic_split: Path | None = None,
-) -> None:
-    """Split the patients of a site, and say how many are where; options as in `split_patients`."""
-    from cxr_study.data.labels import uncertain_labels
-    from cxr_study.data.labels.label_table import classes as classes_of
-    from cxr_study.data.labels.label_table import one_sided
-    from cxr_study.data.readers import mimic, nih
-    from cxr_study.data.sites import patient_split
-    from cxr_study.data.sites.site_data import labelled_classes, read_labels, select_views
-    from cxr_study.data.sites.split_file import counts, earlier, write_split
-
-    table = select_views(written, read_labels(written))
-    if nih_lists is not None:
-        parts = nih.official_lists(*nih_lists).set_index("image")["part"]
-        assignment = patient_split.split_by_lists(table, parts, seed=seed)
-        scheme = "NIH's official lists; 1/8 of train_val's patients validate"
-    elif mimic_split is not None:
-        assignment = mimic.official_split(mimic_split)
-        scheme = "MIMIC's official split"
-    else:
-        assignment = patient_split.split_patients(table, seed=seed, fractions=_ratios(ratios))
-        scheme = f"{ratios} {patient_split.SCHEME}"
-    if share < 1:
-        assignment = patient_split.thin(assignment, table, float(share), seed=seed)
-        scheme += f"; {share} of the training patients used"
-    write_split(assignment, table, written.split, scheme=scheme, seed=seed)
-    for name, part in counts(assignment, table).items():
-        images = f"{part['images']:,} images ({part['images'] / len(table):.0%})"
-        say(f"{name:10}  {part['patients']:,} patients, {images}")
-    say(f"split      {written.split}")
-    if kept := earlier(written.split):
-        say(f"earlier    {kept[-1]}")
-    for note in table.attrs["notes"]:
-        say(f"note       {note}")
-    labelled = labelled_classes(written, classes_of(table))
-    rows = table["patient"].map(assignment.set_index("patient")["split"]) == "train"
-    policy = replace(written.policy, blank=written.policy.blank or "not labelled")
-    trained = uncertain_labels.apply(table.loc[rows, ["image", *labelled]], policy)
-    for name in labelled:
-        positive, negative = (trained[name] > 0.5).sum(), (trained[name] < 0.5).sum()
-        say(f"training   {name}: {positive:,} positive, {negative:,} negative")
-    for line in one_sided(trained):
-        say(f"  {line}")
-    missing = patient_split.without_positives(assignment, table, labelled)
-    for line in patient_split.describe_missing(missing):
-        say(f"  {line}")
-    if any(each.patients >= len(patient_split.SPLITS) for each in missing):
-        say(f"  {CURE}")
-
-
-def _ratios(text: str) -> tuple[float, ...]:
+def _check_ratios(text: str) -> None:
     try:
         numbers = [float(number) for number in text.split("/")]
     except ValueError:
@@ -236,10 +87,10 @@ def _ratios(text: str) -> tuple[float, ...]:
         raise typer.BadParameter(
             f"--ratios needs three numbers above 0, such as {RATIOS}; got {text!r}."
         )
-    return tuple(number / sum(numbers) for number in numbers)
 
 
-def _fraction(text: str) -> Fraction:
+def fraction(text: str) -> Fraction:
+    """A share, above 0 and at most 1, from a command line."""
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):

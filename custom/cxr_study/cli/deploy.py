@@ -177,9 +177,7 @@ def status(kit: Admin, study: Study = "default") -> None:
     from cxr_study.deployment import at_hand, system_status
 
     with _connected(kit, NOT_WAITED_FOR, study) as (session, _):
-        for line in system_status.parties(session, at_hand.workspaces(kit)):
-            say(line)
-        for line in system_status.jobs(session):
+        for line in system_status.lines(session, at_hand.workspaces(kit)):
             say(line)
 
 
@@ -231,14 +229,14 @@ def check(
         given=settings or (),
         settings={"check_only": True},
     )
-    from cxr_study.deployment import dry_run
+    from cxr_study.deployment import deployed_run, system_status
 
     connected = _connected(kit, NOT_WAITED_FOR, study)
     with TemporaryDirectory() as folder, connected as (session, steps):
         job_export.write(asked, Path(folder) / "job")
-        answers, failed = dry_run.ask(Path(folder) / "job", session, Path(folder), steps)
+        answers, failed = deployed_run.check(Path(folder) / "job", session, Path(folder), steps)
     for one in answers:
-        say(f"{one['site']:<12} {dry_run.told(one)}")
+        say(f"{one['site']:<12} {system_status.answer(one)}")
     if failed or any(one["reason"] for one in answers):
         raise JobFailedError(failed or "not all sites can take part.")
 

@@ -6,21 +6,27 @@ import os
 import signal
 import sys
 import threading
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from cxr_study.cli import baseline, data_site, deploy, export, model, predict, report, run, study
+from cxr_study.cli import data_site, deploy, export, model, predict, report, run
 from cxr_study.cli.run import console, say
 from cxr_study.runs.finished_run import InterruptedRunError, JobFailedError
 from surgical_aggregation import __version__
+from surgical_aggregation.extras import missing
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """click's, of which typer may have a copy of its own."""
 _Abort: Any = typer.Abort
 INTERRUPTED = 130
 """Exit code of what an interrupt from the terminal ended."""
+
+COMMANDS = "surgagg.commands"
+"""Group of entry points of installed packages, each a `typer.Typer`. One called "data.audit" adds
+the commands of its Typer to those of `surgagg data`, one without a dot to `surgagg`."""
 
 _FLARES = "conn_mgr"
 """Threads that make a session's connections; one that is given up meanwhile may never end."""
@@ -37,14 +43,18 @@ app = typer.Typer(
 app.command(epilog=run.DEMO_EPILOG)(run.demo)
 app.command(epilog=run.RUN_EPILOG)(run.run)
 app.command("continue", epilog=run.CONTINUE_EPILOG)(run.continue_)
-app.command(epilog=baseline.EPILOG)(baseline.baseline)
 app.command(epilog=report.EPILOG)(report.report)
 app.command(epilog=predict.EPILOG)(predict.predict)
 app.command(epilog=export.EPILOG)(export.export)
 app.add_typer(data_site.app, name="data")
-app.add_typer(study.app, name="study")
 app.add_typer(model.app, name="model")
 app.add_typer(deploy.app, name="deploy")
+
+_GROUPS = {"": app, "data": data_site.app, "model": model.app, "deploy": deploy.app}
+"""Group of commands -> its app; "" holds the groups."""
+
+for _entry in entry_points(group=COMMANDS):
+    _GROUPS[_entry.name.rpartition(".")[0]].add_typer(_entry.load())
 
 
 def _version(wanted: bool) -> None:
@@ -86,6 +96,11 @@ def command() -> int:
         return 2
     except (ValueError, OSError) as error:
         say(f"surgagg: {error}", Console(stderr=True))
+        return 2
+    except ModuleNotFoundError as error:
+        if (wanted := missing(error)) is None:
+            raise
+        say(f"surgagg: {wanted}", Console(stderr=True))
         return 2
     except JobFailedError as error:
         say(f"surgagg: {error}", Console(stderr=True))

@@ -51,9 +51,10 @@ def init(
     from surgical_aggregation.site.training import tensorflow_setup
 
     tensorflow_setup.configure(tensorflow_setup.cores(), seed)
+    from cxr_study.common.errors import InputError
     from cxr_study.training.network import build
     from cxr_study.training.network_facts import Network
-    from cxr_study.training.own_site import OwnSiteError, own_site
+    from cxr_study.training.own_site import own_site
     from surgical_aggregation.aggregation import strategy
     from surgical_aggregation.aggregation.variable_kinds import kinds_of
     from surgical_aggregation.site.contract.architecture import initial_body
@@ -62,11 +63,11 @@ def init(
         for name in ("backbone", "weights", "image_size", "hidden"):
             source, flag = context.get_parameter_source(name), f"--{name.replace('_', '-')}"
             if source is not None and source.name == "COMMANDLINE":
-                raise OwnSiteError(f"a site of your own brings its network; leave out {flag}.")
+                raise InputError(f"a site of your own brings its network; leave out {flag}.")
         own = own_site(site, arguments or [])
         checkpoint = initial_body(own.model(), **own.network_facts, seed=seed)
     elif arguments:
-        raise OwnSiteError("--arg is for the class that --site names; got no --site.")
+        raise InputError("--arg is for the class that --site names; got no --site.")
     else:
         path = None if weights == "none" else weights
         model = build(backbone, 1, image_size=image_size, hidden=hidden, weights=path)

@@ -179,7 +179,7 @@ def evaluate(
     names = _site_names(sites, site)
     import pandas as pd
 
-    from cxr_phantom.demo_data import demo_study
+    from cxr_study.common import offered_data
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Predictor
     from cxr_study.evaluation.scores import score
@@ -187,13 +187,13 @@ def evaluate(
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
     loaded = load_model(model, site)
-    _say_seen(loaded, site_files or demo_study(), names, ["test"])
+    folder = offered_data.site_files(site_files)
+    _say_seen(loaded, folder, names, ["test"])
     import_quietly()
     predictor = Predictor(loaded.network)
     rows, means = [], []
     for name in names:
-        file = (site_files or demo_study()) / f"{name}.yaml"
-        part = test_split.load(file, loaded.classes, loaded.network.image_size)
+        part = test_split.load(folder / f"{name}.yaml", loaded.classes, loaded.network.image_size)
         for unknown in sorted(part.labelled - {*loaded.classes}):
             say(f"{name}: {_no_such_class(unknown, loaded.classes)}")
         said = predictor.predict(loaded.checkpoint, part).probabilities
@@ -270,7 +270,7 @@ def calibrate(
     needs 20 positive and 20 negative images, and probabilities that rise with its labels; others
     stay uncalibrated, and are named. Thresholds are tested on the sites' test images.
     """
-    from cxr_phantom.demo_data import demo_study
+    from cxr_study.common import offered_data
     from cxr_study.common.files import replace
     from cxr_study.models import calibrate_model
     from cxr_study.models.labelled_predictions import of_site
@@ -285,7 +285,7 @@ def calibrate(
         raise FileExistsError(
             f"the model has a calibration, {path}. Say --force to replace it, or move it away."
         )
-    folder = site_files or demo_study()
+    folder = offered_data.site_files(site_files)
     _say_seen(loaded, folder, names, ["validation", "test"])
     files = [folder / f"{name}.yaml" for name in names]
     said = [of_site(loaded, file, "validation") for file in files]

@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 from typer import Argument, Option
 
-from cxr_phantom import DRAWINGS
+from cxr_study.common import offered_data
+from cxr_study.common.offered_data import DRAWINGS
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import JOBS, METHODS
 from cxr_study.jobs.presets import PRESETS, parse
@@ -24,6 +25,7 @@ from cxr_study.runs.finished_run import (
     read_site_files,
 )
 from cxr_study.runs.run_request import RunRequest, check, check_network
+from surgical_aggregation.checkpoints.offered_body import offered_body
 
 if TYPE_CHECKING:
     from cxr_study.reports.run.evaluate_run import Report
@@ -70,18 +72,22 @@ Preset = Annotated[
     str | None, Option(help=f"Settings that go together: {', '.join(PRESETS)}. --set wins.")
 ]
 Sites = Annotated[str, Option(help="Names, by comma. Default: the job's.")]
-SiteFiles = Annotated[Path | None, Option(help="Folder of <site>.yaml: real data.")]
 Phantom = Annotated[bool, Option("--phantom", help="Drawn images, in place of --site-files.")]
 
 
 def _body(named: Path | None) -> Path | None:
-    if named != Path(DRAWINGS):
-        return named
-    from cxr_phantom.demo_data import PRETRAINED_BODY  # which imports more
-
-    return PRETRAINED_BODY
+    if named == Path(DRAWINGS):
+        return offered_data.drawings()
+    return named and (offered_body(str(named)) or named)
 
 
+def _folder(named: Path | None) -> Path | None:
+    return named and offered_data.site_files(named)
+
+
+SiteFiles = Annotated[
+    Path | None, Option(help="Folder of <site>.yaml: real data.", callback=_folder)
+]
 InitialBody = Annotated[
     Path | None,
     Option(

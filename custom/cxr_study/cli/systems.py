@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,7 +64,7 @@ def run(
     keep: Annotated[bool, Option("--keep", help="Leave the POC running.")] = False,
     force: cli_run.Force = False,
 ) -> None:
-    """Prepare a POC, start it, run a job in it to its end, report, stop, clean.
+    """Prepare a POC, start it, run a job in it to its end, stop, clean, and report.
 
     Server and sites are processes of their own that talk over TLS, as in a hospital network. A job
     that breaks is continued from its last whole round. Nothing is left running, and your own FLARE
@@ -83,15 +82,9 @@ def run(
     check_body(site_files, initial_body)
     poc.system.stop()  # one that an earlier run left
     make_room(out, force)
-    answers: list[Callable[[], None]] = []
-
-    def report() -> None:
-        title = f"{asked.name} in POC, on {', '.join(asked.sites)}"
-        answers.append(make_report(finished_run(out), out / "report", title, console))
-
-    poc_run.run(poc, console, report)
-    for answer in answers:
-        answer()
+    poc_run.run(poc, console)
+    title = f"{asked.name} in POC, on {', '.join(asked.sites)}"
+    make_report(finished_run(out), out / "report", title, console)()
 
 
 @poc_app.command(epilog="Example:  surgagg deploy poc prepare --sites a,b --site-files sites")
@@ -117,7 +110,7 @@ def prepare(
             site_files=site_files,
             encrypted=encrypted,
         )
-        said.append(f"server and {', '.join(system.project.sites)}, port {system.project.port}")
+        said.append(str(system))
     for role, kit in {"lead": system.lead, "server": system.server}.items():
         say(f"{role:<10}{kit}")
 
@@ -125,10 +118,9 @@ def prepare(
 @poc_app.command(epilog="Example:  surgagg deploy poc start")
 def start(folder: Folder = HERE) -> None:
     """Start server and sites, and wait until all are connected."""
-    with Steps(console).step("start") as said:
-        system = _system(folder)
+    system = _system(folder)
+    with Steps(console).step("start", str(system)):
         system.start()
-        said.append(f"server and {', '.join(system.project.sites)}")
 
 
 @poc_app.command(epilog="Example:  surgagg deploy poc stop")

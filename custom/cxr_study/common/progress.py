@@ -122,6 +122,10 @@ class Steps:
                 raise
         self._tell(name, said, began)
 
+    def say(self, text: str) -> None:
+        """A line between the steps, as it is."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     def _tell(self, name: str, said: Sequence[str], began: float) -> None:
         from rich.text import Text
 

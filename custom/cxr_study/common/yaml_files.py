@@ -11,9 +11,11 @@ import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
+    DirectoryPath,
     Field,
-    PlainValidator,
+    FilePath,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -30,10 +32,12 @@ _NEEDS = {
     "int_from_float": "a whole number",
     "list_type": "a list with one entry or more",
     "tuple_type": "a list with one entry or more",
-    "too_short": "a list with one entry or more",
+    "too_short": "one entry or more",
     "dict_type": "lines 'key: value'",
     "model_type": "lines 'key: value'",
     "dataclass_type": "lines 'key: value'",
+    "path_not_file": "a file that exists",
+    "path_not_directory": "a folder that exists",
     "literal_error": "{expected}",
     "greater_than_equal": "a number of {ge} or more",
 }
@@ -74,31 +78,17 @@ class FileModel(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def _target(value: object, info: ValidationInfo) -> Path:
+def _target(value: object, info: ValidationInfo) -> str:
     if not isinstance(value, str):
         raise NeedError("a path")
     file: Any = info.context
-    return Path(os.path.normpath(file.parent / Path(value).expanduser()))
+    return os.path.normpath(file.parent / Path(value).expanduser())
 
 
-def _file(value: object, info: ValidationInfo) -> Path:
-    target = _target(value, info)
-    if not target.is_file():
-        raise NeedError(f"a file that exists (looked for {target})")
-    return target
-
-
-def _folder(value: object, info: ValidationInfo) -> Path:
-    target = _target(value, info)
-    if not target.is_dir():
-        raise NeedError(f"a folder that exists (looked for {target})")
-    return target
-
-
-Target = Annotated[Path, PlainValidator(_target)]
+Target = Annotated[Path, BeforeValidator(_target)]
 """A path, relative to the file's folder; becomes absolute."""
-ExistingFile = Annotated[Path, PlainValidator(_file)]
-ExistingFolder = Annotated[Path, PlainValidator(_folder)]
+ExistingFile = Annotated[FilePath, BeforeValidator(_target)]
+ExistingFolder = Annotated[DirectoryPath, BeforeValidator(_target)]
 Text = Annotated[str, Field(pattern=r"\S")]
 
 

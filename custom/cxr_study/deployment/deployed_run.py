@@ -1,4 +1,4 @@
-"""Submit, monitor, continue and download a job on a deployed system."""
+"""Submit, monitor, continue and download a job on a deployed system; or only ask its sites."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from cxr_study.common.progress import RoundProgress, Steps, round_bars
 from cxr_study.deployment import at_hand, job_watch
 from cxr_study.deployment.at_hand import RoomError, Workspaces
 from cxr_study.deployment.flare_session import PAUSES, FlareSession, SessionError, pauses
-from cxr_study.deployment.job_failure import ABORTED, explain, left_alone, resume
-from cxr_study.deployment.job_watch import End, Progress
+from cxr_study.deployment.job_watch import ABORTED, End, Progress, explain
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import (
@@ -31,10 +29,9 @@ from cxr_study.runs.finished_run import (
     read_site_files,
     write_facts,
 )
+from cxr_study.runs.job_results import read_events
 from cxr_study.runs.run_rounds import Rounds, left_a_model, rounds_left
-
-_ABORTS = 3.0
-"""Seconds in which a job is told to abort, again and again."""
+from surgical_aggregation.wire.headers import CHECK_TASK
 
 
 class DeployedRunError(JobFailedError):
@@ -94,6 +91,22 @@ class DeployedRun:
         named = Job.from_folder(self.job).at_server.continues if self.job.is_dir() else ""
         return [*jobs, *(job.strip() for job in named.split(",") if job.strip())]
 
+    def how_to_resume(self, jobs: Sequence[str]) -> str:
+        """How to go on by hand, from the first of what is `left`."""
+        again = "Go on: submit the same job with another --out"
+        if not (left := self.left(jobs)):
+            return f"{again} (it was not seen to make a round, which it could go on from)"
+        continues = f"--set continues={','.join(left)} and --set num_rounds=0"
+        return f"{again}, {continues} (the rounds that are missing)"
+
+    def left_alone(self, job_id: str, jobs: Sequence[str], error: Exception) -> str:
+        """What is said of a job whose server does not answer; `jobs`: that left a model."""
+        return (
+            f"{error}\nJob {job_id} is left to itself: it may have ended, go on, or begin by "
+            "itself. Once the server answers, watch it with surgagg deploy watch. "
+            f"{self.how_to_resume(list(dict.fromkeys([job_id, *jobs])))}"
+        )
+
     def note(self, jobs: Sequence[str], *broke: str) -> None:
         """Write the ids of its jobs to its facts, and how one broke."""
         breaks = [*read_breaks(self.folder), *broke]
@@ -152,8 +165,7 @@ def run(
         except SessionError as error:
             if not jobs:
                 raise
-            alone = left_alone(jobs[-1], deployed.left(left), error)
-            raise DeployedRunError(alone) from error
+            raise DeployedRunError(deployed.left_alone(jobs[-1], left, error)) from error
         if made is not None:
             rounds = made
         elif end.lost:
@@ -167,16 +179,17 @@ def run(
         failure = explain(jobs[-1], end, server, deployed.workspaces)
         after = f" after {rounds}" if deployed.trains else ""
         reason = f"job {jobs[-1]} failed{after}: {failure.reason}"
+        goes_on = bool(deployed.left(left))
         if end.meta["status"] == ABORTED:
-            reason += f" {resume(deployed.left(left))}"
-        if not failure.final and deployed.trains and not deployed.left(left):
+            reason += f" {deployed.how_to_resume(left)}"
+        if not (failure.final or goes_on) and deployed.trains:
             reason += " No whole round was made to go on from: submit it again."
-        if failure.final or not deployed.left(left) or attempt == deployed.retries:
+        if failure.final or not goes_on or attempt == deployed.retries:
             raise DeployedRunError(reason)
         if not deployed.job.is_dir():
-            how = resume(deployed.left(left))
+            how = deployed.how_to_resume(left)
             raise DeployedRunError(f"{reason}\nIts job folder is not at hand. {how}")
-        _say(steps, reason)
+        steps.say(reason)
         deployed.note(jobs, reason.partition("\n")[0])
         _pause(deployed, session, next(before), reason, steps)
         job = _continued(deployed, left, len(jobs))
@@ -187,21 +200,48 @@ def run(
             shutil.copytree(kept, deployed.folder / SITES / site, dirs_exist_ok=True)
 
 
+def check(
+    job: Path, session: FlareSession, folder: Path, steps: Steps
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Submit a job with `check_only` set, and see it to its end; nothing is trained.
+
+    Returns:
+        What the record says of each site: its line "declared" (see `RunRecord`), or "silent"; and
+        why the job failed, None where enough sites can take part.
+
+    Raises:
+        SessionError: A site of the job is not connected, or the server refuses the job.
+    """
+    if missing := session.missing(Job.from_folder(job).sites):
+        raise SessionError(
+            f"all sites of the job must be connected; {', '.join(missing)} is not. Start it there."
+        )
+    with steps.step("check", alone=False) as said:
+        job_id = session.submit(job)
+        end = job_watch.watch(session, job_id, lambda _: None, steps.say)
+        said += [f"job {job_id}", *end.told()]
+    server = None if end.lost else session.download(job_id, folder) / SERVER
+    answers = [
+        event
+        for event in ([] if server is None else read_events(server))
+        if event["event"] == "declared"
+        or (event["event"] == "silent" and event["task"] == CHECK_TASK)
+    ]
+    failed = None if end.completed else explain(job_id, end, server, {}).reason
+    return sorted(answers, key=lambda event: event["site"]), failed
+
+
 def _submit(deployed: DeployedRun, session: FlareSession, job: Path, steps: Steps) -> str:
     """Submit a job when its sites are connected."""
     if told := at_hand.without_room({**deployed.workspaces, "this run": deployed.folder}):
         raise RoomError(f"{told}. Make room there (poc/README.md, section 2).")
-    sites, patience = set(Job.from_folder(job).sites), deployed.sites_timeout
+    sites, patience = Job.from_folder(job).sites, deployed.sites_timeout
     with steps.step("submit") as said:
-        deadline = time.monotonic() + patience
-        if missing := ", ".join(sorted(sites - session.sites())):
-            _say(
-                steps,
-                f"waiting up to {patience:.0f} s (--sites-timeout) for {missing}: not connected",
-            )
+        if missing := ", ".join(session.missing(sites)):
+            wait = f"waiting up to {patience:.0f} s (--sites-timeout)"
+            steps.say(f"{wait} for {missing}: not connected")
             said.append(f"waited for {missing}")
-        while sites - session.sites() and time.monotonic() < deadline:
-            time.sleep(job_watch.POLL)
+            session.missing(sites, patience)
         job_id = session.submit(job)
         said.append(f"{session.kit.name}: job {job_id}")
     return job_id
@@ -222,7 +262,7 @@ def _pause(
             if time.monotonic() > deadline:
                 raise DeployedRunError(f"{reason}\nIt is not tried again: {told}.")
             if not said[1:]:
-                _say(steps, f"waiting for room: {told}")
+                steps.say(f"waiting for room: {told}")
                 said.append("for room on a disk")
             time.sleep(min(seconds, 10.0))
 
@@ -240,10 +280,10 @@ def _watch(
 
         server = deployed.workspaces.get("server")
         try:
-            end = job_watch.watch(session, jobs[0], show, partial(_say, steps), server=server)
+            end = job_watch.watch(session, jobs[0], show, steps.say, server=server)
         except (KeyboardInterrupt, SystemExit):
             left = jobs[1:] if bars.tasks[0].completed == rounds.made else jobs
-            _say(steps, _interrupted(deployed, session, jobs[0], deployed.left(left), steps))
+            steps.say(_interrupted(deployed, session, jobs[0], left, steps))
             raise
         said += end.told(rounds.made)
     return end
@@ -255,28 +295,17 @@ def _interrupted(
     """Abort a job, or not; what is said then. `left`: ids of jobs that left a model."""
     if not deployed.aborts:
         return f"job {job_id} goes on without this command. Watch it: the same command again"
-    end = time.monotonic() + _ABORTS
     try:
         with steps.step("abort", alone=False) as said:
-            while True:  # FLARE forgets it of a job that is just being started
-                session.abort(job_id)
-                status = str(session.meta(job_id)["status"])
-                if status.startswith("FINISHED") or time.monotonic() > end:
-                    break
-                time.sleep(0.5)
-            said.append(status)
+            said.append(status := session.abort(job_id))
     except SessionError as error:
-        return left_alone(job_id, [job_id, *left], error)
+        return deployed.left_alone(job_id, left, error)
     if not status.startswith("FINISHED"):
         return (
             f"job {job_id} was told to abort, and is {status} still. See how it ends: surgagg "
             "deploy status"
         )
-    return f"job {job_id} was aborted. {resume(left)}"
-
-
-def _say(steps: Steps, text: str) -> None:
-    steps.console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return f"job {job_id} was aborted. {deployed.how_to_resume(left)}"
 
 
 def _download(

@@ -9,8 +9,9 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +31,7 @@ _LOST = (
     api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply,
     FLCommunicationError,
 )  # fmt: skip
+_SHUT_OUT = (ConfigError, api_spec.AuthenticationError, api_spec.AuthorizationError)
 _UNABLE = (api_spec.InternalError, RuntimeError)
 """What FLARE makes of an exception at the server, such as that of a full disk."""
 
@@ -58,6 +60,7 @@ class SessionError(ValueError):
     """The server cannot be reached, or refuses this user or what it was asked."""
 
 
+@dataclass(eq=False)
 class FlareSession:
     """A session of an admin, which outlives a restart of the server; for a `with` block.
 
@@ -74,22 +77,13 @@ class FlareSession:
         study: FLARE's study that it works in. Default "default", which every network has.
     """
 
-    def __init__(
-        self,
-        kit: Path,
-        timeout: float = 60.0,
-        patience: float = 60.0,
-        on_wait: Callable[[str], None] = lambda text: None,
-        pauses: Sequence[float] = PAUSES,
-        study: str = DEFAULT_STUDY,
-    ):
-        self.kit = kit
-        self.timeout = timeout
-        self.patience = patience
-        self.on_wait = on_wait
-        self.pauses = pauses
-        self.study = study
-        self._session: Session | None = None
+    kit: Path
+    timeout: float = 60.0
+    patience: float = 60.0
+    on_wait: Callable[[str], None] = lambda text: None
+    pauses: Sequence[float] = PAUSES
+    study: str = DEFAULT_STUDY
+    _session: Session | None = field(default=None, init=False)
 
     def __enter__(self) -> FlareSession:
         if not (self.kit / "startup" / "fed_admin.json").is_file():
@@ -99,7 +93,7 @@ class FlareSession:
             )
         # FLARE's loggers would write to the terminal where nothing else is set up.
         logging.getLogger("nvflare").addHandler(logging.NullHandler())
-        self._connected(self.timeout, time.monotonic() + self.timeout)
+        self._ask(lambda session: None, patience=self.timeout)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -113,6 +107,15 @@ class FlareSession:
         seen = self.last_seen()
         newest = max(seen.values(), default=0.0)
         return {site for site, at in seen.items() if newest - at < SILENT}
+
+    def missing(self, sites: Collection[str], patience: float = 0.0) -> list[str]:
+        """Those of some sites that are not connected, which are waited for."""
+        deadline = time.monotonic() + patience
+        while missing := sorted({*sites} - self.sites()):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        return missing
 
     def last_seen(self) -> dict[str, float]:
         """Site that is connected -> when it last gave a sign of life, seconds since 1970."""
@@ -154,20 +157,28 @@ class FlareSession:
         """What the components of a running job at the server report, by name."""
         with suppress(api_spec.JobNotRunning, api_spec.JobNotFound, *_UNABLE):
             answer = self._ask(lambda session: session.show_stats(job_id, "server"), once=True)
-            stats = answer.get("server") if isinstance(answer, dict) else None
-            return stats if isinstance(stats, dict) else {}
+            if isinstance(answer, dict) and isinstance(stats := answer.get("server"), dict):
+                return stats
         return {}
 
-    def abort(self, job_id: str) -> None:
-        """Abort a job; one that does not run any more is left alone.
+    def abort(self, job_id: str, patience: float = 3.0) -> str:
+        """Abort a job, if it runs, until it has ended or for `patience` seconds; its status then.
 
-        Whoever does so wants to go: a server that is gone is not waited for much longer.
+        Again and again, for FLARE forgets it of a job that is just being started. Whoever does so
+        wants to go: a server that is gone is not waited for much longer.
         """
-        with suppress(api_spec.JobNotRunning, api_spec.JobNotFound):
+        deadline = time.monotonic() + patience
+        while True:
             try:
-                self._ask(lambda session: session.abort_job(job_id), True, _PARTING)
+                with suppress(api_spec.JobNotRunning, api_spec.JobNotFound):
+                    self._ask(lambda session: session.abort_job(job_id), True, _PARTING)
             except _UNABLE as error:
                 raise SessionError(f"the server could not abort it: {error}") from error
+            meta = self._ask(lambda session: session.get_job_meta(job_id), patience=_PARTING)
+            status = str(meta["status"])
+            if status.startswith("FINISHED") or time.monotonic() > deadline:
+                return status
+            time.sleep(0.5)
 
     def download(self, job_id: str, folder: Path) -> Path:
         """Download a finished job's result; its folder, <folder>/<job id>."""
@@ -184,21 +195,35 @@ class FlareSession:
         FLARE's errors are the caller's but for a lost connection.
         """
         patience = self.patience if patience is None else patience
-        deadline = time.monotonic() + patience
-        before = pauses(self.pauses)
+        deadline, before, waiting = time.monotonic() + patience, pauses(self.pauses), False
         while True:
             try:
-                return command(self._connected(patience, deadline))
-            except _LOST as error:
-                self._close()
-                if time.monotonic() > deadline:
-                    raise SessionError(
-                        f"the server does not answer {self.kit.name}: {error}"
-                    ) from error
+                self._session = self._session or self._open()
+                return command(self._session)
             except Exception as error:  # of many kinds: FLARE's share no base
-                if once:
+                opening = self._session is None
+                if opening and isinstance(error, _SHUT_OUT):
+                    shut_out = f"the server does not let {self.kit.name} in: {error}."
+                    raise SessionError(shut_out) from error
+                unable = opening and isinstance(error, api_spec.InternalError)
+                if unable or isinstance(error, _LOST):
+                    self._close()
+                    if time.monotonic() > deadline:
+                        raise SessionError(
+                            f"no FLARE server answers {self.kit.name}, whose kit is {self.kit}, "
+                            f"within {patience:.0f} s: {error}. Is it started, and reached from "
+                            "here?"
+                        ) from error
+                    if opening:
+                        if not waiting:
+                            wait = f"waiting for up to {patience:.0f} s"
+                            self.on_wait(f"the server does not answer; {wait}")
+                        waiting = True
+                        time.sleep(0.5)
+                elif once:
                     raise
-                self._wait_or_refuse(error, next(before), deadline)
+                else:
+                    self._wait_or_refuse(error, next(before), deadline)
 
     def _wait_or_refuse(self, error: Exception, pause: float, deadline: float) -> None:
         """Wait where a server that could not do it may do it later."""
@@ -232,30 +257,6 @@ class FlareSession:
                 raise SessionError(reason) from error
             raise
         return session
-
-    def _connected(self, patience: float, deadline: float) -> Session:
-        """The open session, or a new one; `patience` is the time until the deadline."""
-        waiting = False
-        while self._session is None:
-            try:
-                self._session = self._open()
-            except (*_LOST, api_spec.InternalError) as error:
-                if time.monotonic() > deadline:
-                    raise SessionError(
-                        f"no FLARE server answers {self.kit.name}, whose kit is {self.kit}, within "
-                        f"{patience:.0f} s: {error}. Is it started, and reached from here?"
-                    ) from error
-                if not waiting:
-                    self.on_wait(f"the server does not answer; waiting for up to {patience:.0f} s")
-                    waiting = True
-                time.sleep(0.5)
-            except (
-                ConfigError, api_spec.AuthenticationError, api_spec.AuthorizationError,
-            ) as error:  # fmt: skip
-                raise SessionError(
-                    f"the server does not let {self.kit.name} in: {error}."
-                ) from error
-        return self._session
 
     def _close(self) -> None:
         session, self._session = self._session, None

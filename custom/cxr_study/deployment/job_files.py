@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,6 +18,7 @@ from zipfile import BadZipFile, ZipFile
 import psutil
 
 from cxr_study.deployment import at_hand
+from cxr_study.deployment.processes import flares_words
 from cxr_study.jobs import folder
 from cxr_study.jobs.presets import JobError
 
@@ -26,8 +29,8 @@ META, DATA = "meta", "data"
 """In FLARE's job store, of each job: what FLARE knows of it, and its zipped job folder."""
 
 _DAY = 24 * 60 * 60
-_LIVE = _DAY / 24
-"""Seconds in which a job that runs writes to one of its files."""
+_LIVE = 1 / 24
+"""Days in which a job that runs writes to one of its files."""
 
 
 class JobFilesError(ValueError):
@@ -42,20 +45,52 @@ class JobFiles:
         job: Its id.
         paths: Its checkpoints, its local notes and its folders of FLARE's, as far as they are
             there.
-        size: Bytes; a file with several names counts once.
-        changed: When the newest of them was written, seconds since 1970.
         running: Whether a process of FLARE's on this machine has the job.
-        meta: What FLARE knows of it, where the server's job store is at hand.
-        continues: Ids of the jobs that it continues, likewise.
     """
 
     job: str
     paths: tuple[Path, ...]
-    size: int
-    changed: float
     running: bool
-    meta: Mapping[str, Any]
-    continues: str
+
+    @cached_property
+    def _files(self) -> list[os.stat_result]:
+        """Of each file once, whatever names it has."""
+        files = [path for top in self.paths for path in [top, *top.rglob("*")] if path.is_file()]
+        return list({facts.st_ino: facts for facts in (path.stat() for path in files)}.values())
+
+    @property
+    def size(self) -> int:
+        """Bytes; a file with several names counts once."""
+        return sum(facts.st_size for facts in self._files)
+
+    @property
+    def days(self) -> float:
+        """Days since the newest of them was written."""
+        changed = max([facts.st_mtime for facts in self._files or [self.paths[0].stat()]])
+        return (time.time() - changed) / _DAY
+
+    @property
+    def _stored(self) -> Path | None:
+        """Its folder in the job store, where that is at hand."""
+        return next((top for top in self.paths if (top / META).is_file()), None)
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What FLARE knows of it, where the server's job store is at hand."""
+        stored = self._stored
+        return json.loads((stored / META).read_text(encoding="utf-8")) if stored else {}
+
+    @property
+    def continues(self) -> str:
+        """Ids of the jobs that it continues, likewise."""
+        if (stored := self._stored) is None:
+            return ""
+        with suppress(OSError, BadZipFile, JobError), ZipFile(stored / DATA) as job:
+            for name in job.namelist():
+                if "config_fed_server." in name:
+                    config = folder.parse(name, job.read(name).decode(errors="replace"))
+                    return str(config.get("continues", ""))
+        return ""
 
     @property
     def needed(self) -> str:
@@ -64,22 +99,15 @@ class JobFiles:
         FLARE itself keeps a job for ever that ran when the server was killed.
         """
         status = self.meta.get("status", "")
-        live = status in ("RUNNING", "DISPATCHED") and time.time() < self.changed + _LIVE
+        live = status in ("RUNNING", "DISPATCHED") and self.days < _LIVE
         return "running" if self.running or live else "waiting" * (status == "SUBMITTED")
-
-    @property
-    def days(self) -> float:
-        """Days since the last change."""
-        return (time.time() - self.changed) / _DAY
 
     def remove(self) -> None:
         """Remove all of it."""
         for path in self.paths:
-            if path.is_dir():
-                (path / META).unlink(missing_ok=True)  # without it the job store has no such job
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+            with suppress(OSError):  # without it the job store has no such job
+                (path / META).unlink()
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def job_files(kit: Path, jobs: Sequence[str] = (), older_than: float = 0) -> list[JobFiles]:
@@ -107,49 +135,13 @@ def job_files(kit: Path, jobs: Sequence[str] = (), older_than: float = 0) -> lis
             left.setdefault(path.stem, []).append(path)
     if unknown := [job for job in jobs if job not in left]:
         raise JobFilesError(f"job {', '.join(unknown)} left nothing in {kit}.")
-    running = _words_of_flare()
-    found = [_of(job, paths, job in running) for job, paths in left.items()]
-    return sorted(
-        (one for one in found if one.days >= older_than and (not jobs or one.job in jobs)),
-        key=lambda one: one.changed,
-    )
-
-
-def _of(job: str, paths: Sequence[Path], running: bool) -> JobFiles:
-    files = [path for top in paths for path in [top, *top.rglob("*")] if path.is_file()]
-    facts = {facts.st_ino: facts for facts in (path.stat() for path in files)}
-    changed = [facts.st_mtime for facts in facts.values()] or [paths[0].stat().st_mtime]
-    size = sum(facts.st_size for facts in facts.values())
-    meta, continues = _known(next((top for top in paths if (top / META).is_file()), None))
-    return JobFiles(job, tuple(paths), size, max(changed), running, meta, continues)
-
-
-def _known(stored: Path | None) -> tuple[dict[str, Any], str]:
-    """What FLARE knows of a job, and what it continues, by its folder in the job store."""
-    if stored is None:
-        return {}, ""
-    continues = ""
-    with suppress(OSError, BadZipFile, JobError), ZipFile(stored / DATA) as job:
-        for name in job.namelist():
-            if "config_fed_server." in name:
-                config = folder.parse(name, job.read(name).decode(errors="replace"))
-                continues = str(config.get("continues", ""))
-    return json.loads((stored / META).read_text(encoding="utf-8")), continues
+    words = [command for process in psutil.process_iter() if (command := flares_words(process))]
+    running = {word for command in words for word in command}
+    found = [JobFiles(job, tuple(left[job]), job in running) for job in jobs or left]
+    return sorted((one for one in found if one.days >= older_than), key=lambda one: -one.days)
 
 
 def _is_job(name: str) -> bool:
-    try:
+    with suppress(ValueError):
         return str(UUID(name)) == name
-    except ValueError:
-        return False
-
-
-def _words_of_flare() -> set[str]:
-    """Words of the commands of FLARE's processes on this machine; a job's has the job's id."""
-    words: set[str] = set()
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            command = process.cmdline()
-            if any(word.startswith("nvflare.") for word in command):
-                words.update(command)
-    return words
+    return False

@@ -1,18 +1,27 @@
-"""Watch a job from its submission to its end, as the server tells an admin."""
+"""Watch a job from its submission to its end: how far it is, why it waits, why it failed."""
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cxr_study.deployment import job_queue
+from cxr_study.deployment.at_hand import Workspaces
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.runs.job_results import read_events
+from cxr_study.runs import run_failure
+from cxr_study.runs.job_results import read_events, rounds_run
+from cxr_study.runs.run_failure import Failure, Party
 from surgical_aggregation.server.records.run_record import RunRecord
+from surgical_aggregation.site.local_notes import notes_file
+
+ABORTED = "FINISHED:ABORTED"
+NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")
+NOT_LOADED = "FINISHED:ABNORMAL"
+"""A site's process ended while it loaded the job, or the server's was killed."""
 
 POLL, LONGEST = 1.0, 10.0
 """Seconds between two looks at a job: at first, and at most where it has long not changed."""
@@ -28,6 +37,11 @@ _HEARTBEAT = 60.0
 
 _UNANSWERED = 3
 """Questions in a row after which a job that has answered before is taken to be on its way out."""
+
+TRIES, SHORTEST, LONGEST_PAUSE = 10, 10.0, 600.0
+"""FLARE 2.9's scheduler: tries, and seconds after the first, which double up to the longest."""
+
+_TOO_FEW = re.compile(r"(\d+)\)? < min.sites \(?(\d+)")
 
 
 @dataclass(frozen=True)
@@ -80,40 +94,28 @@ def watch(
 
     With the server's workspace at hand the job's record is read there; else the server is asked.
     """
-    ask = _Asking(session, job_id) if server is None else partial(_by_record, server / job_id)
-    seen, queue = Progress(), _Queue(session, job_id, say)
-    status, changed = None, time.monotonic()
+    seen, asking = Progress(), _by_asking(session, job_id)
+    status, tries = "", 0
+    changed = time.monotonic()
+    due = changed + _QUIET
     while True:
         meta = session.meta(job_id)
-        queue.look(meta)
         if meta["status"] != status:
-            status, changed = meta["status"], time.monotonic()
-        if meta["status"].startswith("FINISHED"):
+            status, changed = str(meta["status"]), time.monotonic()
+        if status.startswith("FINISHED"):
             return End(meta, lost=False, seen=seen)
-        if meta["status"] in ("RUNNING", "DISPATCHED"):
-            told = ask()
+        tried = len(meta.get("schedule_history") or [])
+        if status == "SUBMITTED" and (tried != tries or time.monotonic() > due):
+            due, tries = time.monotonic() + _HEARTBEAT, tried
+            say(f"job {job_id} waits: {waits(meta, session.sites())}")
+        if status in ("RUNNING", "DISPATCHED"):
+            told = _by_record(server / job_id) if server else next(asking)
             if told is not None and told != seen:
                 seen, changed = told, time.monotonic()
                 show(seen)
-            if job_queue.orphaned(meta, session.server_started()):
+            if orphaned(meta, session.server_started()):
                 return End(meta, lost=True, seen=seen)
         time.sleep(min(max(POLL, (time.monotonic() - changed) / _SHARE), LONGEST))
-
-
-class _Queue:
-    """What is said of a job that waits: when FLARE has tried to start it, and now and then."""
-
-    def __init__(self, session: FlareSession, job_id: str, say: Callable[[str], None]):
-        self.session, self.job_id, self.say = session, job_id, say
-        self.due, self.tries = time.monotonic() + _QUIET, 0
-
-    def look(self, meta: Mapping[str, Any]) -> None:
-        """Say why it waits, if there is news."""
-        tries = len(meta.get("schedule_history") or [])
-        news = tries != self.tries or time.monotonic() > self.due
-        if meta["status"] == "SUBMITTED" and news:
-            self.due, self.tries = time.monotonic() + _HEARTBEAT, tries
-            self.say(f"job {self.job_id} waits: {job_queue.told(meta, self.session.sites())}")
 
 
 def _by_record(folder: Path) -> Progress | None:
@@ -127,22 +129,96 @@ def _by_record(folder: Path) -> Progress | None:
     return Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
 
 
-class _Asking:
+def _by_asking(session: FlareSession, job_id: str) -> Iterator[Progress | None]:
     """The progress of a job by asking it, from when it should be up until it has ended."""
+    begin, answered, unanswered = time.monotonic() + _QUIET, False, 0
+    while True:
+        stats = None
+        ending = answered and unanswered == _UNANSWERED
+        if time.monotonic() >= begin and not ending:
+            stats = session.stats(job_id).get(RunRecord.__name__)
+            answered, unanswered = answered or bool(stats), 0 if stats else unanswered + 1
+        yield Progress(stats["rounds"], stats["best"], stats["stopped"]) if stats else None
 
-    def __init__(self, session: FlareSession, job_id: str):
-        self.session, self.job_id = session, job_id
-        self.begin = 0.0
-        self.answered, self.unanswered = False, 0
 
-    def __call__(self) -> Progress | None:
-        self.begin = self.begin or time.monotonic() + _QUIET
-        ending = self.answered and self.unanswered == _UNANSWERED
-        if time.monotonic() < self.begin or ending:
-            return None
-        stats = self.session.stats(self.job_id).get(RunRecord.__name__)
-        if stats is None:
-            self.unanswered += 1
-            return None
-        self.answered, self.unanswered = True, 0
-        return Progress(stats["rounds"], stats["best"], stats["stopped"])
+def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) -> Failure:
+    """Find out why a job did not end well.
+
+    Args:
+        job_id: Its id.
+        end: How it ended.
+        server: The server's folder of its results; None: they could not be downloaded.
+        workspaces: As far as at hand: in a POC all, elsewhere none.
+    """
+    status = str(end.meta["status"])
+    if end.lost:
+        restarted = "the server was restarted under it, and takes it to be running for ever."
+        return Failure(restarted, final=False)
+    if status == ABORTED:
+        return Failure("it was aborted by an admin.", final=True)
+    if status in NEVER_RAN:
+        reason = f"it could not be started: {not_started(end.meta)}"
+        return Failure(reason, final=True)
+    known = run_failure.parties(workspaces, job_id, f"{job_id}/error_log.txt")
+    if server is not None:
+        known["server"] = Party(server / "error_log.txt")
+    service = workspaces.get("server")
+    lost = () if end.completed else run_failure.lost_processes(job_id, server, service)
+    found = run_failure.explain(server, known, lost)
+    reason = found.reason or f"{status}, and nothing at hand says why."
+    if service is not None and not found.reason:
+        reason += f" The server's log is {service / 'log.txt'}"
+    if not workspaces:
+        reason += (
+            f"\nA site's own log is <its workspace>/{job_id}/error_log.txt, and its notes <its "
+            f"workspace>/{notes_file(job_id)}, at the site."
+        )
+    made = end.seen.rounds or (server and rounds_run(server))
+    return Failure(reason, not made and (found.final or status == NOT_LOADED))
+
+
+def sites(meta: Mapping[str, Any]) -> set[str]:
+    """Names of the sites that a job is for, by what FLARE knows of it."""
+    return {party for parties in meta["deploy_map"].values() for party in parties} - {"server"}
+
+
+def orphaned(meta: Mapping[str, Any], server_started: float) -> bool:
+    """Whether the server was started again under a job; FLARE says for ever that it runs."""
+    scheduled = meta.get("last_schedule_time")  # FLARE notes it after the status
+    runs = meta["status"] in ("RUNNING", "DISPATCHED")
+    return bool(runs and scheduled and scheduled < server_started)
+
+
+def not_started(meta: Mapping[str, Any]) -> str:
+    """Why a job in one of `NEVER_RAN` was not started, by what FLARE knows of it."""
+    details = meta.get("job_deploy_detail") or _reasons(meta)
+    return "; ".join(d for d in details if not d.endswith(": OK")) or str(meta["status"])
+
+
+def waits(meta: Mapping[str, Any], connected: Collection[str]) -> str:
+    """Why a job waits, in plain words and in FLARE's, and when FLARE tries again and gives up.
+
+    Args:
+        meta: What FLARE knows of it.
+        connected: Names of the sites that are connected to the server.
+    """
+    away = ", ".join(sorted(sites(meta) - {*connected}))
+    missing = f"; not connected: {away}" if away else ""
+    if not (said := _reasons(meta)[-1:]):
+        return f"FLARE has not tried to start it: other jobs run, or no site is connected{missing}"
+    plain = "FLARE could not start it"
+    if few := _TOO_FEW.search(said[0]):
+        plain = f"only {few[1]} of the {few[2]} sites it needs answer and have the GPUs it asks for"
+    tries, last = len(meta["schedule_history"]), float(meta["last_schedule_time"])
+    pauses = [min(SHORTEST * 2 ** (made - 1), LONGEST_PAUSE) for made in range(tries, TRIES)]
+    again, end = (datetime.fromtimestamp(last + sum(them)) for them in (pauses[:1], pauses))
+    return (
+        f"{plain} (FLARE: {said[0]}){missing}; try {tries} of {TRIES}, the next at "
+        f"{again:%H:%M:%S}, and FLARE gives up at {end:%H:%M:%S}"
+    )
+
+
+def _reasons(meta: Mapping[str, Any]) -> list[str]:
+    """Why FLARE did not start a job when it tried, in its own words, each reason once."""
+    tries = [entry.partition(": ")[2] for entry in meta.get("schedule_history") or []]
+    return list(dict.fromkeys(reason for reason in tries if reason != "scheduled"))

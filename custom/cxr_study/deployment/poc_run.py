@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cxr_phantom import DRAWINGS
-from cxr_phantom.demo_data import PRETRAINED_BODY, demo_study
+from cxr_study.common.offered_data import demo_data
 from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
@@ -22,6 +20,7 @@ from cxr_study.jobs.job import Job
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs import simulated_run
 from cxr_study.runs.run_request import check_network, check_phantom, check_site_files
+from surgical_aggregation.checkpoints.offered_body import offered_body
 from surgical_aggregation.site.training import tensorflow_setup
 
 if TYPE_CHECKING:
@@ -86,25 +85,23 @@ def check(poc: PocRun) -> None:
         check_network(body, backbone=settings.backbone, hidden=settings.hidden)
 
 
-def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
+def run(poc: PocRun, console: Console) -> None:
     """Run the job, and leave its job folder, results and sites' files in the run's folder.
 
-    `report` is called when the results are there. Whatever happens, no service is left running.
-    Where something failed, the POC's folder stays, for its logs.
+    Whatever happens, no service is left running, unless it is to be kept and all went well. Where
+    something failed, the POC's folder stays, for its logs.
 
     Raises:
         PocError: The POC cannot be prepared or started.
         DeployedRunError: The job failed.
         ValueError: The job, a setting, the port, a site file or what it names is unusable.
     """
-    steps = Steps(console)
-    job = _sharing_cores(poc.job)
+    steps, system, job = Steps(console), poc.system, _sharing_cores(poc.job)
     job_export.write(job, poc.folder / "job")
     if poc.site_files is None:
-        demo_study()
+        demo_data().site_files()
     elif "image_size" in job.settings:
         simulated_run.prepare(poc.site_files, job.sites, job.at_server.image_size)
-    system = poc.system
     with steps.step("prepare") as said:
         system.prepare(
             poc.project,
@@ -113,19 +110,17 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
             site_files=poc.site_files,
             encrypted=job.encrypted,
         )
-        said.append(f"server and {', '.join(job.sites)}, port {system.project.port}")
-    finished = False
+        said.append(str(system))
+    deployed = DeployedRun(poc.folder, poc.site_files, False, poc.retries, system.workspaces)
     try:
         with steps.step("start", "over TLS, each a process of its own"):
             system.start(_named_files(job.at_server))
-        _run_job(poc, system, steps)
-        with steps.step("report", str(poc.folder), alone=False):
-            report()
-        finished = True
-    finally:
-        if not (finished and poc.keep):
-            with steps.step("stop"):
-                system.stop()
+        with FlareSession(system.lead) as session:
+            deployed_run.run(deployed, session, steps)
+    except BaseException:
+        with steps.step("stop"):
+            system.stop()
+        raise
     if not poc.keep:
         with steps.step("clean", str(system.folder)):
             system.clean()
@@ -135,8 +130,8 @@ def _initial_body(named: str) -> Path | None:
     """Checkpoint that the server starts from, on this machine; None: the package's."""
     if named == f"{{${_VARIABLE}}}":
         named = os.environ.get(_VARIABLE, "")
-    if named == DRAWINGS:
-        return PRETRAINED_BODY
+    if offered := offered_body(named):
+        return offered
     if named and not Path(named).is_absolute():
         raise JobError(
             f"the server runs in a folder of its own and needs the initial body's absolute path; "
@@ -160,9 +155,3 @@ def _sharing_cores(job: Job) -> Job:
         return job
     threads = tensorflow_setup.shared_cores(len(job.sites))
     return job.with_settings({"threads": threads}, job.per_site)
-
-
-def _run_job(poc: PocRun, system: PocSystem, steps: Steps) -> None:
-    deployed = DeployedRun(poc.folder, poc.site_files, False, poc.retries, system.workspaces)
-    with FlareSession(system.lead) as session:
-        deployed_run.run(deployed, session, steps)

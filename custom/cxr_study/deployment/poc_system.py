@@ -6,20 +6,19 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cxr_phantom import DRAWINGS, PHANTOM
 from cxr_study.common.files import cache_dir
+from cxr_study.common.offered_data import DRAWINGS, PHANTOM
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_project import PocError, PocProject
 from cxr_study.deployment.processes import check_free, free_port
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.runs.run_failure import last_errors
+from cxr_study.runs.run_failure import tail
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
 MARK = "surgagg_poc.yml"
@@ -59,6 +58,9 @@ class PocSystem:
         """Who takes part, once it is prepared."""
         self._check_marked()
         return PocProject.read(self.root / MARK)
+
+    def __str__(self) -> str:
+        return f"server and {', '.join(self.project.sites)}, port {self.project.port}"
 
     def _check_marked(self) -> None:
         """Refuse a folder that is not a POC's, be it a half-made one."""
@@ -209,18 +211,12 @@ class PocSystem:
             with suppress(PocError, SessionError):
                 found = processes.processes(self.root)
                 if all(processes.runs(found, *of) for of in (processes.JOB, processes.SERVER)):
-                    self._abort_jobs()
+                    admin = self.kit(self.project.project_admin)
+                    with FlareSession(admin, _ABORTING, _ABORTING) as session:
+                        for job_id in session.running():
+                            session.abort(job_id, _ABORTING)
         finally:  # also where another interrupt comes meanwhile
             processes.end(self.root)
-
-    def _abort_jobs(self) -> None:
-        deadline = time.monotonic() + _ABORTING
-        admin = self.kit(self.project.project_admin)
-        with FlareSession(admin, timeout=_ABORTING, patience=_ABORTING) as session:
-            for job_id in session.running():
-                session.abort(job_id)
-            while session.running() and time.monotonic() < deadline:
-                time.sleep(0.5)
 
     def clean(self) -> None:
         """Stop it and remove its folder, also a half-made one."""
@@ -230,18 +226,14 @@ class PocSystem:
 
     def _wait(self, project: PocProject, timeout: float) -> None:
         """Wait until all sites are connected."""
-        deadline = time.monotonic() + timeout
         try:
             with FlareSession(self.lead, timeout) as session:
-                while missing := {*project.sites} - session.sites():
-                    if time.monotonic() > deadline:
-                        break
-                    time.sleep(0.2)
+                missing = session.missing(project.sites, timeout)
         except SessionError:
-            missing = {str(project.server["name"])}
+            missing = [str(project.server["name"])]
         if missing:
-            console = self.kit(min(missing)) / processes.CONSOLE
+            console = self.kit(missing[0]) / processes.CONSOLE
             raise PocError(
-                f"{', '.join(sorted(missing))} did not come up in {timeout:.0f} s. The log is "
-                f"{console}, and ends with\n{last_errors(console)}"
+                f"{', '.join(missing)} did not come up in {timeout:.0f} s. The log is "
+                f"{console}, and ends with\n{tail(console)}"
             )

@@ -58,11 +58,9 @@ def processes(folder: Path) -> list[psutil.Process]:
     """
     found: dict[psutil.Process, bool] = {}  # process -> whether it is a watchdog
     for process in psutil.process_iter():
-        words = _words(process)
-        inside = any(word.startswith(f"{folder}{os.sep}") for word in words)
-        watchdog = any(word.endswith(_WATCHDOG) for word in words)
-        if inside and (watchdog or any(word.startswith("nvflare.") for word in words)):
-            found[process] = watchdog
+        words = flares_words(process)
+        if any(word.startswith(f"{folder}{os.sep}") for word in words):
+            found[process] = any(word.endswith(_WATCHDOG) for word in words)
     for process in list(found):
         with suppress(psutil.NoSuchProcess):
             for child in process.children(recursive=True):
@@ -72,7 +70,7 @@ def processes(folder: Path) -> list[psutil.Process]:
 
 def runs(services: Iterable[psutil.Process], *modules: str) -> bool:
     """Whether any of them is a process of one of FLARE's modules, named by their last words."""
-    return any(word.endswith(modules) for process in services for word in _words(process))
+    return any(word.endswith(modules) for process in services for word in flares_words(process))
 
 
 def end(folder: Path, patience: float = 3.0) -> None:
@@ -90,10 +88,12 @@ def end(folder: Path, patience: float = 3.0) -> None:
         left = processes(folder)  # whoever was started meanwhile
 
 
-def _words(process: psutil.Process) -> list[str]:
-    """The words of its command; none where it has ended or is not ours to look at."""
-    with suppress(psutil.Error):
-        return list(process.cmdline())
+def flares_words(process: psutil.Process) -> list[str]:
+    """The words of the command of a process or watchdog of FLARE's; of any other none."""
+    with suppress(psutil.Error):  # it has ended or is not ours to look at
+        words: list[str] = process.cmdline()
+        if any(word.startswith("nvflare.") or word.endswith(_WATCHDOG) for word in words):
+            return words
     return []
 
 

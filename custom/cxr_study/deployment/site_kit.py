@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cxr_phantom import PHANTOM
+from cxr_study.common.offered_data import is_demo_data
 from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
@@ -78,7 +78,7 @@ def localise_site(
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
     _component(resources, "resource_manager").update(managed)
     properties = {key: value for key, value in asdict(policy).items() if value is not None}
-    if policy.site_files not in (None, PHANTOM):
+    if policy.site_files is not None and not is_demo_data(policy.site_files):
         properties["site_files"] = str(Path(policy.site_files).absolute())
     privacy = _scope(properties)
     privacy["scopes"][0]["task_result_filters"] = [{"path": GATE}]

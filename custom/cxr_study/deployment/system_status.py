@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
 from cryptography import x509
 
-from cxr_study.deployment import at_hand, job_queue
+from cxr_study.deployment import at_hand, job_watch
 from cxr_study.deployment.at_hand import Workspaces
 from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.job_failure import NEVER_RAN, not_started
-from cxr_study.runs.job_results import read_events
+from cxr_study.deployment.job_watch import NEVER_RAN
+from cxr_study.runs.job_results import json_lines, read_events
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 
 _MB = 1e6
@@ -28,8 +27,11 @@ _ORPHANED = (
 )
 
 
-def parties(session: FlareSession, places: Workspaces) -> Iterator[str]:
-    """A line for the admin's kit, the server and each site that is connected or has a job."""
+def lines(session: FlareSession, places: Workspaces) -> Iterator[str]:
+    """A line for the admin's kit, the server, each site that is connected or has a job, each job.
+
+    Jobs come the oldest first, with id, name, state, and a reason where they need one.
+    """
     certificate = (session.kit / "startup" / "client.crt").read_bytes()
     end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
     days = (end - datetime.now(timezone.utc)).days
@@ -41,29 +43,25 @@ def parties(session: FlareSession, places: Workspaces) -> Iterator[str]:
     with suppress(SessionError):  # kits of before give nobody the right to ask
         versions = session.versions()
     here = f"; {_free(places['server'])}" if "server" in places else ""
-    started = datetime.fromtimestamp(session.server_started())
+    started, jobs = session.server_started(), session.jobs()
     flare = {who: f"; FLARE {version}" for who, version in versions.items()}
-    yield f"server: up since {started:%Y-%m-%d %H:%M}{flare.get('server', '')}{here}"
+    since = datetime.fromtimestamp(started)
+    yield f"server: up since {since:%Y-%m-%d %H:%M}{flare.get('server', '')}{here}"
     seen, connected, declared = session.last_seen(), session.sites(), _declared(places)
-    known = {site for meta in session.jobs() for site in job_queue.sites(meta)} | declared.keys()
+    known = {site for meta in jobs for site in job_watch.sites(meta)} | declared.keys()
     for site in sorted(known | seen.keys()):
         state = "not connected"
         if site in seen:
             state = "connected" if site in connected else "silent"
             state += f", last seen {max(0, time.time() - seen[site]):.0f} s ago"
         yield f"{site}: {state}{flare.get(site, '')}{_by_itself(declared.get(site))}"
-
-
-def jobs(session: FlareSession) -> Iterator[str]:
-    """A line for each job, the oldest first: id, name, state, and its reason where it needs one."""
-    connected, started = session.sites(), session.server_started()
-    for meta in session.jobs():
+    for meta in jobs:
         status, reason = str(meta["status"]), ""
         if status == "SUBMITTED":
-            reason = f": {job_queue.told(meta, connected)}"
+            reason = f": {job_watch.waits(meta, connected)}"
         elif status in NEVER_RAN:
-            reason = f": {not_started(meta)}"
-        elif job_queue.orphaned(meta, started):
+            reason = f": {job_watch.not_started(meta)}"
+        elif job_watch.orphaned(meta, started):
             reason = _ORPHANED
         yield f"{meta['job_id']}  {meta['name']}  {status}{reason}"
 
@@ -86,21 +84,24 @@ def _declared(places: Workspaces) -> dict[str, dict[str, Any]]:
 
 def _archived(workspace: Path) -> list[dict[str, Any]]:
     """Events of a job, by its workspace in the job store, which is zipped."""
-    with TemporaryDirectory() as folder:
-        with suppress(OSError, BadZipFile, KeyError), ZipFile(workspace) as files:
-            files.extract(RECORD_FILE, folder)
-        return read_events(Path(folder))
+    with suppress(OSError, zipfile.BadZipFile):
+        return json_lines(zipfile.Path(workspace, RECORD_FILE))
+    return []
 
 
 def _by_itself(declared: Mapping[str, Any] | None) -> str:
     """What a site last said of itself, by the server's record; see `RunRecord`."""
-    if declared is None:
-        return ""
-    facts = [f"{name} {version}" for name, version in (declared.get("versions") or {}).items()]
-    if (disk := declared.get("free_disk")) is not None:
-        facts.append(f"{disk / _MB:,.0f} MB free")
-    if (days := declared.get("certificate_days")) is not None:
-        facts.append(f"certificate {days} days")
-    if reason := declared.get("reason"):
-        facts.append(f"cannot take part: {reason}")
-    return f"; it said on {declared['date']}: {', '.join(facts)}"
+    return "" if declared is None else f"; on {declared['date']} it said: {answer(declared)}"
+
+
+def answer(declared: Mapping[str, Any]) -> str:
+    """A site's line "declared" or "silent" of the record, in words."""
+    versions, disk, days = (
+        declared.get(name) for name in ("versions", "free_disk", "certificate_days")
+    )
+    facts = [f"{package} {version}" for package, version in (versions or {}).items()]
+    facts += [] if disk is None else [f"{disk / 1e9:,.1f} GB free"]
+    facts += [] if days is None else [f"certificate for {days} days"]
+    reason = declared.get("reason")
+    can = f"cannot take part: {reason}" if reason else "can take part"
+    return f"{can} ({', '.join(facts)})" if facts else can

@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.common import progress
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.sites.site_data import SiteLabels, load_images, load_labels
-from cxr_study.data.sites.site_file import SiteFile, SiteFileError, read_site_file
+from cxr_study.data.sites.site_file import SiteFile, read_site_file
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,14 +137,14 @@ def _path(key: str, folder: Path) -> Path:
 def _read_truth(site: SiteFile, csv: Path) -> pd.DataFrame:
     truth = pd.read_csv(csv, dtype={"image": str})
     if "image" not in truth:
-        raise SiteFileError(
+        raise InputError(
             f"{site.path}: key 'truth': {csv} needs a column 'image'; has "
             f"{', '.join(map(str, truth.columns))}."
         )
     truth = truth.set_index("image")
     strange = [str(name) for name in truth if not truth[name].dropna().isin((0, 1)).all()]
     if strange:
-        raise SiteFileError(
+        raise InputError(
             f"{site.path}: key 'truth': labels in {csv} need to be 0, 1 or blank; the "
             f"column '{strange[0]}' has others."
         )

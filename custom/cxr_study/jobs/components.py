@@ -13,11 +13,10 @@ from types import MappingProxyType
 from cxr_study.jobs.presets import JobError
 
 _SERVER = (
-    "cxr_study.data.labels.same_finding.ChestXrayLookAlikes",
-    "cxr_study.training.default_body.ChestXrayInitialBody",
     "surgical_aggregation.encryption.encrypted_aggregator.EncryptedSurgicalAggregator",
     "surgical_aggregation.server.access.class_filters.CheckResult",
     "surgical_aggregation.server.access.class_filters.SelectHead",
+    "surgical_aggregation.server.access.look_alikes.LookAlikes",
     "surgical_aggregation.server.models.aggregator.SurgicalAggregator",
     "surgical_aggregation.server.models.best_model_features.BestModelFeatures",
     "surgical_aggregation.server.models.best_model_selector.BestModelSelector",
@@ -25,6 +24,7 @@ _SERVER = (
     "surgical_aggregation.server.models.evaluated_model.CheckpointLocator",
     "surgical_aggregation.server.models.evaluated_model.EvaluatedModelLocator",
     "surgical_aggregation.server.models.global_model.MergeIntoGlobalModel",
+    "surgical_aggregation.server.models.model_files.InitialBody",
     "surgical_aggregation.server.models.persistor.CheckpointPersistor",
     "surgical_aggregation.server.records.run_record.RunRecord",
     "surgical_aggregation.server.records.run_summary.RunSummary",

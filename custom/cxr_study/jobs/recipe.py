@@ -98,7 +98,7 @@ def add_sites(made: FlareJob, job: Job, site: Site | None = None) -> None:
 def _training_server(made: FlareJob, method: Method) -> None:
     part, add = made.part, made.to_server
     refit = ("refit",) if method.common_model else ()
-    add(part("ChestXrayInitialBody", file="initial_body"), id="initial_body")
+    add(part("InitialBody", file="initial_body"), id="initial_body")
     add(part("CheckpointPersistor", "continues"), id="persistor")
     if method.encrypted:
         add(part("MergeIntoGlobalModel"), id="shareable_generator")
@@ -125,7 +125,7 @@ def _training_server(made: FlareJob, method: Method) -> None:
     add(part("BestModelSelector"), id="best_model")
     if not method.encrypted:
         add(part("BestModelFeatures"), id="best_model_features")
-    add(part("ChestXrayLookAlikes"), id="look_alikes")
+    add(part("LookAlikes"), id="look_alikes")
     _records(made)
     add(part("MetricsArtifactWriter"), id="metrics_writer")
     add(part("ValidationJsonGenerator"), id="evaluation_writer")

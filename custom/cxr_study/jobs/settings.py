@@ -244,7 +244,7 @@ def table() -> Iterator[tuple[Side, str, str, str, str]]:
         which = f"; not {', '.join(others)}" if few_others else f"; {', '.join(has)} alone"
         default = json.dumps(field.default) if field.default != "" else "empty"
         need = ", ".join(words) or _need(name)
-        yield facts["side"], name, default.strip('"'), need, field.title + which * bool(others)
+        yield facts["side"], name, default.strip('"'), need, f"{field.title}{which * bool(others)}"
 
 
 _FIELDS = JobSettings.model_fields.items()

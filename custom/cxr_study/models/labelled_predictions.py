@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.common import progress
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_images, load_labels
-from cxr_study.data.sites.site_file import SiteFileError, read_site_file
+from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import earlier, read_split
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def of_site(
         images = load_images(labels, model.network.image_size, progress=report)
     chosen = np.flatnonzero(images.table["split"] == split)
     if needed and not len(chosen):
-        raise SiteFileError(f"{site_file}: the {split} split needs images; there is none.")
+        raise InputError(f"{site_file}: the {split} split needs images; there is none.")
     table = images.table.iloc[chosen].reset_index(drop=True)
     said = model.outputs(images.pixels, images.rows[chosen])
     return LabelledPredictions(

@@ -7,6 +7,7 @@ jobs, oldest first, in the simulator's workspace or in a download.
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,14 +34,17 @@ def read_events(server: Path) -> list[dict]:
 
     A newer version may write other kinds; readers look for those that they know.
     """
-    path = server / RECORD_FILE
-    if not path.is_file():
-        return []
-    events = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    return json_lines(server / RECORD_FILE)
+
+
+def json_lines(path: Path | zipfile.Path) -> list[dict]:
+    """The objects in a file of JSON lines, which may not be there; other lines are passed over."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    found = []
+    for line in text.splitlines():
         with suppress(json.JSONDecodeError):  # a line that a kill or a full disk has torn
-            events.append(json.loads(line))
-    return events
+            found.append(json.loads(line))
+    return [line for line in found if isinstance(line, dict)]
 
 
 def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round, ...]:

@@ -1,4 +1,4 @@
-"""Why a run did not go on: who could not do its part, by its record and FLARE's logs at hand."""
+"""Why a run failed: the server's record and the sites' notes say it, FLARE's logs before them."""
 
 from __future__ import annotations
 
@@ -7,134 +7,170 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from cxr_study.runs.job_results import read_events
-from surgical_aggregation.site import local_notes
-from surgical_aggregation.site.executor import CANNOT_TAKE_PART
+from cxr_study.runs.job_results import json_lines, read_events
+from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART, notes_file
 from surgical_aggregation.wire.headers import CHECK_TASK
-
-Logs = Sequence[Path]
 
 SERVER = "server"
 """The server among the parties."""
 
+_ROOM = "Make room on that disk, and go on with the run"
+_MEMORY = "Lower batch_size, or give that process more memory"
 _CURES: Mapping[str, str] = MappingProxyType(
-    {
-        r"(?s)^(?!.*make room).*(No space left|quota exceeded)": "Make room on that disk, and go "
-        "on with the run",
-        r"No module named|Can't load class(?!.*needs nvflare)": "Install it there, or correct its "
-        "name in the job",
-        r"has parameters error": "Correct its arguments in the job",
-        r"not in allow_list": "Allow it there with `surgagg deploy kit`, or correct its name in "
-        "the job",
-        r"not permitted to train": "Permit it in the server's table, or take it out of the site's "
-        "classes",
-        r"MemoryError|out of memory|\bOOM\b": "Lower batch_size, or give that process more memory",
-    }
+    {"ENOSPC": _ROOM, "EDQUOT": _ROOM, "MemoryError": _MEMORY, "ResourceExhaustedError": _MEMORY}
 )
-"""Words of a reason that does not say what to do -> what to do."""
+"""Kind of an error (see `error_kind`) -> what to do."""
+
+_BEFORE = (
+    "nothing of this software had begun at {}. Correct the job's configuration, or install or "
+    "allow (`surgagg deploy kit`) there what it names."
+)
+_SITE_FAILED = (
+    r"Failing job {job}"
+    r"(?: due to reported failure from |: terminal outcome unavailable from )([^\s:]+)"
+)
+"""How FLARE's server says in its log whose process of a job ended badly."""
+
 
 _KEPT = 250
 
-_ENTRY = re.compile(r"^(?=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - )", re.M)
-_HEAD = re.compile(r"(?P<time>[-\d]+ [\d:,]+) - (?P<logger>[^ ]+) - (?:ERROR|CRITICAL) - ")
-_SITE_REASON = re.compile(rf"{CANNOT_TAKE_PART}(.*?)\n(?=\d{{4}}-|\Z)", re.S)
-_RAISED = re.compile(r" - ERROR - |^[\w.]*Error\b")
-_WRAPPED = re.compile(r"nvflare\.[\w.]*ConfigError\b")
-"""What FLARE makes of an exception in a configuration, which it has logged before by itself."""
 
-_NOTES = local_notes.LOGGER
-"""The logger that stands in a site's notes."""
+class Party(NamedTuple):
+    """Where the server or a site says what happened: FLARE's error log of the job, its notes."""
 
-_QUALIFIED = re.compile(r"^(?:\w+\.)+(?=\w+:)")
-_TRANSPORT = ("Adapter", "CoreCell", "blob_streamer", "byte_receiver", "byte_streamer")
-"""Loggers that complain of every message to a process that is not there."""
+    log: Path
+    notes: Path | None = None
 
 
-def why(server: Path | None, logs: Mapping[str, Logs], but: Collection[str] = ()) -> str | None:
-    """What kept a run from its next whole round: each party's own words, else the record's.
+@dataclass(frozen=True)
+class Failure:
+    """Why a run failed.
+
+    Attributes:
+        reason: Lines: who, why, what to do, and the logs to read; empty where nobody says anything.
+        final: Whether another try would end the same way.
+    """
+
+    reason: str
+    final: bool
+
+
+def parties(workspaces: Mapping[str, Path], job: str, log: str) -> dict[str, Party]:
+    """The parties of a job by their FLARE workspaces, in which `log` is the error log."""
+    return {who: Party(at / log, at / notes_file(job)) for who, at in workspaces.items()}
+
+
+def explain(server: Path | None, known: Mapping[str, Party], lost: Collection[str] = ()) -> Failure:
+    """Find out why a run did not go on.
+
+    Parties at hand speak for themselves, apart from sites that have answered again since. Then come
+    results that the server could not use after the last whole round, and why it ended the run.
+    Where neither it nor a site says anything, the end of FLARE's own log is shown as it is, of who
+    is lost, and of a party at which nothing of this software had begun.
 
     Args:
         server: The server's folder of the job, with the record; None: it is not at hand.
-        logs: Party (`SERVER` or a site) -> its error log of the job, and a site's notes, as far as
-            at hand.
-        but: Sites of which nothing is to be said.
-
-    Returns:
-        Lines: who, why and what to do, the logs to read, and what the server did then. None where
-        nobody says anything, apart from why the server ended the run; see `ended`.
+        known: Party (`SERVER` or a site) -> its log and notes, as far as at hand.
+        lost: Parties whose process ended, see `lost_processes`. Where the server ended the run by
+            itself, that is the reason, and else nobody is blamed for what came of the loss.
     """
-    before, now = _refusals(server)
-    end = ended(server)
-    recovered = {event["site"] for event in before} - {event["site"] for event in now}
-    own: dict[str, dict[str, Path]] = {}
-    for party in sorted(logs.keys() - {*but, *recovered}):
-        overruled = party == SERVER and end is not None
-        if not overruled and (found := _own_reason(logs[party])):
-            own.setdefault(found[0], {})[party] = found[1]
-    lines = []
-    for reason, files in own.items():
-        lines.append(_told(", ".join(files), reason))
-        lines += [f"The log of {party} is {file}" for party, file in files.items()]
-    said = {party for files in own.values() for party in files}
-    for event in now:
-        repeated = event["site"] in said and event["reason"] in (end or "")
-        if event["site"] not in but and not repeated:
-            lines.append(_told(f"{event['site']}, {_stage(event)}", event["reason"]))
-    if lines and end:
-        lines.append(f"The server ended the run: {end}")
-    return "\n".join(lines) or None
-
-
-def ended(server: Path | None) -> str | None:
-    """Why the server itself ended the run, by its folder (see `why`); None where it did not."""
     events = [] if server is None else read_events(server)
-    return next((event["reason"] for event in events if event["event"] == "failed"), None)
+    failed = next((event for event in events if event["event"] == "failed"), None)
+    lost = () if failed else lost
+    before, now = refusals(events)
+    recovered = {event["site"] for event in before} - {event["site"] for event in now}
+    noted = {who: error for who in sorted(known) if (error := _last_error(known[who].notes))}
+    own = {who: noted[who] for who in noted if who in lost or not (lost or who in recovered)}
+    lines = []
+    for who, error in own.items():
+        lines += [
+            _told(f"{who}: {error['reason']}", error),
+            f"The log of {who} is {known[who].notes}",
+        ]
+    for event in now:
+        if not (failed and event["site"] in own and event["reason"] in failed["reason"]):
+            lines.append(f"{event['site']}, {_stage(event)}: {event['reason']}")
+    if failed:
+        ended = _told(failed["reason"], failed)
+        lines.append(f"The server ended the run: {ended}" if lines else ended)
+        if failed.get("kind") and SERVER in known:
+            lines.append(f"The log of {SERVER} is {known[SERVER].log}")
+    begun = {SERVER for _ in events[:1]} | {e["site"] for e in events if e["event"] == "declared"}
+    asked = () if own or failed else {*lost, *(known.keys() - begun)}
+    ends = {who: end for who in sorted(asked) if who in known and (end := tail(known[who].log))}
+    never = sorted(ends.keys() - begun)
+    if never:
+        lines.append(_BEFORE.format(", ".join(never)))
+    lines += [f"The log of {who} is {known[who].log}, and ends with\n{ends[who]}" for who in ends]
+    if lost:
+        where = " or ".join("the server" if who == SERVER else who for who in sorted(lost))
+        unknown = ", and nothing at hand says why. Was it killed, or could it not load the job?"
+        lines.insert(0, f"a process at {where} ended{'.' if own or ends else unknown}")
+    final = bool(never) or (failed is not None and _before_the_rounds(failed, now))
+    return Failure("\n".join(lines), final)
 
 
-def never_began(server: Path | None) -> bool:
-    """Whether the server ended the run, by its folder, before the first round.
+def lost_processes(job: str, server: Path | None, service: Path | None) -> list[str]:
+    """Parties of which one's process of a deployed job ended badly.
 
-    Not for a site that failed in a task, or was silent; but for one that could not take part.
+    Args:
+        job: Its id.
+        server: The server's folder of it; None: it is not at hand. Its record ends with a line
+            unless the server's own process ended, and says then who owed a result.
+        service: The server's workspace, where FLARE's log names the site; None likewise.
     """
-    failed = any(
-        event["event"] == "silent" or event.get("task") != CHECK_TASK
-        for event in _refusals(server)[1]
+    events = [] if server is None else read_events(server)
+    ended = next((event for event in events if event["event"] == "ended"), None)
+    if events and ended is None:
+        return [SERVER]
+    log = _text(service / "log.txt") if service else ""
+    if site := re.search(_SITE_FAILED.format(job=re.escape(job)), log):
+        return [site[1]]
+    return sorted(ended.get("owing", ())) if ended else []
+
+
+def refusals(events: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Results that were refused or did not come: until the last whole round, and after it."""
+    rounds = [number for number, event in enumerate(events) if event["event"] == "round"]
+    last = rounds[-1] if rounds else 0
+    before, now = (
+        [event for event in part if event["event"] in ("refused", "silent")]
+        for part in (events[:last], events[last:])
     )
-    events = [] if server is None or failed else read_events(server)
-    return any(event["event"] == "failed" and not event.get("began", True) for event in events)
+    return before, now
 
 
-def refused(server: Path | None) -> list[str]:
-    """Sites whose results the server could not use after the last whole round."""
-    return sorted({event["site"] for event in _refusals(server)[1]})
+def tail(log: Path, count: int = 5) -> str:
+    """Last lines of a log that are not empty; of one that is not there none."""
+    lines = [line for line in _text(log).splitlines() if line.strip()]
+    return "\n".join(map(_shortened, lines[-count:]))
 
 
-def shortened(text: str) -> str:
+def _shortened(text: str) -> str:
     """A long text without its middle: what failed stands at its ends."""
     return text if len(text) <= 2 * _KEPT else f"{text[:_KEPT]} ... {text[-_KEPT:]}"
 
 
-def _refusals(server: Path | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Results that were refused or did not come: until the last whole round, and after it."""
-    before: list[dict[str, Any]] = []
-    now: list[dict[str, Any]] = []
-    for event in [] if server is None else read_events(server):
-        if event["event"] == "round":
-            before, now = before + now, []
-        elif event["event"] in ("refused", "silent"):
-            now.append(event)
-    return before, now
+def _text(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
 
 
-def _own_reason(logs: Logs) -> tuple[str, Path] | None:
-    """Why a party failed, by its own words, and where these stand."""
-    for log in logs:
-        if reason := site_reason(log):
-            return reason, log
-    found = last_exception(*logs)
-    return None if found is None else (shortened(found[0]), found[1])
+def _last_error(notes: Path | None) -> dict[str, Any] | None:
+    """The last error in a site's notes, its reason with what the site could not do."""
+    errors = [line for line in json_lines(notes) if "kind" in line] if notes else []
+    if not errors:
+        return None
+    last = errors[-1]
+    what = "" if last["what"] == CANNOT_TAKE_PART else f"{last['what']}: "
+    return {**last, "reason": _shortened(f"{what}{last['reason']}")}
+
+
+def _before_the_rounds(failed: Mapping[str, Any], now: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the server ended the run before the first round, and not for a site that failed."""
+    checked = all(e["event"] == "refused" and e.get("task") == CHECK_TASK for e in now)
+    return checked and not failed.get("began", True)
 
 
 def _stage(event: Mapping[str, Any]) -> str:
@@ -142,85 +178,6 @@ def _stage(event: Mapping[str, Any]) -> str:
     return f"round {event['round']}" if task == "train" else str(task)
 
 
-def _told(who: str, reason: str) -> str:
-    """A reason with what to do about it, where it does not say that itself."""
-    cure = next((cure for words, cure in _CURES.items() if re.search(words, reason)), None)
-    told = f"{who}: {reason}"
-    return f"{told.rstrip('.')}. {cure}." if cure else told
-
-
-@dataclass(frozen=True)
-class LoggedError:
-    """An error in a log.
-
-    Attributes:
-        time: When, as logged; sorts.
-        text: Its line, and of a traceback the exception alone.
-        raised: That exception, as "OSError: ...", or what a site's notes say instead; None where
-            there is neither.
-    """
-
-    time: str
-    text: str
-    raised: str | None = None
-
-
-def read_log(log: Path) -> str:
-    """Text of a log; of one that is not there none."""
-    return log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-
-
-def site_notes(workspace: Path, job: str) -> Path:
-    """A site's notes of a job (see `local_notes`), in its FLARE workspace; in the form of a log."""
-    return workspace / local_notes.notes_file(job)
-
-
-def site_reason(notes: Path) -> str | None:
-    """Why a site cannot take part, by its notes; None where they do not say so."""
-    match = _SITE_REASON.search(read_log(notes))
-    return match[1] if match else None
-
-
-def logged_errors(*logs: Path) -> list[LoggedError]:
-    """Errors in logs, oldest first, without those of messages that could not be delivered."""
-    found = []
-    for entry in (entry for log in logs for entry in _ENTRY.split(read_log(log))):
-        head = _HEAD.match(entry)
-        if head and head["logger"] not in _TRANSPORT:
-            line, raised = _without_frames(entry)
-            if head["logger"] == _NOTES:
-                raised = raised or line[head.end() :]
-            text = line if raised is None else f"{line}\n{raised}"
-            found.append(LoggedError(head["time"], text, raised))
-    return sorted(found, key=lambda error: error.time)
-
-
-def last_exception(*logs: Path) -> tuple[str, Path] | None:
-    """The exception of the last traceback in logs, or the last error in notes; and its file."""
-    raised = [(e.time, e.raised, log) for log in logs for e in logged_errors(log) if e.raised]
-    own = [found for found in raised if not _WRAPPED.match(found[1])]
-    if not raised:
-        return None
-    _, text, log = max(own or raised, key=lambda found: found[0])
-    return _QUALIFIED.sub("", text), log
-
-
-def last_errors(log: Path, count: int = 5) -> str:
-    """Last errors of a log, or its last lines where it has none."""
-    texts = [error.text for error in logged_errors(log)]
-    lines = read_log(log).splitlines()
-    raised = [line for line in lines if _RAISED.search(line)]  # of other programs
-    return "\n".join((texts or raised or lines)[-count:])
-
-
-def _without_frames(entry: str) -> tuple[str, str | None]:
-    """An entry without its traceback, and the exception of that, if it has one."""
-    lines = entry.rstrip().splitlines()
-    indented = [number for number, line in enumerate(lines) if line.startswith("  File ")]
-    if not indented:
-        return "\n".join(lines), None
-    frames_end = next(
-        (n for n in range(indented[-1], len(lines)) if not lines[n].startswith("  ")), len(lines)
-    )
-    head = lines[0].removesuffix("Traceback (most recent call last):").rstrip()
-    return head, "\n".join(lines[frames_end:]) or None
+def _told(text: str, error: Mapping[str, Any]) -> str:
+    cure = _CURES.get(error.get("kind") or "")
+    return f"{text.rstrip('.')}. {cure}." if cure else text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cxr_phantom import DEMO_SITES, DRAWINGS
+from cxr_study.common.offered_data import DRAWINGS, demo_data
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs.job import SITE, Job
 from cxr_study.jobs.methods import METHODS
@@ -179,10 +179,12 @@ def check_phantom(sites: Sequence[str]) -> None:
 
     Raises:
         JobError: There is one.
+        DemoDataError: There is no phantom.
     """
-    if strange := [site for site in sites if site not in DEMO_SITES]:
+    known = demo_data().sites
+    if strange := [site for site in sites if site not in known]:
         raise JobError(
-            f"the phantom has no site {strange[0]!r}; {nearest(strange[0], DEMO_SITES)}. Other "
+            f"the phantom has no site {strange[0]!r}; {nearest(strange[0], known)}. Other "
             "sites need --site-files."
         )
 

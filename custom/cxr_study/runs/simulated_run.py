@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.text import Text
 
-from cxr_phantom.demo_data import demo_study
+from cxr_study.common.offered_data import demo_data
 from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites import before_training
 from cxr_study.data.sites.site_data import load_images
@@ -113,7 +113,7 @@ def run(request: RunRequest, *, console: Console) -> None:
     if request.earlier is not None and (start := request.start(request.workspace)):
         shutil.copy(start, request.folder / BEFORE)
     if request.site_files is None:
-        demo_study()
+        demo_data().site_files()
     # The phantom's processes are small; with a hospital's data one run at a time has the memory.
     at_once = [[*federated, *alone]]
     if request.site_files is not None:

@@ -147,9 +147,7 @@ def _run(
     watch(events)
     # FLARE's simulator exits with 0 also when a configuration could not be loaded.
     if process.returncode or _failed(events) or not _done(events, planned):
-        reason = (
-            _reason(workspace, job.sites) or run_failure.last_errors(log) or "it printed nothing"
-        )
+        reason = _reason(workspace, job.sites) or run_failure.tail(log) or "it printed nothing"
         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
 
 
@@ -181,7 +179,8 @@ def _gone(workers: dict[psutil.Process, str]) -> list[str]:
 
 def _lost(workspace: Path) -> list[str]:
     """Sites that FLARE itself gave up; it goes on waiting for them."""
-    text = run_failure.read_log(workspace / "server" / "error_log.txt")
+    log = workspace / "server" / "error_log.txt"
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
     return sorted(set(_LOST.findall(text))) or ["a site"] * (_LOST_UNNAMED in text)
 
 
@@ -202,15 +201,11 @@ def _failed(events: list[dict]) -> list[str]:
     return [event["reason"] for event in events if event["event"] == "failed"]
 
 
-def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
+def _reason(workspace: Path, sites: Sequence[str]) -> str:
     """Why a run ended early: what its parties say of themselves, and what the server did then."""
     folders = {party: workspace / party for party in (*sites, run_failure.SERVER)}
-    logs = {
-        party: (folder / "error_log.txt", run_failure.site_notes(folder, SIMULATED_JOB))
-        for party, folder in folders.items()
-    }
-    server = server_folder(workspace)
-    return run_failure.why(server, logs) or run_failure.ended(server)
+    known = run_failure.parties(folders, SIMULATED_JOB, "error_log.txt")
+    return run_failure.explain(server_folder(workspace), known).reason
 
 
 def _descendants(process: subprocess.Popen) -> set[psutil.Process]:

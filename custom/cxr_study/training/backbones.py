@@ -2,14 +2,23 @@
 
 Those of `keras.applications` are called by Keras' own names in lower case: "efficientnetb0" is
 EfficientNetB0. Each gets the normalisation that its weights were trained with, once: a network that
-normalises by itself gets grey levels as they are.
+normalises by itself gets grey levels as they are. An installed package may offer more of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from cxr_study.common.parts import part
+
+if TYPE_CHECKING:
+    import keras
+
+GROUP = "cxr_study.backbones"
+"""Of entry points: packages that offer a `Backbone`, by its name."""
 
 HIDDEN_UNITS = range(16_385)
 """Of the layer between pooling and head; 0: none."""
@@ -61,16 +70,43 @@ APPLICATIONS = {name.lower(): name for names in _APPLICATIONS.values() for name 
 """Backbone -> its name in `keras.applications`."""
 
 _OWN = ("small_densenet", "tiny_densenet")
-BACKBONES = ("densenet121", *_OWN, *sorted(APPLICATIONS.keys() - {"densenet121"}))
+_OURS = ("densenet121", *_OWN, *sorted(APPLICATIONS.keys() - {"densenet121"}))
+BACKBONES = (*_OURS, *sorted(entry_points(group=GROUP).names))
 """Names of the networks' bodies; see `network.build`."""
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A network's body that a package offers.
+
+    Attributes:
+        build: Shape of the input, (side, side, 3) -> a Keras model whose output are its features,
+            shape (batch, features); paths of its variables must be the same in every process.
+        normalisation: What it wants its pixels to be.
+    """
+
+    build: Callable[[tuple[int, int, int]], keras.Model]
+    normalisation: Normalisation = IMAGENET
+
+
+def offered(backbone: str) -> Backbone | None:
+    """A backbone that an installed package offers; None: it is ours.
+
+    Raises:
+        InputError: There is none of this name.
+    """
+    found: Backbone | None = part("backbone", backbone, GROUP, dict.fromkeys(_OURS))
+    return found
 
 
 def normalisation(backbone: str) -> Normalisation:
     """What a backbone wants its pixels to be.
 
     Raises:
-        KeyError: There is no such backbone.
+        InputError: There is no such backbone.
     """
+    if own := offered(backbone):
+        return own.normalisation
     if backbone in _OWN:
         return IMAGENET
     name = APPLICATIONS[backbone]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxr_phantom.site_files import site_file
 from cxr_study.common import progress
 from cxr_study.data.images.labelled_images import LabelledImages, pool
 from cxr_study.data.labels.label_table import classes as class_columns
@@ -23,6 +22,7 @@ from cxr_study.data.sites.site_data import (
     load_labels,
 )
 from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.site_folder import site_file
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import normalisation
 from cxr_study.training.network_facts import Network
@@ -43,7 +43,7 @@ class ChestXraySite(Site):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site; see `phantom.site_files`.
+        sites: Folder of site files, at the site; see `site_folder.site_file`.
         backbone: See `network.build`.
         image_size: Side of the input, pixels.
         hidden: See `network.build`.
@@ -200,7 +200,7 @@ class PooledSite(Site):
 
         Raises:
             SiteError: Members differ in classes.
-            SplitError: Members share a patient, who might be in the one's training split and in
+            InputError: Members share a patient, who might be in the one's training split and in
                 the other's test split.
         """
         check_disjoint(member.labels for member in self.members)

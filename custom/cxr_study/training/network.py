@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cxr_study.common.spelling import nearest
-from cxr_study.training.backbones import APPLICATIONS, BACKBONES, HIDDEN_UNITS, normalisation
+from cxr_study.training.backbones import APPLICATIONS, HIDDEN_UNITS, normalisation, offered
 
 if TYPE_CHECKING:
     import keras
@@ -33,7 +32,8 @@ def build(
     Args:
         backbone: One of `backbones.BACKBONES`: a network of keras.applications, such as
             densenet121 (7.0 million parameters); small_densenet, of 0.1 million, for CPUs and small
-            images; or tiny_densenet, of 1,500, that only shows whether a job runs.
+            images; tiny_densenet, of 1,500, that only shows whether a job runs; or one that an
+            installed package offers, see `backbones.Backbone`.
         classes: Units of the head.
         image_size: Side of the square input, pixels.
         hidden: Units of a ReLU layer with dropout 0.3 between pooling and head, 256 in the papers'
@@ -42,13 +42,13 @@ def build(
             path of a Keras weights file of the backbone without its top.
 
     Raises:
-        ModelError: The backbone is unknown, or the weights cannot be loaded.
+        InputError: There is no such backbone.
+        ModelError: It cannot be built so, or the weights cannot be loaded.
     """
     import keras
     from keras import layers
 
-    if backbone not in BACKBONES:
-        raise ModelError(f"there is no backbone {backbone!r}; {nearest(backbone, BACKBONES)}.")
+    own = offered(backbone)
     if hidden not in HIDDEN_UNITS:
         raise ModelError(f"a network has 0 to {HIDDEN_UNITS[-1]} hidden units; got {hidden!r}.")
     shape = (image_size, image_size, 3)
@@ -58,7 +58,7 @@ def build(
             if weights == "imagenet" and normalisation(backbone).by_variables:
                 body = _with_factor_in_variance(body, _application(backbone, shape, None))
         else:
-            body = _small_densenet(shape, **_SIZES[backbone])
+            body = own.build(shape) if own else _small_densenet(shape, **_SIZES[backbone])
             if weights is not None:
                 body.load_weights(weights)
     except Exception as error:  # Keras raises bare exceptions of many kinds here

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+from cxr_study.common.errors import InputError
+from cxr_study.common.parts import by_path
 from surgical_aggregation.site.contract.site import Site
-
-
-class OwnSiteError(ValueError):
-    """A name is no class of a site, or its arguments are not that class's."""
 
 
 def own_site(name: str, arguments: Sequence[str]) -> Site:
@@ -24,38 +19,28 @@ def own_site(name: str, arguments: Sequence[str]) -> Site:
         arguments: NAME=VALUE; a value is JSON, such as 224 or true, else a text.
 
     Raises:
-        OwnSiteError: There is no such class, it is no `Site`, or it takes other arguments.
+        InputError: There is no such class, it is no `Site`, or it takes other arguments.
 
     Example:
         >>> own_site("cxr_study.training.chest_xray_site:ChestXraySite", ["site=nih"]).site
         'nih'
     """
-    module, _, class_name = name.partition(":")
-    if not class_name:
-        raise OwnSiteError(f"--site needs module:Class, e.g. my.module:MySite; got {name!r}.")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        made = getattr(importlib.import_module(module), class_name)
-    except (ImportError, AttributeError) as error:
-        raise OwnSiteError(
-            f"there is no {class_name} in module {module!r} ({error}). Modules are looked for in "
-            "the current folder and where Python has its packages."
-        ) from None
+    if not name.partition(":")[2]:
+        raise InputError(f"--site needs module:Class, e.g. my.module:MySite; got {name!r}.")
+    made = by_path(name)
     if not (inspect.isclass(made) and issubclass(made, Site)) or inspect.isabstract(made):
-        raise OwnSiteError(f"{name} must be a class of surgical_aggregation's Site, and whole.")
+        raise InputError(f"{name} must be a class of surgical_aggregation's Site, and whole.")
     try:
         site: Site = made(**dict(map(_argument, arguments)))
     except TypeError as error:
-        raise OwnSiteError(f"{name} cannot be made: {error}. Give --arg NAME=VALUE.") from None
+        raise InputError(f"{name} cannot be made: {error}. Give --arg NAME=VALUE.") from None
     return site
 
 
 def _argument(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise OwnSiteError(f"--arg needs NAME=VALUE; got {text!r}.")
+        raise InputError(f"--arg needs NAME=VALUE; got {text!r}.")
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:

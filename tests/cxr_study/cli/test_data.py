@@ -5,7 +5,6 @@ from functools import partial
 import pytest
 import yaml
 
-from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from typed import answer
@@ -15,19 +14,6 @@ from typed import answer
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "200")
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    root = tmp_path_factory.mktemp("drawn") / "phantom"
-    write_phantom(root, images_per_site=200, size=16)
-    return root
-
-
-@pytest.fixture
-def phantom(drawn, tmp_path):
-    """A phantom study that a test may change."""
-    return shutil.copytree(drawn, tmp_path / "phantom")
 
 
 @pytest.fixture
@@ -116,34 +102,6 @@ class TestSplit:
         assert "exclude each other" in surgagg("split", nih, *both, code=2)
 
 
-class TestPartition:
-    def test_drawn_class_sets_share_what_is_asked_for_and_published_ones_are_the_default(
-        self, nih, tmp_path
-    ):
-        out = tmp_path / "cut"
-        drawn = ("--number", 3, "--sets", "drawn", "--shared", 2)
-        surgagg("partition", nih, "--out", out, *drawn)
-        labelled = [set(read_site_file(out / f"nih-{i}.yaml").classes) for i in (1, 2, 3)]
-        assert len(set.intersection(*labelled)) == 2
-        assert len(set.union(*labelled)) == 14
-        surgagg("prepare", *sorted(out.glob("*.yaml")), "--size", 8)
-        said = surgagg("partition", nih, "--out", tmp_path / "published", "--share", "1/2")
-        assert "Nodule" in said and "nih-2" in said
-
-    def test_of_a_download_the_images_at_hand_are_cut(self, phantom, tmp_path):
-        for image in sorted((phantom / "nih/images").iterdir())[150:]:
-            image.unlink()
-        out, pool = tmp_path / "cut", phantom / "nih"
-        assert "11" in surgagg("partition", pool, "--out", out, "--number", 11, code=2)
-        assert not out.exists()
-        surgagg("partition", pool, "--out", out)
-        files = sorted(out.glob("*.yaml"))
-        assert [path.name for path in files] == ["nih-1.yaml", "nih-2.yaml"]
-        surgagg("prepare", *files, "--size", 8)
-        assert len(read_split(out / "split.csv").assignment) > 0
-        assert "needs a new folder" in surgagg("partition", files[0], "--out", out, code=2)
-
-
 def test_images_are_decoded_once_and_too_many_bad_ones_are_exit_code_1_and_named(
     both, nih, phantom
 ):
@@ -173,26 +131,3 @@ def test_classes_and_their_sites_are_shown_and_an_undecided_look_alike_is_exit_c
     surgagg("classes", *both, own)
     change(own, merges={}, distinct=["Effusion"])
     surgagg("classes", *both, own)
-
-
-def test_an_audit_is_a_page_and_what_may_be_shared(both, tmp_path):
-    surgagg("audit", *both, "--out", tmp_path / "a", "--size", 16)
-    page = (tmp_path / "a/audit.html").read_text()
-    assert "chexpert" in page and "Support Devices" in page
-    shared = [("--shared", tmp_path / f"a/shared/{name}.json") for name in ("nih", "chexpert")]
-    surgagg("audit", *shared[0], *shared[1], "--out", tmp_path / "b")
-    assert (tmp_path / "b/cross_site.html").is_file()
-    assert "needs site files" in surgagg("audit", "--out", tmp_path, code=2)
-
-
-def test_the_phantom_is_drawn_as_asked_with_its_second_csv(tmp_path):
-    small = ("--images", 150, "--size", 16)
-    said = surgagg("phantom", tmp_path / "p", "--sites", "mimic", *small)
-    site_file = tmp_path / "p/sites/mimic.yaml"
-    assert str(site_file) in said
-    for file in sorted((tmp_path / "p/mimic").rglob("*.jpg"))[:4]:
-        file.write_bytes(b"")
-    surgagg("prepare", site_file, "--size", 8, code=1)
-    surgagg("site", "mimic", tmp_path / "p/mimic", tmp_path / "own.yaml")
-    metadata = tmp_path / "p/mimic/mimic-cxr-2.0.0-metadata.csv.gz"
-    assert read_site_file(tmp_path / "own.yaml").metadata == metadata

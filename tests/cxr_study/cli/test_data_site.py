@@ -59,7 +59,7 @@ def test_folder_and_csv_become_a_site_that_is_ready_to_train(hospital):
     ):
         assert part in said
     site = read_site_file(hospital.parent / SITE)
-    assert site.layout.words == {"Geschlecht:w": "F", "ja": "1", "nein": "0"}
+    assert site.words == {"Geschlecht:w": "F", "ja": "1", "nein": "0"}
     labels = load_labels(site)
     assert labels.table["Pleuraerguss"].sum() == 10
     assert len(load_images(labels, 64).rows) == 40
@@ -79,7 +79,7 @@ def test_images_in_folders_that_the_csv_does_not_name(hospital):
 
 def test_what_the_csv_does_not_tell_is_asked_for_all_at_once(hospital):
     said = answer("data", "site", "table", "klinik", SITE, "--encoding", "cp1252", code=2)
-    for part in ("'<name>=image'; 'Bildname', 'Patient-Nr', ", "which columns are classes"):
+    for part in ("{<name>: image}); 'Bildname', 'Patient-Nr', ", "which columns are classes"):
         assert part in said
     assert "--encoding cp1252" in answer("data", "site", "table", "klinik", SITE, code=2)
     assert not (hospital.parent / "sites").exists()
@@ -158,10 +158,10 @@ def test_padchests_parts_are_merged_by_the_site_file(tmp_path, monkeypatch):
     ([*TABLE, "--findings", "Bild"], "no column 'Bild'; nearest known: Bildname"),
     (["table", "--word", "ja"], "--word is given as ja=1"),
     (["table", "--blank", "zero"], "not one of 'negative', 'not labelled'"),
-    ([*TABLE, "--word", "ja=yes"], "'ja' can stand for one of 1, 0, -1"),
+    ([*TABLE, "--word", "ja=yes"], "key 'ja' needs one of 1, 0, -1"),
     ([*TABLE, "--column", "Bild=image"], "no column 'Bild'"),
-    (["table", "--encoding", "cp0"], "'cp0' is no encoding"),
-    ([*TABLE, "--column", "Datum=picture"], "'Datum' can be image, patient, view, sex"),
+    (["table", "--encoding", "cp0"], "needs the name of an encoding, such as cp1252; got 'cp0'"),
+    ([*TABLE, "--column", "Datum=picture"], "key 'Datum' needs image, patient, view, sex"),
 ])  # fmt: skip
 def test_a_mistake_is_told_and_leaves_nothing(hospital, options, message):
     dataset, *options = options

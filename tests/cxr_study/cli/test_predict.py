@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,14 +9,13 @@ import pytest
 import yaml
 from PIL import Image
 
-import cxr_phantom as phantom
+from cxr_phantom.demo_data import PRETRAINED_BODY
 from deep_pictures import png_16
 from surgical_aggregation.checkpoints.checkpoint import load, save
 from tiny_model import CLASSES, picture, saved
 from typed import answer, typed
 
 NEWER = "split.csv is newer than the model, which a trained."
-PRETRAINED = Path(phantom.__file__).with_name("pretrained_body.npz")
 
 
 @pytest.fixture
@@ -165,7 +163,7 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
     model.manifest["input"] = {"resizing": [1]}  # another application's
     save(model, home / "other.npz")
     assert '{"resizing": [1]}' in answer("model", "show", home / "other.npz")
-    said = answer("model", "show", PRETRAINED)
+    said = answer("model", "show", PRETRAINED_BODY)
     assert "body without a head" in said and "does not say" not in said and "class" not in said
     facts = json.loads(answer("model", "show", home / "full.npz", "--json"))
     assert facts["classes"] == list(CLASSES) and facts["lacks"] == []

@@ -117,7 +117,7 @@ class TestReadModel:
         ("steps: [{}]", "key 'steps', entry 1 needs key 'minutes'; has none"),
         ("times: {a: x}", "key 'times', key 'a' needs a whole number; got 'x'"),
         ("to: 3", "key 'to' needs a path; got 3"),
-        ("photo: no.png", r"key 'photo' needs a file that exists \(looked for /.*/no\.png\)"),
+        ("photo: no.png", r"key 'photo' needs a file that exists; got '/.*/no\.png'"),
         ("album: a.yaml", r"key 'album' needs a folder that exists"),
     ])  # fmt: skip
     def test_a_wrong_value_is_refused_by_file_and_key(self, read, text, message):

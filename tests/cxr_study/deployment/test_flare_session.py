@@ -18,7 +18,7 @@ class Flare:
     def __init__(self, trouble=(), refused=None):
         self.trouble, self.refused = list(trouble), refused
         self.api = SimpleNamespace(close=self.close)
-        self.submitted, self.tokens, self.closed = None, [], 0
+        self.submitted, self.tokens, self.closed, self.aborted = None, [], 0, 0
 
     def _stumble(self):
         if self.trouble:
@@ -31,7 +31,7 @@ class Flare:
 
     def get_job_meta(self, job_id):
         self._stumble()
-        return {"status": "RUNNING"}
+        return {"status": "FINISHED:ABORTED" if self.aborted == 3 else "RUNNING"}
 
     def list_jobs(self, detailed):
         statuses = ("FINISHED:COMPLETED", "RUNNING", "SUBMITTED")
@@ -39,6 +39,7 @@ class Flare:
 
     def abort_job(self, job_id):
         self._stumble()
+        self.aborted += 1
 
     def show_stats(self, job_id, target):
         self._stumble()
@@ -125,7 +126,7 @@ class TestConnection:
         (DOWN, r"no FLARE server answers lead.*is .* within 0 s.*down"),
         ([api_spec.AuthenticationError("expired")], "does not let lead in: expired"),
         ([Flare([api_spec.AuthorizationError("not you")])], "asks: not you"),
-        ([Flare([api_spec.NoReply("late")]) for _ in DOWN], "does not answer lead: late"),
+        ([Flare([api_spec.NoReply("late")]) for _ in DOWN], "answers lead.* within 0 s: late"),
     ])  # fmt: skip
     def test_what_does_not_work_is_told(self, open_session, tmp_path, outcomes, message):
         with pytest.raises(SessionError, match=message):
@@ -196,6 +197,17 @@ class TestTrouble:
 
 
 class TestCommands:
+    def test_an_abort_that_flare_forgets_is_asked_for_again(self, open_session):
+        session = open_session(Flare())
+        assert session.abort("x", patience=0.0) == "RUNNING"
+        assert session.abort("x") == "FINISHED:ABORTED" and session.slept == [0.5]
+
+    def test_sites_that_are_missing_are_waited_for(self, open_session, monkeypatch):
+        session, came = open_session(Flare()), iter([set(), {"a"}, {"a"}, {"a", "b"}])
+        monkeypatch.setattr(FlareSession, "sites", lambda _: next(came))
+        assert session.missing("ba") == ["a", "b"] and session.slept == []
+        assert session.missing("ab", 60.0) == [] and session.slept == [0.2, 0.2]
+
     def test_jobs_that_run_are_named_and_others_say_nothing_of_themselves(self, open_session):
         asked = open_session(Flare([api_spec.JobNotRunning("x"), api_spec.JobNotFound("x")]))
         assert asked.stats("x") == {} == asked.stats("x")

@@ -1,32 +1,33 @@
+import inspect
 import json
+import re
+from datetime import datetime
+from types import SimpleNamespace
 
 import pytest
+from nvflare.app_common.job_schedulers.job_scheduler import DefaultJobScheduler
 
 from cxr_study.deployment import job_watch
-from cxr_study.deployment.job_watch import Progress, watch
+from cxr_study.deployment.job_watch import End, Progress, explain, watch
 
 DONE = "FINISHED:COMPLETED"
 ROUND = {"rounds": 1, "best": None, "stopped": False}
 
 
-class Session:
-    """A session whose server answers one look at the job after the other."""
+def session(statuses, stats=(), started=0.0):
+    """A session whose server answers one look at the job after the other; `asked`: how often."""
+    left, told, asked = iter(statuses), iter(stats), []
 
-    def __init__(self, statuses, stats=(), started=0.0):
-        self.statuses = iter(statuses)
-        self.told = iter(stats)
-        self.server_started = lambda: started
-        self.asked = 0
-
-    def meta(self, job_id):
-        status = next(self.statuses)
-        if status == "JUST DISPATCHED":
+    def meta(job_id):
+        if (status := next(left)) == "JUST DISPATCHED":
             return {"status": "DISPATCHED"}
-        return {"status": status, "last_schedule_time": 100.0 if status != "SUBMITTED" else None}
+        return {"status": status, "last_schedule_time": 100.0 * (status != "SUBMITTED") or None}
 
-    def stats(self, job_id):
-        self.asked += 1
-        return next(self.told, {})
+    def answers(job_id):
+        asked.append(job_id)
+        return next(told, {})
+
+    return SimpleNamespace(meta=meta, stats=answers, server_started=lambda: started, asked=asked)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def quick(monkeypatch):
     (["JUST DISPATCHED", DONE], 200.0, True, False),  # the server has not noted it yet
 ])  # fmt: skip
 def test_a_job_ends_or_is_lost_where_the_server_was_restarted(statuses, started, completed, lost):
-    end = watch(Session(statuses, started=started), "job", lambda now: None, print)
+    end = watch(session(statuses, started=started), "job", lambda now: None, print)
     assert (end.completed, end.lost) == (completed, lost)
 
 
@@ -65,9 +66,9 @@ def test_a_job_is_asked_for_its_progress_while_it_may_answer(
     monkeypatch, looks, stats, quiet, rounds, asked
 ):
     monkeypatch.setattr(job_watch, "_QUIET", quiet)
-    session, shown = Session(["RUNNING"] * looks + [DONE], stats), []
-    seen = watch(session, "job", shown.append, print).seen
-    assert [now.rounds for now in shown] == rounds and session.asked == asked
+    asking, shown = session(["RUNNING"] * looks + [DONE], stats), []
+    seen = watch(asking, "job", shown.append, print).seen
+    assert [now.rounds for now in shown] == rounds and len(asking.asked) == asked
     assert seen == Progress(*rounds[-1:])
 
 
@@ -83,7 +84,7 @@ def test_a_job_is_looked_at_less_often_while_it_does_not_change(monkeypatch):
     monkeypatch.setattr(job_watch.time, "sleep", sleep)
     monkeypatch.setattr(job_watch.time, "monotonic", lambda: now[0])
     answers = [RECORD] * 30 + [SECOND]
-    watch(Session(["RUNNING"] * 31 + [DONE], answers), "job", lambda now: None, print)
+    watch(session(["RUNNING"] * 31 + [DONE], answers), "job", lambda now: None, print)
     assert slept[0] == 1.0 == slept[-1] and slept[-2] == 10.0
 
 
@@ -104,9 +105,9 @@ def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path, event
     (tmp_path / "job").mkdir()
     lines = "".join(json.dumps(event) + "\n" for event in events)
     (tmp_path / "job/run_record.jsonl").write_text(lines)
-    session, shown = Session(["RUNNING", DONE]), []
-    assert watch(session, "job", shown.append, print, server=tmp_path).seen == told
-    assert shown == [told] * bool(events) and session.asked == 0
+    asking, shown = session(["RUNNING", DONE]), []
+    assert watch(asking, "job", shown.append, print, server=tmp_path).seen == told
+    assert shown == [told] * bool(events) and not asking.asked
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,79 @@ def test_a_job_that_waits_is_spoken_of_when_flare_has_tried_and_now_and_then(
     monkeypatch.setattr(job_watch, "_HEARTBEAT", heartbeat)
     facts = {"status": "SUBMITTED", "last_schedule_time": 1.0, "deploy_map": {}}
     metas = [{**facts, "schedule_history": ["t: few"] * made} for made in tries]
-    left, session, told = iter([*metas, {"status": "RUNNING"}, {"status": DONE}]), Session([]), []
-    session.meta, session.sites = lambda job_id: next(left), set
-    watch(session, "job", print, told.append)
+    left, told = iter([*metas, {"status": "RUNNING"}, {"status": DONE}]), []
+    waiting = SimpleNamespace(meta=lambda _: next(left), sites=set, server_started=lambda: 0.0)
+    waiting.stats = lambda _: {}
+    watch(waiting, "job", print, told.append)
     assert len(told) == len(said) and all(map(str.__contains__, told, said)), told
+
+
+OK = "not enough sites have enough resources (ok sites 1 < min sites 2)"
+FEW = "connected sites (0) < min_sites (2)"
+
+
+@pytest.mark.parametrize(("reasons", "connected", "said"), [
+    ([], "", "^FLARE has not tried to start it: other jobs run, or no.*; not connected: a, b$"),
+    ([OK], "ab", "^only 1 of the 2 .*FLARE: not .*; try 1 .* 12:00:10, .* up at 12:40:30$"),
+    ([OK] * 5 + [FEW], "a", "^only 0 of .*; not connected: b; try 6 of 10, .* 12:05:20, and"),
+    ([FEW] * 7, "", "the next at 12:10:00, and FLARE gives up at 12:30:00$"),
+    (["no site b"], "a", "^FLARE could not start it .FLARE: no site b.; not"),
+])  # fmt: skip
+def test_it_is_said_why_a_job_waits_and_until_when(reasons, connected, said):
+    meta = {
+        "deploy_map": {"app_server": ["server"], "app_client": ["a", "b"]},
+        "schedule_history": [f"2026-01-01 12:00:00: {reason}" for reason in reasons] or None,
+        "last_schedule_time": datetime(2026, 1, 1, 12).timestamp(),
+    }
+    assert re.search(said, job_watch.waits(meta, connected))
+
+
+def test_flares_scheduler_tries_as_often_and_waits_as_long_as_it_is_said_to():
+    known = inspect.signature(DefaultJobScheduler).parameters
+    names = ("max_schedule_count", "min_schedule_interval", "max_schedule_interval")
+    ours = [job_watch.TRIES, job_watch.SHORTEST, job_watch.LONGEST_PAUSE]
+    assert [known[name].default for name in names] == ours
+
+
+ENDS = {
+    "aborted": ({"status": "FINISHED:ABORTED"}, "it was aborted by an admin.", True),
+    "not started": (
+        {"status": "FINISHED:FAILED_TO_RUN",
+         "job_deploy_detail": ["server: OK", "a: OK", "b: BYOC not permitted", "1 < 2"]},
+        "it could not be started: b: BYOC not permitted; 1 < 2", True,
+    ),
+    "not scheduled": (
+        {"status": "FINISHED:CANT_SCHEDULE",
+         "schedule_history": ["2026: too few"] * 2 + ["2026: max", "2026: scheduled"]},
+        "it could not be started: too few; max", True,
+    ),
+    "not loaded": ({"status": "FINISHED:ABNORMAL"}, "FINISHED:ABNORMAL, and nothing at hand", True),
+    "killed": ({"status": "FINISHED:ABNORMAL", "seen": 1}, "FINISHED:ABNORMAL, and noth", False),
+    "lost": ({"status": "RUNNING", "lost": True}, "the server was restarted under it", False),
+}  # fmt: skip
+"""How a job ended -> what FLARE knows of it, what is said, and whether another try is useless."""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize(("facts", "said", "final"), ENDS.values(), ids=ENDS)
+def test_how_a_job_ended_is_told_by_what_flare_knows(tmp_path, facts, said, final, elsewhere):
+    end = End(facts, facts.get("lost", False), Progress(facts.get("seen", 0)))
+    failure = explain("1", end, tmp_path, {} if elsewhere else {"server": tmp_path})
+    assert failure.reason.startswith(said) and failure.final == final
+    if "nothing at hand" in said:
+        log = "<its workspace>/1/error_log.txt, and its notes <its workspace>/local_notes/1.txt"
+        assert (log if elsewhere else f"The server's log is {tmp_path}/log.txt") in failure.reason
+
+
+def test_a_job_is_explained_by_its_record_by_flares_log_and_by_rounds_that_nobody_saw(tmp_path):
+    def explained(*events, seen=0):
+        lines = [json.dumps({"event": event}) + "\n" for event in events]
+        (tmp_path / "run_record.jsonl").write_text("".join(lines))
+        end = End({"status": "FINISHED:EXECUTION_EXCEPTION"}, False, Progress(seen))
+        return explain("1", end, tmp_path, {"a": tmp_path / "a", "server": tmp_path})
+
+    (tmp_path / "error_log.txt").write_text("TypeError: no class x\n")
+    assert explained().final and not explained(seen=1).final
+    assert "TypeError: no class x" in explained().reason
+    killed = explained("started", "round")
+    assert killed.reason.startswith("a process at the server ended.") and not killed.final

@@ -44,7 +44,8 @@ def did(monkeypatch):
 
     of_system = {
         "prepare": step("prepare", prepared), "start": step("start"), "stop": step("stop"),
-        "clean": step("clean", cleaned), "project": SimpleNamespace(port=1), "workspaces": {},
+        "clean": step("clean", cleaned), "workspaces": {},
+        "project": SimpleNamespace(port=1, sites=SITES),
         "lead": property(lambda system: system.folder / "lead"),
         "kit": lambda system, name: system.folder / name,
     }  # fmt: skip
@@ -64,7 +65,7 @@ def go(did, tmp_path):
         job = job or tiny_job.make(tmp_path / "tiny", tiny, code="marked")
         asked = Job.of(job).with_settings(settings, sites=SITES)
         poc = PocRun(asked, tmp_path / "out", tmp_path, site_files, keep=keep)
-        run(poc, Console(file=StringIO()), lambda: did.append("report"))
+        run(poc, Console(file=StringIO()))
         return tmp_path / "out"
 
     return go
@@ -73,8 +74,8 @@ def go(did, tmp_path):
 @pytest.mark.parametrize(
     ("options", "first", "last"),
     [
-        ({}, ["phantom"], ["stop", "clean"]),
-        ({"site_files": Path("files"), "initial_body": "/b.npz"}, ["decode"], ["stop", "clean"]),
+        ({}, ["phantom"], ["clean"]),
+        ({"site_files": Path("files"), "initial_body": "/b.npz"}, ["decode"], ["clean"]),
         ({"keep": True}, ["phantom"], []),
     ],
 )
@@ -82,7 +83,7 @@ def test_it_goes_from_preparing_to_removing_and_leaves_what_a_report_needs(
     go, did, options, first, last
 ):
     finished = finished_run(go(**options))
-    assert did == [*first, "prepare", "start", "train", "report", *last]
+    assert did == [*first, "prepare", "start", "train", *last]
     assert [path.parent.name for path in finished.servers] == ["1"]
     assert not finished.elsewhere
 

@@ -108,15 +108,13 @@ def test_it_is_stopped_whatever_happens_and_a_running_job_aborted_first(
     done = []
 
     @contextmanager
-    def session(kit, **_):
+    def session(kit, *_):
         if error:
             raise error
-        left = iter([["job"], ["job"], []])  # it ends some time after it was aborted
-        yield SimpleNamespace(running=lambda: next(left), abort=done.append)
+        yield SimpleNamespace(running=lambda: ["job"], abort=lambda job, _: done.append(job))
         done.append("left")
 
     monkeypatch.setattr(poc_system, "FlareSession", session)
-    monkeypatch.setattr(poc_system.time, "sleep", lambda _: None)
     monkeypatch.setattr(processes, "processes", lambda _: [])
     monkeypatch.setattr(processes, "runs", lambda _, *words: words in running)
     monkeypatch.setattr(processes, "end", lambda _: done.append("ended"))

@@ -2,6 +2,7 @@ import json
 import re
 import shutil
 from datetime import datetime
+from types import SimpleNamespace
 from zipfile import ZipFile
 
 import pytest
@@ -19,28 +20,18 @@ DECLARED = {
 }  # fmt: skip
 
 
-class Session:
-    """A session with a server that started a minute ago; `told`: FLARE's versions, or an error."""
+def session(kit=None, told=None, *jobs):
+    """A session with a server of a minute; `told`: FLARE's versions, None: no right to them."""
 
-    def __init__(self, kit, told, jobs):
-        self.kit, self.told, self.known = kit, told, jobs
+    def versions():
+        if told is None:
+            raise SessionError("no right")
+        return told
 
-    def versions(self):
-        if isinstance(self.told, Exception):
-            raise self.told
-        return self.told
-
-    def server_started(self):
-        return NOW - 60
-
-    def last_seen(self):
-        return {"nih": datetime.now().timestamp() - 5}
-
-    def sites(self):
-        return {"nih"}
-
-    def jobs(self):
-        return self.known
+    return SimpleNamespace(
+        kit=kit, versions=versions, jobs=lambda: jobs, sites=lambda: {"nih"},
+        server_started=lambda: NOW - 60, last_seen=lambda: {"nih": datetime.now().timestamp() - 5},
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -72,19 +63,19 @@ def test_workspaces_at_hand_are_those_of_the_same_provisioning_that_were_started
     assert at_hand.workspaces(tmp_path / "no kit") == {}
 
 
-@pytest.mark.parametrize("told", [{"server": "2.9.0", "nih": "2.9.0"}, SessionError("no right")])
+@pytest.mark.parametrize("told", [{"server": "2.9.0", "nih": "2.9.0"}, None])
 def test_every_party_has_a_line(system, told):
-    session = Session(system.lead, told, [{**JOB, "status": "FINISHED:COMPLETED"}])
-    kit, server, chexpert, nih = system_status.parties(session, at_hand.workspaces(system.lead))
+    asked = session(system.lead, told, {**JOB, "job_id": "1", "status": "RUNNING"})
+    kit, server, chexpert, nih, _ = system_status.lines(asked, at_hand.workspaces(system.lead))
     assert re.match(r"lead@.*: certificate until 20\d\d-\d\d-\d\d, \d+ days; [\d,]+ MB free", kit)
-    flare = "; FLARE 2.9.0" * isinstance(told, dict)
+    flare = "; FLARE 2.9.0" * (told is not None)
     assert re.match(rf"server: up since [-\d]+ [\d:]+{flare}; [\d,]+ MB free$", server)
     assert re.match(rf"nih: connected, last seen \d+ s ago{flare}$", nih)
     assert chexpert == (
-        "chexpert: not connected; it said on 2026-11-02: surgagg 0.1, 1,074 MB free, certificate "
-        "12 days, cannot take part: no labels"
+        "chexpert: not connected; on 2026-11-02 it said: cannot take part: no labels (surgagg 0.1, "
+        "1.1 GB free, certificate for 12 days)"
     )
-    *_, elsewhere, _ = system_status.parties(session, {})
+    *_, elsewhere, _, _ = system_status.lines(asked, {})
     assert elsewhere == "chexpert: not connected"
 
 
@@ -95,7 +86,6 @@ def test_every_party_has_a_line(system, told):
     ({"status": "SUBMITTED"}, ": FLARE has not tried to start it: .*; not connected: chexpert"),
     ({"status": "FINISHED:CANT_SCHEDULE", "job_deploy_detail": ["nih: OK", "no"]}, ": no$"),
 ])  # fmt: skip
-def test_a_jobs_state_has_a_reason_where_it_needs_one(facts, reason):
-    session = Session(None, {}, [{**JOB, "job_id": "1", **facts}])
-    (line,) = system_status.jobs(session)
+def test_a_jobs_state_has_a_reason_where_it_needs_one(system, facts, reason):
+    *_, line = system_status.lines(session(system.lead, None, {**JOB, "job_id": "1", **facts}), {})
     assert re.search(f"^1  surgical  {facts['status']}{reason}", line)

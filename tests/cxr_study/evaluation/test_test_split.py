@@ -6,7 +6,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from cxr_study.data.sites.site_file import SiteFileError
+from cxr_study.common.errors import InputError
 from cxr_study.evaluation.test_split import keep, load, read
 
 NAN = np.nan
@@ -151,5 +151,5 @@ def test_labels_for_evaluation_are_of_the_classes_that_the_site_does_not_label(t
     ],
 )
 def test_unusable_labels_for_evaluation_are_refused(truth, text, message):
-    with pytest.raises(SiteFileError, match=message):
+    with pytest.raises(InputError, match=message):
         truth(text)

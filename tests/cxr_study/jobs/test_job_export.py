@@ -59,8 +59,8 @@ def test_code_that_the_job_carries_runs_where_the_packages_are_not_installed(wri
     custom = written / "carried" / "app_server" / "custom"
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import surgical_aggregation.server.models.persistor, cxr_study.training.default_body\n"
-        "import cxr_study.data.labels.vocabulary as v\n"
+        "import surgical_aggregation.server.models.persistor, cxr_phantom\n"
+        "import cxr_study, cxr_study.data.labels.vocabulary as v\n"
         "print(surgical_aggregation.__file__, cxr_study.__file__, len(v.UNION_CLASSES))\n"
     )
     done = subprocess.run(

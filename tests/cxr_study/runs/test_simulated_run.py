@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.sites import site_file
-from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.runs import simulated_run
@@ -50,7 +50,8 @@ def phantom(monkeypatch):
     asked = []
     monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     monkeypatch.setattr(simulated_run, "prepare", lambda site_files, sites, size: None)
-    monkeypatch.setattr(simulated_run, "demo_study", lambda: asked.append("phantom"))
+    data = SimpleNamespace(site_files=lambda: asked.append("phantom"))
+    monkeypatch.setattr(simulated_run, "demo_data", lambda: data)
     return asked
 
 
@@ -164,7 +165,7 @@ def test_sites_that_share_patients_are_told_before_anything_is_made(
     write_data(tmp_path / "sites")
     for site in ("nih", "chexpert"):
         write_site(tmp_path / "sites", site)
-    with pytest.raises(SplitError, match="a patient belongs to one site; 3 are at both"):
+    with pytest.raises(InputError, match="a patient belongs to one site; 3 are at both"):
         simulated_run.prepare_data(study())
     assert simulated == [] and not (tmp_path / "run").exists()
     labels = (tmp_path / "sites/labels.csv").read_text()

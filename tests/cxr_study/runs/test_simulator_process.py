@@ -17,6 +17,7 @@ from cxr_study.runs.job_results import read_events
 from cxr_study.runs.simulator_process import LostSiteError, SimulationError, simulate
 from simulated import processes
 from surgical_aggregation.server.records.run_record import RECORD_FILE
+from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
 
@@ -60,11 +61,10 @@ record("started", worker=child.pid)
 WORKER = 'code = "import time; time.sleep(60)"' + CHILD + "child.wait()\n"
 FORKING = 'code = "import os, time; time.sleep(60 if os.fork() else 1.5)"' + CHILD
 LOST = """
-(workspace / "server").mkdir(parents=True)
+record("started")
 (workspace / "server/error_log.txt").write_text("SimulatorClientRunner - ERROR - {}")
 """
 
-LINE = "2026-01-01 10:00:00,000 - surgical_aggregation - ERROR - "
 NOTES = """
 notes = workspace / "south/local_notes/simulate_job.txt"
 notes.parent.mkdir(parents=True)
@@ -75,21 +75,22 @@ ENDS = {
         "no body",
     ),
     "a site's own words": (
-        NOTES + f'notes.write_text("{LINE}other\\n{LINE}this site cannot take part in the run: no '
-        f'csv, first:\\na.png\\n{LINE}more\\n")\nrecord("failed", reason="an error")\n',
+        NOTES + f"facts = dict(what={CANNOT_TAKE_PART!r}, kind='SiteError')\n"
+        "facts['reason'] = 'no csv, first:\\na.png'\nnotes.write_text(json.dumps(facts))\n"
+        'record("failed", reason="an error")\n',
         r"south: no csv, first:\na\.png\nThe log of south is .*\n"
         "The server ended the run: an error",
     ),
     "too few rounds": (
         'record("round", round=0)\n'
         'print("10:00 - INFO - fine\\n10:01 - ERROR - out of memory\\n10:02 - INFO - bye")\n',
-        "10:01 - ERROR - out of memory",
+        "10:00 - INFO - fine\n10:01 - ERROR - out of memory\n10:02 - INFO - bye",
     ),
     "stopped in a round that did not end": ('record("stopped", round=0)\n', "it printed nothing"),
     "a crash": (GOOD + "sys.exit('kaboom')\n", "kaboom"),
     "silence": ("", "it printed nothing"),
     "went on without a site": (
-        GOOD + NOTES + 'notes.write_text("this site cannot take part in the run: no csv\\n")\n',
+        GOOD + NOTES + """notes.write_text('{"what": "train", "kind": "x", "reason": "no"}')\n""",
         None,
     ),
     "stopped early": ('record("stopped", round=0); record("round", round=0)\n', None),

@@ -2,24 +2,19 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from nvflare.apis.fl_constant import ReservedKey
-from nvflare.apis.fl_context import FLContext
 
-from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_phantom.writers.write_phantom import write_phantom
+from cxr_study.common import offered_data
+from cxr_study.common.errors import InputError
+from cxr_study.common.offered_data import DemoData
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
-from cxr_study.training.default_body import ChestXrayInitialBody
 from flare import Engine, context
-from surgical_aggregation.checkpoints.checkpoint import CheckpointError
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +155,8 @@ class TestSiteFile:
         message = rf"{phantom}/sites/mayo\.yaml does not exist; .* has sites \['chexpert', 'nih'\]"
         with pytest.raises(SiteError, match=message):
             _ = site("mayo").classes
-        demo = "cxr_phantom.site_files.demo_study"
-        monkeypatch.setattr(demo, lambda: phantom / "sites")
+        drawn = DemoData((), lambda: phantom / "sites", None)
+        monkeypatch.setattr(offered_data, "demo_data", lambda _: drawn)
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (
             r"mayo\.yaml .* .*'chexpert', 'nih'.*--site-files .*setting 'sites'"
@@ -171,7 +166,7 @@ class TestSiteFile:
             _ = ChestXraySite("mayo").classes
 
     def test_the_policys_folder_is_used_and_no_other(self, phantom, tmp_path, monkeypatch):
-        monkeypatch.setattr("cxr_phantom.site_files.demo_study", None)
+        monkeypatch.setattr(offered_data, "demo_data", None)
 
         def found(sites):
             policy = {"site_files": str(phantom / "sites"), "share": ["Mass", "Nodule"]}
@@ -241,27 +236,5 @@ class TestPooledSite:
         message = f"nih has {NIH_CLASSES[0]}.* chexpert has {CHEXPERT_CLASSES[0]}.*Set other_class"
         with pytest.raises(SiteError, match=message):
             _ = PooledSite(members("nih", "chexpert", other_classes="omit")).classes
-        with pytest.raises(SplitError, match="a patient belongs to one site"):
+        with pytest.raises(InputError, match="a patient belongs to one site"):
             _ = PooledSite(members("nih", "nih")).classes
-
-
-def of_job(job_id):
-    fl_ctx = FLContext()
-    fl_ctx.set_prop(ReservedKey.RUN_NUM, job_id, private=False, sticky=False)
-    return fl_ctx
-
-
-def test_real_images_start_from_drawings_only_where_that_is_asked_for(monkeypatch):
-    simulated, deployed = of_job(SIMULATED_JOB), of_job("1234")
-    monkeypatch.delenv("CXR_SITES", raising=False)
-    assert ChestXrayInitialBody("own.npz").path(simulated) == Path("own.npz")
-    monkeypatch.setenv("CXR_INITIAL_BODY", "own.npz")
-    assert ChestXrayInitialBody("own.npz").path(deployed) == Path("own.npz")
-    assert ChestXrayInitialBody("drawings").path(deployed) == PRETRAINED_BODY
-    for nothing in (None, ""):  # FLARE gives "" for a variable that is not set
-        assert ChestXrayInitialBody(nothing).path(simulated) == PRETRAINED_BODY
-        with pytest.raises(CheckpointError, match="needs an initial body by name"):
-            ChestXrayInitialBody(nothing).path(deployed)
-    monkeypatch.setenv("CXR_SITES", "/data/sites")
-    with pytest.raises(CheckpointError, match="'drawings', there or as the job's"):
-        ChestXrayInitialBody(None).path(simulated)

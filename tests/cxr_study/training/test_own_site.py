@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from cxr_study.training.own_site import OwnSiteError, own_site
+from cxr_study.common.errors import InputError
+from cxr_study.training.own_site import own_site
 
 SITE = """
 from surgical_aggregation.site.contract.site import Site
@@ -49,5 +50,5 @@ def test_it_is_found_in_the_current_folder_and_arguments_have_their_types(mine):
     ("mine:Mine", ["site"], "--arg needs NAME=VALUE; got 'site'"),
 ])  # fmt: skip
 def test_what_is_none_is_refused(mine, name, arguments, message):
-    with pytest.raises(OwnSiteError, match=message):
+    with pytest.raises(InputError, match=message):
         own_site(name, arguments)

@@ -1,5 +1,7 @@
 """What a job without code may hold, in the folders that jobs are and in hostile ones."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,30 @@ def test_a_setting_that_refers_to_more_than_settings_is_refused(said, text, reas
 def test_references_to_settings_and_the_variables_of_the_kit_are_taken(said):
     text = 'sites = "{$CXR_SITES}", x { args { a = "{sites}", exclude = "(beta|gamma)$" } }'
     assert said(**{CLIENT: f"# what it has\n{text}"}) == ("", {})
+
+
+@pytest.mark.parametrize(("allowed", "mode", "reason"), [
+    (["mine.gone.Old", "nvflare.apis.filter.Filter"], "enforce",
+     r"lacks 'mine\.New', but 'mine\.gone\.Old', which no longer exist\. .*deploy kit site"),
+    (["nvflare.apis.filter.Filter"], "enforce", r"lacks 'mine\.New'\. Where it is of another"),
+    (["mine.New"], "enforce", "$"),
+    (["mine."], "enforce", "$"),
+    (["*"], "enforce", "$"),
+    ([], "warn", "$"),
+])  # fmt: skip
+def test_a_class_that_the_kit_does_not_allow_is_named_with_what_it_may_replace(
+    tmp_path, allowed, mode, reason
+):
+    kit, app = tmp_path / "kit", tmp_path / "kit/job/app_nih"
+    for folder in (kit / "local", app / "config"):
+        folder.mkdir(parents=True)
+    policy = {"class_allow_list": allowed, "class_list_enforcement_mode": mode}
+    (kit / "local/resources.json").write_text(json.dumps(policy))
+    (app / CLIENT).write_text('components = [{ path = "mine.New", args { path = "an argument" } }]')
+    assert re.match(
+        f"(class_allow_list in this kit's local/resources.json )?{reason}",
+        (JobFiles().validate(str(app))[0]),
+    )
 
 
 @pytest.mark.parametrize(("meta", "blocked"), [({"job_id": "local"}, True), ({"name": "x"}, False)])

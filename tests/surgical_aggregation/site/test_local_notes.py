@@ -1,4 +1,4 @@
-import re
+import json
 
 import pytest
 
@@ -12,29 +12,39 @@ def engine(tmp_path):
     return Engine(tmp_path)
 
 
-def test_lines_are_in_the_form_of_flares_log_one_after_the_other(engine):
+def lines(tmp_path):
+    file = tmp_path / "server" / notes_file("job")
+    return [json.loads(line) for line in file.read_text().splitlines() if line.startswith("{")]
+
+
+def test_notes_and_errors_are_lines_of_json_with_their_dates(engine, tmp_path):
     assert note(context(engine=engine), "first") == notes_file("job") == "local_notes/job.txt"
-    note_error(context(engine=engine), "train failed: ", SiteError("no csv"))
-    time = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
-    lines = rf"{time} - \w+ - INFO - first\n{time} - \w+ - ERROR - train failed: no csv\n"
-    assert re.fullmatch(lines, engine.notes())
+    note_error(context(engine=engine), "train failed", SiteError("no csv,\nnor \udcff"))
+    first, second = lines(tmp_path)
+    assert first.pop("date")[:2] == second.pop("date")[:2] == "20"
+    assert first == {"note": "first"}
+    assert second == {
+        "what": "train failed", "kind": "SiteError", "reason": "no csv,\nnor \udcff",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("error", "text", "trace"),
+    ("error", "kind", "reason", "trace"),
     [
-        (SiteError("why"), "why", False),
-        (OSError("why"), "why", False),
-        (MemoryError(), "MemoryError", False),
-        (KeyError("Edema"), "'Edema'", True),
+        (SiteError("why"), "SiteError", "why", False),
+        (OSError("why"), "OSError", "why", False),
+        (OSError(28, "full"), "ENOSPC", "[Errno 28] full", False),
+        (MemoryError(), "MemoryError", "MemoryError", False),
+        (KeyError("Edema"), "KeyError", "'Edema'", True),
     ],
 )
-def test_of_an_unforeseen_error_there_is_a_trace(engine, error, text, trace):
+def test_of_an_unforeseen_error_there_is_a_trace(engine, tmp_path, error, kind, reason, trace):
     try:
         raise error
     except Exception as raised:
-        note_error(context(engine=engine), "x: ", raised)
-    assert f"x: {text}\n" in engine.notes()
+        note_error(context(engine=engine), "x", raised)
+    (line,) = lines(tmp_path)
+    assert (line["kind"], line["reason"]) == (kind, reason)
     assert ("Traceback" in engine.notes() and "raise error" in engine.notes()) == trace
 
 

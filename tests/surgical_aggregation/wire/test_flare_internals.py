@@ -22,7 +22,8 @@ from nvflare.private.fed.server.server_runner import ServerRunner
 from flare import Engine, context
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.records.run_record import RunRecord
-from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
+from surgical_aggregation.site.executor import KerasExecutor
+from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import UNREADABLE
 

@@ -115,7 +115,12 @@ def unpermitted(fl_ctx: FLContext, permitted: Table | None) -> str | None:
         PolicyError: A table is not usable.
     """
     beyond = set(declared_classes(fl_ctx)) - set(permitted_classes(fl_ctx, permitted))
-    return f"the site is not permitted to train {sorted(beyond)}" if beyond else None
+    if not beyond:
+        return None
+    return (
+        f"the site is not permitted to train {sorted(beyond)}: permit it in the server's table, or "
+        "take it out of the site's classes"
+    )
 
 
 def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.metadata import entry_points
 from itertools import combinations
 
 from nvflare.apis.event_type import EventType
@@ -13,6 +15,9 @@ from surgical_aggregation.server.access.declared_classes import POLICY, sites_by
 from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED, LOOK_ALIKE
 from surgical_aggregation.wire.privacy_json import PolicyError, scope_properties
 
+GROUP = "surgical_aggregation.look_alikes"
+"""Group of entry points: functions with the arguments and the result of `resemblance`."""
+
 MOST = 200
 """Classes that are compared; of more than that the first by name."""
 
@@ -22,7 +27,8 @@ NOTE, REFUSE = "note", "refuse"
 class LookAlikes(FLComponent):
     """Name classes that different sites declare and that may be one: each would get a column.
 
-    Runs on the server. Looks at names alone, whenever a site asks for a task; no site learns of
+    Runs on the server. Looks at names alone, whenever a site asks for a task, by what installed
+    packages know of an application's words (see `GROUP`), else by spelling; no site learns of
     another's. The log has a line for each pair, and so has the record (`RunRecord`). The server's
     policy may refuse such runs; the run then ends when the second of the sites asks first:
 
@@ -34,14 +40,13 @@ class LookAlikes(FLComponent):
         super().__init__()
         self._refuses = False
         self._compared: set[tuple[str, str]] = set()
-
-    def one_class(self, name: str, other: str) -> str | None:
-        """Why two names may mean one class; None where nothing says so. By spelling alone."""
-        return resemblance(name, other)
+        self._judges: list[Callable[[str, str], str | None]] = []
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Read the policy at the start, then compare what sites declare."""
         if event_type == EventType.START_RUN:
+            known = [entry.load() for entry in entry_points(group=GROUP)]
+            self._judges = known or [resemblance]
             try:
                 self._refuses = _policy(fl_ctx) == REFUSE
             except PolicyError as error:
@@ -60,7 +65,8 @@ class LookAlikes(FLComponent):
             if two or pair in self._compared:
                 continue
             self._compared.add(pair)
-            if reason := self.one_class(*pair):
+            reasons = (judge(*pair) for judge in self._judges)
+            if reason := next(filter(None, reasons), None):
                 self._announce({name: sites[name] for name in pair}, reason, fl_ctx)
 
     def _announce(self, classes: dict[str, list[str]], reason: str, fl_ctx: FLContext) -> None:

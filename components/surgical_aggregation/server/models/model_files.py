@@ -19,6 +19,7 @@ from surgical_aggregation.checkpoints.checkpoint import (
     give_second_name,
     save,
 )
+from surgical_aggregation.checkpoints.offered_body import offered_body
 from surgical_aggregation.server.access.declared_classes import study
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
@@ -157,7 +158,9 @@ class InitialBody(FLComponent):
     `continuation`, and `remove_classes` for taking a class out before that.
 
     Args:
-        file: Path of the checkpoint on the server, see `named_by_job`.
+        file: Path of the checkpoint on the server, see `named_by_job`, or the name of a body that
+            a package installed there offers, see `offered_body`. None, the default, and "" name
+            none: then a package may offer one for its own data in FLARE's simulator.
     """
 
     def __init__(self, file: str | None = None):
@@ -165,7 +168,7 @@ class InitialBody(FLComponent):
         self.file = file
 
     def path(self, fl_ctx: FLContext) -> Path:
-        """Path of the checkpoint; an application may make the file here when it is not there.
+        """Path of the checkpoint.
 
         Args:
             fl_ctx: Of the job.
@@ -173,9 +176,14 @@ class InitialBody(FLComponent):
         Raises:
             CheckpointError: No file is configured, or one that a job may not name.
         """
+        simulated = fl_ctx.get_job_id() == SIMULATED_JOB
+        if offered := offered_body(self.file, simulated=simulated):
+            return offered
         if not self.file:
             raise CheckpointError(
-                "the server needs the file of the initial body; none is configured. Make one with "
-                "`surgagg model init` and set initial_body in the job's server configuration."
+                "the server needs an initial body by name. Make one (surgagg model init "
+                "initial.npz --weights imagenet), and set CXR_INITIAL_BODY to its path where the "
+                "server starts, or name it as the job's initial_body; either may also be a body "
+                "that an installed package offers, such as 'drawings', pre-trained on drawings."
             )
         return named_by_job(self.file, fl_ctx)

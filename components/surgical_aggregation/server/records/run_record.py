@@ -24,6 +24,7 @@ from surgical_aggregation import __file__ as code_file
 from surgical_aggregation.server.access.site_identity import not_started, site_of, sites_of_job
 from surgical_aggregation.wire import flare_internals, headers
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
+from surgical_aggregation.wire.error_kind import error_kind
 from surgical_aggregation.wire.untrusted_text import one_line
 
 RECORD_FILE = "run_record.jsonl"
@@ -65,8 +66,8 @@ class RunRecord(FLComponent):
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity", "accepted", "absent"}
         {"event": "stopped", "round", "best_round", "patience"}
-        {"event": "failed", "reason", "began"}
-        {"event": "ended", "seconds"}
+        {"event": "failed", "reason", "kind", "began"}
+        {"event": "ended", "seconds", "owing"}
 
     "job" are the sites that the job is for, "deployed" those at which FLARE has started it;
     "accepted" are those whose results were accepted in a round, "absent" is {other site of the job:
@@ -80,9 +81,11 @@ class RunRecord(FLComponent):
     a "round" line as well.
     "column_similarity" is {class: mean cosine similarity of the sites' columns}. A continued run
     records the earlier best model like one of its own. "stopped" comes before the "round" line of
-    the last round. "began" is whether a round had begun. An admin who asks for the running job's
-    statistics gets {"rounds": number done, "best": newest line of a best model or None, "stopped":
-    bool}.
+    the last round. "kind" is that of the error that a component at the server raised (see
+    `error_kind`), else null; "began" is whether a round had begun. "owing" is {site: the task that
+    it had and has not given back, "start" where it had none yet}. An admin who asks for the running
+    job's statistics gets {"rounds": number done, "best": newest line of a best model or None,
+    "stopped": bool}.
 
     Ends the run where FLARE lacks a name that is needed, or where a component at the server, of
     whoever, raises at an event: FLARE would log that, go on, and say that the job has completed.
@@ -94,7 +97,8 @@ class RunRecord(FLComponent):
         self._progress: dict[str, Any] = {"rounds": 0, "best": None, "stopped": False}
         self._refusals: Counter[tuple[str, str, int | None]] = Counter()
         self._filters: set[tuple[str, str]] = set()
-        self._ended = False
+        self._raised: Exception | None = None
+        self._owing: dict[str, str] = {}
         self._run_began = 0.0
         self._round_began = 0.0
 
@@ -141,24 +145,31 @@ class RunRecord(FLComponent):
             )
             if collected:
                 self._say_who(f"round {round_}: results of", fl_ctx, **collected)
+        elif event_type == EventType.AFTER_TASK_DATA_FILTER and site_of(fl_ctx):
+            self._owing[site_of(fl_ctx)] = fl_ctx.get_prop(FLContextKey.TASK_NAME)
+        elif event_type == EventType.BEFORE_TASK_RESULT_FILTER:
+            self._owing.pop(site_of(fl_ctx), None)
         elif event_type == EventType.FATAL_SYSTEM_ERROR:
             reason = str(fl_ctx.get_prop(FLContextKey.EVENT_DATA))
-            self._write("failed", reason=reason, began=self._round_began > 0)
+            kind = self._raised and error_kind(self._raised)
+            self._write("failed", reason=reason, kind=kind, began=self._round_began > 0)
         elif event_type == EventType.END_WORKFLOW:
             self._count_refusals()
         elif event_type == EventType.END_RUN:
-            self._write("ended", seconds=round(time.monotonic() - self._run_began, 3))
+            seconds = round(time.monotonic() - self._run_began, 3)
+            self._write("ended", seconds=seconds, owing=dict(self._owing))
         elif event_type == InfoCollector.EVENT_TYPE_GET_STATS:
             collector = fl_ctx.get_prop(InfoCollector.CTX_KEY_STATS_COLLECTOR)
             collector.set_info(type(self).__name__, dict(self._progress))
         for name, raised in dict(fl_ctx.get_prop(FLContextKey.EXCEPTIONS, {})).items():
-            if not self._ended and not isinstance(raised, NotReadyToEndRun):
-                self._ended = True  # once: whoever raises may do so at the end of the run, too
+            if not self._raised and not isinstance(raised, NotReadyToEndRun):
+                self._raised = raised  # once: whoever raises may do so at the end of the run, too
                 self.system_panic(f"{name} failed: {type(raised).__name__}: {raised}", fl_ctx)
 
     def _say_sites(self, fl_ctx: FLContext) -> None:
         sites, absent = sites_of_job(fl_ctx), not_started(fl_ctx)
         started = [site for site in sites if site not in absent]
+        self._owing = dict.fromkeys(started, "start")
         self._write("sites", job=sites, deployed=started)
         self._say_who("the job has started at", fl_ctx, started, absent)
 

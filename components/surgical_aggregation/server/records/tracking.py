@@ -26,6 +26,8 @@ from surgical_aggregation.server.models.global_model import from_learnable
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, TRACKERS
 
+_DEFAULT = "tensorboard"
+
 TRACKED = ("bce", "auroc", "train_loss")
 """First parts of the names of tracked metrics."""
 
@@ -47,13 +49,14 @@ class Tracking(FLComponent):
 
     Args:
         tracking: "tensorboard" (default): TBAnalyticsReceiver, event files in tb_events/<site> of
-            the job's workspace. "mlflow": MLflowReceiver, a run for every site and none for
-            the means, at MLFLOW_TRACKING_URI where the server has that variable, else in mlflow.db
-            of the job's results. "none": nothing is kept.
+            the job's workspace; nothing, with a warning, where tensorboard is not installed.
+            "mlflow": MLflowReceiver, a run for every site and none for the means, at
+            MLFLOW_TRACKING_URI where the server has that variable, else in mlflow.db of the job's
+            results. "none": nothing is kept.
         workflow: Id of the workflow that validates the final model. Default "validate_final".
     """
 
-    def __init__(self, tracking: str = "tensorboard", workflow: str = "validate_final"):
+    def __init__(self, tracking: str = _DEFAULT, workflow: str = "validate_final"):
         super().__init__()
         self.tracking = tracking
         self.workflow = workflow
@@ -90,6 +93,8 @@ class Tracking(FLComponent):
         known, problem = ", ".join((*TRACKERS, NONE)), ""
         if self.tracking not in _RECEIVERS:
             problem = f"tracking must be one of {known}; got {self.tracking!r}."
+        elif self.tracking == _DEFAULT and find_spec(self.tracking) is None:
+            self.log_warning(fl_ctx, "no curves are kept: tensorboard is not installed here")
         elif self.tracking != NONE and find_spec(self.tracking) is None:
             problem = (
                 f"tracking = {self.tracking!r} needs the package {self.tracking} at the server, "

@@ -2,7 +2,7 @@
 
 Keras 3 writes both as sums and products, so that they run on every backend. TensorFlow has one
 kernel for each: DenseNet121's first step then takes a third of the time, for its graph is smaller,
-and a site trains a fifth more images a second (`tests/benchmarks/densenet.py`). Results are the
+and a site trains a fifth more images a second (see jobs/README.md). Results are the
 same but for rounding; variables, their paths and the optimizer's state are those of Keras.
 """
 

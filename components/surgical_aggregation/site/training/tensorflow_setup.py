@@ -12,6 +12,7 @@ from pathlib import Path
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 
+from surgical_aggregation.extras import missing
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 OPTIONAL = ("matplotlib", "pandas", "scipy", "sklearn")
@@ -91,13 +92,20 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
 
 
 def import_quietly() -> None:
-    """Import TensorFlow and Keras without their banner; nothing else about them is changed."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with quietly(), _without_collecting(), _without(OPTIONAL):
-        import keras  # noqa: F401
-        import tensorflow as tf
+    """Import TensorFlow and Keras without their banner; nothing else about them is changed.
 
-        tf.config.list_physical_devices("GPU")  # looks for them, and says so
+    Raises:
+        ModuleNotFoundError: They are not installed; it says which extra has them.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        with quietly(), _without_collecting(), _without(OPTIONAL):
+            import keras  # noqa: F401
+            import tensorflow as tf
+
+            tf.config.list_physical_devices("GPU")  # looks for them, and says so
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(missing(error) or str(error), name=error.name) from error
     tf.get_logger().setLevel("ERROR")
 
 

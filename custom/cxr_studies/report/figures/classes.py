@@ -10,11 +10,12 @@ import pandas as pd
 
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.report.figures import style
-from cxr_studies.report.figures.style import LOOK, marked, svg
+from cxr_studies.report.figures.style import LOOK, marked
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_study.evaluation.seed_intervals import interval
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page import drawing as page
+from cxr_study.reports.page.drawing import svg
 
 _ALL, _SOME = "Labelled by all sites", "Labelled by some sites only"
 _EITHER = "One or the other, depending on the seed"
@@ -49,7 +50,6 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
     apart = min(_APART, _MOST / (len(shown) + 2))
     tall = max(_LEAST, apart * (len(shown) + 2))
     figure, (axes,) = style.panels([""], shown, height=tall * lines)
-    figure.subplots_adjust(left=0.33)
     axes.set_ylim(lines - 0.5, -0.5)
     for number, row in enumerate(shown):
         shift = apart / tall * (number - (len(shown) - 1) / 2)
@@ -59,7 +59,7 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
         axes.hlines(at, *ends, color=marked(row)["color"], linewidth=0.8, zorder=1)
     axes.set_xlim(math.floor(scores["auroc"].min() * 20) / 20, 1.0)
     for heading, place in headings.items():
-        page.beside(axes, -0.48, place, heading, color=page.INK, fontsize=8, fontweight="bold")
+        page.beside(axes, 0.01, place, heading, color=page.INK, fontsize=8, fontweight="bold")
     for number, (class_name, place) in enumerate(places.items()):
         if number % 2 == 0:
             axes.axhspan(place - 0.5, place + 0.5, color="#F1F4F7", linewidth=0, zorder=0)

@@ -19,12 +19,13 @@ from threadpoolctl import threadpool_limits
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.plan.planned_run import Run
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS
-from cxr_studies.report.figures.style import LOOK, evenly, svg
+from cxr_studies.report.figures.style import LOOK, evenly
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_studies.runner import prediction_files
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
 from cxr_study.reports.page import drawing as page
+from cxr_study.reports.page.drawing import svg
 
 MOST = 420
 """Images of all test sets together, at most; spread evenly over each."""

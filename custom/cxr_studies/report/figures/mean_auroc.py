@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.papers.published_results import LOCAL, Place
 from cxr_studies.report.figures import style
-from cxr_studies.report.figures.style import LOOK, METHODS, lined, marked, svg
+from cxr_studies.report.figures.style import LOOK, METHODS, lined, marked
 from cxr_studies.report.tables.cells import Ours, measure
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_study.common.wording import listed
 from cxr_study.evaluation.seed_intervals import Spread, spread
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page import drawing as page
+from cxr_study.reports.page.drawing import svg
 
 CHANCE = 0.5
 """AUROC where bars begin."""
 
 _LONG = 4  # characters of a scenario's name that fit under the axis; longer ones are turned
-_LETTER = 0.032  # inches that each takes then
 _LEAST = 0.02  # of AUROC, from end to end of the axis
 _APART = 0.5  # of the way from scenario to scenario, for the markers of all rows
 _ACROSS = 2  # panels of bars side by side at most; more are below each other
-_ROW, _BELOW = 0.25, 0.5  # inches; the numbers and their label below a panel of bars
-_NAMES, _TEXT = 1.95, 0.75  # inches, page.beside panels of bars
+_ROW = 0.25  # inches of a bar
 
 
 @mpl.rc_context(LOOK)
@@ -55,13 +52,11 @@ def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
     if len(places) < 2 or not lines:
         return None
     tests, shown = _of(results, lines)
-    longest, below = max(map(len, places)), 0.42
     turned: dict[str, Any] = {}
-    if longest > _LONG:
-        below += _LETTER * longest
+    if max(map(len, places)) > _LONG:
         turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
     titles = [TESTS[test] for test in tests]
-    figure, every_panel = style.panels(titles, shown, height=2.2, below=below)
+    figure, every_panel = style.panels(titles, shown, height=2.2, below=results.study.factor)
     panel_of = dict(zip(tests, every_panel, strict=True))
     moved = [row for row in shown if row.method != "complete"]
     step = min(0.08, _APART / max(1, len(moved) - 1))
@@ -77,7 +72,6 @@ def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
         axes.grid(axis="x", visible=False)
         axes.yaxis.set_major_locator(MaxNLocator(6))
     every_panel[0].set_ylabel("mean AUROC, all classes")
-    style.label_below(figure, results.study.factor)
     return svg(figure, name, f"Mean AUROC by {results.study.factor}, on each test set")
 
 
@@ -101,7 +95,12 @@ def bars(
     if not found:
         return None
     tests, shown = _of(results, found)
-    figure, panels = _bar_panels(tests, shown)
+    across = _ACROSS if len(tests) <= _ACROSS else 1
+    titles = [f"mean AUROC on {TESTS[test]}" for test in tests]
+    figure, panels = style.panels(titles, (), height=_ROW * len(shown), most_across=across)
+    page.name_rows(panels[0], [style.row_name(row, shown) for row in shown], labelsize=8)
+    panels[0].set_ylim(len(shown) - 0.5, -0.5)
+    panels[0].locator_params(axis="x", nbins=4)
     for axes, test in zip(panels, tests, strict=True):
         for place, row in enumerate(shown):
             told = "not defined"
@@ -118,7 +117,8 @@ def bars(
                     told += f"\n{average.values} of {len(places)}"
             page.beside(axes, 1.04, place, told, fontsize=7.5, color=page.INK, linespacing=0.95)
         axes.axvline(CHANCE, color=page.MUTED, linewidth=0.9)
-        axes.set_xlabel(f"mean AUROC on {TESTS[test]}")
+        axes.grid(axis="y", visible=False)
+        axes.spines["left"].set_visible(False)
     where = f"{results.study.factor}: {listed(places)}"
     return svg(figure, name, f"Mean AUROC of every method, {where}")
 
@@ -158,25 +158,3 @@ def _line(axes: Axes, row: Row, shift: float, line: np.ndarray) -> None:
     known = ~np.isnan(line[:, 1])
     ends = np.column_stack([line[:, 1:], np.full(len(line), np.nan)])[known].ravel()
     axes.plot(np.repeat(places[known], 3), ends, color=METHODS[row.method][0], linewidth=0.9)
-
-
-def _bar_panels(tests: Sequence[str], shown: Sequence[Row]) -> tuple[Figure, list[Axes]]:
-    """A panel for each test set, with room for text beside it; the left ones name the rows."""
-    across = len(tests) if len(tests) <= _ACROSS else 1
-    high = _ROW * len(shown)
-    step = (page.WIDTH - _NAMES) / across
-    figure = Figure((page.WIDTH, (high + _BELOW) * math.ceil(len(tests) / across) + 0.1))
-    every: list[Axes] = []
-    for place in range(len(tests)):
-        level, column = divmod(place, across)
-        bottom = figure.get_figheight() - 0.1 - level * (high + _BELOW) - high
-        at = (_NAMES + column * step, bottom, step - _TEXT, high)
-        axes = page.axes_at(figure, *at, sharex=every[0] if every else None)
-        axes.set_ylim(len(shown) - 0.5, -0.5)
-        names = [style.row_name(row, shown) if column == 0 else "" for row in shown]
-        page.name_rows(axes, names, labelsize=8)
-        axes.tick_params(axis="x", labelsize=7.5)
-        axes.locator_params(axis="x", nbins=4)
-        axes.spines["left"].set_visible(False)
-        every.append(axes)
-    return figure, every

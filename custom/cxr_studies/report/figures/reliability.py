@@ -10,7 +10,7 @@ import numpy as np
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS
 from cxr_studies.report.figures import style
-from cxr_studies.report.figures.style import LOOK, lined, marked, svg
+from cxr_studies.report.figures.style import LOOK, lined, marked
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_studies.runner import prediction_files
 from cxr_study.common.wording import FEW_IMAGES
@@ -19,6 +19,7 @@ from cxr_study.evaluation import test_split
 from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
 from cxr_study.jobs.methods import TITLES, Row
 from cxr_study.reports.page import drawing as page
+from cxr_study.reports.page.drawing import svg
 
 _TICKS = [0, 0.5, 1], ["0", "0.5", "1"]
 _LEGEND: dict[str, Any] = {
@@ -41,7 +42,8 @@ def reliability_diagram(results: StudyResults, scenario: str, test: str, name: s
     if not methods:
         return None
     titles = [TITLES[method].replace(", ", ",\n") for method in methods]
-    figure, every = style.panels(titles, (), height=1.6)
+    below = f"probability on {TESTS[test]}"
+    figure, every = style.panels(titles, (), height=1.6, below=below)
     for axes, method in zip(every, methods, strict=True):
         axes.plot([0, 1], [0, 1], color=page.MUTED, linewidth=0.8)
         for row, found in bins.items():
@@ -54,7 +56,6 @@ def reliability_diagram(results: StudyResults, scenario: str, test: str, name: s
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.set_xticks(*_TICKS)
         axes.set_yticks(*_TICKS)
-    style.label_below(figure, f"probability on {TESTS[test]}")
     every[0].set_ylabel("share positive")
     return svg(figure, name, f"Reliability diagrams on {TESTS[test]}, {scenario}")
 

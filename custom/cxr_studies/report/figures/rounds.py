@@ -16,8 +16,9 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.plan.run_folder import Result
 from cxr_studies.report.figures import style
-from cxr_studies.report.figures.style import LOOK, evenly, lined, marked, svg
+from cxr_studies.report.figures.style import LOOK, evenly, lined, marked
 from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.drawing import svg
 
 POINTS = 24
 """Of a line at most: those of long runs are thinned out evenly."""
@@ -139,7 +140,7 @@ def _draw(
     shown = [row for row in style.rows(results) if row in {row for _, row in bands}]
     titles = [f"{results.study.factor}: {place}" for place in places]
     fitting = [t if len(t) <= _TITLE else p for t, p in zip(titles, places, strict=True)]
-    figure, every = style.panels(fitting, shown, height=1.7)
+    figure, every = style.panels(fitting, shown, height=1.7, below=across)
     panel_of = dict(zip(places, every, strict=True))
     for (scenario, row), band in bands.items():
         drawn = band.iloc[evenly(len(band), POINTS)]
@@ -150,5 +151,4 @@ def _draw(
         axes.plot(drawn.index, drawn["mean"], **looks)
     for axes in every:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
-    style.label_below(figure, across)
     return figure, panel_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -61,8 +60,7 @@ LOOK: dict[Any, Any] = page.STYLE | {
 ACROSS = 3
 """Panels side by side at most."""
 
-_LEFT, _RIGHT = 0.125, 0.985  # widths of the figure
-_LEGEND, _ABOVE, _BETWEEN = 0.165, 0.3, 0.56  # inches; of a legend a line
+_LEGEND, _AROUND = 0.165, 0.56  # inches; of a legend a line, and of titles and numbers of a panel
 
 
 def rows(results: StudyResults) -> list[Row]:
@@ -126,28 +124,34 @@ def evenly(number: int, most: int) -> np.ndarray:
 
 
 def panels(
-    titles: Sequence[str], shown: Sequence[Row], *, height: float, below: float = 0.42
+    titles: Sequence[str],
+    shown: Sequence[Row],
+    *,
+    height: float,
+    most_across: int = ACROSS,
+    below: str = "",
 ) -> tuple[Figure, list[Axes]]:
     """A panel per title (or "") with common axes, under a legend of the rows that are shown.
 
-    Inches: `height` of a panel, and `below` the lowest ones, by default for a line of text.
+    Args:
+        titles: Of the panels.
+        shown: Rows of the legend; none: no legend.
+        height: Of a panel, inches; about, for what stands around it takes its place first.
+        most_across: Panels side by side at most.
+        below: Name of the horizontal axes of all panels.
     """
     handles = _legend(shown)
-    across = min(ACROSS, len(titles))
+    across = min(most_across, len(titles))
     down = math.ceil(len(titles) / across)
-    above = (_ABOVE if any(titles) else 0.1) + _LEGEND * math.ceil(len(handles) / 2)
-    tall = above + down * height + (down - 1) * _BETWEEN + below
-    figure = Figure((page.WIDTH, tall))
+    tall = down * (height + _AROUND) + _LEGEND * math.ceil(len(handles) / 2)
+    figure = Figure((page.WIDTH, tall), layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-    figure.subplots_adjust(
-        left=_LEFT, right=_RIGHT, top=1 - above / tall, bottom=below / tall, wspace=0.08,
-        hspace=_BETWEEN / height,
-    )  # fmt: skip
     if handles:
         figure.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False,
-            borderaxespad=0.0, borderpad=0.0, fontsize=8, handlelength=2.4, labelspacing=0.35,
+            handles=handles, loc="outside upper left", ncols=2, frameon=False, borderpad=0.0,
+            fontsize=8, handlelength=2.4, labelspacing=0.35,
         )  # fmt: skip
+    figure.supxlabel(below, fontsize=8.5, color=page.MUTED)
     every = list(grid.flat)
     for axes in every[len(titles) :]:
         axes.remove()
@@ -172,30 +176,3 @@ def _legend(shown: Sequence[Row]) -> list[Line2D]:
         Line2D([], [], label=label, **marked(row) | lined(row) | looks)
         for label, row, looks in drawn
     ]
-
-
-def label_below(figure: Figure, text: str) -> None:
-    """Name the horizontal axes of all panels."""
-    x, y = (_LEFT + _RIGHT) / 2, 0.06 / figure.get_figheight()
-    figure.supxlabel(text, x=x, y=y, va="bottom", fontsize=8.5, color=page.MUTED)
-
-
-def svg(figure: Figure, name: str, title: str) -> str:
-    """As `page.svg`, but smaller: places to a tenth of a point, a style per marker group."""
-    text = re.sub(r"<[^>]*>", _shortened, page.svg(figure, name, title))
-    return re.sub(r"<g([^>]*)>\n((?:<use [^>]*/>\n)+)</g>", _said_once, text)
-
-
-def _shortened(tag: re.Match[str]) -> str:
-    turned = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag[0])
-    places = re.compile(r' (?:d|x|y|transform)="[^"]*"')
-    return places.sub(lambda found: re.sub(r"(\.\d)\d+", r"\1", found[0]), turned)
-
-
-def _said_once(group: re.Match[str]) -> str:
-    """Move the style that all markers of a group share to the group."""
-    style = re.compile(r' style="[^"]*"')
-    looks = set(style.findall(group[2]))
-    if len(looks) != 1:
-        return group[0]
-    return f"<g{group[1]}{looks.pop()}>\n{style.sub('', group[2])}</g>"

@@ -15,7 +15,14 @@ from PIL import ExifTags, Image, ImageOps
 
 from cxr_study.data.images import bit_depth, dicom
 from cxr_study.data.images.image_files import ImageError, Source, file_stamp
-from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, DecodedFile, ImageJournal
+from cxr_study.data.images.image_journal import (
+    CONSTANT,
+    OK,
+    UNREADABLE,
+    DecodedFile,
+    ImageJournal,
+    Known,
+)
 
 MODES = {1: "L", 3: "RGB"}
 """Channels of the pixels -> mode of Pillow's images."""
@@ -223,7 +230,6 @@ def _entry(source: Source, size: int, channels: int, bits: int | None = None) ->
         data = Path(source.path).read_bytes()
     except OSError as error:
         return str(error.strerror)
-    known = (source.image, source.file, stamp)
     try:
         with quiet():  # for processes; threads are quiet already
             decoded = decode(data, size, channels, bits)
@@ -232,15 +238,10 @@ def _entry(source: Source, size: int, channels: int, bits: int | None = None) ->
     except ImageError as error:
         if isinstance(error.__cause__, dicom.MissingDecoderError):
             return str(error)  # and tried again, once it is installed
-        return DecodedFile(*known, UNREADABLE, detail=str(error))
+        return DecodedFile(source.image, source.file, Known(stamp, UNREADABLE, str(error)))
     pixels = decoded.pixels
     if (pixels == pixels[0, 0]).all():
-        return DecodedFile(*known, CONSTANT)
-    return DecodedFile(
-        *known,
-        OK,
-        hash=hashlib.blake2b(pixels.tobytes(), digest_size=16).hexdigest(),
-        pixels=pixels,
-        notes="; ".join(decoded.notes),
-        view=decoded.view,
-    )
+        return DecodedFile(source.image, source.file, Known(stamp, CONSTANT))
+    digest = hashlib.blake2b(pixels.tobytes(), digest_size=16).hexdigest()
+    known = Known(stamp, OK, "", digest, "; ".join(decoded.notes), decoded.view)
+    return DecodedFile(source.image, source.file, known, pixels)

@@ -20,41 +20,42 @@ CONSTANT = "constant"
 _HEADER = ("image", "file", "bytes", "mtime_ns", "status", "detail", "hash", "notes", "view", "row")
 
 
-@dataclass(frozen=True, eq=False)
-class DecodedFile:
-    """The result of decoding one image file.
+class Known(NamedTuple):
+    """What the journal says of one file.
 
     Attributes:
-        file: The file, relative to the images folder.
         stamp: Length and time of change (ns) of the file when it was read.
         status: OK, UNREADABLE or CONSTANT; the latter two have no hash and pixels.
         detail: Why it is unreadable.
-        pixels: uint8, shape (size, size), or (size, size, 3) in colour.
+        hash: Of its pixels.
         notes: See `decoding.Decoded`, by "; ".
         view: See `decoding.Decoded`.
+        row: Of its pixels in the journal; -1: none there.
     """
 
-    image: str
-    file: str
     stamp: tuple[int, int]
     status: str
     detail: str = ""
     hash: str = ""
-    pixels: np.ndarray | None = None
     notes: str = ""
     view: str = ""
+    row: int = -1
 
 
-class Known(NamedTuple):
-    """What the journal says of one file; the row of its pixels is -1 unless OK."""
+class DecodedFile(NamedTuple):
+    """The result of decoding one image file.
 
-    stamp: tuple[int, int]
-    status: str
-    detail: str
-    hash: str
-    notes: str
-    view: str
-    row: int
+    Attributes:
+        image: Its name.
+        file: The file, relative to the images folder.
+        known: What is to be known of it.
+        pixels: uint8, shape (size, size), or (size, size, 3) in colour; None unless OK.
+    """
+
+    image: str
+    file: str
+    known: Known
+    pixels: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -102,14 +103,11 @@ class ImageJournal:
         """Add decoded files; the caller holds the lock and has called `repair`."""
         lines: list[tuple[str | int, ...]] = [] if self._index.exists() else [_HEADER]
         row, pixels = self._whole_rows(), bytearray()
-        for entry in entries:
-            said = (entry.status, entry.detail, entry.hash, entry.notes, entry.view)
-            what = (entry.image, entry.file, *entry.stamp, *said)
-            if entry.pixels is None:
-                lines.append((*what, -1))
-            else:
-                lines.append((*what, row))
-                pixels += entry.pixels.tobytes()
+        for image, file, known, decoded in entries:
+            place = -1 if decoded is None else row
+            lines.append((image, file, *known.stamp, *known[1:-1], place))
+            if decoded is not None:
+                pixels += decoded.tobytes()
                 row += 1
         _append(self._pixels, pixels)
         _append(self._index, "".join(f"{json.dumps(line)}\n" for line in lines).encode())

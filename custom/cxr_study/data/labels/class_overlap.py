@@ -5,10 +5,9 @@ become two columns of the head, each trained by half of the sites.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Literal
+from itertools import combinations, product
 
 import yaml
 from rich.columns import Columns
@@ -67,175 +66,119 @@ class NearDuplicate:
     suggestion: str
 
 
-@dataclass(frozen=True)
-class NewClass:
-    """A name that the catalogue does not know: a class of its own, unless a site merges it."""
-
-    name: str
-    sites: tuple[str, ...]
-    nearest: tuple[str, ...]
+def holders(sites: Iterable[SiteClasses]) -> dict[str, tuple[str, ...]]:
+    """Class -> the sites that label it, sorted by class."""
+    union = sorted({name for site in sites for name in site.classes})
+    return {name: tuple(each.site for each in sites if name in each.classes) for name in union}
 
 
-@dataclass(frozen=True)
-class PossibleMerge:
-    """A merge into `target` that the catalogue knows and a site does not make of its columns."""
-
-    site: str
-    target: str
-    sources: tuple[str, ...]
-    relation: Literal["narrower", "broader"]
+def unknown(sites: Sequence[SiteClasses]) -> list[str]:
+    """Names that the catalogue does not know: classes of their own, unless a site merges them."""
+    return [name for name in holders(sites) if not is_class(name)]
 
 
-@dataclass(frozen=True)
-class ClassReport:
-    """The classes of a federation.
-
-    Attributes:
-        holders: Class -> sites that label it, sorted by class.
-        new: Classes that the catalogue does not know, by name.
-        near_duplicates: To be decided before training.
-        kept_apart: Pairs of the union that the catalogue says must never be merged.
-        possible_merges: For information.
-    """
-
-    sites: tuple[str, ...]
-    holders: Mapping[str, tuple[str, ...]]
-    new: tuple[NewClass, ...]
-    near_duplicates: tuple[NearDuplicate, ...]
-    kept_apart: tuple[Entry, ...]
-    possible_merges: tuple[PossibleMerge, ...]
-
-    @property
-    def shared(self) -> tuple[str, ...]:
-        """Classes that more than one site labels."""
-        return tuple(name for name, sites in self.holders.items() if len(sites) > 1)
-
-    @property
-    def unique(self) -> tuple[str, ...]:
-        """Classes that one site labels."""
-        return tuple(name for name, sites in self.holders.items() if len(sites) == 1)
-
-
-def class_report(sites: Sequence[SiteClasses]) -> ClassReport:
-    """Compare the classes of one or more sites.
+def near_duplicates(sites: Sequence[SiteClasses]) -> Iterator[NearDuplicate]:
+    """What is to be decided before training.
 
     Classes of the catalogue are never near-duplicates of each other: it says how they differ.
     """
-    union = sorted({name for site in sites for name in site.classes})
-    related = (relation(one, other) for one, other in combinations(union, 2))
-    holders = {name: tuple(site.site for site in sites if name in site.classes) for name in union}
-    return ClassReport(
-        sites=tuple(site.site for site in sites),
-        holders=holders,
-        new=tuple(
-            NewClass(name, holders[name], tuple(known_alike(name)))
-            for name in union
-            if not is_class(name)
-        ),
-        near_duplicates=tuple(_near_duplicates(sites, union)),
-        kept_apart=tuple(
-            entry for entry in related if entry is not None and entry.relation == "never"
-        ),
-        possible_merges=tuple(merge for site in sites for merge in _possible_merges(site, union)),
-    )
-
-
-def _near_duplicates(sites: Sequence[SiteClasses], union: Sequence[str]) -> Iterable[NearDuplicate]:
-    undecided = {
+    union = holders(sites)
+    open_ = {
         name: tuple(
             site.site
             for site in sites
             if name in site.classes
             and name not in [class_name(given, site.dataset) for given in site.distinct]
         )
-        for name in union
-        if not is_class(name) and not _NEGATED.search(name)
+        for name in unknown(sites)
+        if not _NEGATED.search(name)
     }
-    for name, holders in undecided.items():
+    for name, at in open_.items():
         for other in sorted({*union, *UNION_CLASSES} - {name}):
-            if not holders or (other in undecided and (other < name or not undecided[other])):
+            if not at or (other in open_ and (other < name or not open_[other])):
                 continue
             if reason := resemblance(name, other):
                 suggestion = (
                     f"if they are the same finding: {_yaml({'merges': {other: [name]}})}; "
                     f"if not: {_yaml({'distinct': [name]})}"
                 )
-                yield NearDuplicate(name, other, reason, holders, suggestion)
+                yield NearDuplicate(name, other, reason, at, suggestion)
 
 
-def _possible_merges(site: SiteClasses, union: Sequence[str]) -> Iterable[PossibleMerge]:
-    for target in sorted({*union, *UNION_CLASSES}):
+def kept_apart(sites: Sequence[SiteClasses]) -> list[Entry]:
+    """Pairs of the union that the catalogue says must never be merged."""
+    related = (relation(one, other) for one, other in combinations(holders(sites), 2))
+    return [entry for entry in related if entry is not None and entry.relation == "never"]
+
+
+def possible_merges(sites: Sequence[SiteClasses]) -> Iterator[str]:
+    """Lines about merges that the catalogue knows and a site does not make of its columns."""
+    for site, target in product(sites, sorted({*holders(sites), *UNION_CLASSES})):
         if target in site.columns and target not in site.classes:
             continue  # the site leaves this class out
         found = {name: relation(name, target) for name in site.columns}
-        for kind in ("narrower", "broader"):
-            sources = tuple(n for n, entry in found.items() if entry and entry.relation == kind)
+        for kind, effect in (("narrower", "their positives"), ("broader", "its negatives alone")):
+            sources = [name for name, entry in found.items() if entry and entry.relation == kind]
             if sources and not (kind == "broader" and target in site.columns):
-                yield PossibleMerge(site.site, target, sources, kind)
+                setting = _yaml({"merges": {target: sources}})
+                yield f"Possible at {site.site}, so that {effect} count as {target}: {setting}"
 
 
-def print_report(report: ClassReport, console: Console | None = None) -> None:
-    """Print which site labels which class, and what there is to decide."""
-    console = console or Console()
-    longest = max(map(len, report.holders), default=0)
-    if longest + sum(len(site) + 2 for site in report.sites) + len("  sites  ") <= console.width:
-        headings = report.sites
-    else:
-        headings = tuple(str(number) for number, _ in enumerate(report.sites, start=1))
-        numbers = zip(headings, report.sites, strict=True)
-        console.print(Columns([Text(f"{number} = {site}") for number, site in numbers]))
-    table = Table(box=None)
-    table.add_column("class")
-    for heading in headings:
-        table.add_column(Text(heading), justify="center")
-    table.add_column("sites", justify="right")
-    for name, holders in report.holders.items():
-        marks = [Text("x" if site in holders else ".") for site in report.sites]
-        table.add_row(Text(name), *marks, str(len(holders)))
-    console.print(table)
-    console.print(
-        f"Classes: {len(report.holders)}, of which {len(report.shared)} at more than one site and "
-        f"{len(report.unique)} at one alone.\n"
-    )
-    print_undecided(report, console)
-    for entry in report.kept_apart:
-        line = f"Kept apart: {entry.name} and {entry.canonical}, because: {entry.provenance}."
-        console.print(Text(line, "dim"))
-    for merge in report.possible_merges:
-        effect = "their positives" if merge.relation == "narrower" else "its negatives alone"
-        line = f"Possible at {merge.site}, so that {effect} count as {merge.target}: "
-        setting = _yaml({"merges": {merge.target: list(merge.sources)}})
-        console.print(Text(line + setting, "dim"), soft_wrap=True)
-
-
-def print_undecided(report: ClassReport, console: Console) -> None:
-    """Print names that the vocabulary does not know, and those that look like others."""
-    alike = {pair.name for pair in report.near_duplicates}
-    for new in report.new:
-        if new.name not in alike:
-            console.print(Text(described(new)), soft_wrap=True)
-    for pair in report.near_duplicates:
-        at = ", ".join(report.holders.get(pair.other, ())) or "no site"
-        console.print(
-            Text.assemble(
-                ("Decide: ", "bold yellow"),
-                f"'{pair.name}' ({', '.join(pair.sites)}) resembles '{pair.other}' ({at}): "
-                f"{pair.reason}.\n  In the site file of {', '.join(pair.sites)}, {pair.suggestion}",
-            ),
-            soft_wrap=True,  # so that a suggestion can be copied in one piece
+def undecided(sites: Sequence[SiteClasses]) -> Iterator[str]:
+    """Lines about names that the vocabulary does not know, and those that look like others."""
+    at, pairs = holders(sites), list(near_duplicates(sites))
+    alike = {pair.name for pair in pairs}
+    yield from (_described(name, at[name]) for name in unknown(sites) if name not in alike)
+    for pair in pairs:
+        others = ", ".join(at.get(pair.other, ())) or "no site"
+        yield (
+            f"Decide: '{pair.name}' ({', '.join(pair.sites)}) resembles '{pair.other}' ({others}): "
+            f"{pair.reason}.\n  In the site file of {', '.join(pair.sites)}, {pair.suggestion}"
         )
 
 
-def described(new: NewClass) -> str:
+def print_report(sites: Sequence[SiteClasses], console: Console) -> None:
+    """Print which site labels which class, and what there is to decide."""
+    labelled = holders(sites)
+    names = [each.site for each in sites]
+    longest = max(map(len, labelled), default=0)
+    if longest + sum(len(name) + 2 for name in names) + len("  sites  ") > console.width:
+        numbered = dict(enumerate(names, start=1))
+        console.print(Columns([Text(f"{number} = {name}") for number, name in numbered.items()]))
+        names = list(map(str, numbered))
+    table = Table(box=None)
+    table.add_column("class")
+    for name in names:
+        table.add_column(Text(name), justify="center")
+    table.add_column("sites", justify="right")
+    for name, at in labelled.items():
+        marks = [Text("x" if each.site in at else ".") for each in sites]
+        table.add_row(Text(name), *marks, str(len(at)))
+    console.print(table)
+    shared = sum(len(at) > 1 for at in labelled.values())
+    console.print(
+        f"Classes: {len(labelled)}, of which {shared} at more than one site and "
+        f"{len(labelled) - shared} at one alone.\n"
+    )
+    for line in undecided(sites):
+        console.print(Text(line), soft_wrap=True)  # so that it can be copied in one piece
+    for entry in kept_apart(sites):
+        line = f"Kept apart: {entry.name} and {entry.canonical}, because: {entry.provenance}."
+        console.print(Text(line, "dim"))
+    for line in possible_merges(sites):
+        console.print(Text(line, "dim"), soft_wrap=True)
+
+
+def _described(name: str, sites: Sequence[str]) -> str:
     """Say that a name is a class of its own, and how to rename it."""
-    text = f"New class: '{new.name}' ({', '.join(new.sites)}) is not in the vocabulary"
-    if _NEGATED.search(new.name):
+    text = f"New class: '{name}' ({', '.join(sites)}) is not in the vocabulary"
+    if _NEGATED.search(name):
         return f"{text}, and may say that something is absent or in doubt: is it a class?"
-    if not new.nearest:
+    if not (nearest := known_alike(name)):
         return f"{text}, and resembles no class there."
     return (
-        f"{text}; nearest known: {', '.join(new.nearest)}. If it is one of them, rename it in the "
-        f"site file: {_yaml({'merges': {new.nearest[0]: [new.name]}})}"
+        f"{text}; nearest known: {', '.join(nearest)}. If it is one of them, rename it in the "
+        f"site file: {_yaml({'merges': {nearest[0]: [name]}})}"
     )
 
 

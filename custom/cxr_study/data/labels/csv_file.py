@@ -19,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from cxr_study.common.errors import InputError
+
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 MOST_SHOWN = 20
 """Faults of one file that an error lists; it counts them all."""
@@ -29,11 +31,7 @@ _UNICODE_LINE_ENDS = tuple(mark.encode() for mark in "\x85\u2028\u2029")
 _LOOKED_AT = 100  # lines that tell two separators apart
 
 
-class TableError(ValueError):
-    """A csv does not hold what its format promises."""
-
-
-def faults(path: Path, found: Sequence[tuple[str, str, int]]) -> TableError:
+def faults(path: Path, found: Sequence[tuple[str, str, int]]) -> InputError:
     """Error about the faults of a csv: the first in full, then the others, a line each.
 
     Args:
@@ -43,14 +41,14 @@ def faults(path: Path, found: Sequence[tuple[str, str, int]]) -> TableError:
     (where, what, _), total = found[0], sum(number for *_, number in found)
     first = f"{path}, {where}: {what}"
     if total == 1:
-        return TableError(first)
+        return InputError(first)
     listed = [
         f"  {where}: {what}{f' ({number:,} times)' if number > 1 else ''}"
         for where, what, number in found[:MOST_SHOWN]
     ]
     if len(found) > MOST_SHOWN:
         listed.append(f"  and {sum(number for *_, number in found[MOST_SHOWN:]):,} more")
-    return TableError("\n".join([first, f"In all {total:,} faults:", *listed]))
+    return InputError("\n".join([first, f"In all {total:,} faults:", *listed]))
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class CsvFile:
         """Names of the columns, stripped."""
         for _, row in self._rows():
             return [name.strip() for name in row]
-        raise TableError(f"{self.path} is empty; needs a header line and one line per row.")
+        raise InputError(f"{self.path} is empty; needs a header line and one line per row.")
 
     def is_plain(self) -> bool:
         """Whether all lines are as many cells as the header and none is in quotes."""
@@ -91,7 +89,7 @@ class CsvFile:
         """Line in the file of every row below the header; 0 for a blank one.
 
         Raises:
-            TableError: A row has not as many cells as the header, or cannot be read.
+            InputError: A row has not as many cells as the header, or cannot be read.
         """
         width = len(self.header)
         numbers, wrong = [], []
@@ -116,7 +114,7 @@ class CsvFile:
             reader = csv.reader(text, strict=True, delimiter=self.separator)
             for row in reader:
                 if "\0" in "".join(row):
-                    raise TableError(
+                    raise InputError(
                         f"{self.path}, line {number + 1}: a NUL byte; is the file damaged, or in "
                         "UTF-16 without its mark? Save it as UTF-8."
                     )
@@ -124,7 +122,7 @@ class CsvFile:
                 number = self.line - 1 + reader.line_num
         except csv.Error as error:
             where = f"{self.path}, line {number + 1}"
-            raise TableError(
+            raise InputError(
                 f"{where}: cannot be read as csv: {error}; a quote too many?"
             ) from error
 
@@ -138,7 +136,7 @@ def open_csv(path: Path, *, encoding: str | None = None, comments: bool = False)
         comments: Whether lines before the header that begin with "#" are skipped.
 
     Raises:
-        TableError: The file cannot be read, is empty or in another encoding, or what separates its
+        InputError: The file cannot be read, is empty or in another encoding, or what separates its
             cells cannot be told.
     """
     text = _utf8(path, _bytes(path), encoding)
@@ -153,7 +151,7 @@ def open_csv(path: Path, *, encoding: str | None = None, comments: bool = False)
         start, line = start + len(each), line + 1
     text = text[start:]
     if not text or text.isspace():
-        raise TableError(f"{path} is empty; needs a header line and one line per row.")
+        raise InputError(f"{path} is empty; needs a header line and one line per row.")
     return CsvFile(path, text, line, separator or _separator(path, line, text))
 
 
@@ -162,12 +160,12 @@ def _bytes(path: Path) -> bytes:
         raw = path.read_bytes()
         return gzip.decompress(raw) if path.suffix == ".gz" else raw
     except (OSError, EOFError, zlib.error) as error:
-        raise TableError(f"{path} cannot be read as csv: {error}.") from error
+        raise InputError(f"{path} cannot be read as csv: {error}.") from error
 
 
 def _utf8(path: Path, raw: bytes, encoding: str | None) -> bytes:
     if raw.startswith(_WORKBOOKS):
-        raise TableError(f"{path} is a workbook, no csv; save the sheet as 'CSV UTF-8'.")
+        raise InputError(f"{path} is a workbook, no csv; save the sheet as 'CSV UTF-8'.")
     if raw.startswith(codecs.BOM_UTF8):
         raw, encoding = raw.removeprefix(codecs.BOM_UTF8), None
     elif raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -175,16 +173,16 @@ def _utf8(path: Path, raw: bytes, encoding: str | None) -> bytes:
     if encoding is None and raw.isascii():
         return raw
     if encoding is not None and re.match("utf.?(16|32)", encoding.lower()) and b"\0" not in raw:
-        raise TableError(f"{path} is not in {encoding}; leave --encoding out, or name another.")
+        raise InputError(f"{path} is not in {encoding}; leave --encoding out, or name another.")
     try:
         text = raw.decode(encoding or "utf-8")
     except LookupError:
-        raise TableError(f"--encoding: '{encoding}' is no encoding; cp1252 is one.") from None
+        raise InputError(f"--encoding: '{encoding}' is no encoding; cp1252 is one.") from None
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         word = re.findall(rb"[^\s,;]*$", raw[: error.start])[0] + raw[error.start : error.end]
         shown = word.decode("cp1252", "replace")
-        raise TableError(
+        raise InputError(
             f"{path} cannot be read as csv in {encoding or 'UTF-8'}: line {line} has the byte "
             f"0x{raw[error.start]:02x}, which in cp1252 would end '{shown}'. Save it as UTF-8, "
             "or name the encoding of a hospital's own table: --encoding cp1252 (site file: "
@@ -204,7 +202,7 @@ def _separator(path: Path, line: int, text: bytes) -> str:
         found = alike or found
     if len(found) > 1:
         several = " and ".join(SEPARATORS[mark] for mark in found)
-        raise TableError(
+        raise InputError(
             f"{path}, line {line}: the header has {several}; which of them stand between cells "
             "cannot be told. Save the file with one of them, and names that hold another in quotes."
         )

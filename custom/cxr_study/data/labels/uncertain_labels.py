@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import BLANK, UNCERTAIN, classes
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ Blank = Literal["negative", "not labelled"]
 
 _SMOOTHED = {"smooth-zeros": (0.0, 0.3), "smooth-ones": (0.55, 0.85)}
 _FIXED = {"zeros": 0.0, "ones": 1.0, "ignore": math.nan}
-
-
-class LabelPolicyError(ValueError):
-    """A table has blank labels, and the site file does not say what they mean."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ def apply(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
     A smoothed label depends on the names of image and class only, not on rows or computer.
 
     Raises:
-        LabelPolicyError: There are blank labels and `policy.blank` is None.
+        InputError: There are blank labels and `policy.blank` is None.
     """
     blank = 0.0 if policy.blank == "negative" else math.nan
     resolved = {}
@@ -70,7 +67,7 @@ def apply(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
         labels = table[name].to_numpy(float, copy=True)
         empty = labels == BLANK
         if policy.blank is None and empty.any():
-            raise LabelPolicyError(
+            raise InputError(
                 f"column '{name}': {empty.sum()} of {len(table)} cells are blank; say in the site "
                 "file whether that means 'blank: negative' or 'blank: not labelled'."
             )

@@ -3,17 +3,19 @@
 A reader interprets nothing and drops nothing: uncertain labels, blanks and laterals are in the
 table, and the site file says what becomes of them. Csv files may be gzipped. Whatever does not fit
 the format, such as a missing column, an image that stands twice or an unknown value, is a
-TableError that names file, line and column.
+InputError that names file, line and column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cxr_study.common.errors import InputError
+from cxr_study.common.parts import by_path, part
 from cxr_study.data.labels.vocabulary import (
     CHEXPERT_CLASSES,
     NIH_CLASSES,
@@ -39,6 +41,8 @@ class Dataset:
         identifying: How many trailing parts of a path identify an image; 0 for the whole path.
         labels_names: Patterns of the official label csv in the download's folder.
         metadata_names: The same of the second csv; empty where there is none.
+        read: Reads a label csv, and the second csv where there is one, as a label table. Default:
+            the function of this room's module that is called as the data set.
     """
 
     patients: str
@@ -47,7 +51,11 @@ class Dataset:
     identifying: int = 1
     labels_names: tuple[str, ...] = ()
     metadata_names: tuple[str, ...] = ()
+    read: Callable[..., pd.DataFrame] | None = None
 
+
+GROUP = "cxr_study.readers"
+"""Of entry points: packages that offer a `Dataset`, with its `read`, by its name."""
 
 DATASETS = {
     "nih": Dataset("nih", classes=NIH_CLASSES, labels_names=("Data_Entry_2017*.csv",)),
@@ -84,8 +92,16 @@ DATASETS = {
 }
 
 
-class DiscoveryError(ValueError):
-    """A folder is not the official download of a data set."""
+def dataset_of(name: str) -> Dataset:
+    """A data set by its name: ours, a package's (see `GROUP`), or `module:name` of a `Dataset`.
+
+    Raises:
+        InputError: There is none of this name.
+    """
+    found = by_path(name) if ":" in name else part("dataset", name, GROUP, DATASETS)
+    if not isinstance(found, Dataset):
+        raise InputError(f"dataset {name!r} needs to be a Dataset of {__name__}.")
+    return found
 
 
 def official_files(dataset: str, folder: Path) -> tuple[Path, Path | None, Path]:
@@ -96,16 +112,14 @@ def official_files(dataset: str, folder: Path) -> tuple[Path, Path | None, Path]
         `images` where there is one, else the folder itself.
 
     Raises:
-        DiscoveryError: There is no such folder, nothing or more than one csv in it fits, or the
+        InputError: There is no such folder, nothing or more than one csv in it fits, or the
             data set has no official files.
     """
-    known = DATASETS[dataset]
+    known = dataset_of(dataset)
     if not known.labels_names:
-        raise DiscoveryError(
-            f"dataset '{dataset}' has no official files; write the site file by hand."
-        )
+        raise InputError(f"dataset '{dataset}' has no official files; write the site file by hand.")
     if not folder.is_dir():
-        raise DiscoveryError(f"needs the folder of the download; {folder} is none.")
+        raise InputError(f"needs the folder of the download; {folder} is none.")
     images = folder / "images"
     return (
         _only(folder, known.labels_names, dataset),
@@ -122,11 +136,11 @@ def _only(folder: Path, names: tuple[str, ...], dataset: str) -> Path:
         return found[0]
     wanted = " or ".join(names)
     if not found:
-        raise DiscoveryError(
+        raise InputError(
             f"needs {wanted} (or .gz) in {folder} for dataset '{dataset}'; there is none. Give the "
             "folder that holds the official csv."
         )
-    raise DiscoveryError(
+    raise InputError(
         f"needs one {wanted} in {folder}; there are {', '.join(map(str, found))}. Give the folder "
         "of one of them, or move the others away."
     )
@@ -142,7 +156,7 @@ def read(
     """Read the csv files of a data set, one after another, as one label table.
 
     Args:
-        dataset: A key of `DATASETS`.
+        dataset: See `dataset_of`.
         labels: One label csv, or several with the same classes.
         metadata: The second csv, where the data set has one; of a hospital's own csv not read here,
             see `sites.header_index`.
@@ -150,25 +164,26 @@ def read(
         images: Folder below which absolute paths of a hospital's own csv lie.
 
     Raises:
-        TableError: See the module; or the files differ in classes, or share an image.
+        InputError: See the module; or the files differ in classes, or share an image.
     """
     import numpy as np  # those who only look into `DATASETS` need no pandas
     import pandas as pd
 
-    from cxr_study.data.labels.csv_file import TableError
+    from cxr_study.data.labels.csv_file import InputError
     from cxr_study.data.labels.label_table import classes
     from cxr_study.data.readers.patients import one_spelling
 
-    known = DATASETS[dataset]
-    module = import_module(f"{__name__}.{dataset.replace('-', '_')}")
+    known = dataset_of(dataset)
+    name = f"{__name__}.{dataset.replace('-', '_')}"
+    read_csv = known.read or import_module(name).read
     more: list[object] = [metadata] if known.metadata_names else []
     if layout is not None and dataset == "table":
         more = [layout, images, metadata is not None]
-    tables = [module.read(csv, *more) for csv in labels]
-    for csv, part in zip(labels, tables, strict=True):
-        differ = sorted(set(classes(part)) ^ set(classes(tables[0])))
+    tables = [read_csv(csv, *more) for csv in labels]
+    for csv, table in zip(labels, tables, strict=True):
+        differ = sorted(set(classes(table)) ^ set(classes(tables[0])))
         if differ:
-            raise TableError(
+            raise InputError(
                 f"{csv}: needs the same classes as {labels[0]}; {', '.join(differ)} "
                 f"{'is' if len(differ) == 1 else 'are'} in one of the two only. Give them as two "
                 "sites, or remove these columns."
@@ -177,14 +192,14 @@ def read(
     if len(tables) == 1:
         return one_spelling(tables[0]) if unified else tables[0]
     whole: pd.DataFrame = pd.concat(tables, ignore_index=True)
-    whole.attrs["notes"] = [note for part in tables for note in part.attrs["notes"]]
+    whole.attrs["notes"] = [note for table in tables for note in table.attrs["notes"]]
     names = whole["image"].str.split("/").str[-known.identifying :].str.join("/")
     again = names.duplicated()
     if again.any():
-        file = np.repeat([str(csv) for csv in labels], [len(part) for part in tables])
+        file = np.repeat([str(csv) for csv in labels], [len(table) for table in tables])
         row = int(np.argmax(again))
         first = int(np.argmax(names == names[row]))
-        raise TableError(
+        raise InputError(
             f"{file[row]}: image '{names[row]}' stands in {file[first]} already; leave one "
             "of the files out."
         )

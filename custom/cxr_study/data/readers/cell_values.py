@@ -12,9 +12,9 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import key
 from cxr_study.data.labels.csv_columns import matching
-from cxr_study.data.labels.csv_file import TableError
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN, classes
 from cxr_study.data.labels.vocabulary import UNION_CLASSES, class_name, resemblance
 
@@ -138,7 +138,7 @@ def class_columns(
         dataset: Whose names count, see `vocabulary.class_name`.
 
     Raises:
-        TableError: A column has no name, is named like a descriptor in another case, or two are
+        InputError: A column has no name, is named like a descriptor in another case, or two are
             the same class.
     """
     reserved = {key(name): name for name in descriptors}
@@ -148,15 +148,15 @@ def class_columns(
         if column in descriptors or key(column) in NO_CLASS:
             continue
         if not column:
-            raise TableError(f"{csv}, line 1: column {position} has no name; name or remove it.")
+            raise InputError(f"{csv}, line 1: column {position} has no name; name or remove it.")
         if key(column) in reserved:
-            raise TableError(
+            raise InputError(
                 f"{csv}, line 1, column '{column}': no class can have the name of what describes "
                 f"an image; write '{reserved[key(column)]}', or another name if it is a class."
             )
         name = class_name(column, dataset)
         if key(name) in column_of:
-            raise TableError(
+            raise InputError(
                 f"{csv}, line 1: columns '{column_of[key(name)]}' and '{column}' are both the "
                 f"class '{name}'; keep one, or name the other differently."
             )
@@ -173,7 +173,7 @@ def refuse_unread_classes(
     Its labels are others than the official ones, such as those that radiologists gave later.
 
     Raises:
-        TableError: A column that is not read is named like a class.
+        InputError: A column that is not read is named like a class.
     """
     unread = [
         name
@@ -184,7 +184,7 @@ def refuse_unread_classes(
         and any(name == other or resemblance(name, other) for other in UNION_CLASSES)
     ]
     if unread:
-        raise TableError(
+        raise InputError(
             f"{csv}, line 1: the columns {', '.join(map(repr, unread))} look like labels, and "
             f"dataset '{dataset}' would not read them. Write a site file for the table as it is "
             "(surgagg data site table), or remove these columns."

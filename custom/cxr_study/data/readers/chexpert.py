@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
-from cxr_study.data.labels.csv_file import TableError, open_csv
+from cxr_study.data.labels.csv_file import open_csv
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import cell_values
@@ -33,7 +34,7 @@ def read(csv: Path) -> pd.DataFrame:
     file = open_csv(csv)
     header = file.header
     if "Path" not in header and "Study" in header:
-        raise TableError(
+        raise InputError(
             f"{csv}, line 1: needs a column 'Path'; has 'Study'. Labels of studies do not say "
             "which images they are of; use the csv that has a line for every image."
         )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import TableError, open_csv
+from cxr_study.data.labels.csv_file import open_csv
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.readers import cell_values, mimic
 
@@ -29,7 +30,7 @@ def read(csv: Path) -> pd.DataFrame:
     file = open_csv(csv)
     names = cell_values.class_columns(csv, file.header, _DESCRIPTORS, "cxr-lt")
     if not names:
-        raise TableError(
+        raise InputError(
             f"{csv}, line 1: needs columns with labels; has only {', '.join(_DESCRIPTORS)}. Is "
             "this a challenge's list of images without labels?"
         )

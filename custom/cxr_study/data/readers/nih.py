@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
 from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import TableError, open_csv
+from cxr_study.data.labels.csv_file import open_csv
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, class_name
 from cxr_study.data.readers import cell_values, finding_lists
@@ -57,9 +58,9 @@ def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
         names = _names(path)
         for line, image in enumerate(names, start=1):
             if not image:
-                raise TableError(f"{path}, line {line}: the line is blank; needs an image's name.")
+                raise InputError(f"{path}, line {line}: the line is blank; needs an image's name.")
             if image in seen:
-                raise TableError(
+                raise InputError(
                     f"{path}, line {line}: '{image}' stands in {seen[image]} already; an image is "
                     "in one of the two lists, once."
                 )
@@ -72,9 +73,9 @@ def _names(path: Path) -> list[str]:
     try:
         names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise TableError(f"{path} cannot be read: {error}.") from error
+        raise InputError(f"{path} cannot be read: {error}.") from error
     if not names:
-        raise TableError(f"{path} is empty; needs the name of an image in every line.")
+        raise InputError(f"{path} is empty; needs the name of an image in every line.")
     return names
 
 

@@ -10,22 +10,25 @@ which column lists findings where there is none for each class.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import key, nearest
 from cxr_study.data.images.image_files import below
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
-from cxr_study.data.labels.csv_file import TableError, open_csv
+from cxr_study.data.labels.csv_file import open_csv
 from cxr_study.data.labels.label_table import BLANK, LOADED, NEGATIVE, POSITIVE, VIEWS, assemble
 from cxr_study.data.readers import cell_values, finding_lists
 from cxr_study.data.readers.cell_values import NO_CLASS
 from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout
 
+_LISTED = 5  # words that a message names
 _VIEWS = {view.casefold(): view for view in VIEWS}
 _SEXES = {"f": "F", "m": "M", "": ""}
 _view = cell_values.one_of(f"{', '.join(VIEWS[:-1])} or a blank", _VIEWS)
@@ -64,11 +67,11 @@ def read(
     lists, listing = layout.findings, layout.listing
     for name in names:
         if key(name) in LOADED:
-            raise TableError(
+            raise InputError(
                 f"{csv}, line 1, column '{name}': no class can have this name; rename or remove it."
             )
     if all(key(name) in NO_CLASS for name in names) and lists is None:
-        raise TableError(
+        raise InputError(
             f"{csv}, line 1: needs a column for every class; has only {', '.join(file.header)}. "
             "Explain words that are labels (--word '<word>=1'), or say which column names findings "
             "(--findings '<name>'; site file: findings: {column: <name>}), or from where on a "
@@ -92,7 +95,7 @@ def read(
             label, cell = values[lists.value], (cell + " = " + columns[lists.value])
         labels = finding_lists.labels(values[lists.column], label)
         if not labels:
-            raise TableError(f"{csv}, column '{lists.column}': no row names a finding.")
+            raise InputError(f"{csv}, column '{lists.column}': no row names a finding.")
         said, cells = said | labels, cells | dict.fromkeys(labels, cell.rename(lists.column))
     table = _one_per_image(columns, pd.DataFrame(said), cells)
     if lists is not None:
@@ -128,39 +131,61 @@ def _folded(words: Mapping[str, str]) -> dict[str, str]:
     return {word.strip().casefold(): meant for word, meant in words.items()}
 
 
+def roles(
+    csv: Path, header: Sequence[str], layout: TableLayout
+) -> tuple[dict[str, str], list[str]]:
+    """What columns are, by their names, and what nobody has said of them: questions for people.
+
+    Raises:
+        InputError: The layout names a column that there is not.
+    """
+    for name in (*layout.columns, *layout.listing):
+        if name not in header:
+            raise InputError(f"{csv}, line 1: has no column '{name}'; {nearest(name, header)}.")
+    described, needs = layout.described(header), []
+    alone = layout.patients == "each-image"
+    for what in KINDS:
+        found = [name for name, kind in described.items() if kind == what]
+        needed = what in (("image",) if alone else ("image", "patient"))
+        if alone and what == "patient" and found:
+            needs.append(
+                f"whether each image is a patient or column '{found[0]}' names patients: --column "
+                f"'{found[0]}={IGNORED}', or no --patients each-image"
+            )
+        elif len(found) > 1 or (needed and not found):
+            may_be = quoted(found or [name for name in header if name and name not in described])
+            hint = " --patients each-image where no column does: each image is a patient"
+            needs.append(
+                f"which column names the {what}: --column '<name>={what}' (site file: columns: "
+                f"{{<name>: {what}}}); {may_be}?"
+                + hint
+                * (what == "patient" and not found and layout.patients is None)
+            )
+    return described, needs
+
+
+def quoted(words: Iterable[str]) -> str:
+    """Name some words, the first of many."""
+    some = [f"'{shorten(word, 60, placeholder=' ...')}'" for word in words]
+    more = f" and {len(some) - _LISTED} more" if len(some) > _LISTED else ""
+    return ", ".join(some[:_LISTED]) + more
+
+
+def unsaid(csv: Path, needs: Sequence[str], notes: Sequence[str] = ()) -> InputError:
+    """Error about everything that a csv does not tell by itself."""
+    return InputError(
+        "\n  ".join([f"{csv}, line 1: does not tell everything. Say", *needs, *notes])
+    )
+
+
 def _columns(
     csv: Path, header: Sequence[str], layout: TableLayout
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Columns of what describes an image, by what they are, and class names by their columns."""
-    for name in (*layout.columns, *layout.listing):
-        if name not in header:
-            raise TableError(
-                f"{csv}, line 1: keys 'columns' and 'findings' of the site file need names of "
-                f"columns; got '{name}', {nearest(name, header)}."
-            )
-    described = layout.described(header)
-    column_of: dict[str, str] = {}
-    for name, what in described.items():
-        if what == IGNORED:
-            continue
-        if what in column_of:
-            raise TableError(
-                f"{csv}, line 1: needs one column {what}; '{column_of[what]}' and '{name}' are. "
-                "Say of one that it is ignored, in the site file (key 'columns')."
-            )
-        column_of[what] = name
-    alone = layout.patients == "each-image"
-    if alone and "patient" in column_of:
-        raise TableError(
-            f"{csv}: each image is to be a patient, but column '{column_of['patient']}' names "
-            f"patients; say --column '{column_of['patient']}=ignored', or leave each-image out."
-        )
-    for what in ("image",) if alone else ("image", "patient"):
-        if what not in column_of:
-            raise TableError(
-                f"{csv}, line 1: needs a column '{what}'; {nearest(what, header)}. If it has "
-                f"another name, say which in the site file: columns: {{<name>: {what}}}"
-            )
+    described, needs = roles(csv, header, layout)
+    if needs:
+        raise unsaid(csv, needs)
+    column_of = {what: name for name, what in described.items() if what != IGNORED}
     if layout.listing:
         return column_of, {}
     known = dict.fromkeys((*KINDS, *described))

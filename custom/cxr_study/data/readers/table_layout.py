@@ -1,10 +1,12 @@
 """How a hospital's own csv differs from the form that its reader knows."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+import codecs
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
-from cxr_study.common.yaml_files import FileModel, Text
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from cxr_study.common.yaml_files import FileModel, NeedError, Text
 from cxr_study.data.labels.label_table import DESCRIPTORS, VIEWS
 
 KINDS = DESCRIPTORS
@@ -38,9 +40,34 @@ class Findings(FileModel):
     unlisted: Literal["negative"] | None = None
 
 
-@dataclass(frozen=True)
-class TableLayout:
-    """What a table calls its columns and what its words mean.
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        raise NeedError("quotes around a word that YAML takes for true or false")
+    return "" if value is None else str(value)
+
+
+def _meant(word: str) -> str:
+    if word in (*LABELS, *VIEWS, *SEXES, NORMAL) or word.isdecimal():
+        return word
+    known = ", ".join((*LABELS, *filter(None, VIEWS), *SEXES, NORMAL))
+    raise NeedError(f"one of {known}, a number of years or '' for a blank")
+
+
+def _encoding(value: object) -> str:
+    try:
+        return codecs.lookup(str(value)).name
+    except LookupError:
+        raise NeedError("the name of an encoding, such as cp1252") from None
+
+
+Word = Annotated[str, BeforeValidator(_word)]
+"""A text, also where YAML takes it for a number or a date; nothing is a blank."""
+
+_Kind = Literal["image", "patient", "view", "sex", "age", "ignored"]
+
+
+class TableLayout(FileModel):
+    """What a table calls its columns and what its words mean: keys of a site file.
 
     Attributes:
         columns: Name in the csv -> what it is, one of `KINDS`, or `IGNORED`.
@@ -54,11 +81,13 @@ class TableLayout:
             column names patients. None: ids that differ in leading zeros or ".0" are one patient.
     """
 
-    columns: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, str] = field(default_factory=dict)
-    encoding: str | None = None
+    columns: Annotated[dict[Word, _Kind], Field(min_length=1)] = Field(default_factory=dict)
+    words: Annotated[dict[Word, Annotated[Word, AfterValidator(_meant)]], Field(min_length=1)] = (
+        Field(default_factory=dict)
+    )
+    encoding: Annotated[str, BeforeValidator(_encoding)] | None = None
     findings: Findings | None = None
-    threshold: float | None = None
+    threshold: Annotated[float, Field(gt=0, le=1, strict=True)] | None = None
     patients: Patients | None = None
 
     @property
@@ -75,11 +104,3 @@ class TableLayout:
             if (what := name.casefold()) in KINDS and what not in self.columns.values()
         }
         return found | dict(self.columns)
-
-
-def word_fault(meant: str) -> str | None:
-    """What a word would need to stand for instead; None where `meant` will do."""
-    if meant in (*LABELS, *VIEWS, *SEXES, NORMAL) or meant.isdecimal():
-        return None
-    known = ", ".join((*LABELS, *filter(None, VIEWS), *SEXES, NORMAL))
-    return f"one of {known}, a number of years or '' for a blank"

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
-from cxr_study.data.labels.csv_file import TableError, open_csv
+from cxr_study.data.labels.csv_file import open_csv
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import VINDR_NAMES, class_name
 from cxr_study.data.readers import cell_values
@@ -27,7 +28,7 @@ def read(csv: Path) -> pd.DataFrame:
     file = open_csv(csv)
     header = file.header
     if "class_name" in header:
-        raise TableError(
+        raise InputError(
             f"{csv}, line 1: needs a column for every finding; has 'class_name'. These are the "
             "boxes of Kaggle's competition; use PhysioNet's image_labels_train.csv."
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from cxr_study.data.labels.class_overlap import SiteClasses, class_report
+from cxr_study.data.labels.class_overlap import SiteClasses, holders, near_duplicates
 from cxr_study.data.labels.label_table import classes, one_sided
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, labelled_classes
 from cxr_study.data.sites.site_file import SiteFile
@@ -19,7 +19,7 @@ def notes(sites: Sequence[SiteLabels]) -> list[str]:
     and classes of different sites that may be one finding.
 
     Raises:
-        SplitError: A patient is at two of the sites; see `check_disjoint`.
+        InputError: A patient is at two of the sites; see `check_disjoint`.
     """
     shared = check_disjoint(sites)
     own = [
@@ -37,7 +37,7 @@ def site_classes(site: SiteFile, read: pd.DataFrame) -> SiteClasses:
     """What a site says about classes, by its file and its labels as read.
 
     Raises:
-        SiteFileError: See `labelled_classes`.
+        InputError: See `labelled_classes`.
     """
     columns = classes(read)
     labelled = labelled_classes(site, columns)
@@ -45,11 +45,11 @@ def site_classes(site: SiteFile, read: pd.DataFrame) -> SiteClasses:
 
 
 def _look_alikes(sites: Sequence[SiteLabels]) -> list[str]:
-    report = class_report([site_classes(each.site, each.read) for each in sites])
+    named = [site_classes(each.site, each.read) for each in sites]
+    at = holders(named)
     return [
         f"'{pair.name}' ({', '.join(pair.sites)}) and '{pair.other}' "
-        f"({', '.join(report.holders[pair.other])}) may be one finding: {pair.reason}; "
-        f"{pair.suggestion}"
-        for pair in report.near_duplicates
-        if pair.other in report.holders
+        f"({', '.join(at[pair.other])}) may be one finding: {pair.reason}; {pair.suggestion}"
+        for pair in near_duplicates(named)
+        if pair.other in at
     ]

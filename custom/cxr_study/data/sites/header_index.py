@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.common import progress
+from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError, walk
 from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import TableError, open_csv
+from cxr_study.data.labels.csv_file import open_csv
 from cxr_study.data.readers.mimic import view
 from cxr_study.data.readers.table import PLAIN, meaning
 
@@ -75,7 +76,7 @@ def join(table: pd.DataFrame, csv: Path) -> pd.DataFrame:
         index's. Its notes count the numbers and the images that are left out.
 
     Raises:
-        TableError: The index does not hold what it should, or has none of the numbers.
+        InputError: The index does not hold what it should, or has none of the numbers.
     """
     file = open_csv(csv)
     keyword = file.header[0]
@@ -86,7 +87,7 @@ def join(table: pd.DataFrame, csv: Path) -> pd.DataFrame:
     row = numbers.get_indexer(index[keyword])
     chosen = np.argsort(row, kind="stable")[(row < 0).sum() :]
     if not len(chosen):
-        raise TableError(
+        raise InputError(
             f"{csv}: none of its numbers, first {keyword} '{index[keyword].iloc[0]}', is one of "
             f"the {len(numbers):,} that the labels have, first '{numbers[0]}'. Name images by "
             "another number (--images-by), or the column that has this one; leading zeros count."

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.common.wording import listed
 from cxr_study.data.labels.label_table import POSITIVE, classes
 from cxr_study.data.sites.stratification import stratify
@@ -20,15 +21,17 @@ SPLITS = ("train", "validation", "test")
 UNUSED = "unused"  # left out on purpose, to train with less data
 FRACTIONS = (0.7, 0.1, 0.2)
 """Of the patients, in train, validation and test; those of Kulkarni et al., ML4H 2024."""
+CURE = (
+    "Where a split has no positive patient of a class, it is not trained or not measured there: "
+    "other ratios (surgagg data split <site file> --ratios 60/20/20) or another seed may help."
+)
+"""What may help where `without_positives` finds classes."""
+
 SCHEME = "of the patients, stratified by any positive label and by class"
 RECIPE = 3  # raise it when the same seed makes another split
 _DRAWS = 100  # that are made where the first leaves a split too many or too few images
 _NEAR = 0.01  # of all images: that far from its share of them a split may be
 _VALIDATION = 1 / 8  # of the patients of NIH's train_val, which has no validation split
-
-
-class SplitError(ValueError):
-    """A split does not fit the images it is for, or cannot be made."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,10 @@ def split_patients(
         draws: At most; with one, a patient with many images may be in a small split.
 
     Raises:
-        SplitError: There are too few patients to give each split one.
+        InputError: There are too few patients to give each split one.
     """
-    cut = _cut(_queue(table, seed), fractions)
-    return _assignment(_stratified(table, cut, seed, draws))
+    cut = _cut(shuffled(table, seed), fractions)
+    return _assignment(stratified(table, cut, seed, draws))
 
 
 def without_positives(
@@ -95,39 +98,6 @@ def describe_missing(found: Sequence[WithoutPositives]) -> list[str]:
     ]
 
 
-def split_sites(table: pd.DataFrame, sites: Sequence[str], *, seed: int) -> pd.DataFrame:
-    """Put every patient in one split, as `split_patients` does, and cut each split into sites.
-
-    So the test patients of all sites together are the same, however many sites there are. In each
-    split and altogether, sites' numbers of patients differ by one at most; in each split also
-    their numbers of positive patients.
-
-    Raises:
-        SplitError: There are too few patients to give each split of each site one.
-    """
-    split = split_patients(table, seed=seed).set_index("patient")["split"]
-    positive = positive_patients(table)
-    # Each stratum of each split, one after the other, is dealt out to the sites like cards: of
-    # whatever stands together they get equally many. Who goes where, the classes decide.
-    cut = pd.DataFrame({"patient": _queue(table, seed)})
-    cut["split"] = cut["patient"].map(split)
-    cut["positive"] = cut["patient"].map(positive)
-    cut = cut.sort_values(["split", "positive"], kind="stable")
-    for name, number in cut["split"].value_counts().items():
-        if number < len(sites):
-            raise SplitError(
-                f"split '{name}' has {number} of the {len(cut)} patients for {len(sites)} sites; "
-                "needs more patients or fewer sites."
-            )
-    cut["site"] = np.resize(sites, len(cut))
-    for _, dealt in cut.groupby("split"):
-        parts = [dealt["patient"][dealt["site"] == site].to_numpy() for site in sites]
-        moved = _stratified(table, parts, seed)
-        whose = {p: site for site, part in zip(sites, moved, strict=True) for p in part}
-        cut.loc[dealt.index, "site"] = dealt["patient"].map(whose)
-    return cut.sort_values("patient", ignore_index=True)[["patient", "site", "split"]]
-
-
 def split_by_lists(table: pd.DataFrame, parts: Mapping[str, str], *, seed: int) -> pd.DataFrame:
     """Follow official lists of images; NIH's are `train_val_list.txt` and `test_list.txt`.
 
@@ -135,25 +105,25 @@ def split_by_lists(table: pd.DataFrame, parts: Mapping[str, str], *, seed: int) 
     "train_val" or "test" and may know more images.
 
     Raises:
-        SplitError: An image is in no list, or a patient's images are in both.
+        InputError: An image is in no list, or a patient's images are in both.
     """
     part = table["image"].map(parts)
     unlisted = table["image"][part.isna()].tolist()
     if unlisted:
-        raise SplitError(
+        raise InputError(
             f"every image needs to be in one of the lists; {len(unlisted)} of {len(table)} are in "
             f"none: {_first(unlisted)}. Are these the lists of this data set?"
         )
     torn = part.groupby(table["patient"]).nunique()
     if (torn > 1).any():
         patients = torn.index[torn > 1].tolist()
-        raise SplitError(
+        raise InputError(
             f"a patient's images need to be in one list; those of {len(patients)} patients are in "
             f"both: {_first(patients)}. Training on one list would leak into the other."
         )
     train_val = table[part == "train_val"]
-    cut = _cut(_queue(train_val, seed), (1 - _VALIDATION, _VALIDATION))
-    train, validation = _stratified(train_val, cut, seed)
+    cut = _cut(shuffled(train_val, seed), (1 - _VALIDATION, _VALIDATION))
+    train, validation = stratified(train_val, cut, seed)
     return _assignment([train, validation, table["patient"][part == "test"].unique()])
 
 
@@ -171,7 +141,7 @@ def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: i
     training = assignment[assignment["split"] == "train"]
     groups = [training] if "site" not in training else [g for _, g in training.groupby("site")]
     for group in groups:
-        queue = _queue(table[table["patient"].isin(group["patient"])], seed)
+        queue = shuffled(table[table["patient"].isin(group["patient"])], seed)
         kept = queue[: max(1, round(share * len(queue)))]
         left_out = group["patient"][~group["patient"].isin(kept)]
         thinned.loc[left_out.index, "split"] = UNUSED
@@ -182,14 +152,14 @@ def check(table: pd.DataFrame, assignment: pd.DataFrame) -> None:
     """Refuse an assignment without a patient of the table or with one twice."""
     twice = assignment["patient"][assignment["patient"].duplicated()].unique().tolist()
     if twice:
-        raise SplitError(
+        raise InputError(
             f"a patient stands in one split of one site, once; {len(twice)} stand here more than "
             f"once: {_first(twice)}. Keep one line for each."
         )
     known = set(assignment["patient"])
     missing = [patient for patient in table["patient"].unique() if patient not in known]
     if missing:
-        raise SplitError(
+        raise InputError(
             f"every patient needs a split; {len(missing)} of {table['patient'].nunique()} have "
             f"none: {_first(missing)}. Add them, or make the split anew."
         )
@@ -200,7 +170,7 @@ def positive_patients(table: pd.DataFrame) -> pd.Series:
     return (table[classes(table)] == POSITIVE).any(axis=1).groupby(table["patient"]).any()
 
 
-def _queue(table: pd.DataFrame, seed: int) -> np.ndarray:
+def shuffled(table: pd.DataFrame, seed: int) -> np.ndarray:
     """All patients in random order, both strata spread evenly, so that any cut is stratified."""
     positive = positive_patients(table)
     rng = np.random.default_rng(seed)
@@ -211,7 +181,7 @@ def _queue(table: pd.DataFrame, seed: int) -> np.ndarray:
     return np.concatenate(patients)[np.argsort(np.concatenate(places), kind="stable")]
 
 
-def _stratified(
+def stratified(
     table: pd.DataFrame, parts: Sequence[np.ndarray], seed: int, draws: int = 1
 ) -> list[np.ndarray]:
     """Exchange patients of parts so that classes are spread: positive ones for positive ones.
@@ -267,7 +237,7 @@ def _assignment(parts: Sequence[np.ndarray]) -> pd.DataFrame:
     """The assignment with these patients in train, validation and test."""
     sizes = [len(part) for part in parts]
     if 0 in sizes:
-        raise SplitError(
+        raise InputError(
             f"split '{SPLITS[sizes.index(0)]}' got none of the {sum(sizes)} patients; needs more "
             "patients."
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
 from cxr_study.data import readers
 from cxr_study.data.images import image_store
@@ -15,11 +16,11 @@ from cxr_study.data.images.image_files import locate
 from cxr_study.data.labels import merges, uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes
 from cxr_study.data.labels.vocabulary import class_name
-from cxr_study.data.readers import DATASETS
+from cxr_study.data.readers import dataset_of
 from cxr_study.data.readers.patients import plain
 from cxr_study.data.sites import header_index
-from cxr_study.data.sites.patient_split import UNUSED, SplitError
-from cxr_study.data.sites.site_file import SiteFile, SiteFileError
+from cxr_study.data.sites.patient_split import UNUSED
+from cxr_study.data.sites.site_file import SiteFile
 from cxr_study.data.sites.split_file import SplitFile, apply_split, read_split
 from surgical_aggregation.aggregation.class_names import twins, unfit
 
@@ -65,17 +66,17 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
     negative for a class and positive for a part of it.
 
     Raises:
-        TableError: A csv does not hold what the dataset promises.
-        SiteFileError: A merge is not possible, or not allowed.
+        InputError: A csv does not hold what the dataset promises.
+        InputError: A merge is not possible, or not allowed.
     """
-    table = readers.read(site.dataset, site.labels, site.metadata, site.layout, site.images)
+    table = readers.read(site.dataset, site.labels, site.metadata, site, site.images)
     if site.dataset == "table" and site.metadata is not None:
         table = header_index.join(table, site.metadata)
     try:
         table = merges.apply(table, site.merges, site.dataset)
     except ValueError as error:
-        raise SiteFileError(f"{site.path}: {error}") from None
-    labelled = site.classes or DATASETS[site.dataset].default_classes or classes(table)
+        raise InputError(f"{site.path}: {error}") from None
+    labelled = site.classes or dataset_of(site.dataset).default_classes or classes(table)
     against = merges.parts_against(table, site.policy.blank == "negative")
     table.attrs["notes"] += [
         f"{sum(parts.values()):,} labels of {name} are negative where a part of it is positive "
@@ -93,21 +94,21 @@ def find_files(site: SiteFile, images: Iterable[str]) -> list[Path | None]:
     Raises:
         ImageError: Two files could be one of the images.
     """
-    return locate(site.images, images, DATASETS[site.dataset].identifying, site.nested)
+    return locate(site.images, images, dataset_of(site.dataset).identifying, site.nested)
 
 
 def select_views(site: SiteFile, table: pd.DataFrame) -> pd.DataFrame:
     """Keep the rows of the views the site uses, which are split.
 
     Raises:
-        SiteFileError: None is left.
+        InputError: None is left.
     """
     if site.views == "all":
         return table
     frontal = table[table["view"].isin(FRONTAL)].reset_index(drop=True)
     if frontal.empty:
         views = ", ".join(sorted({view or "unknown" for view in table["view"]}))
-        raise SiteFileError(
+        raise InputError(
             f"{site.path}: none of the {len(table)} images is known to be frontal; their views are "
             f"{views}. Say 'views: all' to use them (--views all)."
         )
@@ -118,14 +119,14 @@ def load_labels(site: SiteFile) -> SiteLabels:
     """Read a site's labels, select its rows and classes, apply its policies and find its images.
 
     Raises:
-        TableError: The labels or the split file do not hold what their format promises.
-        SplitError: The split does not fit the labels, or has a patient twice.
-        SiteFileError: A class, merge or policy does not fit the data set.
-        LabelPolicyError: There are blank labels and the site file does not say what they mean.
+        InputError: The labels or the split file do not hold what their format promises.
+        InputError: The split does not fit the labels, or has a patient twice.
+        InputError: A class, merge or policy does not fit the data set.
+        InputError: There are blank labels and the site file does not say what they mean.
         ImageError: Image files cannot be told apart.
     """
     if not site.split.is_file():
-        raise SiteFileError(
+        raise InputError(
             f"{site.path}: key 'split' needs a file that exists (looked for {site.split}). "
             f"Make it: surgagg data split {site.path}"
         )
@@ -138,10 +139,8 @@ def load_labels(site: SiteFile) -> SiteLabels:
     table = rows[[*DESCRIPTORS, *labelled, "split"]].copy()
     try:
         table = uncertain_labels.apply(table, site.policy)
-    except uncertain_labels.LabelPolicyError as error:
-        raise uncertain_labels.LabelPolicyError(
-            f"{site.path}: {', '.join(map(str, site.labels))}: {error}"
-        ) from None
+    except InputError as error:
+        raise InputError(f"{site.path}: {', '.join(map(str, site.labels))}: {error}") from None
     table["file"] = ["" if file is None else str(file) for file in find_files(site, table["image"])]
     return SiteLabels(site, read, table)
 
@@ -236,7 +235,7 @@ def check_disjoint(sites: Iterable[SiteLabels]) -> list[str]:
     """
     notes = []
     for one, other in combinations(sites, 2):
-        whose, others = (DATASETS[each.site.dataset].patients for each in (one, other))
+        whose, others = (dataset_of(each.site.dataset).patients for each in (one, other))
         if not whose or not others or "each-image" in (one.site.patients, other.site.patients):
             continue
         certain = whose == others and (whose != "table" or one.site.labels == other.site.labels)
@@ -246,7 +245,7 @@ def check_disjoint(sites: Iterable[SiteLabels]) -> list[str]:
         here, there = ids if certain else [each.map(plain) for each in ids]
         shared = sorted(set(here) & set(there))
         if shared and certain:
-            raise SplitError(
+            raise InputError(
                 f"a patient belongs to one site; {len(shared)} are at both {one.site.path} and "
                 f"{other.site.path}, first {', '.join(shared[:3])}. Cut the patients into sites: "
                 "surgagg data partition"
@@ -264,10 +263,10 @@ def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
     """Names of the classes that a site labels, of those that its labels have after merges.
 
     Raises:
-        SiteFileError: The site file names a class that the labels do not have, or a class has a
+        InputError: The site file names a class that the labels do not have, or a class has a
             name that no server accepts.
     """
-    preset = DATASETS[site.dataset].default_classes or known
+    preset = dataset_of(site.dataset).default_classes or known
     labelled = list(site.classes or [name for name in preset if name in known])
     if site.classes is None:
         labelled += [name for name in site.merges if name not in labelled]
@@ -279,15 +278,15 @@ def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
     ):
         for name in names:
             if name not in of:
-                raise SiteFileError(
+                raise InputError(
                     f"{site.path}: key '{key}': '{name}' is no class of this site; "
                     f"{nearest(name, of)}."
                 )
     for name in labelled:
         if why := unfit(name):
-            raise SiteFileError(f"{site.path}: {why}. Rename the class.")
+            raise InputError(f"{site.path}: {why}. Rename the class.")
     if pair := twins(labelled):
-        raise SiteFileError(
+        raise InputError(
             f"{site.path}: '{pair[0]}' and '{pair[1]}' are one class spelt twice. Merge them with "
             "key 'merges', or leave one out with key 'classes'."
         )

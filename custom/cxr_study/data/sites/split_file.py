@@ -26,11 +26,12 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from cxr_study.common.errors import InputError
 from cxr_study.common.yaml_files import parse_yaml
 from cxr_study.data.labels.csv_columns import read_columns
 from cxr_study.data.labels.csv_file import open_csv
 from cxr_study.data.readers.cell_values import filled, one_of
-from cxr_study.data.sites.patient_split import SPLITS, UNUSED, SplitError, check, positive_patients
+from cxr_study.data.sites.patient_split import SPLITS, UNUSED, check, positive_patients
 
 _SPLIT = one_of(f"{', '.join(SPLITS)} or {UNUSED}", {name: name for name in (*SPLITS, UNUSED)})
 
@@ -89,9 +90,9 @@ def read_split(csv: Path) -> SplitFile:
     """Read a split file.
 
     Raises:
-        TableError: A column is missing, or a split is none of `SPLITS` or unused; names file and
+        InputError: A column is missing, or a split is none of `SPLITS` or unused; names file and
             line.
-        SplitError: The header is not YAML.
+        InputError: The header is not YAML.
     """
     meanings = {"patient": filled, "split": _SPLIT}
     if "site" in open_csv(csv, comments=True).header:
@@ -108,20 +109,20 @@ def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.Dat
         the others, and a RangeIndex.
 
     Raises:
-        SplitError: A patient has no split or two, the labels are not those the file was made
+        InputError: A patient has no split or two, the labels are not those the file was made
             from, its counts do not fit its lines, or the site has no patient in it.
     """
     assignment = split_file.assignment
     try:
         check(table, assignment)
         _check_header(split_file, table)
-    except SplitError as error:
-        raise SplitError(f"{split_file.path}: {error}") from None
+    except InputError as error:
+        raise InputError(f"{split_file.path}: {error}") from None
     if "site" in assignment:
         known = sorted(set(assignment["site"]))
         assignment = assignment[assignment["site"] == site]
         if assignment.empty:
-            raise SplitError(
+            raise InputError(
                 f"{split_file.path}: site '{site}' has no patient; its sites are "
                 f"{', '.join(known)}. The name of the site file is the site's."
             )
@@ -165,13 +166,13 @@ def _check_header(split_file: SplitFile, table: pd.DataFrame) -> None:
     if "input" not in header:
         return  # made by hand
     if header["input"] != fingerprint(table):
-        raise SplitError(
+        raise InputError(
             "the labels are not those that this split was made from: an image, a patient or a "
             "finding was added, removed or changed, or other views are used. Make the split anew "
             "(surgagg data split), or, to keep it as it is, remove the lines that begin with '#'."
         )
     if header.get("counts") != counts(split_file.assignment, table):
-        raise SplitError(
+        raise InputError(
             "the counts in the header are not those of the lines: the file was edited. Make the "
             "split anew (surgagg data split), or remove the lines that begin with '#'."
         )
@@ -188,5 +189,5 @@ def _header(csv: Path) -> dict[str, Any]:
     try:
         header = parse_yaml("".join(comment))
     except yaml.YAMLError as error:
-        raise SplitError(f"{csv}: the header cannot be read as YAML: {error}") from error
+        raise InputError(f"{csv}: the header cannot be read as YAML: {error}") from error
     return header if isinstance(header, dict) else {}

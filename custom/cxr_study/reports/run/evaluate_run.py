@@ -11,7 +11,7 @@ from typing import Literal
 import pandas as pd
 from rich.console import Console
 
-from cxr_phantom.demo_data import demo_study
+from cxr_study.common import offered_data
 from cxr_study.common.files import replace
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint
 from cxr_study.evaluation import test_split
@@ -127,7 +127,7 @@ def _evaluated(
     }
     known = (best, *personal.values())
     union = wire.classes_of(chain.from_iterable(each.variables for each in known))
-    site_files = run.site_files or demo_study()
+    site_files = offered_data.site_files(run.site_files)
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
     differences: list[Difference | None] = []

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cxr_phantom.demo_data import PRETRAINED_BODY
+from cxr_study.common.offered_data import DRAWINGS
 from cxr_study.common.wording import listed, shortened
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RunWarning
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
+from surgical_aggregation.checkpoints.offered_body import offered_body
 from surgical_aggregation.wire import variables as wire
 
 
 def started_from_drawings(best: Checkpoint) -> bool:
     """Whether a model's training began with the body that was pre-trained on drawings."""
-    body = wire.split(load(PRETRAINED_BODY).variables)[0]
+    drawings = offered_body(DRAWINGS)
+    if drawings is None:
+        return False
+    body = wire.split(load(drawings).variables)[0]
     return best.manifest.get("initial_body_sha256") == digest(body)
 
 

@@ -87,7 +87,8 @@ def test_the_axes_have_all_means_and_room_for_long_names(made_up, by_scenario):
     made_up.reach(1.0, scenario="iid all")
     [axes] = by_scenario()
     assert axes.get_ylim()[1] == 1.0 and axes.get_xticklabels()[0].get_rotation() == 35
-    assert axes.get_position().y0 * axes.figure.get_figheight() > 0.6
+    axes.figure.draw_without_rendering()
+    assert axes.get_position().y0 * axes.figure.get_figheight() > 0.5
 
 
 def test_rows_stand_side_by_side_and_do_not_reach_the_next_scenario(made_up, by_scenario, lines):
@@ -133,8 +134,9 @@ def test_bars_say_where_a_mean_is_defined_and_how_it_differs(made_up, averages):
     assert texts(nih.texts) == ["0.800\n1 of 2", "not defined"]
     assert texts(mimic.texts) == ["not defined", "0.600 ***\n1 of 2"]
     names = ["Surgical aggregation", "Vanilla FL"]
-    assert [texts(axes.get_yticklabels()) for axes in (nih, mimic)] == [names, ["", ""]]
-    assert nih.get_xlabel() == "mean AUROC on NIH" and nih.get_ylim() == (1.5, -0.5)
+    assert texts(nih.get_yticklabels()) == names
+    assert [axes.yaxis.get_tick_params()["labelleft"] for axes in (nih, mimic)] == [True, False]
+    assert nih.get_title(loc="left") == "mean AUROC on NIH" and nih.get_ylim() == (1.5, -0.5)
 
 
 def test_bars_of_two_test_sets_stand_side_by_side_and_more_below_each_other(made_up, averages):

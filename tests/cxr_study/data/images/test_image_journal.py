@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, DecodedFile, ImageJournal
+from cxr_study.data.images.image_journal import (
+    CONSTANT,
+    OK,
+    UNREADABLE,
+    DecodedFile,
+    ImageJournal,
+    Known,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -10,7 +17,8 @@ def journal(tmp_path):
 
 
 def ok(name, value):
-    return DecodedFile(name, name, (3, 5), OK, hash="h", pixels=np.full((2, 2), value, np.uint8))
+    pixels = np.full((2, 2), value, np.uint8)
+    return DecodedFile(name, name, Known((3, 5), OK, hash="h"), pixels)
 
 
 def values(journal):
@@ -21,8 +29,10 @@ def values(journal):
 def test_what_was_added_is_known_and_can_be_read_by_people(journal, tmp_path):
     assert journal.read() == {}
     assert journal.pixels().shape == (0, 2, 2)
-    journal.append([ok("a", 1), DecodedFile("b", "0/b", (9, 8), UNREADABLE, "it is cut off")])
-    journal.append([DecodedFile("c", "c", (9, 8), CONSTANT), ok("d", 4)])
+    journal.append(
+        [ok("a", 1), DecodedFile("b", "0/b", Known((9, 8), UNREADABLE, "it is cut off"))]
+    )
+    journal.append([DecodedFile("c", "c", Known((9, 8), CONSTANT)), ok("d", 4)])
     assert journal.read() == {
         "a": ((3, 5), OK, "", "h", "", "", 0),
         "0/b": ((9, 8), UNREADABLE, "it is cut off", "", "", "", -1),

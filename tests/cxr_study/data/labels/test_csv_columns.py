@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import TableError, open_csv
+from cxr_study.data.labels.csv_file import open_csv
 from profiles import examples
 
 
@@ -39,7 +40,7 @@ def test_cells_of_columns_that_may_have_line_breaks_do(write):
     path = write('a,b\n1,"x;\n\ny,;"\n2,z\n')
     columns = read_columns(path, ["a", "b"], several_lines=["b"])
     assert columns["b"].to_dict() == {2: "x;\n\ny,;", 5: "z"}
-    with pytest.raises(TableError, match="line 2, column 'b': the cell has several lines"):
+    with pytest.raises(InputError, match="line 2, column 'b': the cell has several lines"):
         read_columns(path, ["a", "b"])
     assert open_csv(write('a;"b\n,c"\n1;2\n')).header == ["a", "b\n,c"]
 
@@ -51,7 +52,7 @@ def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(wri
     assert open_csv(write("# seed: 0,b\n1,2\n")).header == ["# seed: 0", "b"]
     path = write("# seed: 0\n# made by hand\na\n#1\n")
     assert read_columns(path, ["a"], comments=True)["a"].to_dict() == {4: "#1"}
-    with pytest.raises(TableError, match="line 3: needs a column 'b'"):
+    with pytest.raises(InputError, match="line 3: needs a column 'b'"):
         read_columns(path, ["b"], comments=True)
 
 
@@ -69,7 +70,7 @@ def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(wri
     ('patient,a\n1,2\n"3,4\n5",6\n', "line 3, column 'patient': the cell has several lines"),
 ])  # fmt: skip
 def test_a_file_without_what_is_needed_is_refused(write, text, message):
-    with pytest.raises(TableError, match=message):
+    with pytest.raises(InputError, match=message):
         read_columns(write(text), ["patient"])
 
 
@@ -79,15 +80,15 @@ def test_a_file_without_what_is_needed_is_refused(write, text, message):
     ids=["no gzip", "cut off", "damaged"],
 )
 def test_a_missing_file_and_a_damaged_gzip_are_refused(write, tmp_path, content):
-    with pytest.raises(TableError, match=r"none\.csv cannot be read"):
+    with pytest.raises(InputError, match=r"none\.csv cannot be read"):
         read_columns(tmp_path / "none.csv", ["a"])
-    with pytest.raises(TableError, match=r"table\.csv\.gz cannot be read"):
+    with pytest.raises(InputError, match=r"table\.csv\.gz cannot be read"):
         read_columns(write(content, "table.csv.gz"), ["a"])
 
 
 def test_decode_keeps_the_rows_in_order_and_names_the_first_cell_without_meaning(write):
     columns = read_columns(write("a\n1\nx\n2\nx\n"), ["a"])
-    with pytest.raises(TableError, match=r"table\.csv, line 3, column 'a': .*'x'"):
+    with pytest.raises(InputError, match=r"table\.csv, line 3, column 'a': .*'x'"):
         columns.decode("a", float)
     columns = read_columns(write("a\n2\n1\n2\n"), ["a"])
     assert columns.decode("a", float).tolist() == [2, 1, 2]
@@ -97,12 +98,12 @@ def test_decode_keeps_the_rows_in_order_and_names_the_first_cell_without_meaning
 def test_the_first_wrong_row_is_refused_and_so_is_a_text_that_stands_twice(write):
     columns = read_columns(write("a\nx/1\n\ny/2\nz/1\n"), ["a"])
     columns.require_unique("a")
-    with pytest.raises(TableError, match="line 5, column 'a': '1' stands in line 2 already"):
+    with pytest.raises(InputError, match="line 5, column 'a': '1' stands in line 2 already"):
         columns.require_unique("a", columns.decode("a", lambda text: text[-1]))
     cells = columns["a"].to_numpy()
     columns.refuse(cells == "w", "a", "")
     with pytest.raises(
-        TableError, match=r"line 4, column 'a': y/2, row 1, is wrong\nIn all 2 faults:"
+        InputError, match=r"line 4, column 'a': y/2, row 1, is wrong\nIn all 2 faults:"
     ):
         columns.refuse(cells != "x/1", "a", "{}, row {}, is wrong", cells, range(3))
 
@@ -114,7 +115,7 @@ def test_all_wrong_cells_of_all_columns_are_listed_by_line_the_first_twenty_and_
         return int(text)
 
     columns = read_columns(write("a,b\n1,x\ny,1\n2,x\n"), ["a", "b"])
-    with pytest.raises(TableError) as error:
+    with pytest.raises(InputError) as error:
         columns.decode_all({"a": meaning, "b": meaning})
     assert str(error.value).split("\n") == [
         f"{columns.path}, line 2, column 'b': needs digits; got 'x'.",
@@ -123,7 +124,7 @@ def test_all_wrong_cells_of_all_columns_are_listed_by_line_the_first_twenty_and_
         "  line 3, column 'a': needs digits; got 'y'.",
     ]
     columns = read_columns(write("a\n" + "".join(f"x{i}\n" for i in range(30))), ["a"])
-    with pytest.raises(TableError) as error:
+    with pytest.raises(InputError) as error:
         columns.decode("a", meaning)
     lines = str(error.value).split("\n")
     assert lines[1] == "In all 30 faults:"
@@ -135,7 +136,7 @@ def test_a_pattern_gives_the_groups_of_all_cells_or_names_those_it_does_not_matc
     columns = read_columns(write("a\np1/s2\n\np3/s4\n"), ["a"])
     found = columns.match("a", r"p(\d)/s(\d)", "a path")
     assert [texts.tolist() for texts in found] == [["1", "3"], ["2", "4"]]
-    with pytest.raises(TableError, match="line 4, column 'a': needs p1; got 'p3/s4'"):
+    with pytest.raises(InputError, match="line 4, column 'a': needs p1; got 'p3/s4'"):
         columns.match("a", r"(p1)/(s\d)", "p1")
 
 
@@ -160,7 +161,7 @@ def test_every_reader_of_csv_would_find_the_same_cells(
     lines = {row: row + 2 for row in range(len(rows)) if any(cells[row])}
     several = [len(cell.splitlines()) > 1 for row in lines for cell in cells[row]]
     if not lines or any(several):
-        with pytest.raises(TableError):
+        with pytest.raises(InputError):
             read_columns(path, ["one", "two", "three"])
         return
     columns = read_columns(path, ["one", "two", "three"])

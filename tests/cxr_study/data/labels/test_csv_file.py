@@ -2,8 +2,9 @@
 
 import pytest
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import TableError, open_csv
+from cxr_study.data.labels.csv_file import open_csv
 
 TEXT = "Name;Größe, cm\nMüller;1,5\nŁódź;2\n"
 
@@ -30,9 +31,9 @@ def test_unicode_is_read_by_its_mark_and_semicolons_by_the_header_though_cells_h
 def test_another_encoding_is_read_when_named_and_else_refused_with_place_and_cure(write):
     path = write(TEXT.replace("Łódź", "Åse").encode("cp1252"))
     assert open_csv(path, encoding="cp1252").header == ["Name", "Größe, cm"]
-    with pytest.raises(TableError, match=r"UTF-8: line 1 has the byte 0xf6, .*'Grö'.*cp1252\)"):
+    with pytest.raises(InputError, match=r"UTF-8: line 1 has the byte 0xf6, .*'Grö'.*cp1252\)"):
         open_csv(path)
-    with pytest.raises(TableError, match=r"in cp1252: line 2 has the byte 0x81"):
+    with pytest.raises(InputError, match=r"in cp1252: line 2 has the byte 0x81"):
         open_csv(write(b"a\n\x81\n"), encoding="cp1252")
 
 
@@ -42,18 +43,18 @@ def test_tabs_separate_cells_and_a_header_of_one_name_is_one_column(write):
 
 
 def test_what_separates_cells_is_not_guessed(write):
-    with pytest.raises(TableError, match="line 1: the header has commas and semicolons"):
+    with pytest.raises(InputError, match="line 1: the header has commas and semicolons"):
         open_csv(write(b"a,b;c\n1,2;3\n"))
     assert open_csv(write(b'a,"b;c"\n1,2\n')).header == ["a", "b;c"]
 
 
 def test_a_workbook_is_no_csv(write):
-    with pytest.raises(TableError, match="is a workbook, no csv; save"):
+    with pytest.raises(InputError, match="is a workbook, no csv; save"):
         open_csv(write(b"PK\x03\x04..."))
 
 
 def test_an_encoding_that_the_file_is_not_in_is_refused(write):
-    with pytest.raises(TableError, match="is not in utf-16; leave --encoding out"):
+    with pytest.raises(InputError, match="is not in utf-16; leave --encoding out"):
         open_csv(write(b"image,patient,Edema\n"), encoding="utf-16")
 
 

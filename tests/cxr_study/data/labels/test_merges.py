@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels import label_table as state
 from cxr_study.data.labels import merges
 from cxr_study.data.labels.label_table import DESCRIPTORS, classes
-from cxr_study.data.labels.merges import MergeError
 from cxr_study.data.labels.vocabulary import catalogue, class_name
 
 NAN = math.nan
@@ -130,12 +130,12 @@ def test_every_merge_of_the_catalogue_can_be_made(target):
 )  # fmt: skip
 def test_a_merge_that_cannot_be_meant_is_refused_with_the_reason(asked, message):
     present = ("Mass", "Rib fracture", "Edema", "Nodule/Mass", "Other lesion", "Lung Lesion")
-    with pytest.raises(MergeError, match=f"^key 'merges': {message}"):
+    with pytest.raises(InputError, match=f"^key 'merges': {message}"):
         merges.apply(table({name: [0] for name in (*present, "Fibrosis")}), asked, "vindr")
 
 
 @pytest.mark.parametrize("entry", [e for e in catalogue() if e.relation == "never"])
 def test_no_pair_that_the_catalogue_keeps_apart_can_be_merged(entry):
     for one, other in ((entry.name, entry.canonical), (entry.canonical, entry.name)):
-        with pytest.raises(MergeError, match="must not be merged"):
+        with pytest.raises(InputError, match="must not be merged"):
             merges.apply(table({one: [0]}), {other: [one]}, "table")

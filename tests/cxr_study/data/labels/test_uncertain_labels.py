@@ -2,8 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
-from cxr_study.data.labels.uncertain_labels import LabelPolicy, LabelPolicyError, apply, certain
+from cxr_study.data.labels.uncertain_labels import LabelPolicy, apply, certain
 
 ALL = [POSITIVE, NEGATIVE, UNCERTAIN, BLANK, np.nan]
 
@@ -51,6 +52,6 @@ def test_a_smoothed_label_belongs_to_image_and_class_and_is_not_tested_with():
 
 
 def test_blank_that_nobody_decided_about_is_refused_by_its_column():
-    with pytest.raises(LabelPolicyError, match="column 'Mass': 1 of 5 cells are blank; say in"):
+    with pytest.raises(InputError, match="column 'Mass': 1 of 5 cells are blank; say in"):
         apply(table(Edema=[0.0] * 5, Mass=ALL), LabelPolicy(blank=None))
     assert apply(table(Mass=[1.0, 0.0]), LabelPolicy(blank=None))["Mass"].tolist() == [1, 0]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cxr_study.data.labels.csv_file import TableError
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.readers import DATASETS, chexpert, cxr_lt, mimic, nih, padchest, table, vindr
@@ -82,7 +82,7 @@ def test_mimic_labels_by_hand_call_lung_opacity_otherwise_and_only_their_images_
     ({"dicom_id": "a/b"}, "column 'dicom_id': needs the name of an image; got 'a/b'"),
 ])  # fmt: skip
 def test_mimic_metadata_that_contradict_the_labels_are_refused(read, image, message):
-    with pytest.raises(TableError, match=rf"metadata\.csv, line 3, .*{message}"):
+    with pytest.raises(InputError, match=rf"metadata\.csv, line 3, .*{message}"):
         read(mimic, {}, images=[{}, image])
 
 
@@ -129,7 +129,7 @@ def test_vindr_training_labels_are_what_two_of_three_radiologists_say(read):
         ([*rows[:3], rows[0] | {"rad_id": "R11"}], "column 'image_id': image 'a' has 4 readers"),
         (rows[:2] + rows[:1], "line 4, column 'rad_id': 'R8' has read image 'a' in an earlier"),
     ):
-        with pytest.raises(TableError, match=message):
+        with pytest.raises(InputError, match=message):
             read(vindr, *bad)
 
 
@@ -146,7 +146,7 @@ def test_vindr_test_labels_have_a_line_per_image_and_names_that_mean_the_same_ar
     ]  # fmt: skip
     assert {"Clavicle fracture", "Rib fracture", "Other lesion"} < set(labels.columns)
     assert not {"Fracture", "Nodule", "Mass", "Lung Lesion", "No finding"} & set(labels.columns)
-    with pytest.raises(TableError, match="line 3, column 'image_id': '0f' stands in line 2"):
+    with pytest.raises(InputError, match="line 3, column 'image_id': '0f' stands in line 2"):
         read(vindr, *[first] * 2, header=header)
 
 
@@ -211,9 +211,9 @@ def test_nih_official_lists_have_a_name_per_line_and_no_header_and_are_a_partiti
         parts = lists(start + end.join(["b.png", "a.png", ""]), "c.png").to_dict("list")
         assert parts["image"] == ["b.png", "a.png", "c.png"]
         assert parts["part"] == ["train_val", "train_val", "test"]
-    with pytest.raises(TableError, match=r"none\.txt cannot be read"):
+    with pytest.raises(InputError, match=r"none\.txt cannot be read"):
         nih.official_lists(tmp_path / "none.txt", tmp_path / "none.txt")
-    with pytest.raises(TableError, match=message):
+    with pytest.raises(InputError, match=message):
         lists(train_val, test)
 
 
@@ -231,7 +231,7 @@ def test_mimic_official_split_is_one_of_patients(tmp_path):
         ("b,2,11,val", "line 3, column 'split': needs train, validate or test; got 'val'"),
         ("b,2,,test", "line 3, column 'subject_id': needs a number"),
     ):
-        with pytest.raises(TableError, match=message):
+        with pytest.raises(InputError, match=message):
             split("a,1,10,train", row)
 
 

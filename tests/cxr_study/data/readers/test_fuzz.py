@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cxr_study.data.labels.csv_file import TableError
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import read
 from downloads import NAN, OFFICIAL, cells_of
@@ -38,7 +38,7 @@ def read_damaged(tmp_path_factory):
             paths[-1].write_bytes(content if number == damaged else text.encode())
         try:
             return read(official.dataset, paths[:1], *paths[1:])
-        except TableError as error:
+        except InputError as error:
             assert re.search(r"[lm]\.csv", str(error))
             raise
 
@@ -78,7 +78,7 @@ def test_a_damaged_cell_is_refused_or_changes_its_own_field_only(official, read_
     fields = official.free.get(name, official.blank.get(name) if not text else None)
     try:
         got = read_damaged(official, damaged, written(grid))
-    except TableError as error:
+    except InputError as error:
         assert re.search(r"[lm]\.csv, line \d+, column '.+': ", str(error))
         assert fields != set()
     else:
@@ -113,7 +113,7 @@ def test_a_damaged_shape_is_refused(official, read_damaged, data):
         del grid[0]
     try:
         got = read_damaged(official, damaged, written(grid))
-    except TableError:
+    except InputError:
         return
     if damage == "again" and official.dataset == "table":
         return assert_same(got, official.table)  # the very same row counts once
@@ -147,7 +147,7 @@ def test_damaged_bytes_are_refused_or_the_rows_left_are_right(official, read_dam
     }[damage]
     try:
         got = read_damaged(official, damaged, content, zipped)
-    except TableError:
+    except InputError:
         return
     assert damage in ("cut", "flip zip")
     want = official.table.iloc[: len(got)]

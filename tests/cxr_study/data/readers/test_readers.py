@@ -1,7 +1,7 @@
 import pytest
 
-from cxr_study.data.labels.csv_file import TableError
-from cxr_study.data.readers import DATASETS, DiscoveryError, official_files, read
+from cxr_study.common.errors import InputError
+from cxr_study.data.readers import DATASETS, official_files, read
 
 ROW = ",,Frontal," + "," * 13
 CHEXPERT = "Path,Sex,Age,Frontal/Lateral,AP/PA," + ",".join(DATASETS["chexpert"].classes)
@@ -28,10 +28,10 @@ def test_several_csv_files_with_the_same_classes_and_other_images_become_one_tab
     assert table["image"].tolist() == ["2.png", "p1/1.png", "p2/1.png"]
     assert table.index.tolist() == [0, 1, 2]
     assert table[["Edema", "Mass"]].to_numpy().tolist() == [[1, 0], [0, 0], [0, 1]]
-    with pytest.raises(TableError, match=r"b\.csv: needs the same classes as .*a\.csv; Mass is in"):
+    with pytest.raises(InputError, match=r"b\.csv: needs the same classes as .*a\.csv; Mass is in"):
         read_both("table", a, ["image,patient,Edema", "3.png,2,1"])
     first, again = ([CHEXPERT, f"CheXpert-v1.0{s}/train/{IMAGE}{ROW}"] for s in ("", "-small"))
-    with pytest.raises(TableError, match=r"b\.csv: image 'patient00001/.* stands in .*a\.csv"):
+    with pytest.raises(InputError, match=r"b\.csv: image 'patient00001/.* stands in .*a\.csv"):
         read_both("chexpert", first, again)
 
 
@@ -81,7 +81,7 @@ def test_official_files_are_found_among_the_others(folder, dataset, labels, meta
     ("table", ["labels.csv"], "dataset 'table' has no official files; write the site file"),
 ])  # fmt: skip
 def test_a_folder_where_none_or_two_fit_is_refused(folder, dataset, names, message):
-    with pytest.raises(DiscoveryError, match=message):
+    with pytest.raises(InputError, match=message):
         official_files(dataset, folder(*names))
-    with pytest.raises(DiscoveryError, match="none is none"):
+    with pytest.raises(InputError, match="none is none"):
         official_files("nih", folder() / "none")

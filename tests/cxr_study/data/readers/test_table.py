@@ -2,7 +2,7 @@
 
 import pytest
 
-from cxr_study.data.labels.csv_file import TableError
+from cxr_study.common.errors import InputError
 from cxr_study.data.readers import table
 from cxr_study.data.readers.table_layout import Findings, TableLayout
 
@@ -38,13 +38,13 @@ def test_a_path_may_be_absolute_below_the_images_folder_alone(write, tmp_path):
     csv = write(f"image,patient,Edema\n{tmp_path}/pix/p1/1.png,7,1\npix/2.png,8,0\n")
     read = table.read(csv, images=tmp_path / "x/../pix")
     assert read["image"].tolist() == ["p1/1.png", "pix/2.png"]
-    with pytest.raises(TableError, match=r"line 2, .*images folder; got '/.*pix/p1/1.*--images"):
+    with pytest.raises(InputError, match=r"line 2, .*images folder; got '/.*pix/p1/1.*--images"):
         table.read(csv, images=tmp_path / "pi")
 
 
 def test_all_cells_without_meaning_are_told_at_once(write):
     csv = write(GERMAN + "1.png;7;63;x;;;ja;vielleicht\n2.png;8;alt;w;;;wohl;ja\n" * 2)
-    with pytest.raises(TableError) as error:
+    with pytest.raises(InputError) as error:
         table.read(csv, LAYOUT)
     for part in ("'x'. (2 times)", "'vielleicht'. (2", "'alt'", "'wohl'", "In all 8 faults"):
         assert part in str(error.value)
@@ -53,15 +53,17 @@ def test_all_cells_without_meaning_are_told_at_once(write):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"Bildnam": "image"}, "keys 'columns' and .*site file .*got 'Bildnam', nearest.*Bildname"),
-        ({"Bildname": "image"}, r"a column 'patient'.*columns: {<name>: patient}"),
-        ({"Bildname": "image", "Alter": "image"}, "one column image; 'Bildname' and 'Alter' are"),
-        ({}, "needs a column 'image'"),
+        ({"Bildnam": "image"}, "line 1: has no column 'Bildnam'; nearest.*Bildname"),
+        ({"Bildname": "image"}, r"names the patient: .*columns: {<name>: patient}"),
+        ({"Bildname": "image", "Alter": "image"}, "names the image: .*; 'Bildname', 'Alter'"),
+        ({"Alter": "age"}, "which column names the image"),
     ],
 )
 def test_a_layout_that_does_not_fit_is_refused(write, columns, message):
-    with pytest.raises(TableError, match=message):
-        table.read(write(GERMAN + "1;2;3;4;5;6;1;0\n"), TableLayout(columns, {}, "cp1252"))
+    with pytest.raises(InputError, match=message):
+        table.read(
+            write(GERMAN + "1;2;3;4;5;6;1;0\n"), TableLayout(columns=columns, encoding="cp1252")
+        )
 
 
 HEADER = "image,patient,found,label\n"
@@ -73,7 +75,8 @@ BOTH = ALONE | {"Größe": [1, 0, -2]}
 
 def listing(**keys):
     words = {"o.B.": "No Finding", "entfällt": "", "Mass?": "-1"}
-    return TableLayout({}, words, "cp1252", Findings(column="found", **keys), 0.5)
+    listing = Findings(column="found", **keys)
+    return TableLayout(words=words or {"-": ""}, encoding="cp1252", findings=listing, threshold=0.5)
 
 
 @pytest.mark.parametrize(("rows", "keys", "labels"), [
@@ -107,10 +110,10 @@ def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels)
     (LISTED.format("mass?"), {}, "line 2, .*'mass\\?' is listed, and .* cannot stand for -1"),
     (LISTED.format("Split"), {}, "line 2, .*no class can have the name 'Split'"),
     (LISTED.format("normal"), {}, "column 'found': no row names a finding"),
-    (ROWS, {"value": "labels"}, "'findings' .*got 'labels', nearest.* label"),
+    (ROWS, {"value": "labels"}, "has no column 'labels'; nearest.* label"),
 ])  # fmt: skip
 def test_lists_that_cannot_be_told_are_refused_by_line(write, rows, keys, message):
-    with pytest.raises(TableError, match=message):
+    with pytest.raises(InputError, match=message):
         table.read(write(HEADER + rows), listing(**keys))
 
 
@@ -120,7 +123,7 @@ def test_rows_that_say_the_same_count_once_and_others_of_the_image_are_refused(w
     read = table.read(write(text), layout)
     assert read[["image", "Mass"]].to_numpy().tolist() == [["1.png", 1], ["2.png", 0]]
     assert read.attrs["notes"] == ["1 rows say what an earlier one does; each counts once"]
-    with pytest.raises(TableError, match="line 5, column 'Mass': got '0', but line 2 has '1' for"):
+    with pytest.raises(InputError, match="line 5, column 'Mass': got '0', but line 2 has '1' for"):
         table.read(write(text + "1.png,7,,c,0\n"), layout)
 
 

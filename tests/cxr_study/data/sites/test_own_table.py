@@ -4,9 +4,10 @@ import unicodedata
 
 import pytest
 
-from cxr_study.data.labels.csv_file import TableError
-from cxr_study.data.readers.table_layout import Findings, TableLayout
-from cxr_study.data.sites.own_table import OwnTableError, find_csv, find_images, look
+from cxr_study.common.errors import InputError
+from cxr_study.data.images.image_files import ImageError
+from cxr_study.data.sites.own_table import find_csv, find_images, look
+from cxr_study.data.sites.site_file import SiteFile
 
 HEADER = "Image;Fall;Age;Geschlecht;Datum;Erguss;Mass;Leer\n"
 ROWS = "1.png;7;63;w;1.2.;ja;1;\n2.png;8;;m;2.2.;nein;0.0;\n3.png;9;041Y;w;2.3.;ja;;\n"
@@ -24,31 +25,39 @@ def write(tmp_path):
     return write_csv
 
 
-def seen(csv, columns=None, words=None, encoding=None, blank="negative", **more):
-    return look(csv, TableLayout(columns or {}, words or {}, encoding, **more), blank=blank)
+def seen(csv, columns=None, words=None, blank="negative", **more):
+    """Columns, label table and lines of a look at a csv of which this is said."""
+    keys = {"columns": columns, "words": words, "blank": blank, **more}
+    keys = {key: value for key, value in keys.items() if value is not None}
+    about = {"dataset": "table", "labels": csv.name, "images": ".", "split": "s.csv"}
+    return look(SiteFile.model_validate(about | keys, context=csv.with_name("a.yaml")))
 
 
 def asked(csv, *args, **more):
-    with pytest.raises(OwnTableError) as error:
+    with pytest.raises(InputError) as error:
         seen(csv, *args, **more)
     return str(error.value)
 
 
 class TestLook:
     def test_a_column_is_what_is_said_or_what_header_and_cells_say_exactly(self, write):
-        found = seen(write(HEADER + ROWS), SAID, WORDS)
-        assert found.columns == {
+        columns, table, lines = seen(write(HEADER + ROWS), SAID, WORDS)
+        assert columns == {
             **{"Image": "image", "Fall": "patient", "Age": "age", "Geschlecht": "sex"},
             **{"Datum": "ignored", "Leer": "ignored"},
         }
-        assert found.unused == {"Datum": "'1.2.', '2.2.', '2.3.'", "Leer": "blank"}
-        assert found.table["Erguss"].tolist() == [1, 0, 1]
-        assert (found.rows, found.blank, found.separator) == (3, 1, "semicolons")
+        assert table["Erguss"].tolist() == [1, 0, 1]
+        assert lines[0].endswith("befunde.csv: 3 rows, semicolons between the cells")
+        assert lines[2:5] == [
+            "blank      1 labels, which count as negative",
+            "ignored    Datum: '1.2.', '2.2.', '2.3.'",
+            "ignored    Leer: blank",
+        ]
 
     def test_all_that_is_not_said_is_asked_for_at_once(self, write):
         said = asked(write(HEADER + ROWS.replace("2.png;8", "2.png;x")), blank=None)
         for part in (
-            "which column names the patient: --column '<name>=patient'; 'Fall', 'Geschlecht'",
+            "(site file: columns: {<name>: patient}); 'Fall', 'Geschlecht'",
             "the 1 blank labels count as: --blank negative",
             "Not used: Geschlecht ('w', 'm')",
             "Not used: Erguss ('ja', 'nein')",
@@ -66,46 +75,46 @@ class TestLook:
     def test_probabilities_are_classes_and_a_list_leaves_the_other_columns_out(self, write):
         rows = "".join(f"{i}.png,{i},Edema|Wasser,0.{i},0.{99 - i}\n" for i in range(10, 30))
         csv = write("image,patient,what,Mass,Score\n" + rows)
-        assert seen(csv, threshold=0.2).table[["Mass", "Score"]].sum().tolist() == [10, 20]
-        found = seen(csv, findings=Findings(column="what", separator="|"))
-        assert found.table[["Edema", "Wasser"]].sum().tolist() == [20, 20]
-        assert found.unused == {"Mass": "it lists no findings", "Score": "it lists no findings"}
+        assert seen(csv, threshold=0.2)[1][["Mass", "Score"]].sum().tolist() == [10, 20]
+        columns, table, _ = seen(csv, findings={"column": "what", "separator": "|"})
+        assert table[["Edema", "Wasser"]].sum().tolist() == [20, 20]
+        assert (columns["Mass"], columns["Score"]) == ("ignored", "ignored")
 
     def test_labels_beside_a_list_are_not_passed_over(self, write):
         csv = write("image,patient,what,here\n1.png,1,Edema,1\n1.png,1,Mass,0\n")
-        lists = Findings(column="what", separator="|")
+        lists = {"column": "what", "separator": "|"}
         assert "--value 'here' (of the findings), or --col" in asked(csv, findings=lists)
-        assert seen(csv, findings=lists, columns={"here": "ignored"}).table["Mass"].sum() == 1
-        valued = lists.model_copy(update={"value": "here"})
-        assert seen(csv, findings=valued).table[["Edema", "Mass"]].iloc[0].tolist() == [1, 0]
+        assert seen(csv, findings=lists, columns={"here": "ignored"})[1]["Mass"].sum() == 1
+        valued = lists | {"value": "here"}
+        assert seen(csv, findings=valued)[1][["Edema", "Mass"]].iloc[0].tolist() == [1, 0]
 
     def test_reports_have_line_breaks_but_no_whole_rows(self, write):
         report = 'Lungs clear, "dry".\n\nHeart, as in 2.png: big.'.replace('"', '""')
         rows = f'1.png,1,"{report}",1\n2.png,2,"ok",0\n3.png,2,ok,0\n4.png,2,ok,0\n'
         csv = write("image,patient,report,Edema\n" + rows)
-        assert (seen(csv).rows, seen(csv).table["Edema"].sum()) == (4, 1)
+        assert seen(csv)[1]["Edema"].tolist() == [1, 0, 0, 0]
         csv = write(csv.read_text().replace('"ok"', '"ok').replace("4.png,2,ok", '4.png,2,ok"'))
-        with pytest.raises(TableError, match="line 5, column 'report': the cell has a whole row"):
+        with pytest.raises(InputError, match="line 5, column 'report': the cell has a whole row"):
             seen(csv)
 
     def test_a_spreadsheets_numbering_is_left_out_and_no_finding_is_named(self, write):
         rows = "0,1.png,1,0,1\n1,2.png,2,1,0\n"
-        found = seen(write(",image,patient,Edema,No Finding\n" + rows))
-        assert found.columns[""] == "ignored"
-        assert found.unused == {"No Finding": "no class; blanks of its rows are negative"}
-        assert list(found.table)[5:] == ["Edema"]
+        columns, table, lines = seen(write(",image,patient,Edema,No Finding\n" + rows))
+        assert columns[""] == "ignored"
+        assert "ignored    No Finding: no class; blanks of its rows are negative" in lines
+        assert list(table)[5:] == ["Edema"]
 
 
 class TestFind:
     def test_the_only_csv_of_a_folder_is_found(self, tmp_path):
         (tmp_path / "a").mkdir()
-        with pytest.raises(OwnTableError, match="has none"):
+        with pytest.raises(InputError, match="has none"):
             find_csv(tmp_path)
         csv = tmp_path / "a/Befunde.CSV"
         csv.touch()
         assert find_csv(tmp_path) == find_csv(csv) == csv
         (tmp_path / "b.csv").touch()
-        with pytest.raises(OwnTableError, match=r"with one; .* has .*b\.csv"):
+        with pytest.raises(InputError, match=r"with one; .* has .*b\.csv"):
             find_csv(tmp_path)
 
     def test_the_folder_of_the_images_is_the_one_that_the_csv_counts_from(self, tmp_path):
@@ -116,7 +125,7 @@ class TestFind:
         decomposed = unicodedata.normalize("NFD", "müller")
         names = [f"{decomposed}/1.png", "müller/2.png", "müller/3.png"]
         assert find_images(tmp_path, names) == (tmp_path / "x/2021", 2)
-        with pytest.raises(OwnTableError, match=r"none of the 1 images lie below .*, first z\.png"):
+        with pytest.raises(ImageError, match=r"none of the 1 images lie below .*, first z\.png"):
             find_images(tmp_path, ["z.png"])
-        with pytest.raises(OwnTableError, match=r"in upper and lower case alone, first '1\.PNG'"):
+        with pytest.raises(ImageError, match=r"in upper and lower case alone, first '1\.PNG'"):
             find_images(tmp_path, ["1.PNG", "müller/2.png"], nested=True)

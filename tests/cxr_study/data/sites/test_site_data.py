@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_store import ImageError
-from cxr_study.data.labels.uncertain_labels import LabelPolicyError
-from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_data import check_disjoint, load_images, load_labels, prepare
-from cxr_study.data.sites.site_file import SiteFileError, read_site_file
+from cxr_study.data.sites.site_file import read_site_file
 from dicom_files import dataset, written
 from site_files import COLUMNS, ROWS, write_data, write_site
 
@@ -40,7 +39,7 @@ class TestLabels:
         assert merged["Effusion"].tolist() == [1, 0, 0]
         ones = labels(uncertain={"Edema": "ones"}, blank="not labelled").table["Edema"]
         np.testing.assert_array_equal(ones, [1, np.nan, 1])
-        with pytest.raises(LabelPolicyError, match=r"a\.yaml: .*labels\.csv: col.* 'Edema': 1 of"):
+        with pytest.raises(InputError, match=r"a\.yaml: .*labels\.csv: col.* 'Edema': 1 of"):
             labels(blank=None)
 
     @pytest.mark.parametrize(("keys", "message"), [
@@ -51,7 +50,7 @@ class TestLabels:
         ({"split": "none.csv"}, r"'split' needs a file that exists .*: surgagg data split"),
     ])  # fmt: skip
     def test_what_does_not_fit_the_labels_is_refused_by_file_and_key(self, labels, keys, message):
-        with pytest.raises(SiteFileError, match=rf"a\.yaml.*{message}"):
+        with pytest.raises(InputError, match=rf"a\.yaml.*{message}"):
             labels(**keys)
 
     @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ class TestLabels:
         self, labels, tmp_path, text, message
     ):
         (tmp_path / "labels.csv").write_text(text)
-        with pytest.raises(SiteFileError, match=rf"a\.yaml: .*{message}"):
+        with pytest.raises(InputError, match=rf"a\.yaml: .*{message}"):
             labels()
 
 
@@ -88,7 +87,7 @@ def test_every_row_finds_its_pixels_and_unusable_images_are_left_out_within_the_
 
 
 def test_sites_that_share_a_patient_and_a_patient_without_split_are_refused(labels, tmp_path):
-    with pytest.raises(SplitError, match=r"3 are at both .*a\.yaml and .*b\.yaml, first 1, 2"):
+    with pytest.raises(InputError, match=r"3 are at both .*a\.yaml and .*b\.yaml, first 1, 2"):
         check_disjoint([labels("a"), labels("b")])
     (tmp_path / "other.csv").write_text(COLUMNS + ROWS)  # another hospital has other patients
     (note,) = check_disjoint([labels("a"), labels("b", labels="other.csv")])
@@ -96,7 +95,7 @@ def test_sites_that_share_a_patient_and_a_patient_without_split_are_refused(labe
     (tmp_path / "split.csv").write_text("patient,site,split\n1,a,train\n2,b,test\n3,a,train\n")
     check_disjoint([labels("a"), labels("b")])
     (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n")
-    with pytest.raises(SplitError, match=r"split\.csv: every patient needs a split; 1 of 3"):
+    with pytest.raises(InputError, match=r"split\.csv: every patient needs a split; 1 of 3"):
         labels()
 
 

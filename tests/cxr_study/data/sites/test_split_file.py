@@ -1,8 +1,9 @@
 import pandas as pd
 import pytest
 
-from cxr_study.data.labels.csv_file import TableError
-from cxr_study.data.sites.patient_split import SplitError, split_patients, split_sites
+from cxr_studies.partition.split_sites import split_sites
+from cxr_study.common.errors import InputError
+from cxr_study.data.sites.patient_split import split_patients
 from cxr_study.data.sites.split_file import apply_split, fingerprint, read_split, write_split
 
 TABLE = pd.DataFrame(
@@ -49,11 +50,11 @@ def test_a_file_made_by_hand_needs_no_header_but_known_splits(csv):
     assert read.header == {}
     assert read.assignment["patient"].tolist() == ["007"]
     csv.write_text("# seed: 0\npatient,split\n1,test\n2,val\n")
-    with pytest.raises(TableError, match="line 4, column 'split': needs"):
+    with pytest.raises(InputError, match="line 4, column 'split': needs"):
         read_split(csv)
     for seed in ("[", "2020-99-99", "[" * 5000, "9" * 6000):
         csv.write_text(f"# seed: {seed}\npatient,split\n1,test\n")
-        with pytest.raises(SplitError, match=r"split\.csv: the header cannot be rea"):
+        with pytest.raises(InputError, match=r"split\.csv: the header cannot be rea"):
             read_split(csv)
 
 
@@ -70,17 +71,17 @@ def test_every_image_gets_its_patients_split_and_other_labels_are_refused(csv):
         TABLE.assign(image="x" + TABLE["image"]),
         TABLE.assign(patient=TABLE["patient"].replace("000", "001")),
     ):
-        with pytest.raises(SplitError, match=r"split\.csv: the labels are not those .* made from"):
+        with pytest.raises(InputError, match=r"split\.csv: the labels are not those .* made from"):
             apply(csv, changed)
 
 
 def test_a_file_that_was_edited_is_refused(csv):
     whole = csv.read_text()
     csv.write_text(whole.replace(",validation", ",test"))
-    with pytest.raises(SplitError, match="the counts in the header are not those of the lines"):
+    with pytest.raises(InputError, match="the counts in the header are not those of the lines"):
         apply(csv)
     csv.write_text(whole + "000,test\n000,train\n")
-    with pytest.raises(SplitError, match=r"split\.csv: a patient stands in one split .* 000"):
+    with pytest.raises(InputError, match=r"split\.csv: a patient stands in one split .* 000"):
         apply(csv)
 
 
@@ -98,5 +99,5 @@ def test_a_site_sees_its_own_patients_alone(csv):
         ("", "c", "site 'c' has no patient; its sites are a"),
     ):
         csv.write_text("patient,site,split\n" + lines + line)
-        with pytest.raises(SplitError, match=message):
+        with pytest.raises(InputError, match=message):
             apply(csv, site=site)

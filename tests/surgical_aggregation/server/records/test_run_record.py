@@ -68,7 +68,7 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
 ])  # fmt: skip
 def test_an_event_is_a_line_at_once(run, event, name, facts, line):
     told = facts if isinstance(facts, dict) else {"reason": facts}
-    told |= {"began": False} if line == "failed" else {}
+    told |= {"kind": None, "began": False} if line == "failed" else {}
     assert run.fire(event, **{name: facts}) == {"event": line, **told}
 
 
@@ -101,7 +101,8 @@ def test_what_a_component_raises_at_an_event_ends_the_run_once_and_by_name(run, 
         run.engine.fire_event(event, context(engine=run.engine))
     reason = "Raising failed: AttributeError: no 'METRICS_SELECTION_INFO'"
     began = event == AppEventType.ROUND_STARTED
-    assert run.lines()[2:] == [{"event": "failed", "reason": reason, "began": began}]
+    told = {"reason": reason, "kind": "AttributeError", "began": began}
+    assert run.lines()[2:] == [{"event": "failed", **told}]
 
 
 def test_a_run_has_its_code_and_its_seconds(run):
@@ -115,6 +116,15 @@ def test_a_run_has_its_code_and_its_seconds(run):
     run.fire(EventType.END_RUN)
     assert [line["event"] for line in run.lines()] == ["started", "sites", "round", "ended"]
     assert '{"é": 0.5}' in run.path.read_text(encoding="utf-8")  # as people write it
+
+
+def test_who_has_not_given_its_task_back_is_said_at_the_end(run):
+    run.engine.sites = ["a", "b", "c"]
+    run.fire(EventType.START_RUN)
+    for site in "ab":
+        run.fire(EventType.AFTER_TASK_DATA_FILTER, site, **{FLContextKey.TASK_NAME: "train"})
+    run.fire(EventType.BEFORE_TASK_RESULT_FILTER, "a")
+    assert run.fire(EventType.END_RUN)["owing"] == {"b": "train", "c": "start"}
 
 
 def test_who_is_there_and_who_is_not_and_why_is_on_record_and_in_the_log(run, monkeypatch):

@@ -14,6 +14,7 @@ from cxr_study.cli.run import check_data, say, split
 from cxr_study.deployment.poc_project import PROJECT
 
 app = typer.Typer(
+    name="study",
     no_args_is_help=True,
     help="Rerun the papers' studies, or make one.",
     epilog="Example:  surgagg study run clients shared-classes --phantom --quick",

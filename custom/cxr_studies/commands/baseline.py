@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from typer import Argument, Option
 
 from cxr_studies.baseline import baseline_run
@@ -32,7 +33,7 @@ from cxr_study.training import BEST_FILE, ROUNDS_FILE
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary_json import Group, MeanAuroc
 
-EPILOG = "Example:  surgagg baseline individual --phantom --out runs/individual"
+app = typer.Typer()
 
 GROUPS: Mapping[Group, str] = {
     "labelled": "classes it labels",
@@ -42,6 +43,7 @@ GROUPS: Mapping[Group, str] = {
 """Group of classes -> heading."""
 
 
+@app.command(epilog="Example:  surgagg baseline individual --phantom --out runs/individual")
 def baseline(
     method: Annotated[str, Argument(help="individual, centralised or centralised-partial.")],
     out: Annotated[Path, Option(help="New folder for the models.")] = Path("runs/baseline"),
@@ -75,12 +77,11 @@ def baseline(
     runs = list(_runs(method, names, out, preset, settings or [], known))
     mark = str((runs[0].out / ROUNDS_FILE).relative_to(out))
     check_room(out, force, mark)
-    from cxr_phantom.demo_data import demo_study
-    from cxr_study.common import progress
+    from cxr_study.common import offered_data, progress
     from cxr_study.runs.run_request import check_body
     from cxr_study.runs.simulated_run import prepare
 
-    folder = site_files or demo_study()
+    folder = offered_data.site_files(site_files)
     for run in runs:  # what is wrong with a site shows before another one is trained
         prepare(folder, run.sites, run.settings["image_size"])
     check_body(site_files, initial_body)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cxr_phantom import PHANTOM
-from cxr_phantom import site_files as module
-from cxr_phantom.site_files import site_file
+from cxr_study.common import offered_data
+from cxr_study.common.offered_data import PHANTOM, DemoData
+from cxr_study.data.sites import site_folder as module
+from cxr_study.data.sites.site_folder import site_file
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
@@ -17,7 +18,9 @@ POLICY = SitePolicy(report_counts=True)
 def folders(tmp_path, monkeypatch):
     """The site's file, in every folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(module, "demo_study", lambda: Path("demo"))
+    monkeypatch.setattr(
+        offered_data, "demo_data", lambda _: DemoData((), lambda: Path("demo"), None)
+    )
     for name in ("job", "hospital", "started", "demo"):
         Path(name).mkdir()
         Path(name, "nih.yaml").touch()

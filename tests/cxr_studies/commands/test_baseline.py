@@ -6,7 +6,7 @@ import pytest
 
 from body_statistics import with_statistics
 from cxr_phantom.writers.write_phantom import write_phantom
-from cxr_study.cli import baseline
+from cxr_studies.commands import baseline
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.training.network import build
 from surgical_aggregation.checkpoints.checkpoint import load, save

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from cxr_phantom import PHANTOM
-from cxr_phantom.demo_data import demo_study
+from cxr_study.common import offered_data
+from cxr_study.common.offered_data import PHANTOM
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
@@ -20,7 +20,7 @@ def site_file(site: str, given: str | None, policy: SitePolicy) -> Path:
 
     Args:
         site: Its name.
-        given: Folder that the job names, or `VARIABLE` in the job's place.
+        given: Folder or demo data that the job names, or `VARIABLE` in the job's place.
         policy: The site's.
 
     Raises:
@@ -40,7 +40,7 @@ def site_file(site: str, given: str | None, policy: SitePolicy) -> Path:
                 f"client starts; {PHANTOM!r} in place of a folder is the phantom."
             )
         given = own
-    folder = demo_study() if given in (None, "", PHANTOM) else Path(given)
+    folder = offered_data.site_files(given)
     names = sorted(path.stem for path in folder.glob("*.yaml"))
     if site not in names:
         raise SiteError(

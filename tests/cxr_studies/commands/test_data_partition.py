@@ -1,0 +1,45 @@
+"""`surgagg data partition`, as a person calls it."""
+
+from functools import partial
+
+import pytest
+
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.split_file import read_split
+from typed import answer
+
+surgagg = partial(answer, "data")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def test_drawn_class_sets_share_what_is_asked_for_and_published_ones_are_the_default(
+    phantom, tmp_path
+):
+    out, nih = tmp_path / "cut", phantom / "sites/nih.yaml"
+    drawn = ("--number", 3, "--sets", "drawn", "--shared", 2)
+    surgagg("partition", nih, "--out", out, *drawn)
+    labelled = [set(read_site_file(out / f"nih-{i}.yaml").classes) for i in (1, 2, 3)]
+    assert len(set.intersection(*labelled)) == 2
+    assert len(set.union(*labelled)) == 14
+    surgagg("prepare", *sorted(out.glob("*.yaml")), "--size", 8)
+    said = surgagg("partition", nih, "--out", tmp_path / "published", "--share", "1/2")
+    assert "Nodule" in said and "nih-2" in said
+
+
+def test_of_a_download_the_images_at_hand_are_cut(phantom, tmp_path):
+    for image in sorted((phantom / "nih/images").iterdir())[150:]:
+        image.unlink()
+    out, pool = tmp_path / "cut", phantom / "nih"
+    assert "11" in surgagg("partition", pool, "--out", out, "--number", 11, code=2)
+    assert not out.exists()
+    surgagg("partition", pool, "--out", out)
+    files = sorted(out.glob("*.yaml"))
+    assert [path.name for path in files] == ["nih-1.yaml", "nih-2.yaml"]
+    surgagg("prepare", *files, "--size", 8)
+    assert len(read_split(out / "split.csv").assignment) > 0
+    assert "needs a new folder" in surgagg("partition", files[0], "--out", out, code=2)

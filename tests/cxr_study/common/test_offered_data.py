@@ -1,0 +1,72 @@
+"""Demo data and initial bodies that installed packages offer."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from cxr_study.common import offered_data
+from cxr_study.common.offered_data import DemoDataError
+from cxr_study.data.sites.site_folder import site_file
+from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
+
+ENTRY_POINTS = """
+[surgagg.demo_data]
+toy = toy_data:TOY
+half = toy_data_that_is_gone:TOY
+[surgical_aggregation.initial_bodies]
+toy = toy_data:body
+"""
+MODULE = """
+from pathlib import Path
+from cxr_study.common.offered_data import DemoData
+
+HERE = Path(__file__).parent
+TOY = DemoData(("a",), lambda: HERE / "sites", lambda: None)
+
+def body(name, *, simulated):
+    return HERE / "toy.npz" if name == "toy-body" else None
+"""
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """Folder of an installed package that offers demo data of its own."""
+    info = tmp_path / "toy_data-1.dist-info"
+    for folder in (info, tmp_path / "sites"):
+        folder.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-data\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    (tmp_path / "toy_data.py").write_text(MODULE)
+    (tmp_path / "sites/a.yaml").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("toy_data", None)
+
+
+def test_another_package_offers_data_and_a_body_by_their_names(toy):
+    assert offered_data.is_demo_data("toy") and offered_data.demo_data("toy").sites == ("a",)
+    assert offered_data.site_files(Path("toy")) == toy / "sites"
+    for policy in (NO_POLICY, SitePolicy(site_files="toy")):
+        assert site_file("a", "toy", policy) == toy / "sites/a.yaml"
+    assert offered_body("toy-body") == toy / "toy.npz"
+    assert offered_body("drawings") == offered_data.drawings()
+    assert offered_body("drawing") is None is offered_body("")
+
+
+def test_the_phantom_is_offered_by_its_package():
+    phantom = offered_data.demo_data()
+    assert phantom.sites == ("nih", "chexpert") and phantom.picture().shape == (512, 512)
+    assert not offered_data.is_demo_data("a/folder")
+    assert offered_data.site_files("a/folder") == Path("a/folder")
+
+
+def test_without_its_package_a_name_says_what_to_install(toy, monkeypatch):
+    with pytest.raises(DemoDataError, match=r"'half' needs an installed package .*that_is_gone"):
+        offered_data.demo_data("half")
+    monkeypatch.setattr(offered_data, "entry_points", lambda **_: ())
+    monkeypatch.setattr(offered_data, "offered_body", lambda _: None)
+    for ask in (offered_data.demo_data, offered_data.drawings):
+        with pytest.raises(DemoDataError, match=r"cxr_phantom .*surgical-aggregation\[cxr\]"):
+            ask()

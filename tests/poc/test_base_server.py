@@ -1,0 +1,52 @@
+"""A server of the base install, and sites that have the rest."""
+
+import os
+
+import pytest
+
+import base_install
+import deployed
+import tiny_job
+from cxr_study.deployment import processes
+from cxr_study.deployment.site_kit import localise_server, localise_site
+from cxr_study.jobs.components import ALLOWED
+from surgical_aggregation.site.contract.site_policy import NO_POLICY
+
+SITES = {
+    "nih": {"classes": ["Edema", "Mass"], "images": 40},
+    "chexpert": {"classes": ["Edema", "Fracture"], "images": 24},
+}
+
+
+@pytest.fixture
+def network(tmp_path):
+    """A network whose server finds the base install alone; always stopped."""
+    network = deployed.Network(tmp_path / "network").provision(list(SITES))
+    classes = (*ALLOWED, *tiny_job.CLASSES)
+    for site in SITES:
+        localise_site(network.kit(site), NO_POLICY, byoc="anyone", classes=classes)
+    localise_server(network.server, tmp_path / "storage", byoc="anyone", classes=classes)
+    found = [str(base_install.hook(tmp_path / "hook")), os.environ["PYTHONPATH"]]
+    body = tiny_job.initial_body(tmp_path / "body.npz")
+    try:
+        paths = {"PYTHONPATH": os.pathsep.join(found), "CXR_INITIAL_BODY": str(body)}
+        processes.start(network.server, {**network.environment, **paths})
+        network.wait()
+        network.start_sites()
+        yield network
+    finally:
+        network.stop()
+
+
+def test_it_runs_a_whole_job_without_curves_and_says_so(network, tmp_path):
+    settings = {"num_rounds": 2, "warmup_epochs": 1, "threads": 1, "average_decay": 0.5}
+    job = tiny_job.make(
+        tmp_path / "made", SITES, site=tiny_job.KERAS, settings={**settings, "refit_model": "last"}
+    )
+    result = deployed.run(network, job)
+    assert result.status == "FINISHED:COMPLETED"
+    assert result.last.manifest["round"] == 2 and result.best is not None
+    assert (result.server / "cross_site_val/cross_val_results.json").is_file()
+    assert not list(result.server.rglob("events.out.*"))
+    log = (network.server / result.job_id / "log.txt").read_text()
+    assert "no curves are kept: tensorboard is not installed" in log
