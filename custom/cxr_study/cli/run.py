@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from typer import Argument, Option
 
 from cxr_study.common import offered_data
@@ -53,6 +54,22 @@ CONTINUE_EPILOG = "Example:  surgagg continue runs/run --out runs/more --set num
 
 
 _JOB = f"{', '.join(JOBS)}, or a job folder."
+
+
+def _list_settings(wanted: bool) -> None:
+    if not wanted:
+        return
+    from rich.table import Table
+
+    from cxr_study.jobs.settings import table  # takes a quarter of a second
+
+    listed = Table("at", "setting", "default", "needs", "what it is", box=None)
+    for row in table():
+        listed.add_row(*map(escape, row))
+    console.print(listed)
+    raise typer.Exit
+
+
 JobName = Annotated[Path, Argument(help=_JOB)]
 Out = Annotated[Path, Option(help="New folder for everything the run makes.")]
 Settings = Annotated[
@@ -60,7 +77,8 @@ Settings = Annotated[
     Option(
         "--set",
         metavar="[SITE:]NAME=VALUE",
-        help="A setting of the job, or of one site of it; may be repeated.",
+        help="A setting of the job, or of one site of it; may be repeated. surgagg run --settings "
+        "lists them.",
     ),
 ]
 Force = Annotated[bool, Option(help="Remove --out first if it is a run's folder.")]
@@ -136,6 +154,10 @@ def run(
     local_models: LocalModels = False,
     published: Published = False,
     force: Force = False,
+    _: Annotated[
+        bool,
+        Option("--settings", callback=_list_settings, is_eager=True, help="List all settings."),
+    ] = False,
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
     check_data(site_files, phantom)

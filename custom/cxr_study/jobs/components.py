@@ -60,6 +60,18 @@ _FLARE = (
 ALLOWED = (*_SERVER, *_SITE, *_FLARE)
 """Paths of the classes that a job without code may name."""
 
+MOVED: Mapping[str, str] = MappingProxyType(
+    {
+        "cxr_study.data.labels.same_finding.ChestXrayLookAlikes": (
+            "surgical_aggregation.server.access.look_alikes.LookAlikes"
+        ),
+        "cxr_study.training.default_body.ChestXrayInitialBody": (
+            "surgical_aggregation.server.models.model_files.InitialBody"
+        ),
+    }
+)
+"""Path in job folders of earlier versions -> where the class is now."""
+
 PACKAGES = ("surgical_aggregation", "cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit")
 """What a job's configuration names, besides FLARE's own classes."""
 

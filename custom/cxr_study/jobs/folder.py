@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cxr_study.jobs.components import ALLOWED, MARKER
+from cxr_study.jobs.components import ALLOWED, MARKER, MOVED
 from cxr_study.jobs.presets import JobError, Settings
 
 META = "meta.json"
@@ -151,12 +151,15 @@ def _read(path: Path) -> dict[str, Any]:
     earlier = path.with_suffix(".conf")
     file = earlier if not path.is_file() and earlier.is_file() else path
     try:
-        return parse(str(file), file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise JobError(
             f"{path} does not exist; a job folder holds {META}, {SERVER_APP}/{SERVER_CONFIG} and "
             f"{CLIENT_APP}/{CLIENT_CONFIG}. Give one that is whole."
         ) from None
+    for old, new in MOVED.items():
+        text = text.replace(f'"{old}"', f'"{new}"')
+    return parse(str(file), text)
 
 
 def _paths(value: Any) -> Iterator[str]:

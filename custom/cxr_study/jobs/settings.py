@@ -14,7 +14,7 @@ from cxr_study.common.spelling import nearest
 from cxr_study.data.images.sides import SIDES
 from cxr_study.jobs.methods import CENSUS, EVALUATION, METHODS
 from cxr_study.jobs.presets import JobError
-from cxr_study.training.augmentation import AUGMENTATIONS, augmentation_ranges
+from cxr_study.training.augmentation import AUGMENTATIONS
 from cxr_study.training.backbones import BACKBONES, HIDDEN_UNITS
 from surgical_aggregation.aggregation import server_optimizer, weight_average, weighting
 from surgical_aggregation.aggregation.server_optimizer import OPTIMIZERS
@@ -148,17 +148,16 @@ class JobSettings(BaseModel):
     def _check_together(self) -> JobSettings:
         """What the components would refuse after the start; of a training job all of it."""
         given = self.model_fields_set
-        for name in _CHOSEN:
+        for name, _ in _FIELDS:
             value, words = getattr(self, name), _facts(name)["words"]
-            if value not in words:
+            if name in given and words and value not in words:
                 if len(words) > FEW:
                     raise JobError(f"setting {name!r} knows no {value!r}; {nearest(value, words)}.")
-                raise JobError(f"setting {name!r} must be one of {words}; got {value!r}.")
+                raise JobError(f"{name} must be one of {words}; got {value!r}.")
         if "strategy" not in given:
             return self
         options = {field.name for field in fields(TrainingOptions)} & given
         TrainingOptions(**{name: getattr(self, name) for name in options})
-        augmentation_ranges(self.augmentation)
         server_optimizer.check(
             self.server_optimizer, self.server_learning_rate, self.server_momentum
         )
@@ -168,11 +167,8 @@ class JobSettings(BaseModel):
                 f"round, and from {TOO_FAST} on destroys the network; got "
                 f"{self.server_learning_rate}. Set server_learning_rate=0, for its own."
             )
-        # Where sites share a union head, every site has every column, most without a positive.
-        heads = weighting.SITE_WEIGHTINGS if "union" in given else weighting.HEAD_WEIGHTINGS
-        weighting.check("weighting", self.weighting, weighting.SITE_WEIGHTINGS)
-        weighting.check("body_weighting", self.body_weighting, weighting.SITE_WEIGHTINGS)
-        weighting.check("head_weighting", self.head_weighting, heads)
+        if "union" in given:  # every site has every column, most without a positive
+            weighting.check("head_weighting", self.head_weighting, SITE_WEIGHTINGS)
         weight_average.check(self.average_decay)
         self._check_after_training(given)
         if self.head_weighting == "positives" and not self.report_counts:
@@ -196,10 +192,6 @@ class JobSettings(BaseModel):
                 "columns are fitted anew to the plain cross-entropy; refit_model and focal_gamma "
                 "do not go together. Leave one of them off."
             )
-
-
-_CHOSEN = ("backbone", "send", "tracking", "refit_model")
-"""Settings whose words no component checks."""
 
 
 def checked(values: Mapping[str, Any]) -> JobSettings:

@@ -7,6 +7,7 @@ import pytest
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.cli import main as cli
 from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.settings import JobSettings
 from cxr_study.runs.run_request import check
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation import __version__
@@ -49,6 +50,17 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
     assert other.local_models and not other.published
     assert other.initial_body == PRETRAINED_BODY
     assert not list(tmp_path.iterdir())
+
+
+def test_the_settings_are_listed(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    call = typed("run", "--settings")
+    assert call.code == 0
+    lines = call.out.splitlines()
+    assert [line.split()[:3] for line in lines[1:3]] == [
+        ["server", "num_rounds", "12"], ["server", "patience", "0"],
+    ]  # fmt: skip
+    assert len(lines) == 1 + len(JobSettings.model_fields)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cxr_study.jobs import folder
+from cxr_study.jobs.components import MOVED
 from cxr_study.jobs.job import ALIKE, Job, check_names
 from cxr_study.jobs.job_export import write
 from cxr_study.jobs.methods import JOBS, METHODS
@@ -62,7 +63,10 @@ class TestOf:
         shutil.copytree(SURGICAL, tmp_path / "job")
         for file in (tmp_path / "job").glob("*/config/*.json"):
             lines = [f"{name} = {json.dumps(value)}  # why" for name, value in read(file).items()]
-            file.with_suffix(".conf").write_text("# A method\n" + "\n".join(lines))
+            text = "# A method\n" + "\n".join(lines)
+            for old, new in MOVED.items():
+                text = text.replace(new, old)
+            file.with_suffix(".conf").write_text(text)
             file.unlink()
         old, new = Job.of(tmp_path / "job"), Job.of(SURGICAL)
         assert (old.settings, old.sites, old.encrypted) == (new.settings, new.sites, False)
