@@ -17,8 +17,8 @@ from rich.console import Console
 import study_data
 from cxr_studies.plan.data_file import read_data
 from cxr_studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
-from cxr_studies.plan.selection import Selection, StudyError
 from cxr_studies.plan.study_file import read_study
+from cxr_studies.plan.study_selection import Selection, StudyError
 from cxr_studies.runner import prediction_files
 from cxr_studies.runner.run_study import make
 from cxr_study.data.labels.label_table import classes

@@ -59,7 +59,7 @@ SERVER = modules(surgical_aggregation.server)
 PURE = [
     *modules(surgical_aggregation.aggregation),
     surgical_aggregation.checkpoints.checkpoint,
-    surgical_aggregation.checkpoints.continuation,
+    surgical_aggregation.checkpoints.manifest,
 ]
 
 

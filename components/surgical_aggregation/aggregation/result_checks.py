@@ -1,4 +1,4 @@
-"""One site's result of one round, and whether it may be averaged."""
+"""Whether one site's result of one round may be averaged."""
 
 from __future__ import annotations
 
@@ -13,37 +13,19 @@ import numpy as np
 from surgical_aggregation.aggregation import one_sided
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import Spellings, shown, twins, unfit
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.size_limits import LARGEST_STEP, Limits
-from surgical_aggregation.aggregation.strategy import kept_at_site
+from surgical_aggregation.aggregation.strategy import Strategy, kept_at_site
 from surgical_aggregation.aggregation.variable_kinds import MOVING_VARIANCE, VariableKinds
 
 _OTHER_KINDS = (
     ". Has the site the strategy of the server, and does the initial body come from the sites' "
     "network? Its manifest says which variables are batch normalisation's and which are constant: "
-    "where another network or an older version made it, make it anew (`surgagg model init`)"
+    "where another network or an older version made it, make it again"
 )
 
 LARGEST_COUNT = 10**12
 """More images or positives than any site has; sums of such weights are exact enough, and finite."""
-
-
-@dataclass(frozen=True)
-class Contribution:
-    """What a site trained in one round.
-
-    Attributes:
-        body: Body variables by path.
-        columns: Class -> (kernel of shape (features,), bias of shape (1,)).
-        samples: Images trained on in this round; None when not reported.
-        positives: Class -> positive labels of it at the site; None when not reported.
-        lacking: Class -> what the site has no training image of, see `one_sided.lacking`.
-    """
-
-    body: Variables
-    columns: Mapping[str, tuple[Array, Array]]
-    samples: float | None = None
-    positives: Mapping[str, float] | None = None
-    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,7 +47,7 @@ class Expected:
     body: Variables
     features: int
     kinds: VariableKinds
-    strategy: str
+    strategy: str | Strategy
     personal_head: bool = False
     columns_only: bool = False
     known: Spellings = field(default_factory=Spellings)
@@ -83,7 +65,7 @@ class Expected:
         """Paths of the body variables that a site must send."""
         if self.columns_only:
             return set()
-        return self.body.keys() - kept_at_site(self.strategy, self.kinds)
+        return self.body.keys() - kept_at_site(self.strategy, self.body, self.kinds)
 
 
 def added(differences: Variables, start: Variables) -> dict[str, Array]:
@@ -139,10 +121,10 @@ class _Given(reprlib.Repr):
 _given = _Given().repr
 
 
-def oversize(contribution: Contribution, limits: Limits) -> str | None:
+def oversize(result: SiteResult, limits: Limits) -> str | None:
     """Which limit a result exceeds, in words, if it does; never raises."""
-    counted = contribution.positives
-    classes = len(contribution.columns)
+    counted = result.positives
+    classes = len(result.columns)
     if isinstance(counted, Mapping):
         classes = max(classes, len(counted))
     if classes > limits.site_classes:
@@ -150,9 +132,9 @@ def oversize(contribution: Contribution, limits: Limits) -> str | None:
             f"it has {classes} classes, and a site may have {limits.site_classes} (limit "
             "'site_classes' of the aggregator)"
         )
-    parts = [part for column in contribution.columns.values() for part in column]
-    size = sum(getattr(value, "nbytes", 0) for value in [*contribution.body.values(), *parts])
-    size += sum(map(len, contribution.body)) + 2 * sum(map(len, contribution.columns))
+    parts = [part for column in result.columns.values() for part in column]
+    size = sum(getattr(value, "nbytes", 0) for value in [*result.body.values(), *parts])
+    size += sum(map(len, result.body)) + 2 * sum(map(len, result.columns))
     if size > limits.result_bytes:
         return (
             f"it has {size} bytes, and a result may have {limits.result_bytes} (limit "
@@ -161,7 +143,7 @@ def oversize(contribution: Contribution, limits: Limits) -> str | None:
     return None
 
 
-def fault(contribution: Contribution, expected: Expected) -> str | None:
+def fault(result: SiteResult, expected: Expected) -> str | None:
     """The first reason why a result must be refused, in words; None when it may be averaged.
 
     Refused are: a body variable that is unknown, missing, not meant to be sent, of another shape or
@@ -174,13 +156,13 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
     raises.
     """
     sent = expected.sent
-    if unknown := set(contribution.body) - sent:
+    if unknown := set(result.body) - sent:
         said = "are not among those that sites send in this run"
         return f"body variables {_some(unknown)} {said}{_OTHER_KINDS}"
-    if missing := sent - set(contribution.body):
+    if missing := sent - set(result.body):
         return f"body variables {_some(missing)} are missing{_OTHER_KINDS}"
     variances = {path for path in expected.kinds.statistics if path.endswith(MOVING_VARIANCE)}
-    for path, value in contribution.body.items():
+    for path, value in result.body.items():
         squared = path in variances
         farthest = LARGEST_STEP**2 if squared else LARGEST_STEP
         if found := _array_fault(path, value, expected.body[path], farthest):
@@ -192,9 +174,9 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
                 "normalisation at the site, or keep the statistics out of the filter"
             )
     return (
-        _head_fault(contribution, expected)
-        or _weights_fault(contribution)
-        or one_sided.fault(contribution.lacking, contribution.columns)
+        _head_fault(result, expected)
+        or _weights_fault(result)
+        or one_sided.fault(result.lacking, result.columns)
     )
 
 
@@ -202,20 +184,20 @@ def _form(array: Array) -> tuple[tuple[int, ...], np.dtype[np.floating]]:
     return array.shape, array.dtype
 
 
-def _head_fault(contribution: Contribution, expected: Expected) -> str | None:
+def _head_fault(result: SiteResult, expected: Expected) -> str | None:
     if expected.personal_head:
-        if contribution.columns:
+        if result.columns:
             return (
-                f"columns of {_some(contribution.columns)} came, and in this run every head stays "
+                f"columns of {_some(result.columns)} came, and in this run every head stays "
                 "at its site: has the site's executor personal_head, too"
             )
         return None
-    if not contribution.columns:
+    if not result.columns:
         return "the head is empty: a site must hold at least one class"
-    if found := _names_fault(contribution.columns, expected):
+    if found := _names_fault(result.columns, expected):
         return found
     new = np.zeros(expected.features, expected.dtype), np.zeros(1, expected.dtype)
-    for name, column in contribution.columns.items():
+    for name, column in result.columns.items():
         received = expected.columns.get(name, new)
         for part, value, start in zip(("kernel", "bias"), column, received, strict=True):
             if found := _array_fault(f"{part} of {name}", value, start):
@@ -246,8 +228,8 @@ def _names_fault(names: Collection[str], expected: Expected) -> str | None:
     return None
 
 
-def _weights_fault(contribution: Contribution) -> str | None:
-    samples, positives = contribution.samples, contribution.positives
+def _weights_fault(result: SiteResult) -> str | None:
+    samples, positives = result.samples, result.positives
     if samples is not None and not (_is_amount(samples) and samples > 0):
         most = f"{LARGEST_COUNT:.0e}"
         return f"number of samples must be a number > 0 and at most {most}; got {_given(samples)}"
@@ -255,7 +237,7 @@ def _weights_fault(contribution: Contribution) -> str | None:
         return None
     if not isinstance(positives, Mapping):
         return f"positives must be given by class; got {_given(positives)}"
-    for name in contribution.columns:
+    for name in result.columns:
         count = positives.get(name)
         if not _is_amount(count, Integral):
             return (

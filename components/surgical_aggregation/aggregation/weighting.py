@@ -1,12 +1,23 @@
-"""The weight of a site: strategy f for the body, strategy g for each column of the head."""
+"""The weight of a site: strategy f for the body, strategy g for each column of the head.
+
+A weighting is called with the site's name, its `SiteResult` (metrics among it), and the class whose
+column is weighed, or None for the body. Further ones come from installed packages, as entry points
+of the group `GROUP`, or by their class path; see `parts`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from surgical_aggregation.aggregation.parts import part
+
 if TYPE_CHECKING:
-    from surgical_aggregation.aggregation.result_checks import Contribution
+    from surgical_aggregation.aggregation.site_result import SiteResult
+
+    Weighting = Callable[[str, SiteResult, str | None], float]
+
+GROUP = "surgical_aggregation.weightings"
 
 SITE_WEIGHTINGS = ("mean", "samples")
 """Of a site as a whole: its body, or all that it sends."""
@@ -15,53 +26,58 @@ HEAD_WEIGHTINGS = ("mean", "samples", "positives")
 
 
 class WeightingError(ValueError):
-    """A weighting is unknown, or a site did not report what it needs."""
+    """A site did not report what a weighting needs."""
 
 
-def check(argument: str, weighting: str, known: tuple[str, ...]) -> None:
-    """Raise `WeightingError` for a value of `argument` that is none of `known`."""
-    if weighting not in known:
-        raise WeightingError(f"{argument} must be one of {known}; got {weighting!r}.")
+def find(argument: str, weighting: str | Weighting, own: tuple[str, ...]) -> Weighting:
+    """The weighting that a setting names, ours among the `own`; raises `PartError`."""
+    found: Weighting = part(argument, weighting, GROUP, {name: _OWN[name] for name in own})
+    return found
 
 
-def site_weight(weighting: str, contribution: Contribution) -> float:
-    """Weight of a site as a whole: 1 ("mean", as in the papers) or the images it trained on.
+def mean(site: str, result: SiteResult, name: str | None) -> float:
+    """Every site counts the same, as in the papers."""
+    return 1.0
+
+
+def samples(site: str, result: SiteResult, name: str | None) -> float:
+    """A site counts by the images that it trained on.
 
     Raises:
-        WeightingError: The site did not report the number of images.
+        WeightingError: The site did not report their number.
     """
-    if weighting == "mean":
-        return 1.0
-    if contribution.samples is None:
+    if result.samples is None:
         raise WeightingError(
             "weighting by 'samples' needs the number of images each site trained on; none came. "
             "Does the site's executor set NUM_STEPS_CURRENT_ROUND in its result?"
         )
-    return contribution.samples
+    return result.samples
 
 
-def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
-    """Weight of a site for every class it labels: "mean" (the papers), "samples" or "positives".
-
-    The last are the site's positive labels of that class.
+def positives(site: str, result: SiteResult, name: str | None) -> float:
+    """A site counts for a class by its positive labels of it.
 
     Raises:
-        WeightingError: The site did not report the count that the weighting needs, or it is 0.
+        WeightingError: The site did not report them, or has none.
     """
-    if weighting == "positives":
-        if contribution.positives is None:
-            raise WeightingError(
-                "head_weighting 'positives' needs every site's positives per class; none came. "
-                "Set report_counts where the sites' policies let counts out, or weigh by 'mean' or "
-                "'samples'."
-            )
-        none = sorted(name for name in contribution.columns if not contribution.positives[name])
-        if none:
-            raise WeightingError(
-                f"a site without a positive of {none} cannot train it under "
-                "head_weighting 'positives'. Take the class out of its site file, or weigh by "
-                "'mean'."
-            )
-        return {name: contribution.positives[name] for name in contribution.columns}
-    weight = site_weight(weighting, contribution)
-    return dict.fromkeys(contribution.columns, weight)
+    if result.positives is None or name is None:
+        raise WeightingError(
+            "head_weighting 'positives' needs every site's positives per class; none came. "
+            "Set report_counts where the sites' policies let counts out, or weigh by 'mean' or "
+            "'samples'."
+        )
+    if not result.positives[name]:
+        raise WeightingError(
+            f"a site without a positive of {[name]} cannot train it under "
+            "head_weighting 'positives'. Take the class out of its site file, or weigh by "
+            "'mean'."
+        )
+    return result.positives[name]
+
+
+def column_weights(weighting: Weighting, site: str, result: SiteResult) -> Mapping[str, float]:
+    """Weight of a site for the column of each class that it labels; raises `WeightingError`."""
+    return {name: weighting(site, result, name) for name in result.columns}
+
+
+_OWN: dict[str, Weighting] = {"mean": mean, "samples": samples, "positives": positives}

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import unfit
 from surgical_aggregation.checkpoints import manifest_form
+from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.wire.untrusted_text import one_line
 
 MANIFEST = "manifest.json"
@@ -32,26 +33,33 @@ class CheckpointError(ValueError):
     """A file is no checkpoint that this version can read."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Checkpoint:
     """A model and facts about it.
 
     Attributes:
         variables: Every variable under its name on the wire (see `wire`).
-        manifest: Facts, JSON-serialisable: `head_features` (number of features a column weighs),
-            `variable_kinds` (may be missing where another program wrote the file); from a run also
-            `classes` (class -> the sites that trained it and the last round in which one did),
-            `round` (number of rounds made), `planned_rounds` (made and planned), `job`, `history`
-            (earlier jobs, see `continuation`), `best` (see `headers.BEST`), `best_of_rounds` (the
-            same of the rounds' models alone), `not_compared` (rounds since then whose models could
-            not be compared with it), `removed` (see `remove_classes`) and the digest of the initial
-            body.
+        manifest: Facts about it.
         moments: Of the server's optimizer (see `server_optimizer`).
     """
 
     variables: dict[str, Array]
-    manifest: dict[str, Any] = field(default_factory=dict)
-    moments: dict[str, Array] = field(default_factory=dict)
+    manifest: Manifest
+    moments: dict[str, Array]
+
+    def __init__(
+        self,
+        variables: dict[str, Array],
+        manifest: Mapping[str, Any] | None = None,
+        moments: dict[str, Array] | None = None,
+    ):
+        facts = manifest if isinstance(manifest, Manifest) else Manifest(manifest or {})
+        for name, value in (
+            ("variables", variables),
+            ("manifest", facts),
+            ("moments", moments or {}),
+        ):
+            object.__setattr__(self, name, value)
 
 
 def digest(variables: Variables) -> str:
@@ -133,7 +141,7 @@ def load(path: Path) -> Checkpoint:
         faults = [unfit(name, sys.maxsize) for name in wire.classes_of(checkpoint.variables)]
     except wire.WireError as error:
         faults = [str(error)]
-    if why := next(filter(None, (*faults, manifest_form.fault(checkpoint.manifest))), None):
+    if why := next(filter(None, (*faults, manifest_form.fault(dict(checkpoint.manifest)))), None):
         raise _other(path, why)
     return checkpoint
 
@@ -165,7 +173,7 @@ def read(path: Path) -> Checkpoint:
 def _other(path: Path, why: str) -> CheckpointError:
     return CheckpointError(
         f"{str(path)!r} is not a checkpoint of this project: {one_line(why)}. "
-        "Make an initial body with `surgagg model init`, or point to the best.npz of a run."
+        "Make an initial body again, or point to the best.npz of a run."
     )
 
 

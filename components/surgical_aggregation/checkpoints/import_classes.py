@@ -33,7 +33,7 @@ def check_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str]) 
     if twice := [name for name in wanted if name in own]:
         raise ClassImportError(
             f"the model has {twice} already, and its own columns are never replaced. Import the "
-            "others, or remove its own first: surgagg model remove-classes"
+            "others, or remove its own first"
         )
     return wanted
 
@@ -90,9 +90,6 @@ def with_columns(
         facts: Class -> what its manifest says under "imported" besides its origin.
     """
     more = facts or {}
-    manifest = {
-        key: value for key, value in into.manifest.items() if key not in ("best", BEST_OF_ROUNDS)
-    }
     trained = {
         name: {
             **source.manifest.get("classes", {}).get(name, {"sites": [], "last_round": None}),
@@ -100,11 +97,9 @@ def with_columns(
         }
         for name in columns
     }
-    return Checkpoint(
-        wire.join(into.variables, columns),
-        {**manifest, "classes": {**manifest.get("classes", {}), **trained}},
-        into.moments,
-    )
+    classes = {**into.manifest.get("classes", {}), **trained}
+    manifest = into.manifest.without("best", BEST_OF_ROUNDS).with_facts(classes=classes)
+    return Checkpoint(wire.join(into.variables, columns), manifest, into.moments)
 
 
 def _origin(source: Checkpoint, name: str) -> dict[str, Any]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from types import MappingProxyType
 from typing import Any
 
-from surgical_aggregation import __version__
 from surgical_aggregation.aggregation.one_sided import never_learned
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-from surgical_aggregation.checkpoints.contributions import Spans, contributed
+from surgical_aggregation.checkpoints.manifest import Spans, contributed
 from surgical_aggregation.wire import variables as wire
 
 CONTRACT = {
@@ -137,14 +134,6 @@ def facts_of(checkpoint: Checkpoint) -> ModelFacts:
     )
 
 
-def before_round(facts: Mapping[str, Any], round_: int) -> dict[str, Any]:
-    """Facts about a class as they were when a round began; see `with_round`."""
-    rounds = [[a, min(b, round_ - 1), sites] for a, b, sites in facts["rounds"] if a < round_]
-    if not rounds:
-        return {}
-    return {**facts, "last_round": rounds[-1][1], "rounds": rounds}
-
-
 def _training(facts: Mapping[str, Any]) -> ClassTraining:
     rounds = tuple(TrainedRounds(a, b, tuple(sites)) for a, b, sites in facts.get("rounds", ()))
     return ClassTraining(
@@ -154,43 +143,3 @@ def _training(facts: Mapping[str, Any]) -> ClassTraining:
         facts.get("imported"),
         never_learned(facts),
     )
-
-
-def made_now() -> dict[str, str]:
-    """What the manifest of a model that is written now says of that: the day in UTC, and by what.
-
-    The day and no more, so that a run and its repetition on that day are equal files.
-    """
-    return {"created": datetime.now(timezone.utc).date().isoformat(), "version": __version__}
-
-
-def with_round(
-    facts: Mapping[str, Any],
-    round_: int,
-    sites: Sequence[str],
-    lacking: Mapping[str, str] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Facts about a class, one of a manifest's `classes`, after a round in which sites trained it.
-
-    `lacking` says what the class lacks at some of these sites, see `one_sided.lacking`.
-
-    Example:
-        >>> with_round({"sites": ["a"], "last_round": 0, "rounds": [[0, 0, ["a"]]]}, 1, ["a"])
-        {'sites': ['a'], 'last_round': 1, 'rounds': [[0, 1, ['a']]]}
-    """
-    trained = sorted(sites)
-    rounds = [list(each) for each in facts.get("rounds", ())]
-    if rounds and rounds[-1][1:] == [round_ - 1, trained]:
-        rounds[-1][1] = round_
-    else:
-        rounds.append([round_, round_, trained])
-    lacks = {site: of for site, of in facts.get("lacking", {}).items() if site not in sites}
-    lacks = dict(sorted({**lacks, **lacking}.items()))
-    rest = {name: value for name, value in facts.items() if name != "lacking"}
-    return {
-        **rest,
-        "sites": sorted({*facts.get("sites", ()), *sites}),
-        "last_round": round_,
-        "rounds": rounds,
-        **({"lacking": lacks} if lacks else {}),
-    }

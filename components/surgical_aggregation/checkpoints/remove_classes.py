@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from surgical_aggregation.aggregation import server_optimizer
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.checkpoints.manifest import without_classes
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS
 
@@ -29,20 +29,18 @@ def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
         raise RemovalError(f"a model needs at least one class; {gone} are all that it has.")
     manifest = checkpoint.manifest
     facts = manifest.get("classes", {})
-    round_ = manifest.get("round", 0)
     sites = {name: facts.get(name, {}).get("sites", []) for name in gone}
-    removed = {name: {"round": round_, "sites": sites[name]} for name in gone}
-    kept = {key: value for key, value in manifest.items() if key not in ("best", BEST_OF_ROUNDS)}
+    removed = {name: {"round": manifest.round, "sites": sites[name]} for name in gone}
+    kept = manifest.without("best", BEST_OF_ROUNDS).with_facts(
+        classes={name: of for name, of in facts.items() if name not in gone},
+        removed={**manifest.get("removed", {}), **removed},
+    )
     if "validation" in kept:
-        kept["validation"] = _without(kept["validation"], gone)
+        kept = kept.with_facts(validation=without_classes(kept["validation"], gone))
     dropped = {name for name in checkpoint.variables if wire.class_of(name) in gone}
     return Checkpoint(
         {name: v for name, v in checkpoint.variables.items() if name not in dropped},
-        {
-            **kept,
-            "classes": {name: of for name, of in facts.items() if name not in gone},
-            "removed": {**manifest.get("removed", {}), **removed},
-        },
+        kept,
         server_optimizer.without(checkpoint.moments, dropped),
     )
 
@@ -68,12 +66,3 @@ def _known(classes: Iterable[str], has: Sequence[str], to: str) -> list[str]:
             "spelling."
         )
     return named
-
-
-def _without(measured: Mapping[str, Any], classes: Iterable[str]) -> dict[str, Any]:
-    """What sites measured of a model, without some classes."""
-    auroc = {
-        site: {name: value for name, value in of.items() if name not in classes}
-        for site, of in measured["auroc"].items()
-    }
-    return {**measured, "auroc": {site: of for site, of in auroc.items() if of}}

@@ -7,7 +7,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_opt.he.model_encryptor import HEModelEncryptor
 
-from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, check
+from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, find
 from surgical_aggregation.encryption.ciphertext import pack
 
 
@@ -25,7 +25,7 @@ class EncryptResult(HEModelEncryptor):
     """
 
     def __init__(self, weighting: str = "mean"):
-        check("weighting", weighting, SITE_WEIGHTINGS)
+        find("weighting", weighting, SITE_WEIGHTINGS)
         super().__init__(weigh_by_local_iter=weighting == "samples")
         self.weighting = weighting
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import tenseal
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_context import FLContext
-from nvflare.apis.shareable import Shareable
 from nvflare.app_common.aggregators.weighted_aggregation_helper import WeightedAggregationHelper
 from nvflare.app_opt.he.homomorphic_encrypt import load_tenseal_context_from_workspace
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
-from surgical_aggregation.aggregation.result_checks import Contribution, Expected, fault
-from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, check, site_weight
+from surgical_aggregation.aggregation.result_checks import Expected, fault
+from surgical_aggregation.aggregation.site_result import SiteResult
+from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, find
 from surgical_aggregation.encryption.ciphertext import (
     CiphertextError,
     form,
@@ -22,7 +22,7 @@ from surgical_aggregation.encryption.ciphertext import (
     pack,
     unpack,
 )
-from surgical_aggregation.server.models.aggregator import SurgicalAggregator, labelled
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import variables as wire
 
@@ -33,11 +33,11 @@ CONTEXT = "server_context.tenseal"
 class EncryptedSurgicalAggregator(SurgicalAggregator):
     """`SurgicalAggregator` for ciphertexts, with the sums of FLARE's HE aggregator.
 
-    Runs on the server, under FLARE's ScatterAndGather, and holds no key. FLARE's
+    Runs on the server as that does, and holds no key. FLARE's
     WeightedAggregationHelper counts per variable, so it averages every column over the sites that
     label its class; up to the noise of the encryption (below 1e-5), the result is that of
     `SurgicalAggregator`. Names, shapes and dtypes are checked as there. Values cannot be: one
-    site's NaN becomes everybody's.
+    site's NaN spreads to all sites.
 
     Args:
         strategy: See `SurgicalAggregator`. Default "fedbn+".
@@ -52,7 +52,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         weighting: str = "mean",
         limits: Mapping[str, int] | None = None,
     ):
-        check("weighting", weighting, SITE_WEIGHTINGS)
+        find("weighting", weighting, SITE_WEIGHTINGS)
         super().__init__(
             strategy, body_weighting=weighting, head_weighting=weighting, limits=limits
         )
@@ -73,11 +73,13 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
                 fl_ctx,
             )
 
-    def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
-        return labelled(wire.weights(shareable))
+    def _whole(self, sent: SiteResult, model: GlobalModel) -> SiteResult:
+        if sent.differences:
+            raise wire.WireError("ciphertexts of whole weights were needed; got differences")
+        return sent
 
-    def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
-        sent = wire.join(contribution.body, contribution.columns)
+    def _fault(self, result: SiteResult, expected: Expected) -> str | None:
+        sent = wire.join(result.body, result.columns)
         legible = sorted(name for name, value in sent.items() if not is_packed(value))
         if legible:
             return (
@@ -90,24 +92,24 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
             except CiphertextError as error:
                 return f"{name!r} cannot be added: {error}".rstrip(".")
         body, columns = wire.split(_forms(sent))
-        return fault(replace(contribution, body=body, columns=columns), expected)
+        return fault(replace(result, body=body, columns=columns), expected)
 
     def _expected(self, model: GlobalModel) -> Expected:
         return super()._expected(replace(model, variables=_forms(model.variables)))
 
-    def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
+    def _average(self, accepted: Mapping[str, SiteResult]) -> dict[str, Array]:
         helper = WeightedAggregationHelper(weigh_by_local_iter=False)  # the sites have weighed
         forms: dict[str, Array] = {}
-        for site, contribution in accepted.items():
-            sent = wire.join(contribution.body, contribution.columns)
+        for site, result in accepted.items():
+            sent = wire.join(result.body, result.columns)
             forms.update(_forms(sent))
             vectors = {name: unpack(value, self._context) for name, value in sent.items()}
-            helper.add(vectors, site_weight(self.weighting, contribution), site, 0)
+            helper.add(vectors, self._body_weight(site, result, None), site, 0)
         return {
             name: pack(vector, forms[name]) for name, vector in sorted(helper.get_result().items())
         }
 
-    def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
+    def _similarity(self, accepted: Mapping[str, SiteResult]) -> dict[str, float]:
         return {}  # of what it cannot read
 
 

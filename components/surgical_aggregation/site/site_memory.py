@@ -10,7 +10,7 @@ from nvflare.apis.fl_context import FLContext
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.metrics import of_classes
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.checkpoints.model_facts import before_round, made_now, with_round
+from surgical_aggregation.checkpoints.manifest import before_round, made_now, with_round
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note
 from surgical_aggregation.site.state_files import (
@@ -46,7 +46,7 @@ class SiteMemory:
         self._unchanged_since = 0  # the first round after the last one begun; 0: not known
         self._asked = False
         self._initial_body: str | None = None
-        self._trained: dict[str, Any] = {}  # one for all classes; see `model_facts.with_round`
+        self._trained: dict[str, Any] = {}  # one for all classes; see `manifest.with_round`
         self._auroc: dict[int, dict[str, float]] = {}  # round of an own model -> class -> AUROC
 
     def restore(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:

@@ -21,6 +21,7 @@ from nvflare.apis.fl_constant import (
     ServerCommandNames,
 )
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import make_reply
 from nvflare.apis.utils.task_utils import get_filters
 from nvflare.app_common.decomposers import numpy_decomposers
@@ -157,6 +158,29 @@ def server_filters(task: str, fl_ctx: FLContext) -> list[Filter] | None:
         for name in (f"task_{kind}_filters",)
         for passed in get_filters(name, fl_ctx, getattr(runner.config, name), task, way)
     ]
+
+
+def workflows(fl_ctx: FLContext) -> list[Controller]:
+    """The job's workflows in order, at the server; none outside of a run.
+
+    FLARE 2.9's server runner has them in its `config`.
+    """
+    config = getattr(fl_ctx.get_prop(FLContextKey.RUNNER), "config", None)
+    return [workflow.controller for workflow in getattr(config, "workflows", ())]
+
+
+def site_of_task(fl_ctx: FLContext) -> str:
+    """Name of the site that has the context's task, under any workflow; empty where none is known.
+
+    FLARE 2.9's server runner has the running workflow in `current_wf`, whose communicator finds a
+    task by the id that it gave it.
+    """
+    runner, task = map(fl_ctx.get_prop, (FLContextKey.RUNNER, FLContextKey.TASK_ID))
+    workflow = getattr(runner, "current_wf", None)
+    if not task or workflow is None:
+        return ""
+    given = workflow.controller.communicator.process_task_check(task, fl_ctx)
+    return given.client.name if given else ""
 
 
 class ReceivedArrays(Protocol):

@@ -48,7 +48,7 @@ INITIAL_BODY = "surgical.initial_body_sha256"
 """In the first round: digest of the body that every site must start from."""
 
 CONTINUES = "surgical.continues"
-"""In a continued run: {"jobs", "round"}; see `continuation.continued`."""
+"""In a continued run: {"jobs", "round"}; see `Manifest.continued`."""
 
 BEST_ROUND = "surgical.best_round"
 """Round of the best of the rounds' models, if any; at the server also a private sticky property."""
@@ -61,8 +61,11 @@ MODEL_ROUND = "surgical.model_round"
 TRAINED_BY = "surgical.holders"
 """DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
 
+RESULT = "surgical.result"
+"""While a site's result is taken: the result as a `SiteResult`, read by `CollectingController`."""
+
 ACCEPTED = "surgical.accepted"
-"""While a round is averaged and merged: site -> its `Contribution`."""
+"""While a round is averaged and merged: site -> its `SiteResult`."""
 
 COLLECTED = "surgical.collected"
 """Of the last task: {"accepted": sites, "absent": site of the job -> reason}."""

@@ -62,12 +62,15 @@ def intensities(sites: Mapping[str, Sequence[int]], name: str) -> str:
 def labels(census: Census, name: str) -> str:
     """Draw what each class's labels are as read and after the policy, as shares of the images."""
     classes = list(census.classes)
-    figure = Figure((page.FULL_WIDTH, 0.95 + 0.2 * len(classes)))
+    figure = Figure((page.FULL_WIDTH, 0.95 + 0.2 * len(classes)), layout="constrained")
     read = {s: [e.read[s].images for e in census.classes.values()] for s in STATES}
     after = {o: [e.labels[o] for e in census.classes.values()] for o in OUTCOMES}
-    for place, heading, cells in ((0.215, "as read", read), (0.632, "after the policy", after)):
-        high = figure.get_figheight() - 0.95
-        axes = page.axes_at(figure, place * page.FULL_WIDTH, 0.34, 0.348 * page.FULL_WIDTH, high)
+    panels = figure.subplots(1, 2, sharey=True)
+    page.name_rows(panels[0], list(map(page.short, classes)))
+    for axes, heading, cells in (
+        (panels[0], "as read", read),
+        (panels[1], "after the policy", after),
+    ):
         left = np.zeros(len(classes))
         for cell, images in cells.items():
             shares = np.array(images) / max(1, census.total.images)
@@ -78,7 +81,6 @@ def labels(census: Census, name: str) -> str:
             left += shares
         axes.set(xlim=(0, 1), ylim=(len(classes) - 0.4, -0.6))
         page.in_percent(axes.xaxis)
-        page.name_rows(axes, [page.short(n) for n in classes] if heading == "as read" else [])
         page.legend_above(
             axes, title=heading, title_fontproperties={"weight": "bold", "size": 8.5},
             alignment="left", handlelength=1.2, columnspacing=1.1,
@@ -124,15 +126,15 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
     shares = [[prevalence(s, c) if c in s.classes else None for c in classes] for s in sites]
     top = max([value for row in shares for value in row if value] or [1.0])
     down, across = _grid(len(sites))
-    panel = 0.75 + 0.19 * len(classes)
-    step, wide = 0.79 / across, page.FULL_WIDTH
-    figure = Figure((wide, down * panel))
+    high = down * (0.75 + 0.19 * len(classes))
+    figure = Figure((page.FULL_WIDTH, high), layout="constrained")
+    panels = list(figure.subplots(down, across, sharey=True, squeeze=False).flat)
+    for axes in panels[len(sites) :]:
+        axes.remove()
+    page.name_rows(panels[0], list(map(page.short, classes)))
     styles = page.site_styles(len(sites))
-    for i, (site, row, (colour, _)) in enumerate(zip(sites, shares, styles, strict=True)):
-        level, column = divmod(i, across)
-        left, width = 0.205 + step * column, step - 0.035
-        at = (left * wide, (down - level - 1) * panel + 0.4, width * wide, panel - 0.75)
-        axes = page.axes_at(figure, *at)
+    for axes, site, row, (colour, _) in zip(panels, sites, shares, styles, strict=False):
+        axes.grid(axis="y", visible=False)
         axes.barh(range(len(classes)), [v or 0 for v in row], 0.7, color=colour)
         for y, (class_name, value) in enumerate(zip(classes, row, strict=True)):
             labelled = class_name in site.classes
@@ -143,7 +145,6 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
                 axes.axhspan(y - 0.5, y + 0.5, color="#F4F6F8", linewidth=0)
         axes.set(xlim=(0, 1.16 * top), ylim=(len(classes) - 0.4, -0.6))
         page.headed(axes, page.short(site.site, 24), colour)
-        page.name_rows(axes, [page.short(c) for c in classes] if column == 0 else [])
         axes.xaxis.set_major_locator(MaxNLocator(2 if across > 3 else 4))
         page.in_percent(axes.xaxis)
     return page.svg(figure, name, "How common each class is at each site that labels it")

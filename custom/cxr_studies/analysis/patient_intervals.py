@@ -22,8 +22,6 @@ the classes has fewer than `bootstrap.FEWEST` patients.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +29,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
+from joblib import Memory
 
 from cxr_studies.analysis.parallel import shared_out
 from cxr_studies.analysis.study_results import (
@@ -54,11 +53,9 @@ from cxr_study.evaluation.bootstrap import (
     resample,
 )
 
-RESAMPLED_FILE = "resampled.npz"
-"""In a run's folder: what its models reach on resamples; made anew where it is missing."""
-
-FORMAT = 2
-"""Of the file; raise it when the same resamples no longer give the same numbers."""
+RESAMPLED = "resampled-2"
+"""In a run's folder: what its models reach on resamples, made anew where it is missing. Rename it
+when the same resamples no longer give the same numbers."""
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
@@ -69,9 +66,6 @@ _COLUMNS = [*RUN, "group", "classes", *_ENDS]
 _BY_CLASS = [
     "scenario", "method", "strategy", "seed", "test", "class", "patient_low", "patient_high",
 ]  # fmt: skip
-
-ByModel = Mapping[tuple[str, str], Resampled]
-"""(model, test set) -> what it reaches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,16 +94,8 @@ def patient_intervals(
 ) -> PatientIntervals:
     """All three data frames; see above."""
     jobs = [(results.folder, key, result, resamples) for key, result in results.results.items()]
-    shared_out(make, jobs, processes=processes, report=report)
-    tables = {key for result in results.results.values() for key in result.tests.values()}
-    patients = {
-        key: test_split.read(key, results.folder / TEST_SETS)["patient"].to_numpy()
-        for key in tables
-    }
-    reached = {
-        key: read(results.folder, key, result, patients, resamples)
-        for key, result in results.results.items()
-    }
+    found = shared_out(_reached, jobs, processes=processes, report=report)
+    reached = dict(zip(results.results, found, strict=True))
     runs = {tuple(run.facts.values()): run for run in results.finished}
     surgical = {other.key: reached[ours.key] for ours, other in results.pairs()}
     means, differences, by_class = [], [], []
@@ -123,8 +109,8 @@ def patient_intervals(
         first = ours.get((GLOBAL, test)) or ours.get((model, test))
         if first is None:
             continue
-        found = {m: difference_interval(first, second, m, classes) for m in METRICS}
-        differences.append(facts | _figures(found))
+        differing = {m: difference_interval(first, second, m, classes) for m in METRICS}
+        differences.append(facts | _figures(differing))
         if facts["group"] == "all" and model == counts_on(results.results[run.key].classes, test):
             for name in classes:
                 one = difference_interval(first, second, "auroc", [name])
@@ -146,68 +132,20 @@ def _figures(estimates: Mapping[Metric, Estimate | None]) -> dict[str, float]:
     return figures
 
 
-def make(folder: Path, key: str, result: Result, resamples: int) -> None:
-    """Resample a run's models and keep what they reach, unless it is kept already."""
-    path = folder / RUNS / key / RESAMPLED_FILE
-    if _kept(path, resamples) is not None:
-        return
-    arrays: dict[str, Any] = {"made": _made(resamples)}
+def _reached(
+    folder: Path, key: str, result: Result, resamples: int
+) -> dict[tuple[str, str], Resampled]:
+    """(model, test set) -> what a run's model reaches there; kept in the run's folder."""
+    kept = Memory(folder / RUNS / key / RESAMPLED, verbose=0).cache(resample)
+    reached = {}
     for test, table_key in result.tests.items():
         table = test_split.read(table_key, folder / TEST_SETS)
         for model, classes in result.classes.items():
             labelled = [name for name in class_columns(table) if name in classes]
-            scores = pd.DataFrame(
-                prediction_files.read(path.parent, model, test), columns=list(classes)
+            predicted = prediction_files.read(folder / RUNS / key, model, test)
+            scores = pd.DataFrame(predicted, columns=list(classes))[labelled].to_numpy()
+            labels, patients = table[labelled].to_numpy(float), table["patient"].tolist()
+            reached[model, test] = kept(
+                labels, scores, labelled, patients, seed=_SEED, resamples=resamples
             )
-            labels, patients = table[labelled].to_numpy(float), table["patient"]
-            found = resample(
-                labels, scores[labelled], labelled, patients, seed=_SEED, resamples=resamples
-            )
-            arrays[f"{model}/{test}/classes"] = np.array(found.classes, str)
-            for metric in METRICS:
-                rows = np.vstack([found.values[metric], found.drawn[metric]])
-                arrays[f"{model}/{test}/{metric}"] = rows
-            arrays[f"{model}/{test}/fewest"] = found.fewest
-    handle, half = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}")
-    try:  # in one step: two reports may be made at once
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)
-        Path(half).replace(path)
-    finally:
-        Path(half).unlink(missing_ok=True)
-
-
-def read(
-    folder: Path, key: str, result: Result, patients: Mapping[str, np.ndarray], resamples: int
-) -> dict[tuple[str, str], Resampled]:
-    """What `make` has kept of a run.
-
-    Returns:
-        (model, test set) -> what it reaches.
-    """
-    arrays = _kept(folder / RUNS / key / RESAMPLED_FILE, resamples) or {}
-    return {
-        (model, test): Resampled(
-            tuple(arrays[f"{model}/{test}/classes"].tolist()),
-            {metric: arrays[f"{model}/{test}/{metric}"][0] for metric in METRICS},
-            {metric: arrays[f"{model}/{test}/{metric}"][1:] for metric in METRICS},
-            arrays[f"{model}/{test}/fewest"],
-            patients[table_key],
-            _SEED,
-        )
-        for test, table_key in result.tests.items()
-        for model in result.classes
-    }
-
-
-def _made(resamples: int) -> np.ndarray:
-    """What a file was made by."""
-    return np.array([FORMAT, _SEED, resamples])
-
-
-def _kept(path: Path, resamples: int) -> dict[str, np.ndarray] | None:
-    """What is in a file; None where it is not there, or was made otherwise."""
-    if not path.is_file():
-        return None
-    with np.load(path) as arrays:
-        return dict(arrays) if np.array_equal(arrays["made"], _made(resamples)) else None
+    return reached

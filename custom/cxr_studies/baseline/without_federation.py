@@ -14,7 +14,7 @@ from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation.aggregation.metrics import mean_over, of_classes
 from surgical_aggregation.aggregation.strategy import check_start
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.checkpoints.model_facts import made_now, with_round
+from surgical_aggregation.checkpoints.manifest import made_now, with_round
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
 

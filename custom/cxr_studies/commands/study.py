@@ -64,8 +64,8 @@ def run(
     """
     check_data(data, phantom, "a study needs --data <data file>")
     from cxr_studies.plan.data_file import read_data
-    from cxr_studies.plan.selection import Selection, trainings
     from cxr_studies.plan.study_file import path_of, read_study
+    from cxr_studies.plan.study_selection import Selection, trainings
 
     selection = Selection(
         scenarios=split(scenarios) or None,

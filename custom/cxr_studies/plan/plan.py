@@ -16,8 +16,8 @@ from cxr_studies.plan.data_sets import DataSet, given_sites
 from cxr_studies.plan.planned_run import Run
 from cxr_studies.plan.run_folder import SITES, TEST_SETS
 from cxr_studies.plan.scenario_files import ScenarioFiles
-from cxr_studies.plan.selection import Selection, StudyError, trainings
 from cxr_studies.plan.study_file import Scenario, Study
+from cxr_studies.plan.study_selection import Selection, StudyError, trainings
 from cxr_study.common import offered_data
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs.methods import Row

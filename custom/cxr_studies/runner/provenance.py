@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cxr_studies.plan.data_file import StudyData
-from cxr_studies.plan.selection import Selection
+from cxr_studies.plan.study_selection import Selection
 from cxr_study.common.files import replace
 
 ORIGIN_FILE = "origin.txt"

@@ -15,8 +15,8 @@ from cxr_studies.plan.data_sets import data_sets
 from cxr_studies.plan.planned_run import Run
 from cxr_studies.plan.run_folder import DATA, FOLDERS, RUNS, SITES, read_result
 from cxr_studies.plan.scenario_files import decode
-from cxr_studies.plan.selection import Selection, StudyError
 from cxr_studies.plan.study_file import Study
+from cxr_studies.plan.study_selection import Selection, StudyError
 from cxr_studies.runner import side_by_side
 from cxr_studies.runner.side_by_side import Failure
 from cxr_study.common.wording import counted

@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from surgical_aggregation.checkpoints.continuation import missing_rounds
+
 from cxr_studies.plan import method_job
 from cxr_studies.runner.training import Trained, Training, federated
 from cxr_studies.runner.training_process import Tell
@@ -13,7 +15,6 @@ from cxr_study.jobs import job_export
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.simulator_process import LostSiteError, simulate
 from surgical_aggregation.checkpoints.checkpoint import load
-from surgical_aggregation.checkpoints.continuation import missing_rounds
 from surgical_aggregation.server.models.model_files import LAST_FILE
 from surgical_aggregation.site.state_files import has_state
 

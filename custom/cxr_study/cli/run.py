@@ -238,10 +238,9 @@ def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
     last = checkpoint_folder(earlier / "workspace") / "last.npz"
     if start == "best" or not last.is_file():
         return {}
-    from surgical_aggregation.checkpoints import continuation
     from surgical_aggregation.checkpoints.checkpoint import load
 
-    missing = continuation.missing_rounds(load(last).manifest)
+    missing = load(last).manifest.missing_rounds
     return {"num_rounds": missing} if missing else {}
 
 

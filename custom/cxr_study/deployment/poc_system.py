@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -17,7 +16,7 @@ from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_project import PocError, PocProject
 from cxr_study.deployment.processes import check_free, free_port
-from cxr_study.deployment.site_kit import localise_server, localise_site
+from cxr_study.deployment.site_kit import localise_server, localise_site, scope_properties
 from cxr_study.runs.run_failure import tail
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
@@ -91,9 +90,7 @@ class PocSystem:
     @property
     def site_files(self) -> Path | None:
         """Folder of the sites' <site>.yaml; None: the phantom."""
-        privacy = self.kit(self.project.sites[0]) / "local" / "privacy.json"
-        scopes = json.loads(privacy.read_text(encoding="utf-8"))["scopes"]
-        folder = scopes[0]["properties"]["site_files"]
+        folder = scope_properties(self.kit(self.project.sites[0]))["site_files"]
         return None if folder == PHANTOM else Path(folder)
 
     @property

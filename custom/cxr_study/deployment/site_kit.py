@@ -121,7 +121,7 @@ def localise_server(
     resources["components"].append({"id": "job_ids", "path": f"{_GUARD}.JobIds"})
     files = {"resources.json": resources, "authorization.json": _rights(kit, byoc)}
     if permitted is not None:
-        files["privacy.json"] = _scope({**_properties(kit), "permitted": dict(permitted)})
+        files["privacy.json"] = _scope({**scope_properties(kit), "permitted": dict(permitted)})
     return _write(kit, files, "fed_server.json", force)
 
 
@@ -149,13 +149,10 @@ def _scope(properties: Contents) -> Contents:
     return {"scopes": [{"name": SCOPE, "properties": properties}], "default_scope": SCOPE}
 
 
-def _properties(kit: Path) -> Contents:
-    """What the one scope of a kit has, none at first."""
+def scope_properties(kit: Path) -> Contents:
+    """What the one privacy scope of a kit has, none at first."""
     file = kit / "local" / "privacy.json"
-    if not file.is_file():
-        return {}
-    found: Contents = json.loads(file.read_text(encoding="utf-8"))["scopes"][0]["properties"]
-    return found
+    return _read(file)["scopes"][0]["properties"] if file.is_file() else {}
 
 
 def _rights(kit: Path, byoc: str) -> Contents:

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
+from nvflare.apis.filter import Filter
 from nvflare.apis.job_def import SERVER_SITE_NAME
 from nvflare.app_common.default_component_policy import DEFAULT_CLASS_ALLOW_LIST
 from nvflare.fuel.utils.class_utils import instantiate_class
@@ -90,7 +91,10 @@ class FlareJob(FedJob):
     def to_sites(self, part: Any, **how: Any) -> None:
         """Add one object to the apps of all sites."""
         for site in self.asked.sites:
-            self.to(part, site, **how)
+            if isinstance(part, Filter) and "filter_type" not in how:  # it stands by itself
+                self._deploy_map[site].add_component(part, how["id"])
+            else:
+                self.to(part, site, **how)
 
     def filter_data(self, part: Any, tasks: Iterable[str], *, at_sites: bool = False) -> None:
         """Add a filter of what tasks send: at the server, or of what the sites receive."""

@@ -31,6 +31,9 @@ from surgical_aggregation.wire.headers import NONE, TRACKERS
 Side = Literal["server", "site", "both"]
 """Where a setting acts."""
 
+_CLOSED = ("augmentation", "backbone", "send", "tracking", "refit_model")
+"""Settings that have these words alone; what the others name, components look for themselves."""
+
 REFITTED = (NONE, "best", "last")
 
 TOO_FAST = 0.1
@@ -148,12 +151,12 @@ class JobSettings(BaseModel):
     def _check_together(self) -> JobSettings:
         """What the components would refuse after the start; of a training job all of it."""
         given = self.model_fields_set
-        for name, _ in _FIELDS:
+        for name in _CLOSED:
             value, words = getattr(self, name), _facts(name)["words"]
-            if name in given and words and value not in words:
+            if value not in words:
                 if len(words) > FEW:
                     raise JobError(f"setting {name!r} knows no {value!r}; {nearest(value, words)}.")
-                raise JobError(f"{name} must be one of {words}; got {value!r}.")
+                raise JobError(f"setting {name!r} must be one of {words}; got {value!r}.")
         if "strategy" not in given:
             return self
         options = {field.name for field in fields(TrainingOptions)} & given
@@ -167,8 +170,11 @@ class JobSettings(BaseModel):
                 f"round, and from {TOO_FAST} on destroys the network; got "
                 f"{self.server_learning_rate}. Set server_learning_rate=0, for its own."
             )
-        if "union" in given:  # every site has every column, most without a positive
-            weighting.check("head_weighting", self.head_weighting, SITE_WEIGHTINGS)
+        # Where sites share a union head, every site has every column, most without a positive.
+        heads = SITE_WEIGHTINGS if "union" in given else HEAD_WEIGHTINGS
+        weighting.find("weighting", self.weighting, SITE_WEIGHTINGS)
+        weighting.find("body_weighting", self.body_weighting, SITE_WEIGHTINGS)
+        weighting.find("head_weighting", self.head_weighting, heads)
         weight_average.check(self.average_decay)
         self._check_after_training(given)
         if self.head_weighting == "positives" and not self.report_counts:

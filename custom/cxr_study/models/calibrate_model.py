@@ -23,7 +23,7 @@ from cxr_study.models.prediction.calibration_file import (
 )
 from surgical_aggregation.aggregation.metrics import Floats, auroc
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
-from surgical_aggregation.checkpoints.model_facts import made_now
+from surgical_aggregation.checkpoints.manifest import made_now
 
 FEWEST = 20
 """The least number of positive, and of negative, images: ten per parameter (Peduzzi et al., J Clin

@@ -17,7 +17,7 @@ from typing import Any
 from cxr_study.common.wording import listed
 from cxr_study.evaluation.summary_json import Contribution, RefusedResult, Round, SiteRound
 from surgical_aggregation.checkpoints.checkpoint import load
-from surgical_aggregation.checkpoints.contributions import contributed, rounds_in, spans
+from surgical_aggregation.checkpoints.manifest import contributed, rounds_in, spans
 from surgical_aggregation.server.models.model_files import LAST_FILE
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.state_files import BEST_FILE
@@ -135,7 +135,7 @@ def look_alikes(*servers: Path) -> list[str]:
     ]
 
 
-def last_manifest(server: Path) -> dict[str, Any]:
+def last_manifest(server: Path) -> Mapping[str, Any]:
     """The manifest of the last model, in the run's last folder; empty where it is not there."""
     path = server / "models" / LAST_FILE
     return load(path).manifest if path.is_file() else {}

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models.model_files import LAST_FILE
 
@@ -42,5 +41,5 @@ def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
         return None
     manifest = load(server / "models" / LAST_FILE).manifest
     earlier = [past["rounds"][0] for past in manifest.get("history", []) if past["job"] in jobs]
-    made = int(manifest["round"]) - min(earlier, default=continuation.first_round(manifest))
-    return Rounds(made, made + continuation.missing_rounds(manifest))
+    made = int(manifest["round"]) - min(earlier, default=manifest.first_round)
+    return Rounds(made, made + manifest.missing_rounds)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from cxr_study.common.parts import part
+from cxr_study.common.named_parts import part
 
 if TYPE_CHECKING:
     import keras

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from cxr_study.common.errors import InputError
-from cxr_study.common.parts import by_path
+from cxr_study.common.named_parts import by_path
 from surgical_aggregation.site.contract.site import Site
 
 

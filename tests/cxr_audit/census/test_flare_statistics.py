@@ -1,13 +1,14 @@
 import json
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cxr_audit.census.flare_counts import from_counts
 from cxr_audit.census.flare_statistics import CensusStatistics
-from cxr_phantom import site_files
 from cxr_phantom.writers.write_phantom import write_phantom
+from cxr_study.common import offered_data
 from flare import Engine, context
 
 JOB = Path(__file__).parents[3] / "jobs/census"
@@ -30,7 +31,8 @@ def counts(statistics):
 def test_every_feature_has_a_count_and_all_make_a_shared_census(sites, monkeypatch):
     census = from_counts("nih", counts(CensusStatistics("nih", sites, 32)))
     assert len(census.classes) == 14 and census.images == 120 and census.min_count == 10
-    monkeypatch.setattr(site_files, "demo_study", lambda: Path(sites))
+    phantom = SimpleNamespace(site_files=lambda: Path(sites))
+    monkeypatch.setattr(offered_data, "demo_data", lambda name: phantom)
     assert CensusStatistics("nih").features()
 
 

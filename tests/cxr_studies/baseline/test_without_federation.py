@@ -9,7 +9,7 @@ from cxr_studies.baseline.without_federation import BaselineError, train_alone
 from numpy_model import BATCH_NORM, ArraySite, LocalModel
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
-from surgical_aggregation.checkpoints.model_facts import made_now
+from surgical_aggregation.checkpoints.manifest import made_now
 from surgical_aggregation.site.training import trainer
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire

@@ -11,8 +11,8 @@ from cxr_studies.partition import class_sets
 from cxr_studies.plan import plan
 from cxr_studies.plan.data_file import DataFileError, StudyData
 from cxr_studies.plan.data_sets import data_sets
-from cxr_studies.plan.selection import Selection, StudyError
 from cxr_studies.plan.study_file import read_study
+from cxr_studies.plan.study_selection import Selection, StudyError
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from cxr_studies.plan.data_file import StudyData
-from cxr_studies.plan.selection import Selection
+from cxr_studies.plan.study_selection import Selection
 from cxr_studies.runner import provenance
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import study_runs
 from cxr_studies.plan.run_folder import FOLDERS, RUNS, write_result
-from cxr_studies.plan.selection import Selection, StudyError
+from cxr_studies.plan.study_selection import Selection, StudyError
 from cxr_studies.runner import run_study as module
 from cxr_studies.runner import side_by_side
 from cxr_studies.runner.side_by_side import Failure

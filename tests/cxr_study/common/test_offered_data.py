@@ -68,5 +68,5 @@ def test_without_its_package_a_name_says_what_to_install(toy, monkeypatch):
     monkeypatch.setattr(offered_data, "entry_points", lambda **_: ())
     monkeypatch.setattr(offered_data, "offered_body", lambda _: None)
     for ask in (offered_data.demo_data, offered_data.drawings):
-        with pytest.raises(DemoDataError, match=r"cxr_phantom .*surgical-aggregation\[cxr\]"):
+        with pytest.raises(DemoDataError, match=r"cxr_phantom.*surgical-aggregation\[cxr\]"):
             ask()

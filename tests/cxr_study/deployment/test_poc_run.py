@@ -53,7 +53,8 @@ def did(monkeypatch):
         monkeypatch.setattr(PocSystem, name, value)
     monkeypatch.setattr(poc_run, "FlareSession", nullcontext)
     monkeypatch.setattr(deployed_run, "run", step("train", trained))
-    monkeypatch.setattr(poc_run, "demo_study", lambda: did.append("phantom"))
+    phantom = SimpleNamespace(site_files=lambda: did.append("phantom"))
+    monkeypatch.setattr(poc_run, "demo_data", lambda: phantom)
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: did.append("decode"))
     return did
 

@@ -8,18 +8,18 @@ import pytest
 
 from surgical_aggregation.aggregation.class_names import Spellings
 from surgical_aggregation.aggregation.result_checks import (
-    Contribution,
     Expected,
     added,
     fault,
     oversize,
 )
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.size_limits import LimitError, Limits, limits
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 
 BODY = {"conv/kernel": np.zeros((2, 2), np.float32), "bn/gamma": np.ones(2, np.float32)}
 COLUMN = (np.zeros(3, np.float32), np.zeros(1, np.float32))
-GOOD = Contribution(BODY, {"Edema": COLUMN}, samples=10, positives={"Edema": 2})
+GOOD = SiteResult(BODY, {"Edema": COLUMN}, samples=10, positives={"Edema": 2})
 
 
 def expected(body=BODY, kinds=VariableKinds(), strategy="fedavg", **facts):  # noqa: B008
@@ -176,7 +176,7 @@ def test_what_stays_at_the_site_must_not_come(kinds, strategy):
     for sent in (BODY, {}):
         reason = fault(changed(body=sent), wanted)
         assert "Has the site the strategy of the server" in reason
-        assert "make it anew (`surgagg model init`)" in reason
+        assert "an older version made it, make it again" in reason
 
 
 def test_columns_have_the_dtype_of_the_bodys_floating_numbers_or_float32():

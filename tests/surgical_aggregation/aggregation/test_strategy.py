@@ -6,11 +6,21 @@ import numpy as np
 import pytest
 
 from surgical_aggregation.aggregation import strategy
+from surgical_aggregation.aggregation.parts import PartError
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
+from surgical_aggregation.checkpoints.manifest import Manifest
 
 BATCH_NORM = frozenset(f"bn/{n}" for n in ("gamma", "beta", "moving_mean", "moving_variance"))
 CONSTANT = frozenset({"normalization/mean"})
 KINDS = VariableKinds(BATCH_NORM, CONSTANT)
+PATHS = BATCH_NORM | CONSTANT | {"block1/kernel", "block2/kernel"}
+
+
+class LastBlock(strategy.Strategy):
+    """The last block stays at the site."""
+
+    def personal(self, body, kinds):
+        return frozenset(path for path in body if path.startswith("block2/"))
 
 
 @pytest.mark.parametrize(
@@ -22,15 +32,26 @@ KINDS = VariableKinds(BATCH_NORM, CONSTANT)
     ],
 )
 def test_what_becomes_of_batch_norm(name, kept, personal):
-    assert strategy.kept_at_site(name, KINDS) == kept
-    assert strategy.personal(name, KINDS) == personal
+    assert strategy.kept_at_site(name, PATHS, KINDS) == kept
+    assert strategy.find(name).personal(PATHS, KINDS) == personal
     assert strategy.has_personal(name) == bool(personal)
     assert strategy.has_personal(name, personal_head=True)
 
 
-def test_an_unknown_strategy_is_refused():
-    with pytest.raises(strategy.StrategyError, match="got 'fedprox'"):
-        strategy.check("fedprox")
+def test_one_of_ones_own_sees_the_paths_of_all_variables():
+    own = LastBlock()
+    assert strategy.kept_at_site(own, PATHS, KINDS) == CONSTANT | {"block2/kernel"}
+    assert strategy.has_personal(own) and strategy.find(own) is own
+    manifest = Manifest().with_strategy(own)
+    assert manifest.has_personal_body and manifest["strategy"].endswith(".LastBlock")
+    assert not Manifest().with_strategy("fedbn+").has_personal_body
+
+
+def test_an_unknown_name_is_refused_and_never_imported():
+    for name in ("fedprox", "os:system", "os.system", "test_strategy:LastBlock", ""):
+        with pytest.raises(PartError, match=r"strategy must be one of \('fedavg', 'fedbn',"):
+            strategy.find(name)
+        assert not strategy.has_personal(name)
 
 
 def test_batch_norm_that_has_seen_no_image_cannot_be_frozen_but_trained():

@@ -8,9 +8,7 @@ from surgical_aggregation.checkpoints.model_facts import (
     CONTRACT,
     ClassTraining,
     TrainedRounds,
-    before_round,
     facts_of,
-    with_round,
 )
 from surgical_aggregation.wire import variables as wire
 
@@ -50,15 +48,3 @@ def test_an_empty_one_lacks_all_and_an_older_class_has_no_rounds():
     assert facts().lacks == tuple(CONTRACT)
     old = facts(classes={"Mass": {"sites": ["a", "b"], "last_round": 6}})
     assert old.trained == {"Mass": ClassTraining(("a", "b"), 6)}
-
-
-def test_rounds_are_joined_while_the_same_sites_train_a_class_and_cut_before_a_round():
-    trained = {}
-    for round_, sites in enumerate(["ba", "ab", "a", "", "a"]):
-        if sites:
-            trained = with_round(trained, round_, list(sites))
-    assert trained["rounds"] == [[0, 1, ["a", "b"]], [2, 2, ["a"]], [4, 4, ["a"]]]
-    assert (trained["sites"], trained["last_round"]) == (["a", "b"], 4)
-    assert before_round(trained, 2)["rounds"] == [[0, 1, ["a", "b"]]]
-    assert before_round(trained, 1)["rounds"] == [[0, 0, ["a", "b"]]]
-    assert before_round(trained, 4)["last_round"] == 2 and before_round(trained, 0) == {}

@@ -14,7 +14,6 @@ import tenseal
 
 import encrypted
 from flare import context, result
-from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.encryption.ciphertext import (
     CiphertextError,
@@ -110,7 +109,7 @@ def test_an_error_reply_and_a_model_in_the_clear_pass_and_positives_cannot_weigh
     reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
     assert EncryptResult().process(reply, context("server")) is reply
     assert from_shareable(processed({"conv/kernel": VALUES}, "a")).data["conv/kernel"] is VALUES
-    with pytest.raises(WeightingError, match="got 'positives'"):
+    with pytest.raises(ValueError, match="got 'positives'"):
         EncryptResult(weighting="positives")
 
 

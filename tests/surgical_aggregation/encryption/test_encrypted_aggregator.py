@@ -16,7 +16,6 @@ from nvflare.app_opt.he.intime_accumulate_model_aggregator import (
 
 import encrypted
 from flare import context, global_model, result
-from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.encryption import encrypted_aggregator
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
@@ -106,7 +105,10 @@ RUBBISH = np.frombuffer(b'["<f4", [1]]\nrubbish', np.uint8)
 REFUSED = {
     "clear": (lambda _: train(1, ["Edema"]), "3 variables came in the clear, e.g. 'conv/kernel'"),
     "one clear": (lambda _: changed(BIAS, np.zeros(1, "f4")), "1 variables came in the clear"),
-    "differences": (lambda _: secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF), "kind WEIGHTS was"),
+    "differences": (
+        lambda _: secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF),
+        "weights were",
+    ),
     "shape": (lambda key: changed("conv/kernel", other_shape(key)), "(2, 2500); got (4,)"),
     "missing": (lambda _: changed("conv/kernel", None), "'conv/kernel' are missing"),
     "no head": (lambda _: secret(1, []), "the head is empty"),
@@ -122,7 +124,7 @@ def test_refuses(sent, reason, contexts):
 def test_the_weighting_needs_its_count_and_is_not_by_positives():
     by_samples = encrypted.aggregator(weighting="samples")
     assert "needs the number of images" in give(by_samples, "a", secret(1, ["Edema"]))
-    with pytest.raises(WeightingError, match=r"weighting must be one of .* got 'positives'"):
+    with pytest.raises(ValueError, match=r"weighting must be one of .* got 'positives'"):
         EncryptedSurgicalAggregator(weighting="positives")
 
 

@@ -1,5 +1,6 @@
 """FLARE and TensorBoard as installed still have what the project needs beyond their promises."""
 
+import inspect
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 from nvflare.fuel.f3.cellnet import cell
 from nvflare.fuel.f3.message import Message
@@ -17,15 +19,18 @@ from nvflare.fuel.f3.streaming.blob_streamer import BlobStream
 from nvflare.fuel.f3.streaming.byte_streamer import TxTask
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.fuel.f3.streaming.stream_types import StreamError
-from nvflare.private.fed.server.server_runner import ServerRunner
+from nvflare.private.fed.server.server_runner import ServerRunner, ServerRunnerConfig
 
 from flare import Engine, context
+from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.records.run_record import RunRecord
+from surgical_aggregation.server.workflows.model_refit import ModelRefit
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import UNREADABLE
+from workflow import runner, running
 
 IMPORT = "import surgical_aggregation.server"
 START = "from cxr_study.cli import start; start()"
@@ -189,3 +194,21 @@ def test_a_result_that_cannot_be_read_does_not_end_the_servers_process(monkeypat
         assert "expect main" in result.payload.get_header(UNREADABLE)
         assert result.payload.get_return_code() == "EXECUTION_RESULT_ERROR"
         assert result.payload.get_peer_context().get_job_id() == "job"
+
+
+def test_a_tasks_site_is_found_by_its_id_under_any_workflow():
+    """Also where the message does not say it: as `SelectHead` sees a task of FLARE's FedAvg."""
+    with running(ModelRefit(), sites=("north", "south")) as task:
+        of = SimpleNamespace(controller=task.controller)
+        task.runner = SimpleNamespace(current_wf=of, config=runner().config)
+        for site in ("north", "south"):
+            task_id, _ = task.ask(site)
+            fl_ctx = task.context()
+            assert site_of(fl_ctx) == ""
+            fl_ctx.set_prop(FLContextKey.TASK_ID, task_id, private=True, sticky=False)
+            assert site_of(fl_ctx) == site
+        fl_ctx.set_prop(FLContextKey.TASK_ID, "not given", private=True, sticky=False)
+        assert site_of(fl_ctx) == ""
+    source = inspect.getsource(ServerRunner)
+    assert "self.current_wf" in source and "FLContextKey.TASK_ID" in source
+    assert list(inspect.signature(ServerRunnerConfig).parameters)[2] == "workflows"

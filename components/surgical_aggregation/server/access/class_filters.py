@@ -58,6 +58,18 @@ class PermittedFilter(Filter):
         except PolicyError as error:
             self.system_panic(str(error), fl_ctx)
 
+    def site(self, fl_ctx: FLContext) -> str:
+        """The site of a message; where that is not known, the run ends: no guess may be made."""
+        site = site_of(fl_ctx)
+        if not site:
+            self.system_panic(
+                f"{type(self).__name__} must know which site a message is of, and FLARE does not "
+                "say it here. Have it filter tasks that a workflow sends, such as FederatedTraining"
+                " or FLARE's FedAvg.",
+                fl_ctx,
+            )
+        return site
+
     def permitted_classes(self, fl_ctx: FLContext) -> tuple[str, ...]:
         """Classes that the site of a message has declared and may train."""
         try:
@@ -78,8 +90,9 @@ class SelectHead(PermittedFilter):
     The dict is new, and the arrays in it are those that all sites share, as views that nobody can
     write to: FLARE encodes them when the site fetches them. Meta does not go out. Adds the header
     BEST_ROUND where there is a best model. A site that has declared no classes gets the body alone,
-    and data that is not a model is withheld; the server's log says so. Never raises: that would end
-    the round for every site.
+    and data that is not a model is withheld; the server's log says so. Where it is not known which
+    site receives, nothing is sent and the run ends. Never raises: that would end the round for
+    every site.
 
     Args:
         permitted: See `PermittedFilter`; give `CheckResult` the same table. Default None.
@@ -87,7 +100,9 @@ class SelectHead(PermittedFilter):
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Cut the task's model down to what the receiving site may see."""
-        site = site_of(fl_ctx)
+        site = self.site(fl_ctx)
+        if not site:
+            return DXO(DataKind.WEIGHTS, data={}).update_shareable(shareable)
         try:
             variables = wire.weights(shareable).data
             class_of = {name: wire.class_of(name) for name in variables}
@@ -135,11 +150,12 @@ class CheckResult(PermittedFilter):
         """Pass the result, or put an error reply in its place."""
         if shareable.get_return_code() != ReturnCode.OK:
             return shareable
-        reason = self._reason(shareable, fl_ctx)
+        site = self.site(fl_ctx)
+        reason = self._reason(shareable, fl_ctx) if site else "it is not known whose it is"
         if reason is None:
             return shareable
         task, round_ = map(fl_ctx.get_prop, (FLContextKey.TASK_NAME, AppConstants.CURRENT_ROUND))
-        announce(self, Refusal(site_of(fl_ctx), task, round_, reason), fl_ctx)
+        announce(self, Refusal(site, task, round_, reason), fl_ctx)
         return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 
     def _reason(self, shareable: Shareable, fl_ctx: FLContext) -> str | None:
@@ -159,3 +175,7 @@ class CheckResult(PermittedFilter):
             return unpermitted(fl_ctx, self.permitted)
         except PolicyError:  # the run is being ended with the reason
             return "the server's table of permitted classes cannot be used"
+
+
+TRAINED: frozenset[type[Filter]] = frozenset({SelectHead, CheckResult})
+"""Guards of a task whose results are models."""

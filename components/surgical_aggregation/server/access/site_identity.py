@@ -11,6 +11,8 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.job_def import ALL_SITES, SERVER_SITE_NAME, JobMetaKey
 from nvflare.apis.shareable import Shareable
 
+from surgical_aggregation.wire import flare_internals
+
 NOT_STARTED = "FLARE has not started the job there: it was not connected, or could not take it"
 
 _SITE = "surgical.site"
@@ -43,9 +45,10 @@ def set_site(site: str, fl_ctx: FLContext) -> None:
 
 
 def site_of(fl_ctx: FLContext) -> str:
-    """Authenticated name of the site that a message comes from or goes to; empty: nobody's.
+    """Authenticated name of the site that a message comes from or goes to; empty: not known.
 
-    Never what the message says of itself: the peer context is written by the client.
+    Never what the message says of itself: the peer context is written by the client. Our own
+    workflows say it; under any other it is the sender of a result, or the site that has the task.
     """
     site = fl_ctx.get_prop(_SITE)
     if site is not None:
@@ -55,7 +58,7 @@ def site_of(fl_ctx: FLContext) -> str:
     client = (
         result.get_header(ServerCommandKey.FL_CLIENT) if isinstance(result, Shareable) else None
     )
-    return client.name if isinstance(client, Client) else ""
+    return client.name if isinstance(client, Client) else flare_internals.site_of_task(fl_ctx)
 
 
 def claimed_site(fl_ctx: FLContext) -> str:

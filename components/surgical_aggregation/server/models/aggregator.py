@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
-from nvflare.app_common.abstract.aggregator import Aggregator
+from nvflare.app_common.abstract.fl_model import FLModel, ParamsType
 from nvflare.app_common.abstract.model import ModelLearnable
+from nvflare.app_common.aggregators.model_aggregator import ModelAggregator
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
@@ -23,36 +24,49 @@ from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation import weighting as weightings
 from surgical_aggregation.aggregation.averaging import Array, column_similarity, mean_by_name
 from surgical_aggregation.aggregation.class_names import Spellings
-from surgical_aggregation.aggregation.result_checks import Contribution, Expected
+from surgical_aggregation.aggregation.result_checks import Expected
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.size_limits import limits as limits_by_name
-from surgical_aggregation.aggregation.weighting import WeightingError, head_weights, site_weight
+from surgical_aggregation.aggregation.strategy import Strategy
+from surgical_aggregation.aggregation.weighting import WeightingError, column_weights
+from surgical_aggregation.server.access.class_filters import TRAINED
+from surgical_aggregation.server.access.controller_limits import lacking_guards, model_controllers
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
+    MergeIntoGlobalModel,
     current_global_model,
     from_learnable,
+    set_global_model,
+    set_manifest,
 )
 from surgical_aggregation.server.models.model_files import job_folder
 from surgical_aggregation.server.models.result_files import ArraysFile, NoRoomError, on_disk
-from surgical_aggregation.wire import flare_internals
+from surgical_aggregation.wire import flare_internals, results
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import (
     ACCEPTED,
     COLUMN_SIMILARITY,
     LACKING,
-    POSITIVES,
+    RESULT,
     TRAINED_BY,
 )
 
 
-class SurgicalAggregator(Aggregator):
+class RefusedError(ValueError):
+    """A site's result is refused."""
+
+
+class SurgicalAggregator(ModelAggregator):
     """Average body variables over all sites, and each class's column over the sites that label it.
 
-    Runs on the server, under FLARE's ScatterAndGather. Takes results whose head is labelled (see
-    `wire`). What no site sent is not in the aggregate, so the shareable generator must merge it
-    into the last global model (`MergeIntoGlobalModel`). Differences (kind WEIGHT_DIFF) are first
-    added to the model that the round started from, or to zeros where it has no column.
+    Runs on the server, under FLARE's ScatterAndGather (`accept`, `aggregate`) or FedAvg
+    (`accept_model`, `aggregate_model`). Takes results whose head is labelled (see `wire`). What no
+    site sent is not in the aggregate, so it must be merged into the last global model: under
+    ScatterAndGather by `MergeIntoGlobalModel` as the shareable generator, while FedAvg gets the
+    merged whole. Differences (kind WEIGHT_DIFF) are first added to the model that the round started
+    from, or to zeros where it has no column.
 
     A result is refused whole, with site, round and reason, when it is late, a second one of the
     same site, beyond a limit, or malformed (see `result_checks.fault`). The spelling of a class is
@@ -62,12 +76,17 @@ class SurgicalAggregator(Aggregator):
     in files (see `ArraysFile`), and are averaged variable by variable, so that the results of many
     sites need little memory. Where the disk takes no more, the run ends with the reason.
 
+    Under FedAvg the run ends at its start where `SelectHead` or `CheckResult` is not among the
+    server's filters of the task: FedAvg would send every site the whole model with its manifest.
+
     Args:
-        strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
-            same as the sites'. Default "fedbn+".
+        strategy: What sites keep of the body, and so what they send; see `strategy`. The same as
+            the sites'. Default "fedbn+".
         personal_head: Every head stays at its site: results must have no columns. Default False.
-        body_weighting: Strategy f: "mean" (default, the papers) or "samples".
-        head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
+        body_weighting: Strategy f: "mean" (default, the papers), "samples", or another, see
+            `weighting`.
+        head_weighting: Strategy g: "mean" (default, the papers), "samples", "positives", or
+            another.
         limits: Name of a limit -> its value, where it is not the default; see `Limits`.
         columns_only: Results have columns and no body, see `ModelRefit`. Default False.
 
@@ -77,18 +96,22 @@ class SurgicalAggregator(Aggregator):
 
     def __init__(
         self,
-        strategy: str = "fedbn+",
+        strategy: str | Strategy = "fedbn+",
         personal_head: bool = False,
-        body_weighting: str = "mean",
-        head_weighting: str = "mean",
+        body_weighting: str | Any = "mean",
+        head_weighting: str | Any = "mean",
         limits: Mapping[str, int] | None = None,
         columns_only: bool = False,
     ):
         super().__init__()
-        strategies.check(strategy)
+        strategies.find(strategy)
         limits_by_name(limits)
-        weightings.check("body_weighting", body_weighting, weightings.SITE_WEIGHTINGS)
-        weightings.check("head_weighting", head_weighting, weightings.HEAD_WEIGHTINGS)
+        self._body_weight = weightings.find(
+            "body_weighting", body_weighting, weightings.SITE_WEIGHTINGS
+        )
+        self._column_weight = weightings.find(
+            "head_weighting", head_weighting, weightings.HEAD_WEIGHTINGS
+        )
         self.strategy = strategy
         self.personal_head = personal_head
         self.body_weighting = body_weighting
@@ -96,7 +119,7 @@ class SurgicalAggregator(Aggregator):
         self.limits = limits
         self.columns_only = columns_only
         self._lock = threading.Lock()
-        self._accepted: dict[str, Contribution] = {}
+        self._accepted: dict[str, SiteResult] = {}
         self._start: tuple[GlobalModel, Expected] | None = None
         self._closed = False
 
@@ -108,13 +131,17 @@ class SurgicalAggregator(Aggregator):
             flare_internals.receive_arrays(partial(ArraysFile, job_folder(fl_ctx), without_room))
             flare_internals.receive_results_of(len(fl_ctx.get_engine().get_clients()))
             flare_internals.forget_sent_messages()
+            for workflow in model_controllers(fl_ctx):
+                task = getattr(workflow, "task_name", AppConstants.TASK_TRAIN)
+                if why := lacking_guards(task, TRAINED, fl_ctx):
+                    self.system_panic(why, fl_ctx)
         if event_type != AppEventType.INITIAL_MODEL_LOADED:
             return
         loaded = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         if not isinstance(loaded, ModelLearnable) or loaded.is_empty():
-            return  # whoever could not load it has ended the run
+            return  # what could not load it has ended the run
         model = from_learnable(loaded)
-        model.manifest["strategy"] = self.strategy
+        set_manifest(model.manifest.with_strategy(self.strategy), fl_ctx)
         try:
             strategies.check_start(self.strategy, model.kinds, model.body)
         except strategies.StrategyError as error:
@@ -130,25 +157,47 @@ class SurgicalAggregator(Aggregator):
         Returns:
             Whether the result will be averaged; a refusal has been announced.
         """
-        site = site_of(fl_ctx)
+
+        def read() -> SiteResult:
+            result: SiteResult | None = fl_ctx.get_prop(RESULT)
+            return result or results.trained(shareable)
+
+        sent_in = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
+        return self._take(site_of(fl_ctx), read, sent_in, fl_ctx) is None
+
+    def accept_model(self, model: FLModel) -> None:
+        """Take one site's result into the round of FLARE's FedAvg.
+
+        Raises:
+            RefusedError: It is refused, and has been announced; FedAvg goes on without this site.
+        """
+        sent_in = self.fl_ctx.get_prop(AppConstants.CURRENT_ROUND)  # FedAvg drops late ones
+        read = partial(results.of_model, model)
+        if reason := self._take(model.meta["client_name"], read, sent_in, self.fl_ctx):
+            raise RefusedError(reason)
+
+    def _take(
+        self, site: str, read: Callable[[], SiteResult], sent_in: object, fl_ctx: FLContext
+    ) -> str | None:
+        """Why a site's result is refused, which is announced; None where it was taken."""
         current = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         try:
             with self._lock:  # FLARE may call from several threads
-                reason = self._take(site, shareable, current, fl_ctx)
+                reason = self._objection(site, read, sent_in, fl_ctx)
         except NoRoomError as error:  # no fault of the site's
             reason = str(error).rstrip(".")
             self._end_run(fl_ctx.get_engine(), error)
         except Exception as error:
             reason = f"it could not be read ({type(error).__name__}: {error})"
-        if reason is None:
-            return True
-        task = fl_ctx.get_prop(FLContextKey.TASK_NAME)
-        announce(self, Refusal(site, task, current, reason), fl_ctx)
-        return False
+        if reason is not None:
+            task = fl_ctx.get_prop(FLContextKey.TASK_NAME, AppConstants.TASK_TRAIN)
+            announce(self, Refusal(site, task, current, reason), fl_ctx)
+        return reason
 
-    def _take(self, site: str, shareable: Shareable, current: int, fl_ctx: FLContext) -> str | None:
-        """Why a result is refused; None where it was taken."""
-        sent_in = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
+    def _objection(
+        self, site: str, read: Callable[[], SiteResult], sent_in: object, fl_ctx: FLContext
+    ) -> str | None:
+        current = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         if sent_in != current:
             return f"it belongs to round {sent_in}, and round {current} is running"
         if self._closed:
@@ -159,37 +208,38 @@ class SurgicalAggregator(Aggregator):
             model = current_global_model(fl_ctx)
             self._start = model, self._expected(model)
         model, expected = self._start
-        contribution = self._read(shareable, model)
-        too_large = result_checks.oversize(contribution, expected.limits)
-        if reason := too_large or self._fault(contribution, expected):
+        sent = read()
+        result = self._whole(sent, model)
+        too_large = result_checks.oversize(result, expected.limits)
+        if reason := too_large or self._fault(result, expected):
             return reason
         try:
-            self._weights(contribution)  # a site that cannot be weighed must not end the round
+            self._weights(site, result)  # a site that cannot be weighed must not end the round
         except WeightingError as error:
             return str(error).rstrip(".")
-        if wire.result(shareable).data_kind == DataKind.WEIGHT_DIFF:
-            sums = wire.join(contribution.body, contribution.columns)  # new, so still in memory
-            body, columns = wire.split(on_disk(sums, job_folder(fl_ctx)))
-            contribution = replace(contribution, body=body, columns=columns)
-        self._accepted[site] = contribution
-        expected.known.add(contribution.columns)
+        if sent.differences:
+            sums = wire.join(result.body, result.columns)  # new, so still in memory
+            result = _with_variables(result, on_disk(sums, job_folder(fl_ctx)))
+        self._accepted[site] = result
+        expected.known.add(result.columns)
         return None
 
-    def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
-        dxo = wire.result(shareable)
-        if dxo.data_kind == DataKind.WEIGHT_DIFF:
-            dxo.data = result_checks.added(dxo.data, model.variables)
-        return labelled(dxo)
+    def _whole(self, sent: SiteResult, model: GlobalModel) -> SiteResult:
+        """A result with the variables that the site trained, also where it sent differences."""
+        if not sent.differences:
+            return sent
+        differences = wire.join(sent.body, sent.columns)
+        return _with_variables(sent, result_checks.added(differences, model.variables))
 
-    def _weights(self, contribution: Contribution) -> dict[str, float]:
+    def _weights(self, site: str, result: SiteResult) -> dict[str, float]:
         """A site's weight for each variable, by its name on the wire."""
-        body = site_weight(self.body_weighting, contribution)
-        head = head_weights(self.head_weighting, contribution)
+        body = self._body_weight(site, result, None)
+        head = column_weights(self._column_weight, site, result)
         columns = {name: (own, own) for name, own in head.items()}
-        return wire.join(dict.fromkeys(contribution.body, body), columns)
+        return wire.join(dict.fromkeys(result.body, body), columns)
 
-    def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
-        return result_checks.fault(contribution, expected)
+    def _fault(self, result: SiteResult, expected: Expected) -> str | None:
+        return result_checks.fault(result, expected)
 
     def _expected(self, model: GlobalModel) -> Expected:
         return Expected(
@@ -214,6 +264,23 @@ class SurgicalAggregator(Aggregator):
         Raises:
             WeightingError: No result was accepted. FLARE would otherwise go on with an empty round.
         """
+        return self._aggregate(fl_ctx).to_shareable()
+
+    def aggregate_model(self) -> FLModel:
+        """The global model after a round of FLARE's FedAvg, which is in the context from now on.
+
+        Returns:
+            All of its variables, and its manifest as meta.
+
+        Raises:
+            WeightingError: No result was accepted.
+        """
+        model = MergeIntoGlobalModel().merged(self._aggregate(self.fl_ctx), self.fl_ctx)
+        set_global_model(model, self.fl_ctx)
+        meta = dict(model.manifest)
+        return FLModel(params_type=ParamsType.FULL, params=model.variables, meta=meta)
+
+    def _aggregate(self, fl_ctx: FLContext) -> DXO:
         with self._lock:
             self._closed = True
             accepted = dict(sorted(self._accepted.items()))
@@ -226,7 +293,7 @@ class SurgicalAggregator(Aggregator):
         fl_ctx.set_prop(ACCEPTED, accepted, private=True, sticky=False)
         data = self._average(accepted)
         trained_by = {
-            name: [site for site, c in accepted.items() if name in c.columns]
+            name: [site for site, result in accepted.items() if name in result.columns]
             for name in wire.classes_of(data)
         }
         lacking = {
@@ -235,29 +302,29 @@ class SurgicalAggregator(Aggregator):
             if (sites := [site for site in of if name in accepted[site].lacking])
         }
         meta = {TRAINED_BY: trained_by, LACKING: lacking}
-        return DXO(DataKind.WEIGHTS, data=data, meta=meta).to_shareable()
+        return DXO(DataKind.WEIGHTS, data=data, meta=meta)
 
-    def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
-        sent = [wire.join(c.body, c.columns) for c in accepted.values()]
-        return mean_by_name(sent, [self._weights(c) for c in accepted.values()])
+    def _average(self, accepted: Mapping[str, SiteResult]) -> dict[str, Array]:
+        sent = [wire.join(result.body, result.columns) for result in accepted.values()]
+        return mean_by_name(sent, [self._weights(*of) for of in accepted.items()])
 
-    def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
-        return column_similarity([contribution.columns for contribution in accepted.values()])
+    def _similarity(self, accepted: Mapping[str, SiteResult]) -> dict[str, float]:
+        return column_similarity([result.columns for result in accepted.values()])
 
     def reset(self, fl_ctx: FLContext) -> None:
         """Forget the round."""
-        fl_ctx.set_prop(ACCEPTED, None, private=True, sticky=False)
+        self.fl_ctx = fl_ctx
+        self.reset_stats()
+
+    def reset_stats(self) -> None:
+        """Forget the round of FLARE's FedAvg."""
+        self.fl_ctx.set_prop(ACCEPTED, None, private=True, sticky=False)
         with self._lock:
             self._accepted = {}
             self._start = None
             self._closed = False
 
 
-def labelled(dxo: DXO) -> Contribution:
-    """A site's result, its head by class.
-
-    Raises:
-        WireError: It is not a body with labelled columns.
-    """
-    samples, positives = map(dxo.get_meta_prop, (MetaKey.NUM_STEPS_CURRENT_ROUND, POSITIVES))
-    return Contribution(*wire.split(dxo.data), samples, positives, dxo.get_meta_prop(LACKING, {}))
+def _with_variables(result: SiteResult, variables: Mapping[str, Array]) -> SiteResult:
+    body, columns = wire.split(variables)
+    return replace(result, body=body, columns=columns)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from nvflare.apis.dxo import from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
-from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load
@@ -20,14 +18,14 @@ from surgical_aggregation.server.models.model_files import (
     checkpoint_folders,
     save_to_job,
 )
-from surgical_aggregation.wire.headers import FEATURES
+from surgical_aggregation.wire.headers import RESULT
 
 
 class BestModelFeatures(FLComponent):
     """Write into the manifest of the best model where the sites' test images lie.
 
-    Runs on the server. With it, whoever uses the model can tell an image that is far from all that
-    it was trained for; see `feature_statistics`. Only sites whose policies let the statistics out
+    Runs on the server. With it, users of the model can tell an image that is far from all that it
+    was trained for; see `feature_statistics`. Only sites whose policies let the statistics out
     are in it, under "features": {site: statistics}.
 
     Args:
@@ -44,13 +42,12 @@ class BestModelFeatures(FLComponent):
         if fl_ctx.get_prop(FLContextKey.WORKFLOW) != self.workflow:
             return
         if event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            result = from_shareable(fl_ctx.get_prop(AppConstants.VALIDATION_RESULT))
-            if features := result.get_meta_prop(FEATURES):
+            if features := fl_ctx.get_prop(RESULT).features:
                 self._features[site_of(fl_ctx)] = features
         elif event_type == EventType.END_WORKFLOW and self._features:
             try:
                 best = load(checkpoint_folders(fl_ctx)[0] / BEST_FILE)
-                manifest = {**best.manifest, "features": dict(sorted(self._features.items()))}
+                manifest = best.manifest.with_facts(features=dict(sorted(self._features.items())))
                 save_to_job(replace(best, manifest=manifest), BEST_FILE, fl_ctx)
             except CheckpointError as error:  # the model is there without them
                 self.log_warning(fl_ctx, f"the best model has no statistics of features: {error}")

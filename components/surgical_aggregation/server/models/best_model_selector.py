@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
@@ -14,12 +12,11 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation.aggregation.metrics import of_classes
-from surgical_aggregation.aggregation.model_comparison import Measured, ModelComparison
-from surgical_aggregation.aggregation.strategy import has_personal
+from surgical_aggregation.aggregation.selection import Selection
+from surgical_aggregation.server.access.controller_limits import needs_federated_training
 from surgical_aggregation.server.access.declared_classes import declared_classes
 from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
+from surgical_aggregation.server.models.global_model import current_global_model, set_manifest
 from surgical_aggregation.wire.headers import (
     AVERAGE,
     BEST,
@@ -31,6 +28,7 @@ from surgical_aggregation.wire.headers import (
     GONE,
     MODEL_VALIDATED,
     REFIT,
+    RESULT,
 )
 from surgical_aggregation.wire.untrusted_text import one_line
 
@@ -45,7 +43,7 @@ class BestModelSelector(FLComponent):
 
     The manifest of a model that was measured has its AUROC by site and class.
 
-    Sites may be absent; see `ModelComparison`. A site whose results were all refused does not vote
+    Sites may be absent; see `selection`. A site whose results were all refused does not vote
     on the final model.
 
     Early stopping counts from the best of the rounds' models, so that candidates, which every job
@@ -73,173 +71,108 @@ class BestModelSelector(FLComponent):
         self.metric = metric
         self.workflows = workflows
         self.min_share = min_share
-        self._selection = ModelComparison(min_share)
-        self._rounds = ModelComparison(min_share)
-        self._losses: dict[str, float] = {}
-        self._classes: dict[str, list[str]] = {}
-        self._auroc: dict[str, dict[str, float]] = {}
-        self._accepted: set[str] = set()
-        self._earlier_best: dict[str, Any] | None = None
+        self._selection = Selection(metric, min_share)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Collect losses, and decide when all of a model's are in."""
         final = fl_ctx.get_prop(FLContextKey.WORKFLOW) in self.workflows
-        if event_type == AppEventType.INITIAL_MODEL_LOADED:
-            self._continue_from(fl_ctx.get_prop(BEST), fl_ctx)
+        selection = self._selection
+        if event_type == EventType.START_RUN:
+            needs_federated_training(self, "the choice of the best model", fl_ctx)
+        elif event_type == AppEventType.INITIAL_MODEL_LOADED:
+            best = fl_ctx.get_prop(BEST)
+            of_rounds = current_global_model(fl_ctx).manifest.get(BEST_OF_ROUNDS, best)
+            selection.continue_from(best, of_rounds)
+            self._set_best_of_rounds(best and of_rounds, fl_ctx)
         elif event_type == AppEventType.ROUND_STARTED or (
             event_type == EventType.START_WORKFLOW and final
         ):
-            self._losses, self._classes, self._auroc = {}, {}, {}
+            selection.begin()
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
-                result = fl_ctx.get_prop(AppConstants.TRAINING_RESULT)
-                metrics = from_shareable(result).get_meta_prop(MetaKey.INITIAL_METRICS)
-                self._accepted.add(site_of(fl_ctx))
-                self._measured(metrics, fl_ctx)
+                selection.accept(site_of(fl_ctx))
+                self._measure(fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
-            if not self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx):
-                manifest = current_global_model(fl_ctx).manifest
-                manifest["not_compared"] = manifest.get("not_compared", 0) + 1
+            self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx)
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and final:
             if self._votes(site_of(fl_ctx), fl_ctx):
-                result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
-                self._measured(from_shareable(result).data, fl_ctx)
+                self._measure(fl_ctx)
         elif event_type == EventType.END_WORKFLOW and final:
-            if not self._losses or _aborted(fl_ctx):
+            if not selection.measured or _aborted(fl_ctx):
                 return  # there was no model to measure, or not every site could
-            self._decide(current_global_model(fl_ctx).manifest["round"], fl_ctx)
+            self._decide(None, fl_ctx)
             self.fire_event(MODEL_VALIDATED, fl_ctx)
 
     def _votes(self, site: str, fl_ctx: FLContext) -> bool:
-        """Whether a site trained in this run or the one continued, or measured the best model."""
         classes = current_global_model(fl_ctx).manifest.get("classes", {}).values()
-        voters = self._accepted | {name for facts in classes for name in facts.get("sites", ())}
-        if self._selection.best:
-            voters |= self._selection.best.losses.keys()
-        if site not in voters:
+        votes = self._selection.votes(
+            site, [s for facts in classes for s in facts.get("sites", ())]
+        )
+        if not votes:
             self.log_warning(
                 fl_ctx, f"what {site} measured does not count: no result of its was ever accepted"
             )
-        return site in voters
+        return votes
 
-    def _continue_from(self, record: dict[str, Any] | None, fl_ctx: FLContext) -> None:
-        """Take over the best model of an earlier run, and of its rounds; or none."""
-        self._earlier_best = record
-        self._selection.best = self._rounds.best = None
-        manifest = current_global_model(fl_ctx).manifest
-        of_rounds = manifest.pop(BEST_OF_ROUNDS, record)
-        if record is not None:
-            self._selection.best = _of_record(record)
-            self._set_best_of_rounds(_of_record(of_rounds), of_rounds, fl_ctx)
-        else:
-            fl_ctx.set_prop(BEST_ROUND, None, private=True, sticky=True)
-
-    def _set_best_of_rounds(
-        self, best: Measured, record: dict[str, Any], fl_ctx: FLContext
-    ) -> None:
-        self._rounds.best = best
-        current_global_model(fl_ctx).manifest[BEST_OF_ROUNDS] = record
-        fl_ctx.set_prop(BEST_ROUND, best.round, private=True, sticky=True)
-
-    def _measured(self, metrics: object, fl_ctx: FLContext) -> None:
-        site = site_of(fl_ctx)
-        values = metrics if isinstance(metrics, dict) else {}
-        loss = values.get(self.metric)
-        if not isinstance(loss, float) or not 0 <= loss < math.inf:
-            got = one_line(repr(loss))
+    def _measure(self, fl_ctx: FLContext) -> None:
+        site, metrics = site_of(fl_ctx), fl_ctx.get_prop(RESULT).metrics
+        if not self._selection.measure(site, metrics, declared_classes(fl_ctx)):
+            got = one_line(repr(metrics.get(self.metric)))
             self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {got}")
-            return
-        self._auroc[site] = of_classes("auroc", values)
-        self._losses[site] = loss
-        self._classes[site] = sorted(declared_classes(fl_ctx))
 
-    def _decide(self, round_: int, fl_ctx: FLContext) -> bool:
-        """Whether the model could be compared with the best one of the rounds, or became it."""
+    def _set_best_of_rounds(self, record: Mapping[str, Any] | None, fl_ctx: FLContext) -> None:
+        set_manifest(current_global_model(fl_ctx).manifest.with_best_of_rounds(record), fl_ctx)
+        best = None if record is None else record["round"]
+        fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=True)
+
+    def _decide(self, round_: int | None, fl_ctx: FLContext) -> None:
+        """Decide on the model that a round started from; None: the final one, or a candidate."""
         model = current_global_model(fl_ctx)
-        columns = frozenset(model.columns)
-        if validation := self._validation(model):
-            model.manifest["validation"] = {"round": round_, "auroc": validation}
-        candidate = Measured(round_, columns, dict(self._losses), dict(self._classes))
-        if self._earlier_best and (why := self._incomparable(self._earlier_best, fl_ctx)):
-            self._drop(why, self._earlier_best, fl_ctx)
-        for site in fl_ctx.get_prop(GONE, {}):
-            self._selection.sites.pop(site, None)  # who left for good is not waited for
-        self._rounds.sites = self._selection.sites
-        compared = CANDIDATE in model.manifest or self._compare_rounds(candidate, fl_ctx)
-        verdict = self._selection.consider(candidate)
-        if verdict.best:
-            self._announce(candidate, verdict.why, fl_ctx)
+        manifest, selection = model.manifest, self._selection
+        number = manifest.round if round_ is None else round_
+        auroc = {} if model.is_personal else selection.auroc(model.columns)
+        if auroc:
+            manifest = manifest.with_facts(validation={"round": number, "auroc": auroc})
+        made = manifest.get(CANDIDATE)
+        sites = {client.name for client in fl_ctx.get_engine().get_clients()}
+        decision = selection.decide(
+            number, model.columns, sites=sites, gone=fl_ctx.get_prop(GONE, {}),
+            candidate=made is not None,
+        )  # fmt: skip
+        if decision.best_of_rounds:
+            manifest = manifest.without("not_compared")
+        elif not decision.compared and round_ is not None:
+            manifest = manifest.with_facts(not_compared=manifest.get("not_compared", 0) + 1)
+        set_manifest(manifest, fl_ctx)
+        if decision.dropped:
+            self._drop(*decision.dropped, fl_ctx)
+        if decision.best_of_rounds:
+            self._set_best_of_rounds(decision.record, fl_ctx)
+        record = decision.record | ({CANDIDATE: made} if made else {})
+        if decision.verdict.best:
+            self._announce(record, decision.verdict.why, fl_ctx)
         else:
-            said = "is not better" if verdict.compared else "cannot be the best"
-            name = _name(model.manifest | {"round": round_})
-            self.log_info(fl_ctx, f"{name} {said}: {verdict.why}")
-        return compared
+            said = "is not better" if decision.verdict.compared else "cannot be the best"
+            self.log_info(fl_ctx, f"{_name(record)} {said}: {decision.verdict.why}")
 
-    def _compare_rounds(self, model: Measured, fl_ctx: FLContext) -> bool:
-        """Whether a round's model was compared with the best of the rounds', if any, or is it."""
-        first = self._rounds.best is None
-        verdict = self._rounds.consider(model)
-        if verdict.best:
-            current_global_model(fl_ctx).manifest.pop("not_compared", None)
-            self._set_best_of_rounds(model, self._record(model), fl_ctx)
-        return verdict.best or verdict.compared or first
-
-    def _validation(self, model: GlobalModel) -> dict[str, dict[str, float]]:
-        """Site -> class -> AUROC of the model, as its manifest keeps them; of a personal one none.
-
-        A site measures a column that the model does not have only after it has warmed it up.
-        """
-        if has_personal(model.manifest.get("strategy", ""), personal_head=not model.columns):
-            return {}
-        return {
-            site: {name: value for name, value in values.items() if name in model.columns}
-            for site, values in sorted(self._auroc.items())
-        }
-
-    def _incomparable(self, record: dict[str, Any], fl_ctx: FLContext) -> str | None:
-        """Why the earlier run's best loss is not one of this run's; None when it is."""
-        if record["metric"] != self.metric:
-            return f"its loss is {record['metric']!r}, and this run's is {self.metric!r}"
-        here = {client.name for client in fl_ctx.get_engine().get_clients()}
-        best = _of_record(record)
-        earlier = {site: of for site, of in best.classes.items() if site in here}
-        self._selection.sites = {**earlier, **self._selection.sites, **self._classes}
-        return self._selection.objection(best)
-
-    def _drop(self, why: str, record: dict[str, Any], fl_ctx: FLContext) -> None:
-        self.log_warning(
-            fl_ctx, f"the best model so far, of round {record['round']}, is dropped: {why}"
-        )
-        self._continue_from(None, fl_ctx)
+    def _drop(self, round_: int, why: str, fl_ctx: FLContext) -> None:
+        self.log_warning(fl_ctx, f"the best model so far, of round {round_}, is dropped: {why}")
+        self._set_best_of_rounds(None, fl_ctx)
         fl_ctx.set_prop(DROPPED, why, private=True, sticky=False)
         self.fire_event(BEST_DROPPED, fl_ctx)
 
-    def _record(self, model: Measured) -> dict[str, Any]:
-        return {
-            "round": model.round,
-            "metric": self.metric,
-            "value": model.mean(model.losses),
-            "sites": dict(sorted(model.losses.items())),
-            "classes": dict(sorted(model.classes.items())),
-            "columns": sorted(model.columns),
-        }
-
-    def _announce(self, model: Measured, why: str, fl_ctx: FLContext) -> None:
-        best = self._record(model)
+    def _announce(self, best: Mapping[str, Any], why: str, fl_ctx: FLContext) -> None:
         loss = best["value"]
-        if made := current_global_model(fl_ctx).manifest.get(CANDIDATE):
-            best[CANDIDATE] = made
         selection = {
             "source": type(self).__name__,
             "key_metric": {"name": self.metric, "mode": "min"},
-            "best_round": model.round,
+            "best_round": best["round"],
             "best_metrics": {self.metric: loss},
         }
-        self._earlier_best = None
         self.log_info(
             fl_ctx,
-            f"{_name(best)} is the best: {self.metric} {loss:.4f} over "
-            f"{len(model.losses)} sites; {why}",
+            f"{_name(best)} is the best: {self.metric} {loss:.4f} over {len(best['sites'])} sites; "
+            f"{why}",
         )
         for name, value in (
             (BEST, best),
@@ -259,13 +192,5 @@ def _aborted(fl_ctx: FLContext) -> bool:
 
 def _name(facts: Mapping[str, Any]) -> str:
     """A model for people, by its round and whether it is a candidate."""
-    made = {AVERAGE: ", averaged over late rounds,", REFIT: ", its columns fitted anew,"}
+    made = {AVERAGE: ", averaged over late rounds,", REFIT: ", its columns refitted,"}
     return f"the model of round {facts['round']}{made.get(facts.get(CANDIDATE, ''), '')}"
-
-
-def _of_record(best: dict[str, Any]) -> Measured:
-    """The model of a record, see `BEST`, without sites whose classes it does not say."""
-    classes = best.get("classes", {})
-    has = best.get("columns", [name for of in classes.values() for name in of])
-    losses = {site: loss for site, loss in best.get("sites", {}).items() if site in classes}
-    return Measured(best["round"], frozenset(has), losses, classes)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,8 @@ from nvflare.app_common.abstract.model_locator import ModelLocator
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load
+from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.server.models.model_files import (
     BEST_FILE,
     checkpoint_folders,
@@ -28,39 +26,59 @@ EVALUATED = "evaluated"
 """Name of the model of an evaluation job."""
 
 
-class OneModelLocator(ModelLocator, ABC):
-    """Give FLARE's GlobalModelEval one checkpoint, and the sites what belongs to it.
+def model_headers(manifest: Manifest) -> dict[str, Any]:
+    """Headers of a task with a model: its round, and in a continued run what it continues."""
+    continued = manifest.continued
+    return {MODEL_ROUND: manifest.round, **({CONTINUES: continued} if continued else {})}
 
-    Runs on the server. Every task gets the model's round (`MODEL_ROUND`), which is also a private
-    sticky property.
+
+class CheckpointLocator(ModelLocator):
+    """Give FLARE's GlobalModelEval one model of the run, and the sites what belongs to it.
+
+    Runs on the server. Every task gets `model_headers`; the round is also a private sticky
+    property. Where no round was left to make, such tasks are the first that a site of a continued
+    run gets, and it restores its state.
 
     Args:
-        model: What the model is called; FLARE's results put "SRV_" before it.
+        model: "best" (default) or "last", as `CheckpointPersistor` writes them. FLARE's results put
+            "SRV_" before the name.
     """
 
-    def __init__(self, model: str) -> None:
+    models: tuple[str, ...] = ("best", "last")
+
+    def __init__(self, model: str = "best"):
         super().__init__()
+        if model not in self.models:
+            raise ValueError(f"model must be one of {self.models}; got {model!r}.")
         self.model = model
         self._headers: dict[str, Any] = {}
 
-    @abstractmethod
+    def path(self, fl_ctx: FLContext) -> Path:
+        """Path of the checkpoint."""
+        return checkpoint_folders(fl_ctx)[0] / f"{self.model}.npz"
+
     def checkpoint(self, fl_ctx: FLContext) -> Checkpoint:
         """The model."""
+        return load(self.path(fl_ctx))
 
-    def headers(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Headers of the tasks with a model, by its manifest."""
-        return {MODEL_ROUND: manifest.get("round", 0)}
+    def get_model_names(self, fl_ctx: FLContext) -> list[str]:
+        """The model's name, or nothing where it has not been written (said in the log)."""
+        if self.path(fl_ctx).is_file():
+            return [self.model]
+        self.log_warning(fl_ctx, f"there is no {self.model} model to evaluate")
+        return []
 
     def locate_model(self, model_name: str, fl_ctx: FLContext) -> DXO:
         """The model's variables; the manifest stays on the server."""
-        checkpoint = self.checkpoint(fl_ctx)
-        self._headers = self.headers(checkpoint.manifest)
-        has_head = bool(wire.classes_of(checkpoint.variables))
-        fl_ctx.set_prop(MODEL_ROUND, self._headers[MODEL_ROUND], private=True, sticky=True)
-        fl_ctx.set_prop(MODEL_HAS_HEAD, has_head, private=True, sticky=True)
-        features = checkpoint.manifest.get("head_features")
-        fl_ctx.set_prop(MODEL_FEATURES, features, private=True, sticky=True)
-        return DXO(DataKind.WEIGHTS, data=checkpoint.variables)
+        model = self.checkpoint(fl_ctx)
+        self._headers = model_headers(model.manifest)
+        for name, value in (
+            (MODEL_ROUND, model.manifest.round),
+            (MODEL_HAS_HEAD, bool(wire.classes_of(model.variables))),
+            (MODEL_FEATURES, model.manifest.get("head_features")),
+        ):
+            fl_ctx.set_prop(name, value, private=True, sticky=True)
+        return DXO(DataKind.WEIGHTS, data=model.variables)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Put the headers on a task that is about to be sent with this model."""
@@ -72,47 +90,7 @@ class OneModelLocator(ModelLocator, ABC):
                     task.set_header(name, value)
 
 
-def continues_header(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The header of a task that says what the run continues; none in a fresh run."""
-    continued = continuation.continued(manifest)
-    return {CONTINUES: continued} if continued else {}
-
-
-class CheckpointLocator(OneModelLocator):
-    """Give FLARE's GlobalModelEval one of the checkpoints that `CheckpointPersistor` writes.
-
-    Runs on the server. In a continued run its tasks say so (`CONTINUES`): where no round was left
-    to make, they are the first that a site gets, and it restores its state.
-
-    Args:
-        model: "best" (default) or "last".
-    """
-
-    def __init__(self, model: str = "best"):
-        super().__init__(model)
-        if model not in ("best", "last"):
-            raise ValueError(f"model must be 'best' or 'last'; got {model!r}.")
-
-    def headers(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Also what the run continues."""
-        return super().headers(manifest) | continues_header(manifest)
-
-    def checkpoint(self, fl_ctx: FLContext) -> Checkpoint:
-        """The checkpoint."""
-        return load(self._path(fl_ctx))
-
-    def _path(self, fl_ctx: FLContext) -> Path:
-        return checkpoint_folders(fl_ctx)[0] / f"{self.model}.npz"
-
-    def get_model_names(self, fl_ctx: FLContext) -> list[str]:
-        """The model's name, or nothing where it has not been written (said in the log)."""
-        if not self._path(fl_ctx).is_file():
-            self.log_warning(fl_ctx, f"there is no {self.model} model to evaluate")
-            return []
-        return [self.model]
-
-
-class EvaluatedModelLocator(OneModelLocator):
+class EvaluatedModelLocator(CheckpointLocator):
     """Give FLARE's GlobalModelEval the best model of an earlier job, or else a checkpoint.
 
     Runs on the server. Where there is no model with a head, the run ends with the reason.
@@ -123,14 +101,12 @@ class EvaluatedModelLocator(OneModelLocator):
             Default "": none.
     """
 
+    models = (EVALUATED,)
+
     def __init__(self, file: str | None = None, job: str = ""):
         super().__init__(EVALUATED)
         self.file = file
         self.job = job
-
-    def checkpoint(self, fl_ctx: FLContext) -> Checkpoint:
-        """The checkpoint."""
-        return load(self.path(fl_ctx))
 
     def path(self, fl_ctx: FLContext) -> Path:
         """Path of the checkpoint.
@@ -163,7 +139,7 @@ class EvaluatedModelLocator(OneModelLocator):
         facts = checkpoint.manifest
         self.log_info(
             fl_ctx,
-            f"measuring {path}: {len(classes)} classes, {facts.get('round', 0)} rounds of job "
+            f"measuring {path}: {len(classes)} classes, {facts.round} rounds of job "
             f"{facts.get('job', 'none')}",
         )
         return [self.model]

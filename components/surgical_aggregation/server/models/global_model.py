@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.model import (
@@ -20,18 +21,16 @@ from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation import server_optimizer, weight_average
 from surgical_aggregation.aggregation.averaging import Array, Variables
-from surgical_aggregation.aggregation.result_checks import Contribution
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
-from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
-from surgical_aggregation.checkpoints.contributions import contributed, with_span
-from surgical_aggregation.checkpoints.model_facts import with_round
+from surgical_aggregation.checkpoints.manifest import Manifest
+from surgical_aggregation.server.access.controller_limits import needs_federated_training
 from surgical_aggregation.server.access.declared_classes import versions_by_site
 from surgical_aggregation.server.access.refusal_events import drop_round
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import (
     ACCEPTED,
-    CANDIDATE,
     CONTINUES,
     INITIAL_BODY,
     LACKING,
@@ -41,7 +40,7 @@ from surgical_aggregation.wire.headers import (
 _MOMENTS = "surgical.moments"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class GlobalModel(Checkpoint):
     """The server's model. Manifest and moments never leave the server."""
 
@@ -65,6 +64,11 @@ class GlobalModel(Checkpoint):
         return int(self.manifest["head_features"])
 
     @property
+    def is_personal(self) -> bool:
+        """Whether every site has a model of its own, so that this one is none that is used."""
+        return self.manifest.has_personal_body or not self.columns
+
+    @property
     def kinds(self) -> VariableKinds:
         """Kinds of the body's variables."""
         return kinds_of(self.manifest, self.body)
@@ -78,7 +82,7 @@ def from_learnable(learnable: ModelLearnable) -> GlobalModel:
 
 def to_learnable(model: GlobalModel) -> ModelLearnable:
     """The model in FLARE's container."""
-    learnable = make_model_learnable(model.variables, model.manifest)
+    learnable = make_model_learnable(model.variables, dict(model.manifest))
     learnable[_MOMENTS] = model.moments
     return learnable
 
@@ -86,6 +90,16 @@ def to_learnable(model: GlobalModel) -> ModelLearnable:
 def current_global_model(fl_ctx: FLContext) -> GlobalModel:
     """The model that the running round started from (after aggregation: the one it made)."""
     return from_learnable(fl_ctx.get_prop(AppConstants.GLOBAL_MODEL))
+
+
+def set_global_model(model: GlobalModel, fl_ctx: FLContext) -> None:
+    """Make a model the one that all parts of the server look at."""
+    fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(model), private=True, sticky=True)
+
+
+def set_manifest(manifest: Manifest, fl_ctx: FLContext) -> None:
+    """Give the present model another manifest, in the container that FLARE's workflow saves."""
+    fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)[ModelLearnableKey.META] = dict(manifest)
 
 
 class MergeIntoGlobalModel(ShareableGenerator):
@@ -123,62 +137,61 @@ class MergeIntoGlobalModel(ShareableGenerator):
         self.momentum = momentum
         self.average_decay = average_decay
 
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Refuse what FLARE's FedAvg cannot have: it uses no shareable generator."""
+        if event_type == EventType.START_RUN and self.optimizer != "none":
+            needs_federated_training(self, f"optimizer {self.optimizer!r}", fl_ctx)
+        if event_type == EventType.START_RUN and self.average_decay:
+            needs_federated_training(self, f"average_decay {self.average_decay}", fl_ctx)
+
     def learnable_to_shareable(self, model: ModelLearnable, fl_ctx: FLContext) -> Shareable:
         """The whole model without its manifest, to be cut down for each site by `SelectHead`."""
-        shareable = DXO(DataKind.WEIGHTS, data=model[ModelLearnableKey.WEIGHTS]).to_shareable()
+        sent = from_learnable(model)
+        shareable = DXO(DataKind.WEIGHTS, data=sent.variables).to_shareable()
         if fl_ctx.get_prop(AppConstants.CURRENT_ROUND) == fl_ctx.get_prop(AppConstants.START_ROUND):
-            shareable.set_header(INITIAL_BODY, digest(from_learnable(model).body))
-        if earlier := continuation.continued(model[ModelLearnableKey.META]):
+            shareable.set_header(INITIAL_BODY, digest(sent.body))
+        if earlier := sent.manifest.continued:
             shareable.set_header(CONTINUES, earlier)
         return shareable
 
     def shareable_to_learnable(self, shareable: Shareable, fl_ctx: FLContext) -> ModelLearnable:
         """The last global model, updated with the round's averages."""
+        return to_learnable(self.merged(wire.weights(shareable), fl_ctx))
+
+    def merged(self, aggregate: DXO, fl_ctx: FLContext) -> GlobalModel:
+        """The present global model, updated with what `SurgicalAggregator` has averaged."""
         last = current_global_model(fl_ctx)
-        dxo = wire.weights(shareable)
         stepped, moments = server_optimizer.step(
-            self.optimizer, last.variables, dxo.data, last.moments,
+            self.optimizer, last.variables, aggregate.data, last.moments,
             statistics=last.kinds.statistics, learning_rate=self.learning_rate,
             momentum=self.momentum,
         )  # fmt: skip
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
-        manifest = {**last.manifest, "round": round_ + 1}
+        accepted = fl_ctx.get_prop(ACCEPTED) or {}
         moments |= weight_average.updated(last.moments, stepped, stepped, self.average_decay)
         if lost := _not_finite({**stepped, **moments}):
-            drop_round(self, round_, _reason(lost, fl_ctx.get_prop(ACCEPTED) or {}), fl_ctx)
-            return to_learnable(replace(last, manifest=manifest))
-        for of_before in ("validation", CANDIDATE):  # the model that this one was made from
-            manifest.pop(of_before, None)
+            drop_round(self, round_, _reason(lost, accepted), fl_ctx)
+            return replace(last, manifest=last.manifest.with_facts(round=round_ + 1))
         told = versions_by_site(fl_ctx)
-        by = {site: dict(told[site]) for site in fl_ctx.get_prop(ACCEPTED) or {} if site in told}
-        manifest["versions"] = {**last.manifest.get("versions", {}), **by}
-        trained = dxo.get_meta_prop(TRAINED_BY, {})
-        before = last.manifest.get("classes", {})
-        lacking = dxo.get_meta_prop(LACKING, {})
-        now = {
-            name: with_round(before.get(name, {}), round_, sites, lacking.get(name, {}))
-            for name, sites in trained.items()
-        }
-        manifest["classes"] = dict(sorted({**before, **now}.items()))
-        sites = dict(contributed(last.manifest))
-        for site in fl_ctx.get_prop(ACCEPTED) or {}:
-            sites[site] = with_span(sites.get(site, ()), round_, round_)
-        manifest["contributed"] = dict(sorted(sites.items()))
-        if removed := manifest.get("removed"):  # until a site trains them again
-            again = wire.classes_of(stepped)
-            manifest["removed"] = {c: facts for c, facts in removed.items() if c not in again}
-        return to_learnable(GlobalModel({**last.variables, **stepped}, manifest, moments))
+        manifest = last.manifest.with_round(
+            round_,
+            aggregate.get_meta_prop(TRAINED_BY, {}),
+            aggregate.get_meta_prop(LACKING, {}),
+            {site: dict(told[site]) for site in accepted if site in told},
+            accepted,
+        )
+        return GlobalModel({**last.variables, **stepped}, manifest, moments)
 
 
 def _not_finite(variables: Variables) -> list[str]:
     return [name for name, value in variables.items() if not np.isfinite(value).all()]
 
 
-def _reason(lost: list[str], accepted: Mapping[str, Contribution]) -> str:
+def _reason(lost: list[str], accepted: Mapping[str, SiteResult]) -> str:
     """Why a round is dropped, and at which sites to look."""
     sizes = []
-    for site, contribution in accepted.items():
-        sent = wire.join(contribution.body, contribution.columns)
+    for site, result in accepted.items():
+        sent = wire.join(result.body, result.columns)
         size, name = max((float(np.abs(v).max(initial=0)), name) for name, v in sent.items())
         sizes.append((size, f"{site} {size:.2g} in {name!r}"))
     came = "; ".join(text for _, text in sorted(sizes, reverse=True))

@@ -153,9 +153,9 @@ def _written(path: Path) -> Iterator[None]:
 class InitialBody(FLComponent):
     """The checkpoint to start from.
 
-    Runs on the server. The file is made once (`surgagg model init`) or is the last.npz or best.npz
-    of an earlier run, which this run then continues, on the same sites or others; see
-    `continuation`, and `remove_classes` for taking a class out before that.
+    Runs on the server. The file is made once, or is the last.npz or best.npz of an earlier run,
+    which this run then continues, on the same sites or others; see `Manifest.started_by`, and
+    `remove_classes` for taking a class out before that.
 
     Args:
         file: Path of the checkpoint on the server, see `named_by_job`, or the name of a body that
@@ -181,9 +181,9 @@ class InitialBody(FLComponent):
             return offered
         if not self.file:
             raise CheckpointError(
-                "the server needs an initial body by name. Make one (surgagg model init "
-                "initial.npz --weights imagenet), and set CXR_INITIAL_BODY to its path where the "
-                "server starts, or name it as the job's initial_body; either may also be a body "
-                "that an installed package offers, such as 'drawings', pre-trained on drawings."
+                "the server needs an initial body by name; none is configured. Make one, and set "
+                "CXR_INITIAL_BODY to its path where the server starts, or name it as the job's "
+                "initial_body; either may also be a body that an installed package offers, such as "
+                "'drawings', pre-trained on drawings."
             )
         return named_by_job(self.file, fl_ctx)

@@ -13,9 +13,9 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.aggregation.class_names import shown, twins
-from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, digest, load
-from surgical_aggregation.checkpoints.model_facts import made_now
+from surgical_aggregation.checkpoints.manifest import made_now
+from surgical_aggregation.server.access.controller_limits import needs_federated_training
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     from_learnable,
@@ -28,6 +28,7 @@ from surgical_aggregation.server.models.model_files import (
     checkpoint_folders,
     checkpoint_of,
     name_in_job,
+    named_by_job,
     save_to_job,
 )
 from surgical_aggregation.wire import variables as wire
@@ -38,17 +39,18 @@ class CheckpointPersistor(ModelPersistor):
     """Keep the last and the best global model on disk, each with its manifest.
 
     Runs on the server and needs NumPy only. Starts from the last model of the job that it
-    `continues`, else from the checkpoint that the `InitialBody` component names. Writes last.npz
+    `continues`, else from a `file` or the checkpoint that the `InitialBody` component names (under
+    FLARE's FedAvg no run can be continued, and the run ends with the reason). Writes last.npz
     after every round, and a file for each of the `candidates` once it is measured, atomically; both
     `checkpoint_folders` have the same file. The manifest of last.npz has the record of the best
     model so far.
 
     A better model (GLOBAL_BEST_MODEL_AVAILABLE) becomes best.npz together with the next last.npz,
     just before it. A run that is killed loses the round that is running, and finds the better model
-    again when it makes that round anew.
+    again when it repeats that round.
 
     From a checkpoint of an earlier job the run continues round, classes and history (see
-    `continuation`), the optimizer's moments, and the best model, if best.npz lies beside the
+    `Manifest.started_by`), the optimizer's moments, and the best model, if best.npz lies beside the
     checkpoint and fits its record, until a better one comes or `BestModelSelector` finds that it
     cannot be compared.
 
@@ -56,12 +58,20 @@ class CheckpointPersistor(ModelPersistor):
         initial_body_id: Id of the `InitialBody` component. Default "initial_body".
         continues: Id of an earlier job at this server, which this one continues, whatever the
             initial body; or several, see `checkpoint_of`. Default "": none.
+        file: Path of the checkpoint to start from, in place of an `InitialBody` component; see
+            `named_by_job`. Default None.
     """
 
-    def __init__(self, initial_body_id: str = "initial_body", continues: str = ""):
+    def __init__(
+        self,
+        initial_body_id: str = "initial_body",
+        continues: str = "",
+        file: str | None = None,
+    ):
         super().__init__()
         self.initial_body_id = initial_body_id
         self.continues = continues
+        self.file = file
         self._unsaved_best: Checkpoint | None = None
         self._best: dict[str, Any] | None = None
         self._last = ModelLearnable()
@@ -78,14 +88,17 @@ class CheckpointPersistor(ModelPersistor):
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
+        if "job" in checkpoint.manifest:
+            needs_federated_training(self, "continuing a run", fl_ctx)
         if self.continues:
             self.log_info(
                 fl_ctx,
-                f"this job goes on from the last model of job {self.continues}; the configured "
+                f"this job continues from the last model of job {self.continues}; the configured "
                 "initial body is not read",
             )
-        manifest = continuation.start_manifest(checkpoint.manifest, fl_ctx.get_job_id())
-        manifest.setdefault("initial_body_sha256", digest(body))
+        manifest = checkpoint.manifest.started_by(fl_ctx.get_job_id())
+        if "initial_body_sha256" not in manifest:
+            manifest = manifest.with_facts(initial_body_sha256=digest(body))
         self.log_info(
             fl_ctx,
             f"start at round {manifest['round']} from {len(body)} body variables and the columns "
@@ -97,7 +110,7 @@ class CheckpointPersistor(ModelPersistor):
                 fl_ctx,
                 f"the model has columns of {shown(pair[0])} and {shown(pair[1])}, which are one "
                 "class spelt twice; both are kept. Have all sites spell it in one way, and take "
-                "the other out with `surgagg model remove-classes`",
+                "the other out of the model",
             )
         self._last = to_learnable(GlobalModel(checkpoint.variables, manifest, checkpoint.moments))
         return self._last
@@ -109,7 +122,7 @@ class CheckpointPersistor(ModelPersistor):
             return
         beside = path.with_name(BEST_FILE)
         try:
-            is_best = record["round"] == start.manifest.get("round", 0) and (
+            is_best = record["round"] == start.manifest.round and (
                 record.get(CANDIDATE) == start.manifest.get(CANDIDATE)
             )
             best = start if is_best else load(beside)
@@ -132,6 +145,8 @@ class CheckpointPersistor(ModelPersistor):
         Raises:
             CheckpointError: There is none, or the job may not name it.
         """
+        if not self.continues and self.file:
+            return named_by_job(self.file, fl_ctx)
         if not self.continues:
             component = fl_ctx.get_engine().get_component(self.initial_body_id)
             if not isinstance(component, InitialBody):
@@ -186,4 +201,4 @@ class CheckpointPersistor(ModelPersistor):
     def _checkpoint(self, learnable: ModelLearnable) -> Checkpoint:
         model = from_learnable(learnable)
         best = {} if self._best is None else {"best": self._best}
-        return replace(model, manifest={**model.manifest, **best, **made_now()})
+        return replace(model, manifest=model.manifest.with_facts(**best, **made_now()))

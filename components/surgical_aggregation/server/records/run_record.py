@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nvflare.apis.dxo import from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
@@ -128,8 +127,7 @@ class RunRecord(FLComponent):
             self._write("best_dropped", reason=fl_ctx.get_prop(headers.DROPPED))
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
-                result = from_shareable(fl_ctx.get_prop(AppConstants.TRAINING_RESULT))
-                self._filtered(site_of(fl_ctx), result.get_filter_history() or [])
+                self._filtered(site_of(fl_ctx), fl_ctx.get_prop(headers.RESULT).filters)
         elif event_type == AppEventType.ROUND_STARTED:
             self._round_began = time.monotonic()
         elif event_type == AppEventType.ROUND_DONE:
@@ -180,8 +178,8 @@ class RunRecord(FLComponent):
         log = self.log_warning if missing else self.log_info
         log(fl_ctx, f"{what} {', '.join(accepted) or 'no site'}; without {missing or 'none'}")
 
-    def _filtered(self, site: str, names: list[str]) -> None:
-        for name in map(one_line, map(str, names[:TOLD])):
+    def _filtered(self, site: str, names: Sequence[str]) -> None:
+        for name in map(one_line, names[:TOLD]):
             if (site, name) not in self._filters:
                 self._filters.add((site, name))
                 self._write("filtered", site=site, filter=name)

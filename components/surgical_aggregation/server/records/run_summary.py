@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
-from nvflare.apis.dxo import from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
-from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.aggregation.metrics import IMAGES
 from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.model_files import checkpoint_folders
+from surgical_aggregation.server.models.model_files import checkpoint_folders, job_folder
+from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.wire import headers
 
 
 class RunSummary(FLComponent):
     """Log at the end of a run which model is best, its test results at every site, and where it is.
 
-    Runs on the server. A run without training logs the test results alone.
+    Runs on the server, and reads the run's record (see `RunRecord`). A run without training logs
+    the test results alone.
 
     Args:
         workflow: Id of the workflow that tests the model. Default "test_best".
@@ -30,65 +32,52 @@ class RunSummary(FLComponent):
     def __init__(self, workflow: str = "test_best"):
         super().__init__()
         self.workflow = workflow
-        self._best: dict | None = None
-        self._trained = False
         self._tests: dict[str, str] = {}
-        self._stopped: dict | None = None
-        self._refused = 0
-        self._dropped = 0
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Collect, and log at END_RUN."""
-        tested = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
-        best_events = (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, AppEventType.INITIAL_MODEL_LOADED)
-        if event_type in best_events:
-            self._best = fl_ctx.get_prop(headers.BEST)
-        elif event_type == AppEventType.ROUND_STARTED:
-            self._trained = True
-        elif event_type == headers.BEST_DROPPED:
-            self._best = None
-        elif event_type == headers.TRAINING_STOPPED:
-            self._stopped = fl_ctx.get_prop(headers.STOPPED)
+        """Collect test results, and log at END_RUN."""
+        if event_type == EventType.END_RUN:
+            self.log_info(fl_ctx, "\n".join(["the run has ended", *self._lines(fl_ctx)]))
+        elif fl_ctx.get_prop(FLContextKey.WORKFLOW) != self.workflow:
+            return
         elif event_type in (headers.CONTRIBUTION_REFUSED, headers.SITE_SILENT):
             refusal = fl_ctx.get_prop(headers.REFUSAL)
-            self._refused += event_type == headers.CONTRIBUTION_REFUSED
-            if tested:
-                self._tests.setdefault(refusal["site"], f"not measured: {refusal['reason']}")
-        elif event_type == headers.ROUND_DROPPED:
-            self._dropped += 1
-        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and tested:
-            result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
-            self._tests[site_of(fl_ctx)] = _measured(from_shareable(result).data)
-        elif event_type == EventType.END_RUN:
-            self.log_info(fl_ctx, "\n".join(["the run has ended", *self._lines(fl_ctx)]))
+            self._tests.setdefault(refusal["site"], f"not measured: {refusal['reason']}")
+        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
+            self._tests[site_of(fl_ctx)] = _measured(fl_ctx.get_prop(headers.RESULT).metrics)
 
     def _lines(self, fl_ctx: FLContext) -> list[str]:
         tests = [f"  test split of {site}: {said}" for site, said in sorted(self._tests.items())]
-        if not self._trained:
+        file = job_folder(fl_ctx) / RECORD_FILE
+        record = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        newest: dict[str, dict[str, Any]] = {}
+        counts = {"refused": 0, "dropped": 0}
+        for line in map(json.loads, record):
+            if line["event"] == "best_dropped":
+                newest.pop("best", None)
+            newest[line["event"]] = line
+            if (kind := line["event"].removesuffix("_too")) in counts:
+                counts[kind] += line.get("count", 1)
+        if "round" not in newest and not newest.get("failed", {}).get("began"):
             return tests
         lines = []
-        if stopped := self._stopped:
+        if stopped := newest.get("stopped"):
             lines.append(
                 f"  stopped early, after round {stopped['round']}: patience {stopped['patience']}"
             )
-        if best := self._best:
+        if best := newest.get("best"):
+            made = f" ({best[headers.CANDIDATE]})" if headers.CANDIDATE in best else ""
             lines.append(
-                f"  best model: round {best['round']}{_made(best)}, mean validation "
+                f"  best model: round {best['round']}{made}, mean validation "
                 f"{best['metric']} {best['value']:.4f} over {len(best['sites'])} sites"
             )
         else:
             lines.append("  there is no best model; the lines above say of every round why")
         lines += tests
-        if self._refused:
-            lines.append(f"  results refused: {self._refused}; see run_record.jsonl")
-        if self._dropped:
-            lines.append(f"  rounds dropped: {self._dropped}; see run_record.jsonl")
+        for kind, what in (("refused", "results"), ("dropped", "rounds")):
+            if counts[kind]:
+                lines.append(f"  {what} {kind}: {counts[kind]}; see {RECORD_FILE}")
         return [*lines, f"  models: {checkpoint_folders(fl_ctx)[1]}"]
-
-
-def _made(best: Mapping[str, object]) -> str:
-    made = best.get(headers.CANDIDATE)
-    return f" ({made})" if made else ""
 
 
 def _measured(metrics: Mapping[str, float]) -> str:

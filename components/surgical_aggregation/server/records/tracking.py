@@ -10,12 +10,10 @@ from importlib.util import find_spec
 
 import numpy as np
 from nvflare.apis.analytix import AnalyticsDataType
-from nvflare.apis.dxo import DataKind, MetaKey, from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
-from nvflare.apis.shareable import Shareable
 from nvflare.apis.utils.analytix_utils import create_analytic_dxo
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
@@ -24,7 +22,7 @@ from nvflare.app_common.widgets.streaming import AnalyticsReceiver
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import from_learnable
 from surgical_aggregation.wire import flare_internals
-from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, TRACKERS
+from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, RESULT, TRACKERS
 
 _DEFAULT = "tensorboard"
 
@@ -80,10 +78,9 @@ class Tracking(FLComponent):
             self._sites = {}
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
-                self._measured(fl_ctx.get_prop(AppConstants.TRAINING_RESULT), round_, fl_ctx)
+                self._measured(round_, fl_ctx)
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            result, step = map(fl_ctx.get_prop, (AppConstants.VALIDATION_RESULT, MODEL_ROUND))
-            self._measured(result, step, fl_ctx)
+            self._measured(fl_ctx.get_prop(MODEL_ROUND), fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
             self._keep_means(round_, fl_ctx)
         elif event_type == EventType.END_WORKFLOW and final:
@@ -113,8 +110,9 @@ class Tracking(FLComponent):
         if problem:
             self.system_panic(problem, fl_ctx)
 
-    def _measured(self, result: Shareable, step: int, fl_ctx: FLContext) -> None:
-        values, site = tracked(result), site_of(fl_ctx)
+    def _measured(self, step: int, fl_ctx: FLContext) -> None:
+        measured, site = fl_ctx.get_prop(RESULT).metrics, site_of(fl_ctx)
+        values = {n: value for n, value in measured.items() if n.partition("/")[0] in TRACKED}
         self._sites[site] = values
         prefix = self._prefix(fl_ctx)
         self._keep(site, {f"{prefix}{name}": values[name] for name in values}, step, fl_ctx)
@@ -154,14 +152,6 @@ class Tracking(FLComponent):
     def _tag(self, name: str) -> str:
         """A name as the tracker takes it: MLflow refuses all values for one bad name."""
         return re.sub(r"[^\w\-. :/]", "_", name) if self.tracking == "mlflow" else name
-
-
-def tracked(result: Shareable) -> dict[str, float]:
-    """The tracked metrics of a result, of training or of an evaluation, by name."""
-    dxo = from_shareable(result)
-    evaluated = dxo.data_kind == DataKind.METRICS
-    values = dxo.data if evaluated else dxo.get_meta_prop(MetaKey.INITIAL_METRICS, {})
-    return {name: value for name, value in values.items() if name.partition("/")[0] in TRACKED}
 
 
 def _tensorboard() -> AnalyticsReceiver:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import ClientTask, Task, TaskCompletionStatus
@@ -16,7 +17,10 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
+from surgical_aggregation.aggregation import metrics
+from surgical_aggregation.aggregation.site_result import SiteResult
+from surgical_aggregation.server.access.class_filters import SelectHead
+from surgical_aggregation.server.access.controller_limits import lacking_guards
 from surgical_aggregation.server.access.declared_classes import (
     declaration_fault,
     hold_to_declaration,
@@ -29,9 +33,6 @@ from surgical_aggregation.wire.headers import COLLECTED, GONE, LEFT_OUT, REFUSAL
 
 UNKNOWN_TASK = "unknown"
 """Task of a refused result that answers none, whatever the result says."""
-
-TRAINED: frozenset[type[Filter]] = frozenset({SelectHead, CheckResult})
-"""Guards of a task whose results are models."""
 
 _LOOK = 0.5
 """Seconds between two looks at who is gone."""
@@ -85,11 +86,15 @@ class CollectingController(Controller):
         """The running round; None outside of training."""
         return None
 
-    def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
-        """Why a result with return code OK must be refused; None when it may be passed on."""
+    def read(self, shareable: Shareable) -> SiteResult:
+        """A result with return code OK, read once for all parts of the server; here: of nothing."""
+        return SiteResult({}, {})
+
+    def fault(self, result: SiteResult, fl_ctx: FLContext) -> str | None:
+        """Why a result must be refused; None when it may be passed on."""
         return None
 
-    def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+    def prepare(self, client_task: ClientTask, result: SiteResult, fl_ctx: FLContext) -> None:
         """Correct what an accepted result says and FLARE's components would believe."""
 
     def broadcast_and_wait(
@@ -105,11 +110,8 @@ class CollectingController(Controller):
 
         As many results as there are sites are needed where `min_responses` is 0.
         """
-        passed = flare_internals.server_filters(task.name, fl_ctx)
-        if passed is not None and not self.guards <= {type(one) for one in passed}:
-            names = " and ".join(sorted(guard.__name__ for guard in self.guards))
-            reason = f"task {task.name!r} needs {names} among the server's filters; the job lists"
-            self.system_panic(f"{reason} {[type(one).__name__ for one in passed]}.", fl_ctx)
+        if why := lacking_guards(task.name, self.guards, fl_ctx):
+            self.system_panic(why, fl_ctx)
             return
         sites = [getattr(site, "name", site) for site in targets or sites_of_job(fl_ctx)]
         round_, wait = self.current_round(fl_ctx), wait_time_after_min_received
@@ -187,9 +189,14 @@ class CollectingController(Controller):
         code = client_task.result.get_return_code()
         if code and code != ReturnCode.OK:
             return f"{_MEANING.get(str(code), 'it did not carry out the task')} ({code})"
-        if reason := declaration_fault(fl_ctx) or self.fault(client_task.result, fl_ctx):
+        if reason := declaration_fault(fl_ctx):
             return reason
-        self.prepare(client_task, fl_ctx)
+        result = self.read(client_task.result)
+        if reason := self.fault(result, fl_ctx):
+            return reason
+        result = replace(result, metrics=metrics.numbers(result.metrics))
+        fl_ctx.set_prop(headers.RESULT, result, private=True, sticky=False)
+        self.prepare(client_task, result, fl_ctx)
         return None
 
     def _refuse(

@@ -14,14 +14,16 @@ from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation import metrics
-from surgical_aggregation.checkpoints import continuation
+from surgical_aggregation.aggregation.site_result import SiteResult
+from surgical_aggregation.server.access.class_filters import TRAINED
 from surgical_aggregation.server.access.declared_classes import declared_classes
-from surgical_aggregation.server.models.global_model import current_global_model, from_learnable
-from surgical_aggregation.server.workflows.collecting_controller import (
-    TRAINED,
-    CollectingController,
+from surgical_aggregation.server.models.global_model import (
+    current_global_model,
+    from_learnable,
+    set_manifest,
 )
-from surgical_aggregation.wire import flare_internals
+from surgical_aggregation.server.workflows.collecting_controller import CollectingController
+from surgical_aggregation.wire import flare_internals, results
 from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOPPED
 
 
@@ -92,21 +94,23 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         """The round that is running."""
         return fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
 
-    def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
-        """What is wrong with the metrics that came with a trained model."""
-        measured = from_shareable(result).get_meta_prop(MetaKey.INITIAL_METRICS, {})
-        unknown = None if getattr(self.aggregator, "personal_head", False) else ()
-        return metrics.fault(measured, declared_classes(fl_ctx) or unknown)
+    def read(self, shareable: Shareable) -> SiteResult:
+        """What a site has trained."""
+        return results.trained(shareable)
 
-    def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+    def fault(self, result: SiteResult, fl_ctx: FLContext) -> str | None:
+        """What is wrong with the metrics that came with a trained model."""
+        unknown = None if getattr(self.aggregator, "personal_head", False) else ()
+        return metrics.fault(result.metrics, declared_classes(fl_ctx) or unknown)
+
+    def prepare(self, client_task: ClientTask, result: SiteResult, fl_ctx: FLContext) -> None:
         """Set the result's round, its site's name, and metrics that are plain numbers."""
-        result = client_task.result
-        dxo = from_shareable(result)
+        shareable = client_task.result
+        dxo = from_shareable(shareable)
         dxo.set_meta_prop(FLMetaKey.SITE_NAME, client_task.client.name)
-        measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS, {})
-        dxo.set_meta_prop(MetaKey.INITIAL_METRICS, metrics.numbers(measured))
-        dxo.update_shareable(result)
-        result.set_header(AppConstants.CURRENT_ROUND, self.current_round(fl_ctx))
+        dxo.set_meta_prop(MetaKey.INITIAL_METRICS, dict(result.metrics))
+        dxo.update_shareable(shareable)
+        shareable.set_header(AppConstants.CURRENT_ROUND, self.current_round(fl_ctx))
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Load the model, and begin with its round."""
@@ -116,7 +120,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         if not isinstance(model, ModelLearnable) or model.is_empty():
             return  # FLARE has ended the run, with the reason
         manifest = from_learnable(model).manifest
-        first, number = manifest.get("round", 0), self.num_rounds
+        first, number = manifest.round, self.num_rounds
         if number == 0 and "planned_rounds" not in manifest:
             self.system_panic(
                 "num_rounds needs a number above 0, or a run that is continued and whose missing "
@@ -125,12 +129,12 @@ class FederatedTraining(CollectingController, ScatterAndGather):
                 fl_ctx,
             )
         elif number == 0:
-            number = continuation.missing_rounds(manifest)
+            number = manifest.missing_rounds
             if number == 0:  # the model is this job's as it is
                 self.persistor.save(model, fl_ctx)
         flare_internals.plan_rounds(self, first, number)
         fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=True)
-        manifest["planned_rounds"] = first + number
+        set_manifest(manifest.with_facts(planned_rounds=first + number), fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Decide, when a round's model is made and not yet written, whether it is the last."""
@@ -149,7 +153,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
             return
         first = fl_ctx.get_prop(AppConstants.START_ROUND)
         flare_internals.plan_rounds(self, first, round_ + 1 - first)  # this one is the last
-        manifest["planned_rounds"] = round_ + 1
+        set_manifest(manifest.with_facts(planned_rounds=round_ + 1), fl_ctx)
         self.log_info(
             fl_ctx,
             f"round {round_} is the last: none of the models of {worse} rounds is better "

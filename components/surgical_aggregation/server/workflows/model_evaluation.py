@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import ClientTask, Task
-from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.app_constant import AppConstants
@@ -12,9 +12,11 @@ from nvflare.app_common.workflows.global_model_eval import GlobalModelEval
 from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation import feature_statistics, metrics
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.access.declared_classes import permitted_classes
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire.headers import FEATURES, MODEL_FEATURES, MODEL_HAS_HEAD
+from surgical_aggregation.wire import results
+from surgical_aggregation.wire.headers import MODEL_FEATURES, MODEL_HAS_HEAD
 
 
 class ModelEvaluation(CollectingController, GlobalModelEval):
@@ -67,23 +69,21 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
             fl_ctx.get_run_abort_signal(),
         )  # fmt: skip
 
-    def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
-        """What is wrong with what a site has measured."""
-        dxo = from_shareable(result)
-        if dxo.data_kind != DataKind.METRICS:
-            return f"it must carry metrics; got {str(dxo.data_kind)!r}"
-        said, features = dxo.get_meta_prop(FEATURES), fl_ctx.get_prop(MODEL_FEATURES)
-        if said is not None and (why := feature_statistics.fault(said, features)):
-            return why
-        unknown = () if fl_ctx.get_prop(MODEL_HAS_HEAD) else None
-        return metrics.fault(dxo.data, permitted_classes(fl_ctx, None) or unknown)
+    def read(self, shareable: Shareable) -> SiteResult:
+        """What a site has measured."""
+        return results.measured(shareable)
 
-    def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+    def fault(self, result: SiteResult, fl_ctx: FLContext) -> str | None:
+        """What is wrong with what a site has measured."""
+        number = fl_ctx.get_prop(MODEL_FEATURES)
+        if result.features is not None:
+            if why := feature_statistics.fault(result.features, number):
+                return why
+        unknown = () if fl_ctx.get_prop(MODEL_HAS_HEAD) else None
+        return metrics.fault(result.metrics, permitted_classes(fl_ctx, None) or unknown)
+
+    def prepare(self, client_task: ClientTask, result: SiteResult, fl_ctx: FLContext) -> None:
         """Say which model the result is of, and make its metrics plain numbers."""
-        result = client_task.result
-        result.add_cookie(
-            AppConstants.MODEL_OWNER, client_task.task.props[AppConstants.MODEL_OWNER]
-        )
-        dxo = from_shareable(result)
-        meta = {k: v for k, v in dxo.meta.items() if k == FEATURES}
-        DXO(DataKind.METRICS, data=metrics.numbers(dxo.data), meta=meta).update_shareable(result)
+        shareable, owner = client_task.result, client_task.task.props[AppConstants.MODEL_OWNER]
+        shareable.add_cookie(AppConstants.MODEL_OWNER, owner)
+        DXO(DataKind.METRICS, data=dict(result.metrics)).update_shareable(shareable)

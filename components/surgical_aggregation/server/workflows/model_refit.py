@@ -1,4 +1,4 @@
-"""The workflow after training: sites fit a model's columns anew on its body."""
+"""The workflow after training: sites refit a model's columns on its body."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from nvflare.app_common.abstract.aggregator import Aggregator
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
-from surgical_aggregation.aggregation.strategy import has_personal
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.checkpoints.checkpoint import load
-from surgical_aggregation.server.models.candidates import refit_of, set_global_model
-from surgical_aggregation.server.models.evaluated_model import continues_header
-from surgical_aggregation.server.models.global_model import GlobalModel
+from surgical_aggregation.server.access.class_filters import TRAINED
+from surgical_aggregation.server.models.candidates import refit_of
+from surgical_aggregation.server.models.evaluated_model import model_headers
+from surgical_aggregation.server.models.global_model import GlobalModel, set_global_model
 from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE, checkpoint_folders
-from surgical_aggregation.server.workflows.collecting_controller import (
-    TRAINED,
-    CollectingController,
-)
-from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, REFIT
+from surgical_aggregation.server.workflows.collecting_controller import CollectingController
+from surgical_aggregation.wire import results
+from surgical_aggregation.wire.headers import CANDIDATE, NONE, REFIT
 
 MODELS = {"best": BEST_FILE, "last": LAST_FILE}
-"""Whose columns can be fitted anew -> its file."""
+"""Whose columns can be refitted -> its file."""
 
 
 class ModelRefit(CollectingController):
-    """Have every site fit its columns anew on the body of a model, and average them.
+    """Have every site refit its columns on the body of a model, and average them.
 
     Runs on the server. A column lags behind a body that moves in every round; here it has the last
     word. After few rounds columns lag so far that the validation loss does not show that the last
@@ -72,22 +71,26 @@ class ModelRefit(CollectingController):
         self.aggregator_id = aggregator_id
         self.task_name = task_name
 
+    def read(self, shareable: Shareable) -> SiteResult:
+        """What a site has trained."""
+        return results.trained(shareable)
+
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         """Send the model, average the columns that come, and make the candidate."""
         if self.model == NONE:
             return
         path = checkpoint_folders(fl_ctx)[0] / MODELS[self.model]
         if not path.is_file():
-            self.log_warning(fl_ctx, f"there is no {self.model} model to fit columns anew of")
+            self.log_warning(fl_ctx, f"there is no {self.model} model to refit")
             return
         checkpoint = load(path)
         if checkpoint.manifest.get(CANDIDATE) == REFIT:
-            self.log_info(fl_ctx, f"the columns of the {self.model} model were fitted anew before")
+            self.log_info(fl_ctx, f"the columns of the {self.model} model were refitted before")
             return
         model = GlobalModel(checkpoint.variables, checkpoint.manifest)
         aggregator = fl_ctx.get_engine().get_component(self.aggregator_id)
         if why := _objection(model, aggregator):
-            self.system_panic(f"columns cannot be fitted anew: {why}", fl_ctx)
+            self.system_panic(f"columns cannot be refitted: {why}", fl_ctx)
             return
         set_global_model(model, fl_ctx)
         aggregator.reset(fl_ctx)
@@ -103,7 +106,7 @@ class ModelRefit(CollectingController):
         set_global_model(refit_of(model, columns), fl_ctx)
         self.log_info(
             fl_ctx,
-            f"the columns of the model of round {model.manifest['round']} are fitted anew, and are "
+            f"the columns of the model of round {model.manifest['round']} are refitted, and are "
             "measured next",
         )
 
@@ -114,7 +117,7 @@ class ModelRefit(CollectingController):
 def _objection(model: GlobalModel, aggregator: object) -> str | None:
     if not isinstance(aggregator, Aggregator):
         return f"an Aggregator is needed; got {type(aggregator).__name__}. Check aggregator_id."
-    if has_personal(model.manifest["strategy"], personal_head=not model.columns):
+    if model.is_personal:
         return (
             "it needs one body for all sites, and here every site has a model of its own (strategy "
             f"{model.manifest['strategy']!r}, or a personal head). Take refit_model=none."
@@ -124,8 +127,7 @@ def _objection(model: GlobalModel, aggregator: object) -> str | None:
 
 def _shareable(model: GlobalModel, fl_ctx: FLContext) -> Shareable:
     shareable = DXO(DataKind.WEIGHTS, data=model.variables).to_shareable()
-    headers = {MODEL_ROUND: model.manifest["round"], **continues_header(model.manifest)}
-    for name, value in headers.items():
+    for name, value in model_headers(model.manifest).items():
         shareable.set_header(name, value)
     round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
     shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, round_)

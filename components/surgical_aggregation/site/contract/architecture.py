@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 import keras
 import numpy as np
@@ -68,6 +69,19 @@ def variable_kinds(model: keras.Model) -> VariableKinds:
         if not keras.backend.is_float_dtype(v.dtype) or not (v.trainable or path in of_layers)
     }
     return VariableKinds(frozenset(of_layers - constant), frozenset(constant))
+
+
+def freeze(model: keras.Model, paths: Collection[str]) -> None:
+    """Keep variables from training, by path; batch normalisation normalises by frozen statistics.
+
+    A layer all of whose variables are frozen is not trainable as a whole.
+    """
+    for layer in model._flatten_layers():
+        if layer.weights and all(variable.path in paths for variable in layer.weights):
+            layer.trainable = False
+    for variable in model.trainable_variables:
+        if variable.path in paths:
+            variable.trainable = False
 
 
 def initial_body(model: keras.Model, **facts: object) -> Checkpoint:

@@ -11,11 +11,13 @@ import tensorflow as tf
 from nvflare.app_opt.tf.fedprox_loss import TFFedProxLoss
 
 from surgical_aggregation.aggregation import metrics
+from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.site.contract.architecture import (
     RANDOM_STATE,
     batch_norm_layers,
     body_variables,
+    freeze,
     head_layer,
     variable_kinds,
 )
@@ -73,9 +75,7 @@ class LocalModel:
         self._body = body_variables(model)
         self.kinds = variable_kinds(model)
         bind(model)
-        if options.strategy == "fedbn+":
-            for layer in batch_norm_layers(model):
-                layer.trainable = False
+        freeze(model, strategies.find(options.strategy).frozen(self._body, self.kinds))
         self._received = _anchors(model) if options.proximal else []
         network = keras.Model(model.input, [self._head.input, model.output])
         self._learner, self._taught = model, None

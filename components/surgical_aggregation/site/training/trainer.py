@@ -31,7 +31,7 @@ _PASSES = "passes"
 class LocalTraining:
     """What a site does in a round, federated or not: receive, warm up, evaluate, train.
 
-    Personal variables (see `strategy.personal`, and those of a personal head) start as received and
+    Personal variables (see `Strategy.personal`, and those of a personal head) start as received and
     are the site's own from its first training or warm-up on.
 
     Attributes:
@@ -62,8 +62,9 @@ class LocalTraining:
         self.model = LocalModel(model, self.classes, options, weights, missing)
         self.head = frozenset(self.model.dense_head({}))
         head = self.head if options.personal_head else frozenset()
-        self.kept_at_site = strategies.kept_at_site(options.strategy, self.model.kinds) | head
-        self._own = strategies.personal(options.strategy, self.model.kinds) | head
+        body, kinds = self.model.variables().keys() - self.head, self.model.kinds
+        self.kept_at_site = strategies.kept_at_site(options.strategy, body, kinds) | head
+        self._own = strategies.find(options.strategy).personal(body, kinds) | head
         self.passes = 0
         self.personal: dict[str, Array] | None = None
 

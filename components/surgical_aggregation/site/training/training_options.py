@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from surgical_aggregation.aggregation import strategy as strategies
+from surgical_aggregation.aggregation.strategy import Strategy
 
 CLASS_WEIGHTINGS = ("none", "balanced")
 
@@ -47,7 +48,7 @@ class TrainingOptions:
         Lin et al., ICCV 2017. FixBN: Zhong et al., arXiv:2303.06530.
     """
 
-    strategy: str = "fedbn+"
+    strategy: str | Strategy = "fedbn+"
     personal_head: bool = False
     epochs: int = 1
     learning_rate: float = 5e-5
@@ -64,7 +65,7 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "warmup_learning_rate"):
             object.__setattr__(self, name, float(getattr(self, name)))  # Keras takes no 1 for 1.0
-        strategies.check(self.strategy)
+        strategies.find(self.strategy)
         if self.class_weighting not in CLASS_WEIGHTINGS:
             raise TrainingOptionsError(
                 f"class_weighting must be one of {CLASS_WEIGHTINGS}; got {self.class_weighting!r}."

@@ -7,12 +7,8 @@ from collections.abc import Mapping
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.markers import MarkerStyle
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
-from matplotlib.transforms import Affine2D
 from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
@@ -33,11 +29,8 @@ MOST = 420
 FEWEST = 10
 """With fewer images there is nothing to see."""
 
-# Markers of few corners keep the element small.
 _TESTS = {"nih": ("#4B3B9E", "s"), "chexpert": ("#00806A", "D"), "mimic": ("#A87400", "^")}
 _PRESENT, _ABSENT = (page.LOCAL, "^"), ("#B9C3CC", "s")
-_SIZE = 0.019  # of a marker, in widths of a panel
-_SIDE = 0.49  # of a panel, in widths of the figure
 _HEIGHT = 3.2
 
 Looks = Mapping[str, tuple[str, str]]  # kind -> colour and marker
@@ -74,9 +67,10 @@ def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
     most = str(images.drop(columns="test").eq(1).sum().idxmax())
     kinds = {0.0: f"no {most}", 1.0: most}
     by_class = dict(zip(kinds.values(), (_ABSENT, _PRESENT), strict=True))
-    figure = Figure((page.WIDTH, _HEIGHT))
-    _map(figure, 0.0, places, images["test"].map(TESTS), by_test)
-    _map(figure, 1 - _SIDE, places, images[most].map(kinds), by_class)
+    figure = Figure((page.WIDTH, _HEIGHT), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _map(left, places, images["test"].map(TESTS), by_test)
+    _map(right, places, images[most].map(kinds), by_class)
     return svg(figure, name, f"Map of test images by the features of {run.name}")
 
 
@@ -94,23 +88,11 @@ def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:
     return pd.concat(tables, ignore_index=True), np.concatenate(features)
 
 
-def _map(figure: Figure, left: float, places: np.ndarray, kinds: pd.Series, looks: Looks) -> None:
-    """A square panel with all points of a kind as one path."""
-    axes = figure.add_axes((left, 0.0, _SIDE, _SIDE * page.WIDTH / _HEIGHT), xticks=[], yticks=[])
+def _map(axes: Axes, places: np.ndarray, kinds: pd.Series, looks: Looks) -> None:
+    """A square panel with the points of each kind."""
+    axes.set(xticks=[], yticks=[], box_aspect=1)
     axes.spines[:].set_visible(True)
-    middle = (places.max(axis=0) + places.min(axis=0)) / 2
-    span = 1.06 * np.ptp(places, axis=0).max()
-    axes.set(xlim=middle[0] + np.array([-0.5, 0.5]) * span)
-    axes.set(ylim=middle[1] + np.array([-0.5, 0.5]) * span)
-    handles = []
     for kind, (colour, marker) in looks.items():
-        style = MarkerStyle(marker)
-        larger = style.get_transform() + Affine2D().scale(_SIZE * span)
-        corners = style.get_path().transformed(larger)
-        moves = [Affine2D().translate(x, y) for x, y in places[kinds == kind]]
-        if moves:
-            points = Path.make_compound_path(*(move.transform_path(corners) for move in moves))
-            axes.add_patch(PathPatch(points, color=colour, linewidth=0))
-        handles.append(Line2D([], [], color=colour, marker=marker, linestyle="none", label=kind))
-    apart = {"ncols": 3, "handletextpad": 0.2, "columnspacing": 1.0}
-    page.legend_above(axes, -0.03, handles=handles, **apart)
+        points = {"color": colour, "marker": marker, "markersize": 2.6, "linestyle": "none"}
+        axes.plot(*places[kinds == kind].T, label=kind, **points)
+    page.legend_above(axes, -0.03, ncols=3, handletextpad=0.2, columnspacing=1.0)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cxr_study.common.errors import InputError
-from cxr_study.common.parts import by_path, part
+from cxr_study.common.named_parts import by_path, part
 from cxr_study.data.labels.vocabulary import (
     CHEXPERT_CLASSES,
     NIH_CLASSES,

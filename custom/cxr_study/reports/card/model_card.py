@@ -25,7 +25,7 @@ from cxr_study.models.prediction.calibration_file import CalibrationFile
 from cxr_study.reports.card import card_answers
 from cxr_study.reports.card.card_answers import cell
 from cxr_study.reports.page import numbers
-from surgical_aggregation.checkpoints.contributions import Spans
+from surgical_aggregation.checkpoints.manifest import Spans
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 
 FILE = "model_card.md"

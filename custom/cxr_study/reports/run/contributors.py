@@ -3,7 +3,7 @@
 from cxr_study.common.wording import listed, rounds_listed
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.run import run_view
-from surgical_aggregation.checkpoints.contributions import rounds_in, spans
+from surgical_aggregation.checkpoints.manifest import rounds_in, spans
 
 
 def absent(summary: Summary) -> list[str]:

@@ -82,6 +82,14 @@ class TestSelectHead:
             assert received(whole=whole, classes=["Edema"]).data == {}
 
 
+@pytest.mark.parametrize("make", [SelectHead, CheckResult])
+def test_one_that_does_not_know_its_site_passes_nothing_and_ends_the_run(make, panics):
+    whole = result(BODY, columns(CLASSES))
+    reply = make().process(whole, context("a", classes=CLASSES, authenticated=False))
+    assert f"{make.__name__} must know which site a message is of" in panics[0]
+    assert "Edema" not in str(reply) and "conv" not in str(reply)
+
+
 ODD = Shareable()
 ODD.set_header(ReservedHeaderKey.CONTENT_TYPE, "x\n2026-01-01 - all is well\x1b[8m")
 REFUSED = [

@@ -1,12 +1,13 @@
 """The aggregator in front of FLARE's own containers."""
 
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.event_type import EventType
-from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import (
@@ -14,10 +15,19 @@ from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import (
 )
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
+from nvflare.app_common.utils.fl_model_utils import FLModelUtils
+from nvflare.app_common.workflows.fedavg import FedAvg
 
 from flare import Engine, context, global_model, result
 from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, WeightingError
-from surgical_aggregation.server.models.aggregator import SurgicalAggregator
+from surgical_aggregation.checkpoints.checkpoint import digest
+from surgical_aggregation.server.models.aggregator import RefusedError, SurgicalAggregator
+from surgical_aggregation.server.models.best_model_selector import BestModelSelector
+from surgical_aggregation.server.models.global_model import (
+    MergeIntoGlobalModel,
+    current_global_model,
+    from_learnable,
+)
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
 
@@ -261,3 +271,78 @@ def test_batch_normalisation_of_random_weights_is_not_frozen(panics, strategy, m
     loaded = context(model=global_model({**BODY, **statistics}, batch_norm=statistics))
     aggregator.handle_event(AppEventType.INITIAL_MODEL_LOADED, loaded)
     assert [reason[:40] for reason in panics] == ["strategy 'fedbn+' freezes batch normalis"] * ends
+
+
+class TestFedAvg:
+    """The door for FLARE's FedAvg, which gives no context with a result."""
+
+    def start(self, model=MODEL, **settings):
+        aggregator, fl_ctx = SurgicalAggregator(**settings), context(model=model)
+        aggregator.handle_event(EventType.START_RUN, fl_ctx)
+        aggregator.reset_stats()
+        return aggregator, fl_ctx
+
+    def give(self, aggregator, site, sent):
+        model = FLModelUtils.from_shareable(sent)
+        model.meta["client_name"] = site
+        aggregator.accept_model(model)
+
+    def test_it_makes_the_model_of_the_other_door_bit_for_bit_round_after_round(self):
+        rng = np.random.default_rng(0)
+        aggregator, fl_ctx = self.start(head_weighting="samples")
+        other, last = SurgicalAggregator(head_weighting="samples"), MODEL
+        for round_ in range(2):
+            fl_ctx.set_prop(AppConstants.CURRENT_ROUND, round_, private=True, sticky=False)
+            aggregator.reset_stats()
+            for number, (site, classes) in enumerate(
+                {"b": ["Edema"], "a": ["Edema", "Mass"]}.items()
+            ):
+                body = {"conv/kernel": rng.normal(size=2).astype("f4")}
+                columns = {
+                    name: (rng.normal(size=2).astype("f4"), rng.normal(size=1).astype("f4"))
+                    for name in classes
+                }
+                sent = result(body, columns, current_round=round_, samples=number + 2)
+                self.give(aggregator, site, sent)
+                assert other.accept(sent, context(site, current_round=round_, model=last))
+            whole = aggregator.aggregate_model()
+            at = context(current_round=round_, model=last)
+            averaged = other.aggregate(at)
+            last = from_learnable(MergeIntoGlobalModel().shareable_to_learnable(averaged, at))
+            other.reset(at)
+            assert digest(whole.params) == digest(last.variables)
+            assert whole.meta == last.manifest and whole.meta["round"] == round_ + 1
+            assert current_global_model(fl_ctx).manifest == last.manifest
+
+    def test_a_refused_result_raises_for_its_site_alone_and_is_announced(self):
+        aggregator, fl_ctx = self.start()
+        self.give(aggregator, "a", train(1, ["Edema"]))
+        with pytest.raises(RefusedError, match="'conv/kernel' has 2 values that are NaN"):
+            self.give(aggregator, "b", train(np.nan, ["Edema"]))
+        assert fl_ctx.get_prop(headers.REFUSAL)["site"] == "b"
+        with pytest.raises(RefusedError, match="already given its result"):
+            self.give(aggregator, "a", train(1, ["Edema"]))
+        assert aggregator.aggregate_model().params["conv/kernel"].tolist() == [1, 1]
+        aggregator.reset_stats()
+        with pytest.raises(WeightingError, match="needs the accepted result of one site"):
+            aggregator.aggregate_model()
+
+    def parts(self):
+        yield SurgicalAggregator(), "task 'train' needs CheckResult and SelectHead among"
+        yield MergeIntoGlobalModel("fedavgm"), "MergeIntoGlobalModel: optimizer 'fedavgm' cannot"
+        yield MergeIntoGlobalModel(average_decay=0.5), "average_decay 0.5 cannot be had under"
+        yield BestModelSelector(), "the choice of the best model cannot be had under FedAvg"
+
+    def test_what_cannot_be_had_under_it_ends_the_run_at_its_start(self, panics):
+        config = SimpleNamespace(
+            workflows=[SimpleNamespace(controller=FedAvg(num_clients=2))],
+            task_data_filters={}, task_result_filters={},
+        )  # fmt: skip
+        for part, why in self.parts():
+            part.handle_event(EventType.START_RUN, context())
+            assert panics == []
+            fl_ctx = context()
+            runner = SimpleNamespace(config=config)
+            fl_ctx.set_prop(FLContextKey.RUNNER, runner, private=True, sticky=False)
+            part.handle_event(EventType.START_RUN, fl_ctx)
+            assert why in panics.pop()

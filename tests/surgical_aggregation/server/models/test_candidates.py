@@ -9,9 +9,12 @@ from surgical_aggregation.server.models.candidates import (
     CandidateLocator,
     average_of,
     refit_of,
+)
+from surgical_aggregation.server.models.global_model import (
+    GlobalModel,
+    current_global_model,
     set_global_model,
 )
-from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, CONTINUES, MODEL_ROUND, REFIT
 
@@ -66,7 +69,7 @@ class TestLocator:
         for model in (AVERAGE, REFIT):
             assert CandidateLocator(model).get_model_names(fl_ctx) == []
         assert CANDIDATE not in current_global_model(fl_ctx).manifest
-        set_global_model(average_of(MODEL), fl_ctx)  # which was not fitted anew afterwards
+        set_global_model(average_of(MODEL), fl_ctx)  # which was not refitted afterwards
         assert CandidateLocator(REFIT).get_model_names(fl_ctx) == []
 
     def test_sites_are_told_its_round_and_what_the_run_continues(self):

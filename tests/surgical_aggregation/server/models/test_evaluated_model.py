@@ -44,7 +44,7 @@ class TestCheckpointLocator:
     def test_finds_one_of_the_two_models_that_the_persistor_writes(self, fl_ctx):
         assert CheckpointLocator("last").get_model_names(fl_ctx) == ["last"]
         assert CheckpointLocator("best").get_model_names(fl_ctx) == []  # not written
-        with pytest.raises(ValueError, match="'best' or 'last'; got 'first'"):
+        with pytest.raises(ValueError, match=r"one of \('best', 'last'\); got 'first'"):
             CheckpointLocator("first")
 
     def test_sites_get_its_variables_and_round_and_what_the_run_continues(self, fl_ctx, tmp_path):

@@ -4,8 +4,8 @@ from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.app_common.app_constant import AppConstants
 
 from flare import Engine, context
-from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.server_optimizer import OptimizerError
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.aggregation.weight_average import DecayError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
@@ -86,7 +86,7 @@ def test_manifest_keeps_who_trained_a_class_in_which_rounds_and_what_is_removed(
 def test_manifest_keeps_in_which_rounds_each_sites_result_was_averaged_with_columns_or_not():
     """Before there were such facts, those of the classes are all that is known."""
     last = model(classes={"Edema": {"rounds": [[0, 1, ["a", "old"]]]}})
-    some = Contribution(BODY, {}, 1, {})
+    some = SiteResult(BODY, {}, 1, {})
     for round_, sites in [(2, "ab"), (3, "b"), (4, "ab"), (5, "a")]:
         nan = [np.nan] if round_ == 5 else None  # the round is dropped
         last, _ = merged(last, nan, round_=round_, accepted=dict.fromkeys(sites, some))
@@ -159,8 +159,8 @@ class TestDroppedRound:
         assert fl_ctx.get_engine().events == [headers.ROUND_DROPPED]
 
     def test_says_which_variable_and_whose_values_were_the_largest(self):
-        large = Contribution({"conv/kernel": np.float32([1e38])}, {"Mass": column(-5)})
-        small = Contribution({"conv/kernel": np.float32([1])}, {"Mass": column(-7)})
+        large = SiteResult({"conv/kernel": np.float32([1e38])}, {"Mass": column(-5)})
+        small = SiteResult({"conv/kernel": np.float32([1])}, {"Mass": column(-7)})
         _, fl_ctx = merged(model(), [1e38], round_=3, accepted={"a": small, "b": large}, **ADAM)
         drop = fl_ctx.get_prop(headers.DROP)
         assert drop["round"] == 3

@@ -122,7 +122,7 @@ def test_starts_from_the_checkpoint_and_records_its_digest(tmp_path, panics, log
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
-        (None, "surgagg model init"),
+        (None, "none is configured. Make one"),
         ("nowhere.npz", "nowhere.npz' does not exist"),
         ("featureless.npz", "head_features"),
     ],

@@ -1,11 +1,11 @@
 import pytest
-from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
-from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
+from surgical_aggregation.aggregation.site_result import SiteResult
+from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.server.records.run_summary import RunSummary
 from surgical_aggregation.wire import headers
 
@@ -18,11 +18,13 @@ def tell(logged, tmp_path):
 
     def tell(*happened, workflow="test_best"):
         summary = RunSummary(workflow)
-        for event, site, props in (*happened, (EventType.END_RUN, None, {})):
-            fl_ctx = context(site, engine=Engine(tmp_path))
+        engine = Engine(tmp_path, record=RunRecord(), summary=summary)
+        begin = (EventType.START_RUN, None, {})
+        for event, site, props in (begin, *happened, (EventType.END_RUN, None, {})):
+            fl_ctx = context(site, engine=engine)
             for key, value in {FLContextKey.WORKFLOW: workflow, **props}.items():
                 fl_ctx.set_prop(key, value, private=True, sticky=False)
-            summary.handle_event(event, fl_ctx)
+            engine.fire_event(event, fl_ctx)
         first, *lines = logged["info"][-1].splitlines()
         assert first == "the run has ended"
         return lines
@@ -30,17 +32,18 @@ def tell(logged, tmp_path):
     return tell
 
 
-STARTED = (AppEventType.ROUND_STARTED, None, {})
+STARTED = (AppEventType.ROUND_DONE, None, {})
 
 
 def measured(site, values, workflow="test_best"):
-    result = DXO(DataKind.METRICS, data=values).to_shareable()
-    props = {AppConstants.VALIDATION_RESULT: result, FLContextKey.WORKFLOW: workflow}
+    result = SiteResult({}, {}, metrics=values)
+    props = {headers.RESULT: result, FLContextKey.WORKFLOW: workflow}
     return AppEventType.VALIDATION_RESULT_RECEIVED, site, props
 
 
 def left_out(event, site, workflow="test_best"):
-    refusal = {"site": site, "reason": f"why {site} is not"}
+    reason = f"why {site} is not"
+    refusal = {"site": site, "task": "test", "round": None, "reason": reason}
     return event, None, {headers.REFUSAL: refusal, FLContextKey.WORKFLOW: workflow}
 
 
@@ -50,7 +53,7 @@ def test_logs_the_best_model_its_test_results_and_where_it_is(tell, tmp_path):
         STARTED,
         (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, None, {headers.BEST: BEST}),
         left_out(headers.CONTRIBUTION_REFUSED, "far", "train"),
-        (headers.ROUND_DROPPED, None, {}),
+        (headers.ROUND_DROPPED, None, {headers.DROP: {}}),
         measured("north", figures),
         measured("south", {"bce/Edema": 0.3, "images": 40}),
         left_out(headers.SITE_SILENT, "west"),
@@ -77,7 +80,8 @@ def test_says_of_a_best_model_that_was_made_after_training_how(tell):
 def test_logs_an_early_stop_and_that_there_is_no_best_model(tell):
     earlier = (AppEventType.INITIAL_MODEL_LOADED, None, {headers.BEST: BEST})
     assert "best model: round 4" in tell(STARTED, earlier)[0]
-    dropped, stop = (headers.BEST_DROPPED, None, {}), {"round": 7, "best_round": 5, "patience": 2}
+    gone = {headers.DROPPED: "other sites"}
+    dropped, stop = (headers.BEST_DROPPED, None, gone), {"round": 7, "best_round": 5, "patience": 2}
     stopped = (headers.TRAINING_STOPPED, None, {headers.STOPPED: stop})
     early, none, _ = tell(STARTED, earlier, dropped, stopped)
     assert early == "  stopped early, after round 7: patience 2" and "no best model" in none

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from nvflare.apis.analytix import AnalyticsDataType
-from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import EventScope, FLContextKey, ProcessType, ReservedKey
 from nvflare.apis.utils.analytix_utils import create_analytic_dxo
@@ -13,10 +12,11 @@ from nvflare.app_common.app_event_type import AppEventType
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from flare import Engine, context
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
 from surgical_aggregation.server.records import tracking
 from surgical_aggregation.server.records.tracking import Tracking
-from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, REFIT
+from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, REFIT, RESULT
 
 NORTH = {"bce": 0.5, "bce/Edema": 0.5, "bce/Mass": 0.25, "images": 9.0, "train_seconds": 2.0}
 SOUTH = {"bce": 0.25, "bce/Edema": 1.0}
@@ -39,14 +39,12 @@ class Server:
         self.component.handle_event(event, fl_ctx)
 
     def trained(self, site, metrics, accepted=True, claims=None):
-        meta = {MetaKey.INITIAL_METRICS: metrics}
-        result = DXO(DataKind.WEIGHTS, data={"conv/kernel": 0}, meta=meta).to_shareable()
-        props = {AppConstants.TRAINING_RESULT: result, AppConstants.AGGREGATION_ACCEPTED: accepted}
+        result = SiteResult({}, {}, metrics=metrics)
+        props = {RESULT: result, AppConstants.AGGREGATION_ACCEPTED: accepted}
         self.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, claims=claims, **props)
 
     def evaluated(self, site, metrics, task="validate", round_=8):
-        result = DXO(DataKind.METRICS, data=metrics).to_shareable()
-        props = {AppConstants.VALIDATION_RESULT: result, FLContextKey.TASK_NAME: task}
+        props = {RESULT: SiteResult({}, {}, metrics=metrics), FLContextKey.TASK_NAME: task}
         event = AppEventType.VALIDATION_RESULT_RECEIVED
         self.fire(event, site, **props, **{MODEL_ROUND: round_})
 
@@ -93,8 +91,7 @@ def test_a_candidates_curves_are_apart_from_those_of_the_rounds_models(server, t
     candidate = to_learnable(GlobalModel({}, {"round": 8, CANDIDATE: REFIT}))
     for task in ("validate", "test"):  # it may be the best one, which is tested
         values = {"bce": 0.125 if task == "validate" else 0.25}
-        result = DXO(DataKind.METRICS, data=values).to_shareable()
-        props = {AppConstants.VALIDATION_RESULT: result, FLContextKey.TASK_NAME: task}
+        props = {RESULT: SiteResult({}, {}, metrics=values), FLContextKey.TASK_NAME: task}
         model = {AppConstants.GLOBAL_MODEL: candidate, MODEL_ROUND: 8}
         server.fire(AppEventType.VALIDATION_RESULT_RECEIVED, "north", **props, **model)
     server.fire(EventType.END_RUN)

@@ -11,6 +11,7 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
 
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import NOT_STARTED, site_of
 from surgical_aggregation.server.workflows import collecting_controller
@@ -39,10 +40,13 @@ class Workflow(CollectingController, Base):
     def current_round(self, fl_ctx):
         return 3
 
-    def fault(self, result, fl_ctx):
-        if result.get("raises"):
+    def read(self, shareable):
+        if shareable.get("raises"):
             raise KeyError("auroc")
-        return result.get("fault")
+        return SiteResult({}, {}, features=shareable.get("fault"))
+
+    def fault(self, result, fl_ctx):
+        return result.features
 
 
 @pytest.fixture

@@ -11,8 +11,14 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 
-from flare import Engine, context, global_model, result
-from surgical_aggregation.server.models.global_model import GlobalModel
+from flare import Engine, context, result
+from surgical_aggregation.aggregation.site_result import SiteResult
+from surgical_aggregation.server.models.global_model import (
+    GlobalModel,
+    current_global_model,
+    from_learnable,
+    to_learnable,
+)
 from surgical_aggregation.server.workflows.federated_training import FederatedTraining
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOPPED
@@ -36,24 +42,25 @@ def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, roun
     settings = {"first": 0, "lost": 0, "num_rounds": 9, **settings}
     first, planned, lost = settings.pop("first"), settings["num_rounds"], settings.pop("lost")
     training, said, made = FederatedTraining(**settings), [], 0
-    engine, model = Engine(), global_model(BODY)
+    facts = {"planned_rounds": first + planned, "not_compared": lost}
+    engine, learnable = Engine(), to_learnable(GlobalModel(BODY, facts))
 
     def fire_event(event_type, fl_ctx):
         if event_type == TRAINING_STOPPED:
             said.append(fl_ctx.get_prop(STOPPED))
 
     engine.fire_event = fire_event
-    model.manifest.update(planned_rounds=first + planned, not_compared=lost)
     flare_internals.plan_rounds(training, first, planned)
     while first + made < training._start_round + training._num_rounds:
-        fl_ctx = context(current_round=first + made, engine=engine, model=model)
+        fl_ctx = context(current_round=first + made, engine=engine)
+        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, learnable, private=True, sticky=False)
         fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
         fl_ctx.set_prop(BEST_ROUND, bests[made], private=True, sticky=False)
         training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
         made += 1
     told = [{**stopped, "patience": settings["patience"]}] if stopped else []
     assert made == rounds and said == told
-    assert model.manifest["planned_rounds"] == first + rounds
+    assert from_learnable(learnable).manifest["planned_rounds"] == first + rounds
 
 
 @pytest.mark.parametrize("patience", [-1, 2.5, None])
@@ -76,16 +83,17 @@ def test_flares_workflow_gets_its_settings():
 
 class TestStart:
     def start(self, monkeypatch, manifest, num_rounds=3):
-        """First round, as FLARE and as the components know it, rounds, and saved manifests."""
+        """First round, as FLARE and as the components know it, rounds, saved ones, and planned."""
         training, saved = FederatedTraining(num_rounds=num_rounds), []
-        training.persistor = SimpleNamespace(save=lambda model, fl_ctx: saved.append(manifest))
+        training.persistor = SimpleNamespace(save=lambda model, fl_ctx: saved.append(True))
         monkeypatch.setattr(ScatterAndGather, "start_controller", lambda self, fl_ctx: None)
         fl_ctx = context(model=None if manifest is None else GlobalModel(BODY, manifest))
         fl_ctx.remove_prop(AppConstants.START_ROUND)
         training.start_controller(fl_ctx)
         known = fl_ctx.get_prop(AppConstants.START_ROUND)
         assert training._min_clients == 0  # all sites, which FLARE's constructor does not take
-        return training._start_round, known, training._num_rounds, saved
+        planned = manifest and current_global_model(fl_ctx).manifest.get("planned_rounds")
+        return training._start_round, known, training._num_rounds, saved, planned
 
     @pytest.mark.parametrize(("round_", "planned"), [({"round": 7}, 10), ({}, 3)])
     def test_is_at_the_checkpoints_round_or_without_a_model_left_to_flare(
@@ -93,17 +101,14 @@ class TestStart:
     ):
         manifest = {"head_features": 2, **round_}
         first = round_.get("round", 0)
-        assert self.start(monkeypatch, manifest) == (first, first, 3, [])
-        assert manifest["planned_rounds"] == planned
-        assert self.start(monkeypatch, None) == (0, None, 3, [])
+        assert self.start(monkeypatch, manifest) == (first, first, 3, [], planned)
+        assert self.start(monkeypatch, None) == (0, None, 3, [], None)
 
     @pytest.mark.parametrize("made", [4, 9])
     def test_without_a_number_makes_the_missing_rounds_of_the_run(self, monkeypatch, panics, made):
         manifest = {"head_features": 2, "round": made, "planned_rounds": 9}
-        saved = [manifest] if made == 9 else []
         started = self.start(monkeypatch, manifest, num_rounds=0)
-        assert started == (made, made, 9 - made, saved) and not panics
-        assert manifest["planned_rounds"] == 9
+        assert started == (made, made, 9 - made, [True] * (made == 9), 9) and not panics
         del manifest["planned_rounds"]
         self.start(monkeypatch, manifest, num_rounds=0)
         assert "got 0, and no earlier job's model" in panics[0]
@@ -120,7 +125,8 @@ class TestStart:
 )
 def test_the_metrics_that_come_with_a_model_are_checked(metrics, reason):
     fl_ctx = context("north", classes=["Edema"], current_round=7)
-    assert FederatedTraining().fault(result({}, {}, metrics=metrics), fl_ctx) == reason
+    sent = FederatedTraining().read(result({}, {}, metrics=metrics))
+    assert FederatedTraining().fault(sent, fl_ctx) == reason
     assert FederatedTraining().current_round(fl_ctx) == 7
 
 
@@ -132,7 +138,8 @@ def test_the_server_says_whose_a_result_is_and_of_which_round():
     dxo.update_shareable(sent)
     sent.set_header(AppConstants.CURRENT_ROUND, 7)
     task = SimpleNamespace(result=sent, client=Client("west", "token"))
-    FederatedTraining().prepare(task, context("west", current_round=2))
+    read = SiteResult({}, {}, metrics={"bce": 0.5})
+    FederatedTraining().prepare(task, read, context("west", current_round=2))
     dxo = from_shareable(sent)
     assert dxo.get_meta_prop(FLMetaKey.SITE_NAME) == "west"
     assert sent.get_header(AppConstants.CURRENT_ROUND) == 2

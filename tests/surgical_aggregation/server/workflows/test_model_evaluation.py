@@ -10,6 +10,7 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
 from flare import context
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.workflows.model_evaluation import ModelEvaluation
 from surgical_aggregation.wire.headers import FEATURES, MODEL_FEATURES, MODEL_HAS_HEAD
 
@@ -32,17 +33,16 @@ def test_the_other_sites_are_waited_for_as_configured(monkeypatch):
     assert waits == [(evaluation, task, fl_ctx, ["north", "south"], 2, 7, signal)]
 
 
-@pytest.mark.parametrize(("data", "kind", "declares", "reason"), [
-    (GOOD, DataKind.METRICS, ["Edema"], None),
-    ({("bce", 1): 0.3}, DataKind.METRICS, ["Edema"], "there is no metric ('bce', 1)"),
-    ({"bce": "low"}, DataKind.METRICS, ["Edema"], "'bce' must be a number"),
-    ({"bce/Mass": 0.3}, DataKind.METRICS, ["Edema"], "there is no metric 'bce/Mass'"),
-    ({"bce/Edema": 0.5}, DataKind.METRICS, [], "there is no metric 'bce/Edema'"),
-    ({}, DataKind.WEIGHTS, ["Edema"], "it must carry metrics; got 'DataKind.WEIGHTS'"),
+@pytest.mark.parametrize(("data", "declares", "reason"), [
+    (GOOD, ["Edema"], None),
+    ({("bce", 1): 0.3}, ["Edema"], "there is no metric ('bce', 1)"),
+    ({"bce": "low"}, ["Edema"], "'bce' must be a number"),
+    ({"bce/Mass": 0.3}, ["Edema"], "there is no metric 'bce/Mass'"),
+    ({"bce/Edema": 0.5}, [], "there is no metric 'bce/Edema'"),
 ])  # fmt: skip
-def test_a_site_reports_metrics_of_its_declared_classes(data, kind, declares, reason):
+def test_a_site_reports_metrics_of_its_declared_classes(data, declares, reason):
     """A model with a head has no class that the site did not declare; else names are unknown."""
-    sent, fl_ctx = DXO(kind, data=data).to_shareable(), context("south", declares)
+    sent, fl_ctx = SiteResult({}, {}, metrics=data), context("south", declares)
     if not declares:
         assert ModelEvaluation().fault(sent, fl_ctx) is None
     fl_ctx.set_prop(MODEL_HAS_HEAD, True, private=True, sticky=True)
@@ -50,12 +50,18 @@ def test_a_site_reports_metrics_of_its_declared_classes(data, kind, declares, re
     assert found is None if reason is None else found.startswith(reason)
 
 
+def test_what_has_no_metrics_cannot_be_read():
+    with pytest.raises(ValueError, match=r"it must carry metrics; got 'DataKind.WEIGHTS'"):
+        ModelEvaluation().read(DXO(DataKind.WEIGHTS, data={}).to_shareable())
+
+
 @pytest.mark.parametrize(
     ("features", "reason"), [(2, None), (3, "the mean and variance of features must be as many")]
 )
 def test_statistics_are_of_the_measured_models_features(features, reason):
     said = {"mean": [0.0, 1.0], "variance": [1.0, 0.0], "limit": 2.0, "images": 60}
-    sent = DXO(DataKind.METRICS, data=GOOD, meta={FEATURES: said}).to_shareable()
+    dxo = DXO(DataKind.METRICS, data=GOOD, meta={FEATURES: said})
+    sent = ModelEvaluation().read(dxo.to_shareable())
     fl_ctx = context("south", ["Edema"])
     fl_ctx.set_prop(MODEL_FEATURES, features, private=True, sticky=True)
     found = ModelEvaluation().fault(sent, fl_ctx)
@@ -68,7 +74,9 @@ def test_the_server_says_which_model_a_site_measured(owner):
     result = DXO(DataKind.METRICS, data={"images": 7}, meta={"odd": 1}).to_shareable()
     result.add_cookie(AppConstants.MODEL_OWNER, owner)
     task = SimpleNamespace(props={AppConstants.MODEL_OWNER: "SRV_best"})
-    ModelEvaluation().prepare(SimpleNamespace(result=result, task=task), context("south"))
+    taken = SimpleNamespace(result=result, task=task)
+    read = SiteResult({}, {}, metrics={"images": 7.0})
+    ModelEvaluation().prepare(taken, read, context("south"))
     assert result.get_cookie(AppConstants.MODEL_OWNER) == "SRV_best"
     dxo = from_shareable(result)
     assert type(dxo.data["images"]) is float and dxo.meta == {}

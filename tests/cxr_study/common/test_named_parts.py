@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from cxr_study.common.errors import InputError
-from cxr_study.common.parts import by_path, part
+from cxr_study.common.named_parts import by_path, part
 
 
 def test_a_part_is_ours_or_a_packages_and_never_a_path(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surgical_aggregation.aggregation.model_comparison import Measured, ModelComparison
+from surgical_aggregation.aggregation.selection import Measured, ModelComparison, Selection
 
 ROUNDS = np.arange(1, 149)
 CURVES = {
@@ -159,3 +159,82 @@ def test_a_loss_over_other_classes_is_not_compared():
         measured(2, {"a": 9.0, "b": 0.4}, after, BOTH),
     ]
     assert chosen(models)[0] == 2
+
+
+class TestSelection:
+    """One model after the other, by what sites say of each."""
+
+    def after(self, selection, round_, losses, classes=EDEMA, columns=BOTH, sites="abc", **facts):
+        selection.begin()
+        for site, loss in losses.items():
+            of = classes.get(site, EDEMA) if isinstance(classes, dict) else classes
+            selection.measure(site, {"bce": loss}, of)
+        return selection.decide(round_, columns, sites=sites, **facts)
+
+    def earlier(self, metric="bce", classes=EDEMA, **losses):
+        """Record of an earlier run's best model, that of round 2."""
+        of = {site: list(classes) for site in losses}
+        return {"round": 2, "metric": metric, "classes": of, "sites": losses, "value": 0.5}
+
+    def test_who_measured_the_best_model_votes_and_who_trained(self):
+        selection = Selection()
+        assert not selection.votes("a", []) and selection.votes("a", ["a"])
+        selection.accept("a")
+        assert selection.votes("a", [])
+        selection.continue_from(self.earlier(b=0.5), None)
+        assert selection.votes("b", []) and not selection.votes("c", [])
+
+    def test_what_was_measured_of_a_model_before_does_not_count_for_the_next(self):
+        selection = Selection()
+        assert self.after(selection, 0, {"a": 0.5, "b": 0.5}).verdict.best
+        assert selection.measure("b", {"bce": 0.1}, EDEMA)  # late
+        decision = self.after(selection, 1, {"a": 0.5})
+        assert not decision.verdict.best and decision.compared
+
+    def test_a_candidate_is_no_rounds_model(self):
+        selection = Selection()
+        self.after(selection, 0, {"a": 0.5})
+        candidate = self.after(selection, 5, {"a": 0.1}, candidate=True)
+        assert candidate.verdict.best and not candidate.best_of_rounds and candidate.compared
+        then = self.after(selection, 6, {"a": 0.3})
+        assert then.best_of_rounds and not then.verdict.best
+        continued = Selection()
+        continued.continue_from(candidate.record, then.record)
+        assert self.after(continued, 7, {"a": 0.2}).best_of_rounds
+
+    @pytest.mark.parametrize(("sites", "record", "losses", "dropped", "best"), [
+        ("ab", None, {"a": 9.0}, None, True),
+        ("abc", {"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 0.1, "b": 0.1}, None, True),
+        ("abc", {"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 0.1}, None, False),
+        ("acde", {"a": 0.1, "b": 0.1}, {"a": 0.9, "c": 0.9, "d": 0.9}, "only 1 of 3 sites", True),
+        ("ab", {"a": 0.1, "b": 0.1, "classes": BOTH}, {"a": 0.9, "b": 0.9}, "only 0 of 2", True),
+        ("ab", {"a": 0.1, "metric": "focal"}, {"a": 0.9}, "its loss is 'focal', and this", True),
+    ], ids=["a fresh run", "one is absent", "too many are absent", "too few measured it",
+            "other classes", "another loss"])  # fmt: skip
+    def test_the_earlier_best_is_dropped_if_incomparable(
+        self, sites, record, losses, dropped, best
+    ):
+        selection = Selection()
+        selection.continue_from(record and self.earlier(**record), None)
+        decision = self.after(selection, 5, losses, sites=sites)
+        assert decision.best_of_rounds == best
+        assert decision.dropped is None if dropped is None else dropped in decision.dropped[1]
+
+    def test_a_record_of_an_older_version_without_classes_is_dropped(self):
+        selection = Selection()
+        selection.continue_from({**self.earlier(a=0.1), "classes": {}}, None)
+        decision = self.after(selection, 5, {"a": 0.9})
+        assert decision.dropped[1].startswith("it has no columns") and decision.verdict.best
+
+    def test_with_a_new_class_there_is_no_best_model_until_it_has_a_column(self):
+        selection, losses, new = Selection(), dict.fromkeys("abc", 0.5), {"c": ("Mass",)}
+        selection.continue_from(self.earlier(a=0.1, b=0.1), None)
+        decision = self.after(selection, 5, losses, new, EDEMA)
+        assert decision.dropped == (2, "it has no columns for all classes of ['c']")
+        assert not self.after(selection, 6, losses, new, EDEMA).verdict.best
+        assert self.after(selection, 7, losses, new).verdict.best
+
+    @pytest.mark.parametrize("share", [0, -0.5, 1.5])
+    def test_a_share_outside_0_to_1_is_refused(self, share):
+        with pytest.raises(ValueError, match="min_share must be above 0 and at most 1"):
+            Selection(min_share=share)

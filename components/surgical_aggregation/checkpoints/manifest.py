@@ -1,0 +1,257 @@
+"""A model's manifest: what is known of the model, as a value that never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from types import MappingProxyType
+from typing import Any
+
+from surgical_aggregation import __version__
+from surgical_aggregation.aggregation.strategy import Strategy, has_personal
+from surgical_aggregation.wire.headers import BEST_OF_ROUNDS, CANDIDATE
+
+Spans = tuple[tuple[int, int], ...]
+"""Rounds as ranges, first and last included, in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest(Mapping[str, Any]):
+    """Facts about a model by name, JSON-serialisable.
+
+    `head_features` (number of features a column weighs), `variable_kinds` (may be missing where
+    another program wrote the file); from a run also `classes` (class -> the sites that trained it
+    and the last round in which one did), `round` (number of rounds made), `planned_rounds` (made
+    and planned), `job`, `history` (earlier jobs, oldest first), `contributed` (site -> rounds),
+    `best` (see `headers.BEST`), `best_of_rounds` (the same of the rounds' models alone),
+    `not_compared` (rounds since then whose models could not be compared with it), `removed` (see
+    `remove_classes`) and the digest of the initial body.
+    """
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.facts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.facts)
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def with_facts(self, **facts: Any) -> Manifest:
+        """The same with further or other facts."""
+        return Manifest({**self.facts, **facts})
+
+    def without(self, *names: str) -> Manifest:
+        """The same without some facts."""
+        return Manifest({name: fact for name, fact in self.facts.items() if name not in names})
+
+    def with_best_of_rounds(self, record: Mapping[str, Any] | None) -> Manifest:
+        """The same with the record of the best of the rounds' models; None: without any."""
+        rest = self.without(BEST_OF_ROUNDS)
+        return rest if record is None else rest.with_facts(**{BEST_OF_ROUNDS: record})
+
+    def with_strategy(self, strategy: str | Strategy) -> Manifest:
+        """The same of a model that is trained so; see `strategy`."""
+        if isinstance(strategy, str):
+            return self.with_facts(strategy=strategy)
+        kind = type(strategy)
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        return self.with_facts(strategy=name, personal=has_personal(strategy))
+
+    @property
+    def has_personal_body(self) -> bool:
+        """Whether the strategy leaves every site a model of its own."""
+        return bool(self.get("personal")) or has_personal(str(self.get("strategy", "")))
+
+    def started_by(self, job: str) -> Manifest:
+        """Manifest of the model that a job starts from, where this is its checkpoint's.
+
+        A checkpoint that a job wrote (it names the job) is continued: its round goes on, and that
+        job goes into the history, oldest first: [{"job", "rounds": [first, one after the last]}].
+        Any other is a fresh start, at round 0, to which no site has contributed. The best record is
+        left out, and that the model was made after training (see `headers.CANDIDATE`).
+
+        Example:
+            >>> Manifest({"job": "a", "round": 3}).started_by("b")["history"]
+            [{'job': 'a', 'rounds': [0, 3]}]
+        """
+        started = self.without("best", CANDIDATE).with_facts(job=job)
+        if "job" not in self:
+            return started.with_facts(round=0, contributed={})
+        earlier = {"job": self["job"], "rounds": [self.first_round, self.round]}
+        return started.with_facts(
+            contributed=contributed(self),
+            round=self.round,
+            history=[*self.get("history", []), earlier],
+        )
+
+    @property
+    def round(self) -> int:
+        """Number of rounds made."""
+        return int(self.get("round", 0))
+
+    @property
+    def first_round(self) -> int:
+        """The first round of the job that wrote the checkpoint."""
+        history = self.get("history", [])
+        return int(history[-1]["rounds"][1]) if history else 0
+
+    @property
+    def missing_rounds(self) -> int:
+        """Planned rounds that the run has not made; none where it stopped early."""
+        return int(self.get("planned_rounds", self.round)) - self.round
+
+    @property
+    def continued(self) -> dict[str, Any] | None:
+        """What a job continues: {"jobs", newest first, "round"}; None for a fresh run."""
+        if not (history := self.get("history")):
+            return None
+        jobs = [earlier["job"] for earlier in reversed(history)]
+        return {"jobs": jobs, "round": history[-1]["rounds"][1]}
+
+    def with_round(
+        self,
+        round_: int,
+        trained_by: Mapping[str, Sequence[str]],
+        lacking: Mapping[str, Mapping[str, str]],
+        versions: Mapping[str, Mapping[str, str]],
+        accepted: Iterable[str],
+    ) -> Manifest:
+        """Of the model that a round made; what was measured of the one before is left out.
+
+        Args:
+            round_: The round.
+            trained_by: Class -> sites whose columns were averaged.
+            lacking: Class -> site -> what it lacks there, see `one_sided.lacking`.
+            versions: Site -> package -> version, of the sites of the round.
+            accepted: Sites whose results were averaged.
+        """
+        before, sites = self.get("classes", {}), dict(contributed(self))
+        now = {
+            name: with_round(before.get(name, {}), round_, of, lacking.get(name, {}))
+            for name, of in trained_by.items()
+        }
+        for site in accepted:
+            sites[site] = with_span(sites.get(site, ()), round_, round_)
+        made = self.without("validation", CANDIDATE).with_facts(
+            round=round_ + 1,
+            versions={**self.get("versions", {}), **versions},
+            classes=dict(sorted({**before, **now}.items())),
+            contributed=dict(sorted(sites.items())),
+        )
+        if removed := self.get("removed"):  # until a site trains them again
+            kept = {name: facts for name, facts in removed.items() if name not in trained_by}
+            made = made.with_facts(removed=kept)
+        return made
+
+
+def without_classes(measured: Mapping[str, Any], classes: Collection[str]) -> dict[str, Any]:
+    """What sites measured of a model (the fact "validation"), without some classes."""
+    auroc = {
+        site: {name: value for name, value in of.items() if name not in classes}
+        for site, of in measured["auroc"].items()
+    }
+    return {**measured, "auroc": {site: of for site, of in auroc.items() if of}}
+
+
+def made_now() -> dict[str, str]:
+    """What the manifest of a model that is written now says of that: the day in UTC, and by what.
+
+    The day and no more, so that a run and its repetition on that day are equal files.
+    """
+    return {"created": datetime.now(timezone.utc).date().isoformat(), "version": __version__}
+
+
+def with_round(
+    facts: Mapping[str, Any],
+    round_: int,
+    sites: Sequence[str],
+    lacking: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Facts about a class, one of a manifest's `classes`, after a round in which sites trained it.
+
+    `lacking` says what the class lacks at some of these sites, see `one_sided.lacking`.
+
+    Example:
+        >>> with_round({"sites": ["a"], "last_round": 0, "rounds": [[0, 0, ["a"]]]}, 1, ["a"])
+        {'sites': ['a'], 'last_round': 1, 'rounds': [[0, 1, ['a']]]}
+    """
+    trained = sorted(sites)
+    rounds = [list(each) for each in facts.get("rounds", ())]
+    if rounds and rounds[-1][1:] == [round_ - 1, trained]:
+        rounds[-1][1] = round_
+    else:
+        rounds.append([round_, round_, trained])
+    lacks = {site: of for site, of in facts.get("lacking", {}).items() if site not in sites}
+    lacks = dict(sorted({**lacks, **lacking}.items()))
+    rest = {name: value for name, value in facts.items() if name != "lacking"}
+    return {
+        **rest,
+        "sites": sorted({*facts.get("sites", ()), *sites}),
+        "last_round": round_,
+        "rounds": rounds,
+        **({"lacking": lacks} if lacks else {}),
+    }
+
+
+def before_round(facts: Mapping[str, Any], round_: int) -> dict[str, Any]:
+    """Facts about a class as they were when a round began; see `with_round`."""
+    rounds = [[a, min(b, round_ - 1), sites] for a, b, sites in facts["rounds"] if a < round_]
+    return {**facts, "last_round": rounds[-1][1], "rounds": rounds} if rounds else {}
+
+
+def contributed(manifest: Mapping[str, Any]) -> dict[str, Spans]:
+    """Site -> rounds in which its result was averaged.
+
+    Older versions do not say it: there, those in which it trained a class that was not imported.
+
+    Example:
+        >>> contributed({"classes": {"A": {"rounds": [[0, 1, ["a"]], [2, 3, ["a", "b"]]]}}})
+        {'a': ((0, 3),), 'b': ((2, 3),)}
+    """
+    if (said := manifest.get("contributed")) is not None:
+        return {site: tuple((first, last) for first, last in of) for site, of in said.items()}
+    found: dict[str, Spans] = {}
+    rounds = [
+        (first, last, site)
+        for facts in manifest.get("classes", {}).values()
+        if "imported" not in facts
+        for first, last, sites in facts.get("rounds", ())
+        for site in sites
+    ]
+    for first, last, site in sorted(rounds):
+        found[site] = with_span(found.get(site, ()), first, last)
+    return dict(sorted(found.items()))
+
+
+def with_span(spans: Spans, first: int, last: int) -> Spans:
+    """Ranges and one more, which begins no earlier than the last of them.
+
+    Example:
+        >>> with_span(((0, 1),), 2, 2)
+        ((0, 2),)
+    """
+    if spans and first <= spans[-1][1] + 1:
+        return (*spans[:-1], (spans[-1][0], max(last, spans[-1][1])))
+    return (*spans, (first, last))
+
+
+def rounds_in(spans: Iterable[tuple[int, int]]) -> set[int]:
+    """Rounds that lie in ranges."""
+    return {number for first, last in spans for number in range(first, last + 1)}
+
+
+def spans(rounds: Iterable[int]) -> Spans:
+    """Rounds as ranges.
+
+    Example:
+        >>> spans([3, 0, 1])
+        ((0, 1), (3, 3))
+    """
+    found: Spans = ()
+    for each in sorted(rounds):
+        found = with_span(found, each, each)
+    return found

@@ -1,0 +1,52 @@
+"""How a site's result is read, whatever it was sent by."""
+
+from __future__ import annotations
+
+from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.fl_model import FLModel
+from nvflare.app_common.utils.fl_model_utils import FLModelUtils
+
+from surgical_aggregation.aggregation.site_result import SiteResult
+from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import FEATURES, LACKING, POSITIVES
+
+
+def trained(shareable: Shareable) -> SiteResult:
+    """The result of a task whose results are models.
+
+    Raises:
+        WireError: It is not a body with labelled columns.
+    """
+    dxo = wire.result(shareable)
+    meta = dxo.get_meta_prop
+    return SiteResult(
+        *wire.split(dxo.data),
+        meta(MetaKey.NUM_STEPS_CURRENT_ROUND),
+        meta(POSITIVES),
+        meta(LACKING, {}),
+        meta(MetaKey.INITIAL_METRICS, {}),
+        filters=_filters(dxo),
+        differences=dxo.data_kind == DataKind.WEIGHT_DIFF,
+    )
+
+
+def of_model(model: FLModel) -> SiteResult:
+    """The same of what FLARE's newer workflows get; raises `WireError`."""
+    return trained(FLModelUtils.to_shareable(model))
+
+
+def measured(shareable: Shareable) -> SiteResult:
+    """The result of an evaluation.
+
+    Raises:
+        WireError: It carries no metrics.
+    """
+    dxo = from_shareable(shareable)
+    if dxo.data_kind != DataKind.METRICS:
+        raise wire.WireError(f"it must carry metrics; got {str(dxo.data_kind)!r}")
+    return SiteResult({}, {}, metrics=dxo.data, features=dxo.get_meta_prop(FEATURES))
+
+
+def _filters(dxo: DXO) -> tuple[str, ...]:
+    return tuple(map(str, dxo.get_filter_history() or ()))
