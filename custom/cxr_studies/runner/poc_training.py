@@ -19,7 +19,7 @@ from cxr_study.deployment import poc_run
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.runs import finished_run, job_results
 from cxr_study.runs.job_results import read_events
-from surgical_aggregation.server.models import persistor
+from surgical_aggregation.server.models import model_files
 from surgical_aggregation.site import state_files
 
 _POLL = 1.0
@@ -49,7 +49,7 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
         own = state_files.LAST_FILE if training.last else state_files.BEST_FILE
         models = {site: folder / own for site, folder in finished.states.items()}
     else:
-        common = persistor.LAST_FILE if training.last else persistor.BEST_FILE
+        common = model_files.LAST_FILE if training.last else model_files.BEST_FILE
         models = dict.fromkeys(training.sites, finished.servers[-1] / "models" / common)
     return federated(
         training.row, models, job_results.rounds_run(*finished.servers), finished.servers

@@ -6,8 +6,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from surgical_aggregation.checkpoints.continuation import missing_rounds
-
 from cxr_studies.plan import method_job
 from cxr_studies.runner.training import Trained, Training, federated
 from cxr_studies.runner.training_process import Tell
@@ -79,7 +77,7 @@ def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell
         start = checkpoint_folder(before) / LAST_FILE
         manifest = load(start).manifest
         made = int(manifest["round"])
-        job = job.with_settings({"num_rounds": missing_rounds(manifest)})
+        job = job.with_settings({"num_rounds": manifest.missing_rounds})
         own = {site: checkpoint_folder(before, site) for site in training.sites}
         states = {site: folder for site, folder in own.items() if has_state(folder)}
     folder = training.folder / f"job-{number}"

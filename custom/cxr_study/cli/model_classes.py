@@ -61,7 +61,7 @@ def import_(
     if refit:
         made = _refitted(own, source, names, site_files, sites)
     elif why := import_classes.differing_bodies(own.checkpoint, source.checkpoint):
-        raise import_classes.ClassImportError(
+        raise ValueError(
             f"the classes cannot be imported: {why}. Fit the columns on your own labelled images: "
             "--refit --site-files sites --sites a"
         )

@@ -15,7 +15,7 @@ from cxr_study.common.progress import RoundProgress, Steps, round_bars
 from cxr_study.deployment import at_hand, job_watch
 from cxr_study.deployment.at_hand import RoomError, Workspaces
 from cxr_study.deployment.flare_session import PAUSES, FlareSession, SessionError, pauses
-from cxr_study.deployment.job_watch import ABORTED, End, Progress, explain
+from cxr_study.deployment.job_watch import ABORTED, End, explain
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import (
@@ -274,13 +274,14 @@ def _watch(
     name = "train" if deployed.trains else "run"
     with steps.step(name, alone=False) as said, round_bars(steps.console, transient=True) as bars:
         bar = RoundProgress(bars, "training", rounds.planned, rounds.made)
-
-        def show(now: Progress) -> None:
-            bar.show(rounds.made + now.rounds, now.best, now.stopped)
-
-        server = deployed.workspaces.get("server")
         try:
-            end = job_watch.watch(session, jobs[0], show, steps.say, server=server)
+            end = job_watch.watch(
+                session,
+                jobs[0],
+                lambda now: bar.show(rounds.made + now.rounds, now.best, now.stopped),
+                steps.say,
+                server=deployed.workspaces.get("server"),
+            )
         except (KeyboardInterrupt, SystemExit):
             left = jobs[1:] if bars.tasks[0].completed == rounds.made else jobs
             steps.say(_interrupted(deployed, session, jobs[0], left, steps))

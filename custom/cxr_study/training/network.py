@@ -42,7 +42,7 @@ def build(
             path of a Keras weights file of the backbone without its top.
 
     Raises:
-        InputError: There is no such backbone.
+        PartError: There is no such backbone.
         ModelError: It cannot be built so, or the weights cannot be loaded.
     """
     import keras

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from cxr_study.common.errors import InputError
 from cxr_study.common.named_parts import by_path
@@ -27,6 +29,9 @@ def own_site(name: str, arguments: Sequence[str]) -> Site:
     """
     if not name.partition(":")[2]:
         raise InputError(f"--site needs module:Class, e.g. my.module:MySite; got {name!r}.")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
     made = by_path(name)
     if not (inspect.isclass(made) and issubclass(made, Site)) or inspect.isabstract(made):
         raise InputError(f"{name} must be a class of surgical_aggregation's Site, and whole.")

@@ -1,26 +1,23 @@
 import json
 import traceback
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from cxr_audit.census.flare_counts import from_counts
 from cxr_audit.census.flare_statistics import CensusStatistics
-from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.common import offered_data
+from cxr_study.common.offered_data import DemoData
 from flare import Engine, context
 
 JOB = Path(__file__).parents[3] / "jobs/census"
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory):
-    root = tmp_path_factory.mktemp("census") / "phantom"
-    write_phantom(root, images_per_site=120, size=32)
+def sites(drawn, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SURGAGG_CACHE", str(root.parent / "cache"))
-        yield str(root / "sites")
+        patch.setenv("SURGAGG_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield str(drawn / "sites")
 
 
 def counts(statistics):
@@ -29,22 +26,22 @@ def counts(statistics):
 
 
 def test_every_feature_has_a_count_and_all_make_a_shared_census(sites, monkeypatch):
-    census = from_counts("nih", counts(CensusStatistics("nih", sites, 32)))
-    assert len(census.classes) == 14 and census.images == 120 and census.min_count == 10
-    phantom = SimpleNamespace(site_files=lambda: Path(sites))
-    monkeypatch.setattr(offered_data, "demo_data", lambda name: phantom)
+    census = from_counts("nih", counts(CensusStatistics("nih", sites, 16)))
+    assert len(census.classes) == 14 and census.images == 200 and census.min_count == 10
+    demo = DemoData((), lambda: Path(sites), None)
+    monkeypatch.setattr(offered_data, "demo_data", lambda _: demo)
     assert CensusStatistics("nih").features()
 
 
 def test_small_counts_are_no_features_and_a_job_cannot_ask_for_smaller_than_the_site(sites):
     cells = [
         n
-        for name, n in counts(CensusStatistics("nih", sites, 32, min_count=12)).items()
+        for name, n in counts(CensusStatistics("nih", sites, 16, min_count=12)).items()
         if name.startswith(("label", "age", "sex"))
     ]
     assert cells and not [n for n in cells if 0 < n < 12]
     for least in (1, float("nan")):
-        fewer = counts(CensusStatistics("nih", sites, 32, min_count=least))
+        fewer = counts(CensusStatistics("nih", sites, 16, min_count=least))
         assert fewer["total: min_count"] == 5
     with pytest.raises(ValueError, match=r"none/nih\.yaml does not exist"):
         CensusStatistics("nih", f"{sites}/none").features()
@@ -54,7 +51,7 @@ class TestPolicy:
     @pytest.fixture
     def statistics(self, sites, tmp_path):
         def make(**policy):
-            statistics = CensusStatistics("nih", None, 32)
+            statistics = CensusStatistics("nih", None, 16)
             policy = {"site_files": sites, **policy}
             statistics.initialize(context(policy=policy, engine=Engine(tmp_path)))
             return statistics
@@ -85,7 +82,7 @@ class TestPolicy:
         assert set(from_counts("nih", features).classes) == {"Edema", "Mass"}
         assert not [name for name in features if "Effusion" in name or "Nodule" in name]
         every = counts(statistics(report_counts=True))
-        assert every["total: images"] == 120
+        assert every["total: images"] == 200
         rare = counts(statistics(report_counts=True, min_positives=12))
         left = set(from_counts("nih", rare).classes)
         assert 0 < len(left) < len(from_counts("nih", every).classes)

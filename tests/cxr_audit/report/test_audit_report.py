@@ -6,31 +6,23 @@ import pytest
 
 from cxr_audit.census.shareable_census import CensusError, read_shared
 from cxr_audit.report.audit_report import write_audit, write_cross_site
-from cxr_phantom.writers.write_phantom import write_phantom
 
 
 @pytest.fixture(scope="module")
-def phantom(tmp_path_factory):
-    root = tmp_path_factory.mktemp("audit") / "phantom"
-    write_phantom(root, images_per_site=120, size=32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SURGAGG_CACHE", str(root.parent / "cache"))
-        yield root / "sites"
-
-
-@pytest.fixture(scope="module")
-def audit(phantom, tmp_path_factory):
+def audit(drawn, tmp_path_factory):
     folder = tmp_path_factory.mktemp("audit") / "out"
     reported = []
-    path = write_audit(
-        sorted(phantom.glob("*.yaml")), folder, size=32, min_count=10,
-        progress=lambda done, total: reported.append((done, total)),
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURGAGG_CACHE", str(folder.parent / "cache"))
+        path = write_audit(
+            sorted(drawn.glob("sites/*.yaml")), folder, size=16, min_count=10,
+            progress=lambda done, total: reported.append((done, total)),
+        )  # fmt: skip
     assert path == folder / "audit.html" and reported
     return folder
 
 
-def test_counts_are_those_of_the_files_and_no_small_one_and_no_name_is_shared(phantom, audit):
+def test_counts_are_those_of_the_files_and_no_small_one_and_no_name_is_shared(drawn, audit):
     sites = json.loads((audit / "audit.json").read_text())["sites"]
     for name, site in sites.items():
         path = audit / "shared" / f"{name}.json"
@@ -43,7 +35,7 @@ def test_counts_are_those_of_the_files_and_no_small_one_and_no_name_is_shared(ph
         assert not re.search(r"[ \[][1-9][,}\]]", json.dumps(cells))
         assert None in values["age"].values()
     local = sites["nih"]["local"]
-    csv = pd.read_csv(phantom.parent / "nih/Data_Entry_2017_v2020.csv")
+    csv = pd.read_csv(drawn / "nih/Data_Entry_2017_v2020.csv")
     assert local["rows"] == len(csv)
     assert local["total"]["images"] == len(csv) - sum(local["dropped"].values())
     assert local["views_read"]["AP"] == (csv["View Position"] == "AP").sum()
@@ -58,8 +50,8 @@ def test_shared_parts_alone_are_compared(audit, tmp_path):
     assert across["intensity_distances"] == whole["intensity_distances"]
 
 
-def test_two_site_files_of_one_name_are_refused(phantom, tmp_path):
-    path = phantom / "nih.yaml"
+def test_two_site_files_of_one_name_are_refused(drawn, tmp_path):
+    path = drawn / "sites/nih.yaml"
     with pytest.raises(CensusError, match="more than one is called 'nih'"):
         write_audit([path, path], tmp_path, size=32, min_count=10)
     assert not list(tmp_path.iterdir())

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_studies.baseline import baseline_run, without_federation
 from cxr_studies.baseline.baseline_run import METHODS, BaselineRun, all_settings, train
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
@@ -39,15 +38,8 @@ def test_what_means_nothing_without_a_federation_is_refused(method, settings, me
         all_settings(method, settings)
 
 
-@pytest.fixture(scope="module")
-def phantom(tmp_path_factory):
-    root = tmp_path_factory.mktemp("study") / "phantom"
-    write_phantom(root, images_per_site=60, size=16)
-    return root
-
-
 @pytest.fixture
-def called(monkeypatch, tmp_path, phantom):
+def called(monkeypatch, tmp_path, drawn):
     """What `train` makes of a run: with what it sets TensorFlow up, and what it trains."""
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     save(Checkpoint({}, {"seed": 5}), tmp_path / "body.npz")
@@ -63,7 +55,7 @@ def called(monkeypatch, tmp_path, phantom):
             tensorflow_setup, "configure", lambda *values: told.update(runtime=values)
         )
         values = all_settings(method, {"image_size": 16, **settings})
-        files, body = phantom / "sites", tmp_path / "body.npz"
+        files, body = drawn / "sites", tmp_path / "body.npz"
         train(BaselineRun(method, sites, values, tmp_path / "out", files, body))
         return told
 

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 import tiny_job
+from cxr_study.common.offered_data import DemoData
 from cxr_study.deployment import deployed_run, poc_run
 from cxr_study.deployment.poc_run import PocRun, check, run
 from cxr_study.deployment.poc_system import PocSystem
@@ -53,8 +54,8 @@ def did(monkeypatch):
         monkeypatch.setattr(PocSystem, name, value)
     monkeypatch.setattr(poc_run, "FlareSession", nullcontext)
     monkeypatch.setattr(deployed_run, "run", step("train", trained))
-    phantom = SimpleNamespace(site_files=lambda: did.append("phantom"))
-    monkeypatch.setattr(poc_run, "demo_data", lambda: phantom)
+    demo = DemoData((), lambda: did.append("phantom"), None)
+    monkeypatch.setattr(poc_run, "demo_data", lambda: demo)
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: did.append("decode"))
     return did
 

@@ -119,8 +119,12 @@ def test_weights_that_cannot_be_read_are_refused_by_path(tmp_path, backbone, nam
 @pytest.mark.parametrize(
     ("backbone", "weights", "message"),
     [
-        ("os:system", None, "there is no backbone 'os:system'"),  # a job's name is not imported
-        ("vgg", None, r"there is no backbone 'vgg'; nearest known: .*vgg16"),
+        (
+            "os:system",
+            None,
+            "backbone must be one of .*; got 'os:system'",
+        ),  # a job's name is not imported
+        ("vgg", None, "backbone must be one of .*'vgg16'.*; got 'vgg'"),
         ("small_densenet", "imagenet", "small_densenet at 32 pixels with weights 'imagenet'"),
         ("densenet121", "imagenet", r"URL fetch failure .* cannot download, fetch them else"),
     ],

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surgical_aggregation.aggregation.selection import Measured, ModelComparison, Selection
+from surgical_aggregation.aggregation.model_selection import Measured, ModelComparison, Selection
 
 ROUNDS = np.arange(1, 149)
 CURVES = {
