@@ -1,7 +1,5 @@
-"""The job folders: every path imports, every argument exists, every setting is used."""
+"""What the job folders say; that it is the recipe's, and can be built: tests/cxr_study/jobs."""
 
-import importlib
-import inspect
 import json
 import re
 import subprocess
@@ -17,7 +15,6 @@ from cxr_study.jobs.methods import METHODS
 JOBS = Path(__file__).parents[2] / "jobs"
 NAMES = tuple(f"app_{side}/config/config_fed_{side}.json" for side in ("server", "client"))
 CONFIGS = [(job.name, name) for job in sorted(JOBS.iterdir()) if job.is_dir() for name in NAMES]
-SYSTEM = {"SITE_NAME"}  # variables that FLARE itself defines
 
 
 @lru_cache
@@ -36,26 +33,9 @@ def walk(value):
 
 
 @pytest.mark.parametrize(("job", "name"), CONFIGS)
-class TestConfiguration:
-    def test_every_path_is_a_class_and_takes_the_arguments(self, job, name):
-        for node in walk(parsed(job, name)):
-            if "path" in node:
-                module, _, cls = node["path"].rpartition(".")
-                signature = inspect.signature(getattr(importlib.import_module(module), cls))
-                signature.bind_partial(**dict(node.get("args", {})))
-
-    def test_every_setting_is_used_and_every_variable_defined(self, job, name):
-        config = parsed(job, name)
-        settings = {
-            key
-            for key, value in config.items()
-            if not isinstance(value, (dict, list)) and key != "format_version"
-        }
-        text = (JOBS / job / name).read_text(encoding="utf-8")
-        used = set(re.findall(r"\{(\w+)\}", text))
-        assert used - SYSTEM == settings
-        places = {"$CXR_SITES", "$CXR_INITIAL_BODY", "$CXR_MODEL"}
-        assert set(re.findall(r"\{(\$\w+)\}", text)) <= places
+def test_it_refers_to_three_variables_of_the_environment_at_most(job, name):
+    places = {"$CXR_SITES", "$CXR_INITIAL_BODY", "$CXR_MODEL"}
+    assert {*re.findall(r"\{(\$\w+)\}", (JOBS / job / name).read_text())} <= places
 
 
 HEAVY = {"joblib", "keras", "matplotlib", "pydicom", "scipy", "sklearn", "tensorflow"}
