@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cxr_study.common.offered_data import DemoData
 from cxr_study.data.sites import site_file
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
@@ -85,7 +86,8 @@ def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier, last
 
 def test_says_which_sites_start_without_their_state(started, earlier, monkeypatch):
     (earlier / RUN_FILE).write_text('{"site_files": null}')
-    monkeypatch.setattr(run_request, "DEMO_SITES", ("a", "b", "c"))
+    demo = DemoData(("a", "b", "c"), lambda: None, None)
+    monkeypatch.setattr(run_request, "demo_data", lambda: demo)
     lines = [
         surgagg(earlier, *options).splitlines()[1:]
         for options in ((), ("--sites", "a,c"), ("--from", "best"))
