@@ -26,7 +26,8 @@ from cxr_study.cli.run import (
     say,
     split,
 )
-from cxr_study.jobs.command_line_settings import JobError, check_sites, parse, with_preset
+from cxr_study.jobs.job import check_names
+from cxr_study.jobs.presets import JobError, parse, with_preset
 from cxr_study.training import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def baseline(
     known = {name: value for name, value in named.items() if value is not None}
     check_data(site_files, phantom)
     names = split(sites)
-    check_sites(names)
+    check_names(names)
     runs = list(_runs(method, names, out, preset, settings or [], known))
     mark = str((runs[0].out / ROUNDS_FILE).relative_to(out))
     check_room(out, force, mark)

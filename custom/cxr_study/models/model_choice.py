@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import FinishedRun, RunFolderError, run_of
 from cxr_study.runs.job_results import best_checkpoint, personal_checkpoints
 from cxr_study.training import BEST_FILE
@@ -62,7 +62,7 @@ def _model_of(run: FinishedRun, site: str | None) -> Path:
             "every site has a personal model in this run; say whose with --site: "
             f"{', '.join(sorted(personal))}."
         )
-    if job_folder.encrypted(run.job):
+    if run.job.encrypted:
         raise ValueError(
             "this run's models are encrypted. Open one at a site first: surgagg model decrypt "
             f"{best_checkpoint(run.servers[-1])} --context client_context.tenseal --out plain.npz"
@@ -70,13 +70,13 @@ def _model_of(run: FinishedRun, site: str | None) -> Path:
     return best_checkpoint(run.servers[-1])
 
 
-def _network(job: Path, own_site: bool) -> Network | None:
-    if not job_folder.has_own_site(job):
-        settings = job_folder.typed(job)
+def _network(job: Job, own_site: bool) -> Network | None:
+    if not job.has_own_site:
+        settings = job.at_server
         return Network(settings.backbone, settings.image_size, settings.hidden)
     if own_site:
         return None
     raise ValueError(
-        f"the sites of job {job_folder.name(job)!r} have a network of their own. Name their class: "
+        f"the sites of job {job.name!r} have a network of their own. Name their class: "
         "--own-site my.module:MySite --arg site={SITE_NAME} --arg folder=data"
     )

@@ -14,7 +14,6 @@ from cxr_study.common.files import replace
 from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.scores import SiteEvaluation, evaluate_site
 from cxr_study.evaluation.summary_json import Data, Model, Summary
-from cxr_study.jobs import job_folder
 from cxr_study.models.prediction.calibration_file import current_calibration
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
@@ -63,7 +62,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
     """
     server = run.servers[-1]
     best = load(job_results.best_checkpoint(server))
-    here = not run.elsewhere and not job_folder.encrypted(run.job)
+    here = not run.elsewhere and not run.job.encrypted
     table = None
     if not here or (server / cross_site_results.RESULTS_FILE).is_file():
         table = folder / TABLE
@@ -74,11 +73,11 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
         own = {site: load(path) for site, path in models.items()}
         evaluations, personal = _evaluated(run, best, own, console), bool(own)
     else:
-        head, sites = wire.classes_of(best.variables), job_folder.sites(run.job)
+        head, sites = wire.classes_of(best.variables), run.job.sites
         evaluations = cross_site_results.evaluations(results, head, sites)
         personal = not head or has_personal(str(best.manifest.get("strategy")))
     data: Data = "elsewhere" if not here else "phantom" if run.site_files is None else "real"
-    in_half = here and job_folder.typed(run.job).mixed_precision
+    in_half = here and run.job.at_server.mixed_precision
     said = warnings_of(
         run,
         best,
@@ -100,14 +99,14 @@ def _evaluated(
     run: FinishedRun, best: Checkpoint, personal: Mapping[str, Checkpoint], console: Console
 ) -> list[SiteEvaluation]:
     """Evaluate a run's models on the test splits here."""
-    settings = job_folder.typed(run.job)
+    settings = run.job.at_server
     tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
     predictor = Predictor(Network(settings.backbone, settings.image_size, settings.hidden))
     known = (best, *personal.values())
     union = wire.classes_of(chain.from_iterable(each.variables for each in known))
     site_files = offered_data.site_files(run.site_files)
     evaluations = []
-    for site in job_folder.sites(run.job):
+    for site in run.job.sites:
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
         files: dict[Model, Path | None] = {
             "published": run.published,
@@ -127,7 +126,7 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
     named = {f"{summary.title}: {site}": (load(path), path) for site, path in models.items()}
     if wire.classes_of(best.variables):
         named = {summary.title: (best, job_results.best_checkpoint(run.servers[-1])), **named}
-    settings = job_folder.read_settings(run.job)
+    settings = run.job.settings
     filters = job_results.filters(*run.servers)
     cards = []
     for name, (checkpoint, path) in named.items():
@@ -138,7 +137,7 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
             settings,
             current_calibration(path, checkpoint),
             filters=filters,
-            chest=not job_folder.has_own_site(run.job),
+            chest=not run.job.has_own_site,
             best=run_view.best_model(summary),
             compared=run_view.comparisons(summary),
         )

@@ -11,8 +11,7 @@ from cxr_study.common.wording import Notice, listed, shortened
 from cxr_study.data.sites.site_data import check_disjoint
 from cxr_study.evaluation.scores import SiteEvaluation
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Best, Data, Summary
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import preset_of
+from cxr_study.jobs.presets import preset_of
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation import __version__
@@ -56,9 +55,9 @@ def summarise(
     Raises:
         ResultsError: The run has not finished.
     """
-    settings = job_folder.typed(run.job)
+    settings = run.job.at_server
     network = dict(best.manifest)  # what models of sites of their own say of it, if anything
-    if not job_folder.has_own_site(run.job):
+    if not run.job.has_own_site:
         network |= {"backbone": settings.backbone, "image_size": settings.image_size}
     trained = best.manifest.get("classes", {})
     last = job_results.last_manifest(run.servers[-1]) or best.manifest
@@ -75,7 +74,7 @@ def summarise(
     notes = [_NOTES[data], PERSONAL_NOTE if personal else ""]
     return Summary(
         title=title,
-        job=job_folder.name(run.job),
+        job=run.job.name,
         data=data,
         note=" ".join(filter(None, notes)),
         version=__version__,
@@ -99,8 +98,8 @@ def summarise(
         planned_rounds=last.get("planned_rounds"),
         warnings=tuple(warnings),
         made=_made(run, best, settings.strategy),
-        settings={name: str(value) for name, value in job_folder.read_settings(run.job).items()},
-        contributions=job_results.contributions(last, job_folder.sites(run.job), *run.servers),
+        settings={name: str(value) for name, value in run.job.settings.items()},
+        contributions=job_results.contributions(last, run.job.sites, *run.servers),
     )
 
 
@@ -110,7 +109,7 @@ def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
     start = f"sha256 {body[:12]}…" if body else "not known"
     return {
         "Strategy": strategy,
-        "Preset": preset_of(job_folder.read_settings(run.job), run.made.get("preset")),
+        "Preset": preset_of(run.job.settings, run.made.get("preset")),
         "Initial body": "pre-trained on drawings" if started_from_drawings(best) else start,
         "Date": run.made.get("date", best.manifest.get("created", "not known")),
         "Code": run.made.get("code", best.manifest.get("version", "not known")),

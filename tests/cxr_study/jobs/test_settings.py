@@ -1,23 +1,20 @@
 """What a job's settings may be; every other test of a value goes through this."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import JobError
-from cxr_study.jobs.job_settings import checked, lines
+from cxr_study.jobs.folder import top
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.methods import JOBS
+from cxr_study.jobs.presets import JobError
+from cxr_study.jobs.settings import JobSettings, acting_at, checked, defaults, table
 
-JOBS = Path(__file__).parents[3] / "jobs"
+FOLDERS = Path(__file__).parents[3] / "jobs"
 
-
-@pytest.mark.parametrize("job", sorted(path.parent.name for path in JOBS.glob("*/meta.json")))
-def test_the_jobs_own_values_can_be_used(job):
-    typed = job_folder.typed(JOBS / job)
-    own = job_folder.read_settings(JOBS / job)
-    assert {name: getattr(typed, name) for name in own} == own
-    assert typed.model_fields_set == own.keys()
+SURGICAL = Job.of("surgical")
 
 
 @pytest.mark.parametrize(("name", "value", "need"), [
@@ -38,7 +35,7 @@ def test_the_jobs_own_values_can_be_used(job):
 ])  # fmt: skip
 def test_a_value_of_another_type_or_out_of_range_is_refused(name, value, need):
     with pytest.raises(JobError, match=re.escape(f"setting '{name}' needs {need}")):
-        job_folder.typed(JOBS / "surgical", {name: value})
+        SURGICAL.with_settings({name: value})
 
 
 @pytest.mark.parametrize(
@@ -54,7 +51,7 @@ def test_a_value_of_another_type_or_out_of_range_is_refused(name, value, need):
 )  # fmt: skip
 def test_what_no_run_could_use_is_refused_by_name(name, value):
     with pytest.raises(ValueError, match=rf"{name.removeprefix('server_')}.*{value}"):
-        job_folder.typed(JOBS / "surgical", {name: value})
+        SURGICAL.with_settings({name: value})
 
 
 @pytest.mark.parametrize(("job", "values", "more", "message"), [
@@ -72,9 +69,9 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
 ])  # fmt: skip
 def test_what_does_not_go_together_is_refused(job, values, more, message):
     with pytest.raises(ValueError, match=message):
-        job_folder.typed(JOBS / job, values)
+        Job.of(job).with_settings(values)
     if more:
-        job_folder.typed(JOBS / job, {**values, **more})
+        Job.of(job).with_settings({**values, **more})
 
 
 def test_a_whole_number_is_a_number_and_a_jobs_own_settings_are_kept():
@@ -82,7 +79,28 @@ def test_a_whole_number_is_a_number_and_a_jobs_own_settings_are_kept():
     assert typed.learning_rate == 1.0 and typed.mine == [1]
 
 
-def test_lines_set_the_defaults_with_their_comments():
-    first, second, third = lines("epochs", "seed", "strategy", strategy="fedavg").splitlines()
-    assert (first, second) == ("epochs = 1                                 # per round", "seed = 0")
-    assert third.startswith('strategy = "fedavg"                        # fedavg | ')
+@pytest.mark.parametrize("job", JOBS)
+def test_the_table_says_of_a_job_what_its_parts_refer_to(job):
+    """Each side's, as FLARE resolves them; in the table there is none besides."""
+    made = Job.of(FOLDERS / job).folder
+    sides = {"server": made.server, "site": made.clients["app_client"]}
+    for side, config in sides.items():
+        own = {name for name in defaults(job) if name in acting_at(side)}
+        assert own == top(config).keys()
+        parts = json.dumps({key: value for key, value in config.items() if key not in own})
+        assert {*re.findall(r"\{(\w+)\}", parts)} - {"SITE_NAME"} == own
+
+
+@pytest.mark.parametrize("side", ["server", "both", "site"])
+def test_the_readmes_table_is_what_the_code_says(side):
+    """Where this fails, put what it shows into jobs/README.md."""
+    text = (FOLDERS / "README.md").read_text(encoding="utf-8")
+    rows = [row for where, *row in table() if where == side]
+    lines = [f"| `{name}` | {default} | {need} | {line} |" for name, default, need, line in rows]
+    assert rows and "\n".join(lines) in text
+
+
+def test_the_table_has_every_setting_and_lines_that_are_short():
+    rows = [*table()]
+    assert [name for _, name, *_ in rows] == [*JobSettings.model_fields]
+    assert all(line and len(line) < 90 for *_, line in rows)

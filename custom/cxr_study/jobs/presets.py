@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cxr_study.common.spelling import nearest
 
-ALIKE = (
-    "backbone", "image_size", "hidden", "union", "strategy", "weighting", "freeze_statistics_at",
-)  # fmt: skip
-"""Settings of a site that must be the same at all of them."""
-
 Settings = Mapping[str, object]
 """Setting -> value."""
-
-_SITE = re.compile(r"\w[\w.@-]*")
 
 
 class JobError(ValueError):
@@ -55,38 +47,6 @@ def _value(text: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
-
-
-def check_sites(sites: Sequence[str]) -> None:
-    """Refuse no sites, a name that FLARE could not use, or one name twice."""
-    strange = [site for site in sites if not _SITE.fullmatch(site)]
-    if not sites or strange or len(set(sites)) < len(sites):
-        raise JobError(
-            "sites need names of letters, digits and -._@, each another; got "
-            f"{', '.join(map(repr, sites)) or 'none'}."
-        )
-
-
-def check_known(settings: Settings, known: Settings, whose: str) -> None:
-    """Refuse settings that a job or a site (`whose`, for the message) does not have."""
-    for name in settings:
-        if name not in known:
-            raise JobError(f"{whose} has no setting {name!r}; {nearest(name, tuple(known))}.")
-
-
-def check_per_site(site: str, values: Settings, sites: Sequence[str]) -> None:
-    """Refuse settings for a site that takes no part, or that must be the same at every site."""
-    if site not in sites:
-        raise JobError(
-            f"settings are given for site {site!r}, which takes no part; "
-            f"{nearest(site, tuple(sites))}."
-        )
-    for name in ALIKE:
-        if name in values:
-            raise JobError(
-                f"setting {name!r} must be the same at every site; it is given for site {site!r}. "
-                f"Set it for all of them: {name}={values[name]}"
-            )
 
 
 @dataclass(frozen=True)
@@ -159,7 +119,7 @@ def with_preset(
     Those for all sites also win over the preset's for one; those for one win over all.
 
     Returns:
-        Settings and per-site settings for `job_folder.copy`.
+        Settings and per-site settings.
 
     Raises:
         JobError: There is no such preset.

@@ -1,20 +1,7 @@
-from contextlib import nullcontext
-from pathlib import Path
-
 import pytest
 
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import (
-    PRESETS,
-    JobError,
-    check_sites,
-    parse,
-    preset_of,
-    with_preset,
-)
-from cxr_study.jobs.methods import BEYOND, METHODS
-
-JOBS = Path(__file__).parents[3] / "jobs"
+from cxr_study.jobs.methods import BEYOND
+from cxr_study.jobs.presets import PRESETS, JobError, parse, preset_of, with_preset
 
 
 @pytest.mark.parametrize(("items", "settings", "per_site"), [
@@ -38,34 +25,9 @@ def test_another_form_is_refused(text):
         parse([text])
 
 
-@pytest.mark.parametrize("sites", [["a", "a"], ["a b"], ["../x"], [""], []])
-def test_sites_need_names_of_their_own(sites):
-    check_sites(["nih", "Charité-2", "a.b@c"])  # letters of any language
-    with pytest.raises(JobError, match="sites need names"):
-        check_sites(sites)
-
-
-@pytest.mark.parametrize("preset", sorted(set(PRESETS) - {"recommended"}))
-@pytest.mark.parametrize("method", METHODS)
-def test_every_recipe_fits_every_method(preset, method, tmp_path):
-    sites = ["nih", "chexpert"]
-    settings, per_site = with_preset(preset, {}, {}, sites)
-    job = tmp_path / "job"
-    job_folder.copy(JOBS / method, job, sites=sites, settings=settings, per_site=per_site)
-    found = job_folder.read_settings(job)
-    assert {name: found[name] for name in settings} == settings
-    assert found["backbone"] == "densenet121" and found["image_size"] == 224
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_what_is_recommended_is_of_the_method_alone_where_there_is_one_model(method, tmp_path):
+def test_what_is_recommended_is_of_the_method_alone():
     settings, _ = with_preset("recommended", {"num_rounds": 2}, {}, ["a", "b"])
     assert set(settings) <= {*BEYOND, "strategy", "num_rounds"}
-    fits = nullcontext()
-    if not METHODS[method].common_model:
-        fits = pytest.raises(JobError, match="has no setting 'average_decay'")
-    with fits:
-        job_folder.copy(JOBS / method, tmp_path / "job", sites=["a", "b"], settings=settings)
 
 
 class TestApply:
