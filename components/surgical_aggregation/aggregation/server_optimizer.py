@@ -33,10 +33,6 @@ ADAPTIVITY = 1e-3
 """t, below which FedAdam takes a step for noise (Reddi et al.'s tau)."""
 
 
-class OptimizerError(ValueError):
-    """An optimizer is unknown, or its setting is out of range."""
-
-
 def _fedavgm(d: Array, moments: Moments, momentum: float) -> Step:
     velocity = momentum * moments.get("velocity", 0.0) + d
     return velocity, {"velocity": velocity}
@@ -62,13 +58,13 @@ OWN_RATES = {"none": 1.0, "fedavgm": 1.0, "fedadam": 0.003}
 
 
 def check(optimizer: str, learning_rate: float, momentum: float) -> None:
-    """Raise `OptimizerError` for an unknown optimizer or settings out of range."""
+    """Raise `ValueError` for an unknown optimizer or settings out of range."""
     if optimizer not in OPTIMIZERS:
-        raise OptimizerError(f"optimizer must be one of {OPTIMIZERS}; got {optimizer!r}.")
+        raise ValueError(f"optimizer must be one of {OPTIMIZERS}; got {optimizer!r}.")
     if not learning_rate >= 0:
-        raise OptimizerError(f"learning_rate must be 0 or more; got {learning_rate!r}.")
+        raise ValueError(f"learning_rate must be 0 or more; got {learning_rate!r}.")
     if not 0 <= momentum < 1:
-        raise OptimizerError(f"momentum must be at least 0 and below 1; got {momentum!r}.")
+        raise ValueError(f"momentum must be at least 0 and below 1; got {momentum!r}.")
 
 
 def step(

@@ -15,10 +15,6 @@ precision, too, the numbers beyond it are so coarse (0.008) that training never 
 """
 
 
-class LimitError(ValueError):
-    """A limit is unknown, or no whole number above 0."""
-
-
 @dataclass(frozen=True)
 class Limits:
     """What a result may not exceed; one that does is refused whole.
@@ -44,15 +40,15 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise LimitError(
+                raise ValueError(
                     f"limit {field.name!r} must be a whole number above 0; got {value!r}."
                 )
 
 
 def limits(given: Mapping[str, int] | None) -> Limits:
-    """Limits by name; the others have their defaults. Raises `LimitError`."""
+    """Limits by name; the others have their defaults. Raises `ValueError`."""
     given = given or {}
     known = [field.name for field in fields(Limits)]
     if unknown := sorted(set(given) - set(known)):
-        raise LimitError(f"limits are {', '.join(known)}; got {unknown}. Check the spelling.")
+        raise ValueError(f"limits are {', '.join(known)}; got {unknown}. Check the spelling.")
     return Limits(**given)

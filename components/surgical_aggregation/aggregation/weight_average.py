@@ -24,14 +24,10 @@ if TYPE_CHECKING:
 _PREFIX = "average/"
 
 
-class DecayError(ValueError):
-    """A decay is out of range."""
-
-
 def check(decay: float) -> None:
-    """Raise `DecayError` for a decay that is not at least 0 (no average) and below 1."""
+    """Raise `ValueError` for a decay that is not at least 0 (no average) and below 1."""
     if not 0 <= decay < 1:
-        raise DecayError(f"average_decay must be at least 0 and below 1; got {decay!r}.")
+        raise ValueError(f"average_decay must be at least 0 and below 1; got {decay!r}.")
 
 
 def updated(

@@ -12,26 +12,22 @@ from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS
 
 
-class ClassImportError(ValueError):
-    """A class cannot be imported into a model."""
-
-
 def check_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str]) -> tuple[str, ...]:
     """The classes to import, sorted.
 
     Raises:
-        ClassImportError: One is not the source's, or the model has it already, or none was named.
+        ValueError: One is not the source's, or the model has it already, or none was named.
     """
     wanted = tuple(sorted(set(classes)))
     offered, own = wire.classes_of(source.variables), wire.classes_of(into.variables)
     unknown = [name for name in wanted if name not in offered]
     if unknown or not wanted:
-        raise ClassImportError(
+        raise ValueError(
             f"classes to import must be among {list(offered)}; got {unknown or 'none'}. Check the "
             "spelling."
         )
     if twice := [name for name in wanted if name in own]:
-        raise ClassImportError(
+        raise ValueError(
             f"the model has {twice} already, and its own columns are never replaced. Import the "
             "others, or remove its own first"
         )
@@ -66,11 +62,11 @@ def import_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str])
         classes: Names.
 
     Raises:
-        ClassImportError: The bodies differ, or a class cannot be imported; see `check_classes`.
+        ValueError: The bodies differ, or a class cannot be imported; see `check_classes`.
     """
     wanted = check_classes(into, source, classes)
     if why := differing_bodies(into, source):
-        raise ClassImportError(f"the classes cannot be imported: {why}.")
+        raise ValueError(f"the classes cannot be imported: {why}.")
     _, columns = wire.split(source.variables)
     return with_columns(into, source, {name: columns[name] for name in wanted})
 

@@ -11,22 +11,18 @@ from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS
 
 
-class RemovalError(ValueError):
-    """A class cannot be removed from the model."""
-
-
 def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     """Drop the columns and the optimizer's moments of classes, their AUROC, and the best record.
 
     The manifest then says under `removed`, for each class, the round and the sites that trained it.
 
     Raises:
-        RemovalError: The model has no such class, would have none left, or none was named.
+        ValueError: The model has no such class, would have none left, or none was named.
     """
     has = wire.classes_of(checkpoint.variables)
     gone = _known(classes, has, "remove")
     if len(gone) == len(has):
-        raise RemovalError(f"a model needs at least one class; {gone} are all that it has.")
+        raise ValueError(f"a model needs at least one class; {gone} are all that it has.")
     manifest = checkpoint.manifest
     facts = manifest.get("classes", {})
     sites = {name: facts.get(name, {}).get("sites", []) for name in gone}
@@ -49,7 +45,7 @@ def keep(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     """Keep some classes, and remove all others; see `remove`.
 
     Raises:
-        RemovalError: The model has no such class, or none was named.
+        ValueError: The model has no such class, or none was named.
     """
     has = wire.classes_of(checkpoint.variables)
     wanted = _known(classes, has, "keep")
@@ -61,7 +57,7 @@ def _known(classes: Iterable[str], has: Sequence[str], to: str) -> list[str]:
     """The classes to keep or to remove, sorted: one at least, of those that the model has."""
     named = sorted(set(classes))
     if (unknown := [name for name in named if name not in has]) or not named:
-        raise RemovalError(
+        raise ValueError(
             f"classes to {to} must be among {list(has)}; got {unknown or 'none'}. Check the "
             "spelling."
         )

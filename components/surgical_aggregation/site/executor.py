@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nvflare.apis.event_type import EventType
@@ -13,6 +14,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from surgical_aggregation.aggregation.one_sided import NEGATIVE
+from surgical_aggregation.aggregation.strategy import Strategy
 from surgical_aggregation.site import site_answer
 from surgical_aggregation.site.class_declaration import declare_versions
 from surgical_aggregation.site.contract.restricted_site import find_site
@@ -35,6 +37,7 @@ MOST_THREADS = 1024
 """TensorFlow makes as many as a job asks for, and ends where the machine has no more."""
 
 
+@dataclass(eq=False)
 class KerasExecutor(Executor):
     """Train and evaluate a site's Keras model.
 
@@ -85,28 +88,22 @@ class KerasExecutor(Executor):
         seed: Of this site's shuffling and initial head. Default 0.
         threads: CPU threads of this site, `MOST_THREADS` at most; default 0: all cores, shared
             among simulated sites.
+        strategy: That of the options, where a job's configuration gives it as a part (see
+            `aggregation.strategy`). Default None: the options' own.
     """
 
-    def __init__(
-        self,
-        site_id: str = "site",
-        training: Mapping[str, Any] | None = None,
-        mixed_precision: bool = False,
-        send: str = "weights",
-        report_counts: bool = False,
-        report_features: bool = False,
-        seed: int = 0,
-        threads: int = 0,
-    ):
+    site_id: str = "site"
+    training: Mapping[str, Any] | None = None
+    mixed_precision: bool = False
+    send: str = "weights"
+    report_counts: bool = False
+    report_features: bool = False
+    seed: int = 0
+    threads: int = 0
+    strategy: Strategy | None = None
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.site_id = site_id
-        self.training = training
-        self.mixed_precision = mixed_precision
-        self.send = send
-        self.report_counts = report_counts
-        self.report_features = report_features
-        self.seed = seed
-        self.threads = threads
         self._tasks: SiteTasks | None = None
         self._mixed = False
 
@@ -130,7 +127,8 @@ class KerasExecutor(Executor):
         flare_internals.check_names()
         flare_internals.forget_sent_messages()
         check_allow_list(fl_ctx)
-        options = training_options(self.training)
+        own = {"strategy": self.strategy} if self.strategy else {}
+        options = training_options({**(self.training or {}), **own})
         if self.send not in SENT:
             raise SiteError(f"send must be one of {SENT}; got {self.send!r}.")
         if self.mixed_precision and not self._mixed:

@@ -34,7 +34,7 @@ _FORESEEN = (ValueError, OSError, MemoryError)
 
 
 def notes_file(job: str) -> str:
-    """Path of a site's notes of a job, relative to the site's workspace (raises `JobIdError`)."""
+    """Path of a site's notes of a job, relative to the site's workspace (raises `ValueError`)."""
     return f"local_notes/{checked_job(job)}.txt"
 
 

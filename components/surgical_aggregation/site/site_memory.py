@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.metrics import of_classes
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.checkpoints.manifest import before_round, made_now, with_round
+from surgical_aggregation.checkpoints.manifest import Manifest, before_round, made_now, with_round
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note
 from surgical_aggregation.site.state_files import (
@@ -165,36 +165,27 @@ class SiteMemory:
         """
         if not self.training.has_personal:
             return
-        variables = self.training.labelled_variables()
-        path = site_folder(fl_ctx, fl_ctx.get_job_id()) / file
-        manifest = self._manifest(variables, round_, fl_ctx)
-        if features:
-            manifest["features"] = {manifest["site"]: features}
-        save(Checkpoint(variables, manifest), path)
-
-    def _facts(self, trained: dict[str, Any], name: str, site: str) -> dict[str, Any]:
-        lacking = self.training.lacking
-        return {**trained, "lacking": {site: lacking[name]}} if name in lacking else trained
-
-    def _manifest(self, variables: Variables, round_: int, fl_ctx: FLContext) -> dict[str, Any]:
-        """What is known of the site's own model of a round."""
+        site, training = fl_ctx.get_identity_name(), self.training
+        variables = training.labelled_variables()
         _, columns = wire.split(variables)
         kernel, _ = next(iter(columns.values()))
-        site, training = fl_ctx.get_identity_name(), self.training
         trained = before_round(self._trained, round_) if self._trained else {}
-        manifest = {
+        lacking = {name: {"lacking": {site: what}} for name, what in training.lacking.items()}
+        classes = {name: {**trained, **lacking.get(name, {})} for name in training.classes}
+        facts = {
             **training.site.network_facts,
             **training.model.kinds.facts(),
             **made_now(),
             "head_features": len(kernel),
             "site": site,
             "round": round_,
-            "strategy": training.options.strategy,
             "initial_body_sha256": self._initial_body,
-            "classes": {name: self._facts(trained, name, site) for name in training.classes}
-            if trained
-            else {},
+            "classes": classes if trained else {},
         }
         if auroc := self._auroc.get(round_):
-            manifest["validation"] = {"round": round_, "auroc": {site: auroc}}
-        return manifest
+            facts["validation"] = {"round": round_, "auroc": {site: auroc}}
+        if features:
+            facts["features"] = {site: features}
+        manifest = Manifest(facts).with_strategy(training.options.strategy)
+        folder = site_folder(fl_ctx, fl_ctx.get_job_id())
+        save(Checkpoint(variables, manifest), folder / file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
@@ -40,6 +41,7 @@ class ReceivedModel(NamedTuple):
     round: int
 
 
+@dataclass(eq=False)
 class SiteTasks:
     """Carries out the tasks of `KerasExecutor`, which says what each receives and returns.
 
@@ -53,23 +55,16 @@ class SiteTasks:
         log: Writes to the site's log.
     """
 
-    def __init__(
-        self,
-        training: LocalTraining,
-        reported: tuple[str, ...],
-        counts: bool,
-        features: bool,
-        send: str,
-        log: Callable[[FLContext, str], None],
-    ):
-        self.training = training
-        self.reported = reported
-        self.counts = counts
-        self.exact = training.site.policy.report_counts
-        self.features = features
-        self.send = send
-        self.log = log
-        self._memory = SiteMemory(training)
+    training: LocalTraining
+    reported: tuple[str, ...]
+    counts: bool
+    features: bool
+    send: str
+    log: Callable[[FLContext, str], None]
+
+    def __post_init__(self) -> None:
+        self.exact = self.training.site.policy.report_counts
+        self._memory = SiteMemory(self.training)
 
     def carry_out(
         self, task: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
@@ -115,7 +110,7 @@ class SiteTasks:
         unknown = training.unknown(model.columns)
         known = [name for name in self.reported if name not in unknown]
         predicted = training.predict(EVALUATION_TASKS[task], stop)
-        values = training.metrics(predicted, known, counts=self.counts or not self.exact)
+        values = training.model.metrics(predicted, known, counts=self.counts or not self.exact)
         reported = self._reported(values, EVALUATION_TASKS[task])
         self.log(fl_ctx, f"{task}: {summary(reported)}")
         if task == "validate":
@@ -139,7 +134,8 @@ class SiteTasks:
             self.log(fl_ctx, f"warmed up the columns of {reported} classes")
         self._memory.begin_round(model.round, model.best)
         began = time.monotonic()
-        values = training.evaluate("validation", self.reported, counts=not self.exact, stop=stop)
+        predicted = training.predict("validation", stop)
+        values = training.model.metrics(predicted, self.reported, counts=not self.exact)
         self._memory.measured(model.round, values)
         self._memory.keep_model(LAST_FILE, model.round, fl_ctx)
         validated = time.monotonic()

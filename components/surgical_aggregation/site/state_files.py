@@ -41,7 +41,7 @@ class SiteState:
 
 
 def site_folder(fl_ctx: FLContext, job: str) -> Path:
-    """Folder of a site's files of a job (raises `JobIdError`); it outlives the job's."""
+    """Folder of a site's files of a job (raises `ValueError`); it outlives the job's."""
     root = Path(fl_ctx.get_engine().get_workspace().get_root_dir())
     return root / "checkpoints" / checked_job(job)
 

@@ -6,10 +6,6 @@ LONGEST = 1000
 """Longest text that is shown, in characters."""
 
 
-class JobIdError(ValueError):
-    """A text is no job's id."""
-
-
 def one_line(text: str) -> str:
     r"""Escape line ends, terminal escapes and other unprintable characters, as Python does.
 
@@ -30,8 +26,8 @@ def checked_job(job: object) -> str:
     """A job's id as the name of a file or folder.
 
     Raises:
-        JobIdError: It is not made of ASCII letters, digits, "-" and "_".
+        ValueError: It is not made of ASCII letters, digits, "-" and "_".
     """
     if not isinstance(job, str) or not re.fullmatch(r"[\w-]+", job, re.ASCII):
-        raise JobIdError(f"a job's id needs letters, digits, '-' and '_' alone; got {job!r}.")
+        raise ValueError(f"a job's id needs letters, digits, '-' and '_' alone; got {job!r}.")
     return job

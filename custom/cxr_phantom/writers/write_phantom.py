@@ -5,7 +5,6 @@
 <root>/sites/<site>.yaml, <site>_split.csv  what a site needs to train
 """
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from cxr_phantom.writers.official_layouts import (
     write_nih,
 )
 from cxr_phantom.writers.pictures import write_pictures
+from cxr_study.common.files import whole
 from cxr_study.data import readers
 from cxr_study.data.labels.label_table import FRONTAL
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
@@ -83,8 +83,7 @@ def write_phantom(
         if progress is not None:
             progress(done, total)
 
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=f".{root.name}-") as scratch:
-        unfinished = Path(scratch) / root.name
+    with whole(root) as unfinished:
         for site, cohort in cohorts.items():
             _, pictures, doubts, numbers = sources[site]
             reports = read_reports(cohort, site, rare_at_least, doubts)
@@ -98,7 +97,6 @@ def write_phantom(
                 layout = write_mimic(folder, cohort, reports, size, numbers)
             write_pictures(cohort, layout, site, size, pictures, report)
             _write_site(unfinished, site, cohort, layout, seed)
-        unfinished.replace(root)
 
 
 def _check(root: Path, images_per_site: int, sites: Sequence[str], rare_at_least: float) -> None:

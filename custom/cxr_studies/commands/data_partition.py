@@ -48,7 +48,7 @@ def partition(
     from rich.table import Table
 
     from cxr_studies.partition.partition import write_sites
-    from cxr_study.data.sites.patient_split import CURE, SPLITS, describe_missing
+    from cxr_study.data.sites.patient_split import CURE, SPLITS
     from cxr_study.data.sites.split_file import read_split
 
     try:
@@ -73,10 +73,8 @@ def partition(
         )
     console.print(table)
     for path, missing in cut.items():
-        for line in describe_missing(missing):
-            say(f"  {path.stem}: {line}")
-    if any(each.patients >= len(SPLITS) for missing in cut.values() for each in missing):
-        say(f"  {CURE}")
+        for line in missing:
+            say(f"  {path.stem}: {line}" if line != CURE else f"  {CURE}")
     say(f"site files  {out}")
 
 

@@ -14,7 +14,6 @@ from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import (
-    WithoutPositives,
     thin,
     without_positives,
 )
@@ -27,7 +26,7 @@ _OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold", 
 
 def write_sites(
     pool: SiteFile, folder: Path, class_sets: ClassSets, *, seed: int, share: float = 1.0
-) -> dict[Path, list[WithoutPositives]]:
+) -> dict[Path, list[str]]:
     """Write K site files over the data of one, and their common split file.
 
     Patients are put into train, validation and test, and each of these is cut into K sites,

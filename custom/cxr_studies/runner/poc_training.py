@@ -19,7 +19,7 @@ from cxr_study.deployment import poc_run
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.runs import finished_run, job_results
 from cxr_study.runs.job_results import read_events
-from surgical_aggregation.server.models import persistor
+from surgical_aggregation.server.models import model_files
 from surgical_aggregation.site import state_files
 
 _POLL = 1.0
@@ -36,12 +36,12 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
         DeployedRunError: The job failed.
         ValueError: A setting, a site file or the initial body is unusable.
     """
-    folder, job = training.folder / "run", training.folder / "job"
-    poc = PocRun(job, folder, training.sites, project, training.site_files, {})
+    folder = training.folder / "run"
+    job = training.job(initial_body=str(training.initial_body.absolute()))
+    poc = PocRun(job, folder, project, training.site_files)
     with FileLock(training.folder.parents[1] / ".poc.lock"):
         poc.system.stop()
         shutil.rmtree(training.folder, ignore_errors=True)
-        training.configure(job, initial_body=str(training.initial_body.absolute()))
         with _watched(poc, tell):
             poc_run.run(poc, Console(file=sys.stderr))
     finished = finished_run.finished_run(folder)
@@ -49,7 +49,7 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
         own = state_files.LAST_FILE if training.last else state_files.BEST_FILE
         models = {site: folder / own for site, folder in finished.states.items()}
     else:
-        common = persistor.LAST_FILE if training.last else persistor.BEST_FILE
+        common = model_files.LAST_FILE if training.last else model_files.BEST_FILE
         models = dict.fromkeys(training.sites, finished.servers[-1] / "models" / common)
     return federated(
         training.row, models, job_results.rounds_run(*finished.servers), finished.servers

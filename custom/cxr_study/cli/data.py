@@ -52,10 +52,12 @@ def split_patients(
         raise typer.BadParameter("--nih-lists, --mimic-split and --ratios exclude each other.")
     part = fraction(share)
     _check_ratios(ratios)
-    from cxr_study.data.sites.new_site import split_site
     from cxr_study.data.sites.site_file import read_site_file
 
-    split_site(read_site_file(site_file), part, seed, ratios, nih_lists, mimic_split, say=say)
+    site = read_site_file(site_file)  # refused before all else is imported
+    from cxr_study.data.sites.new_site import split_site
+
+    split_site(site, part, seed, ratios, nih_lists, mimic_split, say=say)
 
 
 @app.command(epilog="Example:  surgagg data classes sites/*.yaml")

@@ -12,7 +12,7 @@ from typer import Argument, Option
 from cxr_study.cli.data import Seed, app
 from cxr_study.cli.data_images import prepare_images
 from cxr_study.cli.run import say
-from cxr_study.data.readers import DATASETS, dataset_of
+from cxr_study.data.readers import DATASETS, dataset_of, official_files
 
 
 @app.command(
@@ -113,6 +113,8 @@ def site(
         raise typer.BadParameter(f"a site file is named <site>.yaml; got {site_file}.")
     if site_file.exists():
         raise typer.BadParameter(f"{site_file} exists; remove it, or give another name.")
+    if dataset != "table":
+        official_files(dataset, folder)  # refused before all else is imported
     from cxr_study.data.sites.new_site import make_site
 
     said["views"] = None if views == "frontal" else views

@@ -1,9 +1,10 @@
-"""The cache folder, and files that are written whole or not at all."""
+"""The cache folder, and files and folders that appear whole or not at all."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import platformdirs
 
@@ -16,18 +17,15 @@ def cache_dir() -> Path:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a path to write to, which becomes `path` if the `with` block ends well."""
-    half = path.with_name(f".{path.name}.new")
+    """Give a path, for a file or a folder, which becomes `path` if the `with` block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+        half = Path(folder, path.name)
         yield half
         half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def replace(path: Path, text: str) -> None:
     """Write a file as UTF-8 so that a reader sees the old one or the new one, never a part."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    with whole(path) as half:
+        half.write_text(text, encoding="utf-8")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from cxr_study.common.named_parts import part
+from surgical_aggregation.aggregation.parts import part
 
 if TYPE_CHECKING:
     import keras
@@ -93,7 +93,7 @@ def offered(backbone: str) -> Backbone | None:
     """A backbone that an installed package offers; None: it is ours.
 
     Raises:
-        InputError: There is none of this name.
+        PartError: There is none of this name.
     """
     found: Backbone | None = part("backbone", backbone, GROUP, dict.fromkeys(_OURS))
     return found
@@ -103,7 +103,7 @@ def normalisation(backbone: str) -> Normalisation:
     """What a backbone wants its pixels to be.
 
     Raises:
-        InputError: There is no such backbone.
+        PartError: There is no such backbone.
     """
     if own := offered(backbone):
         return own.normalisation

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.common.files import cache_dir, replace
+from cxr_study.common.files import cache_dir, replace, whole
 
 
 def test_the_environment_decides_or_else_it_is_the_users_cache(monkeypatch):
@@ -20,3 +20,15 @@ def test_leaves_the_new_text_and_nothing_else_or_the_old_one(tmp_path):
     with pytest.raises(UnicodeEncodeError):
         replace(path, "newer" * 9999 + "\ud800")
     assert path.read_bytes() == "new é\n".encode()
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    folder = tmp_path / "new/site"
+    with pytest.raises(OSError, match="full"), whole(folder) as half:
+        half.mkdir()
+        raise OSError("full")
+    assert not list((tmp_path / "new").iterdir())
+    with whole(folder) as half:
+        half.mkdir()
+        (half / "a").touch()
+    assert [path.name for path in tmp_path.rglob("*")] == ["new", "site", "a"]

@@ -14,7 +14,7 @@ from surgical_aggregation.aggregation.result_checks import (
     oversize,
 )
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.size_limits import LimitError, Limits, limits
+from surgical_aggregation.aggregation.size_limits import Limits, limits
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 
 BODY = {"conv/kernel": np.zeros((2, 2), np.float32), "bn/gamma": np.ones(2, np.float32)}
@@ -159,9 +159,9 @@ def test_limits_are_whole_numbers_above_0_by_their_names():
     assert limits({"site_classes": 7}) == Limits(site_classes=7)
     for value in (0, 1.5, True, "many", None):
         message = "'model_classes' must be a whole number above 0; got"
-        with pytest.raises(LimitError, match=message):
+        with pytest.raises(ValueError, match=message):
             limits({"model_classes": value})
-    with pytest.raises(LimitError, match=r"limits are class_name_bytes, .*; got \['classes'\]"):
+    with pytest.raises(ValueError, match=r"limits are class_name_bytes, .*; got \['classes'\]"):
         limits({"classes": 7})
 
 

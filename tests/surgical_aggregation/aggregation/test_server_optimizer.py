@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from surgical_aggregation.aggregation.server_optimizer import OptimizerError, check, step, without
+from surgical_aggregation.aggregation.server_optimizer import check, step, without
 
 NAMES = ("conv/kernel", "bn/gamma", "head/Mass/kernel", "head/Mass/bias")
 RATES = {"learning_rate": 1.0, "momentum": 0.5}
@@ -104,5 +104,5 @@ def test_without_drops_a_variables_moments_of_every_kind():
     (("fedadam", 1.0, -0.1), "momentum"),
 ])  # fmt: skip
 def test_settings_out_of_range_are_refused(settings, reason):
-    with pytest.raises(OptimizerError, match=reason):
+    with pytest.raises(ValueError, match=reason):
         check(*settings)

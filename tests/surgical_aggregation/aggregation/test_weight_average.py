@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from surgical_aggregation.aggregation.weight_average import DecayError, averaged, check, updated
+from surgical_aggregation.aggregation.weight_average import averaged, check, updated
 
 NAMES = ("conv/kernel", "head/Mass/kernel")
 VELOCITY = {"velocity/conv/kernel": np.float32([9])}
@@ -54,5 +54,5 @@ def test_without_a_decay_or_an_average_there_is_none_and_other_moments_are_not_i
 
 @pytest.mark.parametrize("decay", [-0.1, 1.0, float("nan")])
 def test_a_decay_out_of_range_is_refused(decay):
-    with pytest.raises(DecayError, match="at least 0 and below 1; got"):
+    with pytest.raises(ValueError, match="at least 0 and below 1; got"):
         check(decay)

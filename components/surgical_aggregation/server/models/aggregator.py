@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -43,21 +43,11 @@ from surgical_aggregation.server.models.global_model import (
 )
 from surgical_aggregation.server.models.model_files import job_folder
 from surgical_aggregation.server.models.result_files import ArraysFile, NoRoomError, on_disk
-from surgical_aggregation.wire import flare_internals, results
+from surgical_aggregation.wire import flare_internals, headers, results
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import (
-    ACCEPTED,
-    COLUMN_SIMILARITY,
-    LACKING,
-    RESULT,
-    TRAINED_BY,
-)
 
 
-class RefusedError(ValueError):
-    """A site's result is refused."""
-
-
+@dataclass(eq=False)
 class SurgicalAggregator(ModelAggregator):
     """Average body variables over all sites, and each class's column over the sites that label it.
 
@@ -94,31 +84,24 @@ class SurgicalAggregator(ModelAggregator):
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
     """
 
-    def __init__(
-        self,
-        strategy: str | Strategy = "fedbn+",
-        personal_head: bool = False,
-        body_weighting: str | Any = "mean",
-        head_weighting: str | Any = "mean",
-        limits: Mapping[str, int] | None = None,
-        columns_only: bool = False,
-    ):
+    strategy: str | Strategy = "fedbn+"
+    personal_head: bool = False
+    body_weighting: str | Any = "mean"
+    head_weighting: str | Any = "mean"
+    limits: Mapping[str, int] | None = None
+    columns_only: bool = False
+
+    def __post_init__(self) -> None:
         super().__init__()
-        strategies.find(strategy)
-        limits_by_name(limits)
-        self._body_weight = weightings.find(
-            "body_weighting", body_weighting, weightings.SITE_WEIGHTINGS
-        )
-        self._column_weight = weightings.find(
-            "head_weighting", head_weighting, weightings.HEAD_WEIGHTINGS
-        )
-        self.strategy = strategy
-        self.personal_head = personal_head
-        self.body_weighting = body_weighting
-        self.head_weighting = head_weighting
-        self.limits = limits
-        self.columns_only = columns_only
+        strategies.find(self.strategy)
+        limits_by_name(self.limits)
+        known = weightings.SITE_WEIGHTINGS, weightings.HEAD_WEIGHTINGS
+        self._body_weight = weightings.find("body_weighting", self.body_weighting, known[0])
+        self._column_weight = weightings.find("head_weighting", self.head_weighting, known[1])
         self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
         self._accepted: dict[str, SiteResult] = {}
         self._start: tuple[GlobalModel, Expected] | None = None
         self._closed = False
@@ -159,7 +142,7 @@ class SurgicalAggregator(ModelAggregator):
         """
 
         def read() -> SiteResult:
-            result: SiteResult | None = fl_ctx.get_prop(RESULT)
+            result: SiteResult | None = fl_ctx.get_prop(headers.RESULT)
             return result or results.trained(shareable)
 
         sent_in = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
@@ -169,12 +152,12 @@ class SurgicalAggregator(ModelAggregator):
         """Take one site's result into the round of FLARE's FedAvg.
 
         Raises:
-            RefusedError: It is refused, and has been announced; FedAvg goes on without this site.
+            ValueError: It is refused, and has been announced; FedAvg goes on without this site.
         """
         sent_in = self.fl_ctx.get_prop(AppConstants.CURRENT_ROUND)  # FedAvg drops late ones
         read = partial(results.of_model, model)
         if reason := self._take(model.meta["client_name"], read, sent_in, self.fl_ctx):
-            raise RefusedError(reason)
+            raise ValueError(reason)
 
     def _take(
         self, site: str, read: Callable[[], SiteResult], sent_in: object, fl_ctx: FLContext
@@ -289,8 +272,10 @@ class SurgicalAggregator(ModelAggregator):
                 f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs the accepted result of "
                 "one site at least; got none. The server's log says which were refused, and why."
             )
-        fl_ctx.set_prop(COLUMN_SIMILARITY, self._similarity(accepted), private=True, sticky=False)
-        fl_ctx.set_prop(ACCEPTED, accepted, private=True, sticky=False)
+        fl_ctx.set_prop(
+            headers.COLUMN_SIMILARITY, self._similarity(accepted), private=True, sticky=False
+        )
+        fl_ctx.set_prop(headers.ACCEPTED, accepted, private=True, sticky=False)
         data = self._average(accepted)
         trained_by = {
             name: [site for site, result in accepted.items() if name in result.columns]
@@ -301,7 +286,7 @@ class SurgicalAggregator(ModelAggregator):
             for name, of in trained_by.items()
             if (sites := [site for site in of if name in accepted[site].lacking])
         }
-        meta = {TRAINED_BY: trained_by, LACKING: lacking}
+        meta = {headers.TRAINED_BY: trained_by, headers.LACKING: lacking}
         return DXO(DataKind.WEIGHTS, data=data, meta=meta)
 
     def _average(self, accepted: Mapping[str, SiteResult]) -> dict[str, Array]:
@@ -318,11 +303,9 @@ class SurgicalAggregator(ModelAggregator):
 
     def reset_stats(self) -> None:
         """Forget the round of FLARE's FedAvg."""
-        self.fl_ctx.set_prop(ACCEPTED, None, private=True, sticky=False)
+        self.fl_ctx.set_prop(headers.ACCEPTED, None, private=True, sticky=False)
         with self._lock:
-            self._accepted = {}
-            self._start = None
-            self._closed = False
+            self._forget()
 
 
 def _with_variables(result: SiteResult, variables: Mapping[str, Array]) -> SiteResult:

@@ -13,12 +13,8 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load
 from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.model_files import (
-    BEST_FILE,
-    checkpoint_folders,
-    save_to_job,
-)
-from surgical_aggregation.wire.headers import RESULT
+from surgical_aggregation.server.models import model_files
+from surgical_aggregation.wire import results
 
 
 class BestModelFeatures(FLComponent):
@@ -42,12 +38,14 @@ class BestModelFeatures(FLComponent):
         if fl_ctx.get_prop(FLContextKey.WORKFLOW) != self.workflow:
             return
         if event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            if features := fl_ctx.get_prop(RESULT).features:
+            if features := results.current(fl_ctx).features:
                 self._features[site_of(fl_ctx)] = features
         elif event_type == EventType.END_WORKFLOW and self._features:
             try:
-                best = load(checkpoint_folders(fl_ctx)[0] / BEST_FILE)
+                best = load(model_files.checkpoint_folders(fl_ctx)[0] / model_files.BEST_FILE)
                 manifest = best.manifest.with_facts(features=dict(sorted(self._features.items())))
-                save_to_job(replace(best, manifest=manifest), BEST_FILE, fl_ctx)
+                model_files.save_to_job(
+                    replace(best, manifest=manifest), model_files.BEST_FILE, fl_ctx
+                )
             except CheckpointError as error:  # the model is there without them
                 self.log_warning(fl_ctx, f"the best model has no statistics of features: {error}")

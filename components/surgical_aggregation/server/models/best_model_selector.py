@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from nvflare.apis.event_type import EventType
@@ -12,27 +13,16 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation.aggregation.selection import Selection
+from surgical_aggregation.aggregation.model_selection import Selection
 from surgical_aggregation.server.access.controller_limits import needs_federated_training
 from surgical_aggregation.server.access.declared_classes import declared_classes
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import current_global_model, set_manifest
-from surgical_aggregation.wire.headers import (
-    AVERAGE,
-    BEST,
-    BEST_DROPPED,
-    BEST_OF_ROUNDS,
-    BEST_ROUND,
-    CANDIDATE,
-    DROPPED,
-    GONE,
-    MODEL_VALIDATED,
-    REFIT,
-    RESULT,
-)
+from surgical_aggregation.wire import headers, results
 from surgical_aggregation.wire.untrusted_text import one_line
 
 
+@dataclass(eq=False)
 class BestModelSelector(FLComponent):
     """Announce the global model with the smallest mean over sites of a validation loss.
 
@@ -43,7 +33,7 @@ class BestModelSelector(FLComponent):
 
     The manifest of a model that was measured has its AUROC by site and class.
 
-    Sites may be absent; see `selection`. A site whose results were all refused does not vote
+    Sites may be absent; see `model_selection`. A site whose results were all refused does not vote
     on the final model.
 
     Early stopping counts from the best of the rounds' models, so that candidates, which every job
@@ -61,17 +51,13 @@ class BestModelSelector(FLComponent):
             are compared; above 0, at most 1. Default 0.5.
     """
 
-    def __init__(
-        self,
-        metric: str = "bce",
-        workflows: Sequence[str] = ("validate_final", "validate_average", "validate_refit"),
-        min_share: float = 0.5,
-    ):
+    metric: str = "bce"
+    workflows: Sequence[str] = ("validate_final", "validate_average", "validate_refit")
+    min_share: float = 0.5
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.metric = metric
-        self.workflows = workflows
-        self.min_share = min_share
-        self._selection = Selection(metric, min_share)
+        self._selection = Selection(self.metric, self.min_share)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Collect losses, and decide when all of a model's are in."""
@@ -80,8 +66,8 @@ class BestModelSelector(FLComponent):
         if event_type == EventType.START_RUN:
             needs_federated_training(self, "the choice of the best model", fl_ctx)
         elif event_type == AppEventType.INITIAL_MODEL_LOADED:
-            best = fl_ctx.get_prop(BEST)
-            of_rounds = current_global_model(fl_ctx).manifest.get(BEST_OF_ROUNDS, best)
+            best = fl_ctx.get_prop(headers.BEST)
+            of_rounds = current_global_model(fl_ctx).manifest.get(headers.BEST_OF_ROUNDS, best)
             selection.continue_from(best, of_rounds)
             self._set_best_of_rounds(best and of_rounds, fl_ctx)
         elif event_type == AppEventType.ROUND_STARTED or (
@@ -101,7 +87,7 @@ class BestModelSelector(FLComponent):
             if not selection.measured or _aborted(fl_ctx):
                 return  # there was no model to measure, or not every site could
             self._decide(None, fl_ctx)
-            self.fire_event(MODEL_VALIDATED, fl_ctx)
+            self.fire_event(headers.MODEL_VALIDATED, fl_ctx)
 
     def _votes(self, site: str, fl_ctx: FLContext) -> bool:
         classes = current_global_model(fl_ctx).manifest.get("classes", {}).values()
@@ -115,7 +101,7 @@ class BestModelSelector(FLComponent):
         return votes
 
     def _measure(self, fl_ctx: FLContext) -> None:
-        site, metrics = site_of(fl_ctx), fl_ctx.get_prop(RESULT).metrics
+        site, metrics = site_of(fl_ctx), results.current(fl_ctx).metrics
         if not self._selection.measure(site, metrics, declared_classes(fl_ctx)):
             got = one_line(repr(metrics.get(self.metric)))
             self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {got}")
@@ -123,7 +109,7 @@ class BestModelSelector(FLComponent):
     def _set_best_of_rounds(self, record: Mapping[str, Any] | None, fl_ctx: FLContext) -> None:
         set_manifest(current_global_model(fl_ctx).manifest.with_best_of_rounds(record), fl_ctx)
         best = None if record is None else record["round"]
-        fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=True)
+        fl_ctx.set_prop(headers.BEST_ROUND, best, private=True, sticky=True)
 
     def _decide(self, round_: int | None, fl_ctx: FLContext) -> None:
         """Decide on the model that a round started from; None: the final one, or a candidate."""
@@ -133,10 +119,10 @@ class BestModelSelector(FLComponent):
         auroc = {} if model.is_personal else selection.auroc(model.columns)
         if auroc:
             manifest = manifest.with_facts(validation={"round": number, "auroc": auroc})
-        made = manifest.get(CANDIDATE)
+        made = manifest.get(headers.CANDIDATE)
         sites = {client.name for client in fl_ctx.get_engine().get_clients()}
         decision = selection.decide(
-            number, model.columns, sites=sites, gone=fl_ctx.get_prop(GONE, {}),
+            number, model.columns, sites=sites, gone=fl_ctx.get_prop(headers.GONE, {}),
             candidate=made is not None,
         )  # fmt: skip
         if decision.best_of_rounds:
@@ -148,7 +134,7 @@ class BestModelSelector(FLComponent):
             self._drop(*decision.dropped, fl_ctx)
         if decision.best_of_rounds:
             self._set_best_of_rounds(decision.record, fl_ctx)
-        record = decision.record | ({CANDIDATE: made} if made else {})
+        record = decision.record | ({headers.CANDIDATE: made} if made else {})
         if decision.verdict.best:
             self._announce(record, decision.verdict.why, fl_ctx)
         else:
@@ -158,8 +144,8 @@ class BestModelSelector(FLComponent):
     def _drop(self, round_: int, why: str, fl_ctx: FLContext) -> None:
         self.log_warning(fl_ctx, f"the best model so far, of round {round_}, is dropped: {why}")
         self._set_best_of_rounds(None, fl_ctx)
-        fl_ctx.set_prop(DROPPED, why, private=True, sticky=False)
-        self.fire_event(BEST_DROPPED, fl_ctx)
+        fl_ctx.set_prop(headers.DROPPED, why, private=True, sticky=False)
+        self.fire_event(headers.BEST_DROPPED, fl_ctx)
 
     def _announce(self, best: Mapping[str, Any], why: str, fl_ctx: FLContext) -> None:
         loss = best["value"]
@@ -175,7 +161,7 @@ class BestModelSelector(FLComponent):
             f"{why}",
         )
         for name, value in (
-            (BEST, best),
+            (headers.BEST, best),
             (AppConstants.VALIDATION_RESULT, loss),
             (AppConstants.METRICS_SELECTION_INFO, selection),
         ):
@@ -192,5 +178,8 @@ def _aborted(fl_ctx: FLContext) -> bool:
 
 def _name(facts: Mapping[str, Any]) -> str:
     """A model for people, by its round and whether it is a candidate."""
-    made = {AVERAGE: ", averaged over late rounds,", REFIT: ", its columns refitted,"}
-    return f"the model of round {facts['round']}{made.get(facts.get(CANDIDATE, ''), '')}"
+    made = {
+        headers.AVERAGE: ", averaged over late rounds,",
+        headers.REFIT: ", its columns refitted,",
+    }
+    return f"the model of round {facts['round']}{made.get(facts.get(headers.CANDIDATE, ''), '')}"

@@ -13,12 +13,7 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load
 from surgical_aggregation.checkpoints.manifest import Manifest
-from surgical_aggregation.server.models.model_files import (
-    BEST_FILE,
-    checkpoint_folders,
-    checkpoint_of,
-    named_by_job,
-)
+from surgical_aggregation.server.models import model_files
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CONTINUES, MODEL_FEATURES, MODEL_HAS_HEAD, MODEL_ROUND
 
@@ -55,7 +50,7 @@ class CheckpointLocator(ModelLocator):
 
     def path(self, fl_ctx: FLContext) -> Path:
         """Path of the checkpoint."""
-        return checkpoint_folders(fl_ctx)[0] / f"{self.model}.npz"
+        return model_files.checkpoint_folders(fl_ctx)[0] / f"{self.model}.npz"
 
     def checkpoint(self, fl_ctx: FLContext) -> Checkpoint:
         """The model."""
@@ -115,13 +110,13 @@ class EvaluatedModelLocator(CheckpointLocator):
             CheckpointError: No model is given, one that a job may not name, or the job left none.
         """
         if self.job:
-            return checkpoint_of(self.job, BEST_FILE, fl_ctx)
+            return model_files.checkpoint_of(self.job, model_files.BEST_FILE, fl_ctx)
         if not self.file:
             raise CheckpointError(
                 "an evaluation needs a model; none is configured. Give the id of an earlier job at "
                 "this server, or the path of a checkpoint there, in the job's server configuration."
             )
-        return named_by_job(self.file, fl_ctx)
+        return model_files.named_by_job(self.file, fl_ctx)
 
     def get_model_names(self, fl_ctx: FLContext) -> list[str]:
         """The model's name, once it is known that there is a model to measure."""

@@ -28,14 +28,8 @@ from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.server.access.controller_limits import needs_federated_training
 from surgical_aggregation.server.access.declared_classes import versions_by_site
 from surgical_aggregation.server.access.refusal_events import drop_round
+from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import (
-    ACCEPTED,
-    CONTINUES,
-    INITIAL_BODY,
-    LACKING,
-    TRAINED_BY,
-)
 
 _MOMENTS = "surgical.moments"
 
@@ -102,6 +96,7 @@ def set_manifest(manifest: Manifest, fl_ctx: FLContext) -> None:
     fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)[ModelLearnableKey.META] = dict(manifest)
 
 
+@dataclass(eq=False)
 class MergeIntoGlobalModel(ShareableGenerator):
     """Merge a round's aggregate into the last global model.
 
@@ -122,20 +117,15 @@ class MergeIntoGlobalModel(ShareableGenerator):
             `weight_average`. Default 0.0: none is kept.
     """
 
-    def __init__(
-        self,
-        optimizer: str = "none",
-        learning_rate: float = 0.0,
-        momentum: float = 0.9,
-        average_decay: float = 0.0,
-    ):
+    optimizer: str = "none"
+    learning_rate: float = 0.0
+    momentum: float = 0.9
+    average_decay: float = 0.0
+
+    def __post_init__(self) -> None:
         super().__init__()
-        server_optimizer.check(optimizer, learning_rate, momentum)
-        weight_average.check(average_decay)
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.average_decay = average_decay
+        server_optimizer.check(self.optimizer, self.learning_rate, self.momentum)
+        weight_average.check(self.average_decay)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Refuse what FLARE's FedAvg cannot have: it uses no shareable generator."""
@@ -149,9 +139,9 @@ class MergeIntoGlobalModel(ShareableGenerator):
         sent = from_learnable(model)
         shareable = DXO(DataKind.WEIGHTS, data=sent.variables).to_shareable()
         if fl_ctx.get_prop(AppConstants.CURRENT_ROUND) == fl_ctx.get_prop(AppConstants.START_ROUND):
-            shareable.set_header(INITIAL_BODY, digest(sent.body))
+            shareable.set_header(headers.INITIAL_BODY, digest(sent.body))
         if earlier := sent.manifest.continued:
-            shareable.set_header(CONTINUES, earlier)
+            shareable.set_header(headers.CONTINUES, earlier)
         return shareable
 
     def shareable_to_learnable(self, shareable: Shareable, fl_ctx: FLContext) -> ModelLearnable:
@@ -167,7 +157,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
             momentum=self.momentum,
         )  # fmt: skip
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
-        accepted = fl_ctx.get_prop(ACCEPTED) or {}
+        accepted = fl_ctx.get_prop(headers.ACCEPTED) or {}
         moments |= weight_average.updated(last.moments, stepped, stepped, self.average_decay)
         if lost := _not_finite({**stepped, **moments}):
             drop_round(self, round_, _reason(lost, accepted), fl_ctx)
@@ -175,8 +165,8 @@ class MergeIntoGlobalModel(ShareableGenerator):
         told = versions_by_site(fl_ctx)
         manifest = last.manifest.with_round(
             round_,
-            aggregate.get_meta_prop(TRAINED_BY, {}),
-            aggregate.get_meta_prop(LACKING, {}),
+            aggregate.get_meta_prop(headers.TRAINED_BY, {}),
+            aggregate.get_meta_prop(headers.LACKING, {}),
             {site: dict(told[site]) for site in accepted if site in told},
             accepted,
         )

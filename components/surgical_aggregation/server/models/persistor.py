@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +16,17 @@ from surgical_aggregation.aggregation.class_names import shown, twins
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, digest, load
 from surgical_aggregation.checkpoints.manifest import made_now
 from surgical_aggregation.server.access.controller_limits import needs_federated_training
+from surgical_aggregation.server.models import model_files
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     from_learnable,
     to_learnable,
 )
-from surgical_aggregation.server.models.model_files import (
-    BEST_FILE,
-    LAST_FILE,
-    InitialBody,
-    checkpoint_folders,
-    checkpoint_of,
-    name_in_job,
-    named_by_job,
-    save_to_job,
-)
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, CANDIDATE, MODEL_VALIDATED
 
 
+@dataclass(eq=False)
 class CheckpointPersistor(ModelPersistor):
     """Keep the last and the best global model on disk, each with its manifest.
 
@@ -62,16 +54,12 @@ class CheckpointPersistor(ModelPersistor):
             `named_by_job`. Default None.
     """
 
-    def __init__(
-        self,
-        initial_body_id: str = "initial_body",
-        continues: str = "",
-        file: str | None = None,
-    ):
+    initial_body_id: str = "initial_body"
+    continues: str = ""
+    file: str | None = None
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.initial_body_id = initial_body_id
-        self.continues = continues
-        self.file = file
         self._unsaved_best: Checkpoint | None = None
         self._best: dict[str, Any] | None = None
         self._last = ModelLearnable()
@@ -120,7 +108,7 @@ class CheckpointPersistor(ModelPersistor):
         record = start.manifest.get("best")
         if record is None or "job" not in start.manifest:  # of training alone: no earlier job's
             return
-        beside = path.with_name(BEST_FILE)
+        beside = path.with_name(model_files.BEST_FILE)
         try:
             is_best = record["round"] == start.manifest.round and (
                 record.get(CANDIDATE) == start.manifest.get(CANDIDATE)
@@ -135,7 +123,7 @@ class CheckpointPersistor(ModelPersistor):
                 f"checkpoint ({error}); this run looks for a best one of its own",
             )
             return
-        save_to_job(best, BEST_FILE, fl_ctx)
+        model_files.save_to_job(best, model_files.BEST_FILE, fl_ctx)
         self._best = record
         fl_ctx.set_prop(BEST, record, private=True, sticky=False)
 
@@ -146,16 +134,16 @@ class CheckpointPersistor(ModelPersistor):
             CheckpointError: There is none, or the job may not name it.
         """
         if not self.continues and self.file:
-            return named_by_job(self.file, fl_ctx)
+            return model_files.named_by_job(self.file, fl_ctx)
         if not self.continues:
             component = fl_ctx.get_engine().get_component(self.initial_body_id)
-            if not isinstance(component, InitialBody):
+            if not isinstance(component, model_files.InitialBody):
                 raise CheckpointError(
                     f"the server's configuration needs an InitialBody component with id "
                     f"{self.initial_body_id!r}; got {type(component).__name__}."
                 )
             return component.path(fl_ctx)
-        return checkpoint_of(self.continues, LAST_FILE, fl_ctx)
+        return model_files.checkpoint_of(self.continues, model_files.LAST_FILE, fl_ctx)
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
         """Write the last model, and the best one where there is a new one.
@@ -165,9 +153,9 @@ class CheckpointPersistor(ModelPersistor):
         """
         self._last = model
         if self._unsaved_best is not None:
-            save_to_job(self._unsaved_best, BEST_FILE, fl_ctx)
+            model_files.save_to_job(self._unsaved_best, model_files.BEST_FILE, fl_ctx)
             self._unsaved_best = None
-        save_to_job(self._checkpoint(model), LAST_FILE, fl_ctx)
+        model_files.save_to_job(self._checkpoint(model), model_files.LAST_FILE, fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Note the best model, write one that was measured; remove a best one that is dropped."""
@@ -183,20 +171,20 @@ class CheckpointPersistor(ModelPersistor):
                 self.system_panic(str(error), fl_ctx)
         elif event_type == BEST_DROPPED:
             self._best = self._unsaved_best = None
-            for folder in checkpoint_folders(fl_ctx):
-                (folder / BEST_FILE).unlink(missing_ok=True)
+            for folder in model_files.checkpoint_folders(fl_ctx):
+                (folder / model_files.BEST_FILE).unlink(missing_ok=True)
 
     def _save_measured(self, model: Checkpoint, fl_ctx: FLContext) -> None:
         """Write the last model or a candidate, which is the best one where that is not written."""
         made = model.manifest.get(CANDIDATE)
-        name = f"{made}.npz" if made else LAST_FILE
-        save_to_job(model, name, fl_ctx)
+        name = f"{made}.npz" if made else model_files.LAST_FILE
+        model_files.save_to_job(model, name, fl_ctx)
         if self._unsaved_best is None:
             return
         self._unsaved_best = None
-        name_in_job(name, BEST_FILE, fl_ctx)
+        model_files.name_in_job(name, model_files.BEST_FILE, fl_ctx)
         if made:  # the manifest of the last model has the record of the best one
-            save_to_job(self._checkpoint(self._last), LAST_FILE, fl_ctx)
+            model_files.save_to_job(self._checkpoint(self._last), model_files.LAST_FILE, fl_ctx)
 
     def _checkpoint(self, learnable: ModelLearnable) -> Checkpoint:
         model = from_learnable(learnable)

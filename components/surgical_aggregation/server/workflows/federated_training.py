@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nvflare.apis.controller_spec import ClientTask
 from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.fl_constant import FLMetaKey
@@ -27,6 +29,7 @@ from surgical_aggregation.wire import flare_internals, results
 from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOPPED
 
 
+@dataclass(eq=False)
 class FederatedTraining(CollectingController, ScatterAndGather):
     """ScatterAndGather with early stopping, and with the checkpoint's round as its first.
 
@@ -60,35 +63,29 @@ class FederatedTraining(CollectingController, ScatterAndGather):
 
     guards = TRAINED
 
-    def __init__(
-        self,
-        num_rounds: int = 5,
-        patience: int = 0,
-        min_clients: int = 0,
-        wait_time_after_min_received: int = 10,
-        train_timeout: int = 0,
-        aggregator_id: str = "aggregator",
-        persistor_id: str = "persistor",
-        shareable_generator_id: str = "shareable_generator",
-        train_task_name: str = "train",
-    ):
+    num_rounds: int = 5
+    patience: int = 0
+    min_clients: int = 0
+    wait_time_after_min_received: int = 10
+    train_timeout: int = 0
+    aggregator_id: str = "aggregator"
+    persistor_id: str = "persistor"
+    shareable_generator_id: str = "shareable_generator"
+    train_task_name: str = "train"
+
+    def __post_init__(self) -> None:
         super().__init__(
-            min_clients=min_clients or 1,  # FLARE's own takes no 0, see `start_controller`
-            num_rounds=num_rounds,
-            wait_time_after_min_received=wait_time_after_min_received,
-            aggregator_id=aggregator_id,
-            persistor_id=persistor_id,
-            shareable_generator_id=shareable_generator_id,
-            train_task_name=train_task_name,
-            train_timeout=train_timeout,
+            min_clients=self.min_clients or 1,  # FLARE's own takes no 0, see `start_controller`
+            num_rounds=self.num_rounds,
+            wait_time_after_min_received=self.wait_time_after_min_received,
+            aggregator_id=self.aggregator_id,
+            persistor_id=self.persistor_id,
+            shareable_generator_id=self.shareable_generator_id,
+            train_task_name=self.train_task_name,
+            train_timeout=self.train_timeout,
         )
-        check_non_negative_int("patience", patience)
-        check_non_negative_int("min_clients", min_clients)
-        self.num_rounds = num_rounds
-        self.patience = patience
-        self.min_clients = min_clients
-        self.wait_time_after_min_received = wait_time_after_min_received
-        self.train_timeout = train_timeout
+        check_non_negative_int("patience", self.patience)
+        check_non_negative_int("min_clients", self.min_clients)
 
     def current_round(self, fl_ctx: FLContext) -> int | None:
         """The round that is running."""

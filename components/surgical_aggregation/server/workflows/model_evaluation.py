@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.dxo import DXO, DataKind
@@ -19,6 +21,7 @@ from surgical_aggregation.wire import results
 from surgical_aggregation.wire.headers import MODEL_FEATURES, MODEL_HAS_HEAD
 
 
+@dataclass(eq=False)
 class ModelEvaluation(CollectingController, GlobalModelEval):
     """GlobalModelEval with the rules of `CollectingController`.
 
@@ -34,26 +37,21 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
             Default "test".
     """
 
-    def __init__(
-        self,
-        model_locator_id: str = "model",
-        min_clients: int = 0,
-        wait_seconds: int = 600,
-        validation_task_name: str = "test",
-    ):
+    model_locator_id: str = "model"
+    min_clients: int = 0
+    wait_seconds: int = 600
+    validation_task_name: str = "test"
+
+    def __post_init__(self) -> None:
         super().__init__(
-            model_locator_id=model_locator_id,
+            model_locator_id=self.model_locator_id,
             validation_timeout=0,
-            validation_task_name=validation_task_name,
-            cross_val_dir=validation_task_name,
+            validation_task_name=self.validation_task_name,
+            cross_val_dir=self.validation_task_name,
             cleanup_models=True,
         )
-        check_non_negative_int("min_clients", min_clients)
-        check_non_negative_int("wait_seconds", wait_seconds)
-        self.model_locator_id = model_locator_id
-        self.min_clients = min_clients
-        self.wait_seconds = wait_seconds
-        self.validation_task_name = validation_task_name
+        check_non_negative_int("min_clients", self.min_clients)
+        check_non_negative_int("wait_seconds", self.wait_seconds)
 
     def broadcast(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from nvflare.apis.controller_spec import ClientTask, Task
@@ -29,6 +30,7 @@ MODELS = {"best": BEST_FILE, "last": LAST_FILE}
 """Whose columns can be refitted -> its file."""
 
 
+@dataclass(eq=False)
 class ModelRefit(CollectingController):
     """Have every site refit its columns on the body of a model, and average them.
 
@@ -52,24 +54,18 @@ class ModelRefit(CollectingController):
 
     guards = TRAINED
 
-    def __init__(
-        self,
-        model: str = NONE,
-        min_clients: int = 0,
-        wait_seconds: int = 600,
-        aggregator_id: str = "column_aggregator",
-        task_name: str = "refit",
-    ):
+    model: str = NONE
+    min_clients: int = 0
+    wait_seconds: int = 600
+    aggregator_id: str = "column_aggregator"
+    task_name: str = "refit"
+
+    def __post_init__(self) -> None:
         super().__init__()
-        if model not in (NONE, *MODELS):
-            raise ValueError(f"model must be one of {(NONE, *MODELS)}; got {model!r}.")
-        check_non_negative_int("min_clients", min_clients)
-        check_non_negative_int("wait_seconds", wait_seconds)
-        self.model = model
-        self.min_clients = min_clients
-        self.wait_seconds = wait_seconds
-        self.aggregator_id = aggregator_id
-        self.task_name = task_name
+        if self.model not in (NONE, *MODELS):
+            raise ValueError(f"model must be one of {(NONE, *MODELS)}; got {self.model!r}.")
+        check_non_negative_int("min_clients", self.min_clients)
+        check_non_negative_int("wait_seconds", self.wait_seconds)
 
     def read(self, shareable: Shareable) -> SiteResult:
         """What a site has trained."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -40,6 +41,7 @@ and an optimizer's two moments, the best one and two candidates, and as many whi
 """
 
 
+@dataclass(eq=False)
 class SiteCheck(CollectingController):
     """Ask the sites of a job whether they can take part, before anything is trained.
 
@@ -66,22 +68,16 @@ class SiteCheck(CollectingController):
 
     guards = frozenset()
 
-    def __init__(
-        self,
-        model_id: str = "persistor",
-        min_clients: int = 0,
-        wait_seconds: int = 600,
-        permitted: Table | None = None,
-        check_only: bool = False,
-    ):
+    model_id: str = "persistor"
+    min_clients: int = 0
+    wait_seconds: int = 600
+    permitted: Table | None = None
+    check_only: bool = False
+
+    def __post_init__(self) -> None:
         super().__init__()
-        check_non_negative_int("min_clients", min_clients)
-        check_non_negative_int("wait_seconds", wait_seconds)
-        self.model_id = model_id
-        self.min_clients = min_clients
-        self.wait_seconds = wait_seconds
-        self.permitted = permitted
-        self.check_only = check_only
+        check_non_negative_int("min_clients", self.min_clients)
+        check_non_negative_int("wait_seconds", self.wait_seconds)
         self._trains = True
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:

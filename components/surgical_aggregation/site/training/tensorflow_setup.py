@@ -1,6 +1,5 @@
 """TensorFlow set up for a site's process: quiet, a fixed number of threads, reproducible."""
 
-import gc
 import os
 import re
 import sys
@@ -99,7 +98,7 @@ def import_quietly() -> None:
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        with quietly(), _without_collecting(), _without(OPTIONAL):
+        with quietly(), _without(OPTIONAL):
             import keras  # noqa: F401
             import tensorflow as tf
 
@@ -124,19 +123,6 @@ def _without(packages: Iterable[str]) -> Iterator[None]:
     finally:
         for name in hidden:
             del sys.modules[name]
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Collect no garbage of an import: nearly all of it stays, and the search costs a second."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if enabled:
-            gc.enable()
 
 
 @contextmanager

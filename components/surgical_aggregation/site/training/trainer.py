@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -106,21 +106,9 @@ class LocalTraining:
         self.personal = self.personal_variables()
         return penalty
 
-    def evaluate(
-        self, split: Split, classes: Iterable[str], *, counts: bool = False, stop: Stop = never
-    ) -> dict[str, float]:
-        """Metrics of a split for some of the site's classes; see `LocalModel.metrics`."""
-        return self.metrics(self.predict(split, stop), classes, counts=counts)
-
     def predict(self, split: Split, stop: Stop = never) -> Predicted:
         """Outputs for a split; see `LocalModel.predict`."""
         return self.model.predict(self._evaluated[split], stop)
-
-    def metrics(
-        self, predicted: Predicted, classes: Iterable[str], *, counts: bool = False
-    ) -> dict[str, float]:
-        """Metrics of outputs for some of the site's classes; see `LocalModel.metrics`."""
-        return self.model.metrics(predicted, classes, counts=counts)
 
     def train(self, round_: int, stop: Stop = never) -> float:
         """Train for the round of this number; returns the mean loss of the last epoch."""

@@ -17,10 +17,6 @@ SENT = ("weights", "differences")
 """What a site may send after training."""
 
 
-class TrainingOptionsError(ValueError):
-    """An option of the training is not usable."""
-
-
 @dataclass(frozen=True)
 class TrainingOptions:
     """Options of a site's training, with the papers' value or "off" as default.
@@ -67,24 +63,24 @@ class TrainingOptions:
             object.__setattr__(self, name, float(getattr(self, name)))  # Keras takes no 1 for 1.0
         strategies.find(self.strategy)
         if self.class_weighting not in CLASS_WEIGHTINGS:
-            raise TrainingOptionsError(
+            raise ValueError(
                 f"class_weighting must be one of {CLASS_WEIGHTINGS}; got {self.class_weighting!r}."
             )
         if self.epochs < 1:
-            raise TrainingOptionsError(f"epochs must be at least 1; got {self.epochs}.")
+            raise ValueError(f"epochs must be at least 1; got {self.epochs}.")
         for name in (
             "learning_rate", "warmup_epochs", "warmup_learning_rate",
             "gradient_clip", "proximal", "focal_gamma", "freeze_statistics_at",
             "pseudo_labels_from",
         ):  # fmt: skip
             if getattr(self, name) < 0:
-                raise TrainingOptionsError(f"{name} must be 0 or more; got {getattr(self, name)}.")
+                raise ValueError(f"{name} must be 0 or more; got {getattr(self, name)}.")
         if self.pseudo_labels not in PSEUDO_LABELS:
-            raise TrainingOptionsError(
+            raise ValueError(
                 f"pseudo_labels must be one of {PSEUDO_LABELS}; got {self.pseudo_labels!r}."
             )
         if self.freeze_statistics_at and self.strategy != "fedavg":
-            raise TrainingOptionsError(
+            raise ValueError(
                 "freeze_statistics_at freezes statistics that all sites have in common, which "
                 f"strategy 'fedavg' alone trains; got {self.strategy!r}. Set it to 0, or take "
                 "'fedavg'."
@@ -92,10 +88,10 @@ class TrainingOptions:
 
 
 def training_options(given: Mapping[str, Any] | None) -> TrainingOptions:
-    """Options by name; the others have their defaults. Raises `TrainingOptionsError`."""
+    """Options by name; the others have their defaults. Raises `ValueError`."""
     known = [field.name for field in fields(TrainingOptions)]
     if unknown := sorted(set(given or {}) - set(known)):
-        raise TrainingOptionsError(
+        raise ValueError(
             f"options of the training are {', '.join(known)}; got {unknown}. Check the spelling."
         )
     return TrainingOptions(**(given or {}))

@@ -246,6 +246,5 @@ def list_problems(prepared: Prepared) -> None:
     if bad.empty:
         prepared.problems.unlink(missing_ok=True)
         return
-    unfinished = prepared.folder / f"problems-{os.getpid()}.tmp"
-    bad.to_csv(unfinished, index=False, lineterminator="\n", errors="surrogateescape")
-    unfinished.replace(prepared.problems)
+    with common_files.whole(prepared.problems) as half:
+        bad.to_csv(half, index=False, lineterminator="\n", errors="surrogateescape")

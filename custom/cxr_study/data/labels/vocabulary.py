@@ -55,7 +55,7 @@ VINDR_NAMES = (
 )
 """VinDr's own names of its 27 classes, in the order of its csv."""
 
-Relation = Literal["exact", "narrower", "broader", "never"]
+Relation = Literal["exact", "narrower", "broader", "never", "alias"]
 _CATALOGUE = Path(__file__).with_name("vocabulary.csv")
 _ALIASES = Path(__file__).with_name("aliases.csv")
 _LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "zh": "Chinese"}
@@ -79,21 +79,12 @@ def catalogue() -> tuple[Entry, ...]:
         return tuple(Entry(**row) for row in csv.DictReader(file))  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class Alias:
-    """A row of the list of aliases; see the module."""
-
-    language: str
-    name: str
-    canonical: str
-    provenance: str
-
-
 @cache
-def aliases() -> tuple[Alias, ...]:
-    """Rows of `aliases.csv`, in its order."""
+def aliases() -> tuple[Entry, ...]:
+    """Rows of `aliases.csv`, in its order; `dataset` is the language."""
     with _ALIASES.open(encoding="utf-8", newline="") as file:
-        return tuple(Alias(**row) for row in csv.DictReader(file))
+        rows = csv.DictReader(file, ("dataset", "name", "canonical", "provenance"))
+        return tuple(Entry(relation="alias", **row) for row in rows if row["name"] != "name")
 
 
 def class_name(name: str, dataset: str | None = None) -> str:
@@ -124,7 +115,7 @@ def resemblance(name: str, other: str) -> str | None:
             return f"dataset '{entry.dataset}' calls {other} so"
     for alias in aliases():
         if alias.canonical == other and key(alias.name) == key(name):
-            return f"{_LANGUAGES[alias.language]} for {other} ({alias.provenance})"
+            return f"{_LANGUAGES[alias.dataset]} for {other} ({alias.provenance})"
     return class_names.resemblance(name, other)
 
 

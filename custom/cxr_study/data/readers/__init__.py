@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cxr_study.common.errors import InputError
-from cxr_study.common.named_parts import by_path, part
+from cxr_study.common.named_parts import by_path
 from cxr_study.data.labels.vocabulary import (
     CHEXPERT_CLASSES,
     NIH_CLASSES,
@@ -23,6 +23,7 @@ from cxr_study.data.labels.vocabulary import (
     VINDR_NAMES,
     class_name,
 )
+from surgical_aggregation.aggregation.parts import part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +97,7 @@ def dataset_of(name: str) -> Dataset:
     """A data set by its name: ours, a package's (see `GROUP`), or `module:name` of a `Dataset`.
 
     Raises:
-        InputError: There is none of this name.
+        ValueError: There is none of this name.
     """
     found = by_path(name) if ":" in name else part("dataset", name, GROUP, DATASETS)
     if not isinstance(found, Dataset):

@@ -149,10 +149,8 @@ def split_site(
         positive, negative = (trained[name] > 0.5).sum(), (trained[name] < 0.5).sum()
         say(f"training   {name}: {positive:,} positive, {negative:,} negative")
     missing = patient_split.without_positives(assignment, table, labelled)
-    for line in (*one_sided(trained), *patient_split.describe_missing(missing)):
+    for line in (*one_sided(trained), *missing):
         say(f"  {line}")
-    if any(each.patients >= len(patient_split.SPLITS) for each in missing):
-        say(f"  {patient_split.CURE}")
 
 
 def _written(path: Path, dataset: str, keys: Mapping[str, Any]) -> SiteFile:

@@ -7,7 +7,6 @@ Stratified by "the patient has any positive label" and, within the positive ones
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -34,21 +33,6 @@ _NEAR = 0.01  # of all images: that far from its share of them a split may be
 _VALIDATION = 1 / 8  # of the patients of NIH's train_val, which has no validation split
 
 
-@dataclass(frozen=True)
-class WithoutPositives:
-    """A split that has no patient with a class.
-
-    Attributes:
-        name: The class.
-        split: One of `SPLITS`.
-        patients: How many patients have the class altogether.
-    """
-
-    name: str
-    split: str
-    patients: int
-
-
 def split_patients(
     table: pd.DataFrame, *, seed: int, fractions: Sequence[float] = FRACTIONS, draws: int = _DRAWS
 ) -> pd.DataFrame:
@@ -73,29 +57,25 @@ def split_patients(
 
 def without_positives(
     assignment: pd.DataFrame, table: pd.DataFrame, names: Sequence[str]
-) -> list[WithoutPositives]:
-    """Splits in which no patient has one of these classes, of an assignment of one site."""
+) -> list[str]:
+    """Lines about splits in which no patient has one of these classes, and perhaps `CURE`.
+
+    Args:
+        assignment: Of one site.
+        table: Its label table as read.
+        names: Of the classes.
+    """
     split = table["patient"].map(assignment.set_index("patient")["split"])
-    found = []
+    lines, curable = [], False
     for name in names:
         positive = (table[name] == POSITIVE) & split.isin(SPLITS)
-        patients = table["patient"][positive].nunique()
-        there = set(split[positive])
-        found += [WithoutPositives(name, part, patients) for part in SPLITS if part not in there]
-    return found
-
-
-def describe_missing(found: Sequence[WithoutPositives]) -> list[str]:
-    """Say which splits have no positive patient of which classes, a line per class."""
-    by_class: dict[str, list[WithoutPositives]] = {}
-    for each in found:
-        by_class.setdefault(each.name, []).append(each)
-    return [
-        f"{name}: no positive patient in {listed([each.split for each in missing])} "
-        f"({missing[0].patients} in all"
-        + (")" if missing[0].patients >= len(SPLITS) else f"; {len(SPLITS)} are needed)")
-        for name, missing in by_class.items()
-    ]
+        if missing := [part for part in SPLITS if part not in set(split[positive])]:
+            patients = table["patient"][positive].nunique()
+            needed = "" if patients >= len(SPLITS) else f"; {len(SPLITS)} are needed"
+            curable = curable or not needed
+            where = f"no positive patient in {listed(missing)} ({patients} in all{needed})"
+            lines.append(f"{name}: {where}")
+    return [*lines, CURE] if curable else lines
 
 
 def split_by_lists(table: pd.DataFrame, parts: Mapping[str, str], *, seed: int) -> pd.DataFrame:

@@ -138,4 +138,4 @@ def test_an_alias_suggests_the_class_and_translates_nothing():
         assert known_alike(alias.name)[0] == alias.canonical, alias
         if key(alias.name) != key(alias.canonical):
             assert class_name(alias.name, "table") == alias.name
-    assert {alias.language for alias in aliases()} == {"en", "de", "fr", "es", "zh"}
+    assert {alias.dataset for alias in aliases()} == {"en", "de", "fr", "es", "zh"}

@@ -1,4 +1,4 @@
-"""What a run's events tell the selector; how models are compared is `selection`'s."""
+"""What a run's events tell the selector; how models are compared is `model_selection`'s."""
 
 import numpy as np
 import pytest

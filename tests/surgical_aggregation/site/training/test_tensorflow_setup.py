@@ -1,6 +1,5 @@
 """How many threads TensorFlow gets, and what its import leaves."""
 
-import gc
 import subprocess
 import sys
 
@@ -44,15 +43,14 @@ def test_half_precision_is_what_the_machine_gains_by(monkeypatch, tmp_path, gpus
     assert tensorflow_setup.half_precision() == policy
 
 
-def test_tensorflow_is_set_up_and_imported_without_garbage_and_what_no_site_needs():
-    """A process that has imported it prints its frozen objects, and packages that it has."""
+def test_tensorflow_is_set_up_and_imported_without_what_no_site_needs():
+    """A process that has imported it prints its setup, and packages that it has."""
     program = """
-import gc, sys
+import sys
 from surgical_aggregation.site.training import tensorflow_setup
 
 tensorflow_setup.half_precision = lambda: "mixed_bfloat16"
 mixed = tensorflow_setup.configure(1, 0, mixed_precision=True)
-print(gc.get_freeze_count())
 import keras
 print(mixed, keras.config.dtype_policy().name)
 from threadpoolctl import threadpool_info
@@ -62,24 +60,13 @@ import matplotlib.pyplot, pandas, scipy.stats, sklearn.linear_model
 """
     code = [sys.executable, "-c", program]
     found = subprocess.run(code, capture_output=True, text=True, check=True)
-    frozen, policy, threads, packages = found.stdout.splitlines()
+    policy, threads, packages = found.stdout.splitlines()
     assert policy == "True mixed_bfloat16"
-    assert int(frozen) > 100_000 and packages == ""
+    assert packages == ""
     assert threads == "1"  # of NumPy's linear algebra
 
 
-def test_after_an_import_garbage_is_looked_for_as_before_and_loaded_packages_stay():
-    before = gc.isenabled()
-    try:
-        for enable in (gc.disable, gc.enable):
-            enable()
-            wanted = gc.isenabled()
-            with tensorflow_setup._without_collecting():
-                assert not gc.isenabled()
-            assert gc.isenabled() == wanted
-    finally:
-        gc.unfreeze()
-        gc.enable() if before else gc.disable()
+def test_packages_that_are_loaded_stay_so():
     with tensorflow_setup._without(["subprocess", "absent"]):
         assert sys.modules["subprocess"] is subprocess
         assert sys.modules["absent"] is None
