@@ -12,7 +12,7 @@ import yaml
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.models.loaded_model import LoadedModel, load_model
 from deep_pictures import png_16
-from surgical_aggregation.checkpoints.checkpoint import load, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from tiny_model import CLASSES, hospital, ill_or_not, picture, saved
 from typed import answer, typed
 
@@ -76,8 +76,8 @@ def test_the_table_reads_back_bit_for_bit_and_an_interruption_leaves_the_old_one
 
 def test_a_class_that_was_never_learned_is_said_at_the_end_and_in_every_row(home):
     model = load(home / "best.npz")
-    model.manifest["classes"] = {"Edema": {"sites": ["a"], "lacking": {"a": "negative"}}}
-    save(model, home / "best.npz")
+    classes = {"Edema": {"sites": ["a"], "lacking": {"a": "negative"}}}
+    save(Checkpoint(model.variables, {**model.manifest, "classes": classes}), home / "best.npz")
     said = answer("predict", home / "best.npz", home / "images", "--out", home / "p.csv")
     assert "never learned  Edema: no site had a negative image" in said
     assert "flagged      1 (1 shape)" in said
@@ -164,8 +164,8 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
     said = answer("model", "show", home / "best.npz")
     assert "does not say: the day it was made; " in said and "the AUROC per site" in said
     model = load(home / "best.npz")
-    model.manifest["input"] = {"resizing": [1]}  # another application's
-    save(model, home / "other.npz")
+    facts = {**model.manifest, "input": {"resizing": [1]}}  # another application's
+    save(Checkpoint(model.variables, facts), home / "other.npz")
     assert re.search(r"resizing +\[1\]", answer("model", "show", home / "other.npz"))
     said = answer("model", "show", PRETRAINED_BODY)
     assert "body without a head" in said and "does not say" not in said and "class" not in said
