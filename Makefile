@@ -54,8 +54,8 @@ mutants: .venv/installed-dev ## Change the product in 100 ways, one at a time; s
 	.venv/bin/python tests/mutants.py $(MUTANTS_ARGS)
 
 .PHONY: jobs
-jobs: .venv/installed ## Write the job folders anew from their templates
-	.venv/bin/python -m cxr_study.jobs.job_templates jobs
+jobs: .venv/installed ## Write the job folders anew, as FLARE exports them
+	.venv/bin/python -m cxr_study.jobs.job_export jobs
 
 .PHONY: pins
 pins: .venv/installed ## Resolve constraints.txt anew, for every Python that is supported

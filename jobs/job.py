@@ -14,9 +14,10 @@ from pathlib import Path
 
 from nvflare.recipe import PocEnv, ProdEnv, SimEnv
 
-from cxr_study.jobs.command_line_settings import PRESETS, parse
-from cxr_study.jobs.job_templates import METHODS
-from cxr_study.jobs.recipe import SurgicalAggregationRecipe
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.presets import PRESETS
+from cxr_study.jobs.recipe import JobRecipe
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 
@@ -36,16 +37,13 @@ def main() -> None:
     options = parser.parse_args()
 
     sites = options.sites.split(",")
+    own = {"strategy": options.strategy} if options.strategy else {}
     try:
-        settings, per_site = parse(options.set)
-        recipe = SurgicalAggregationRecipe(
-            sites=sites,
-            method=options.method,
-            preset=options.preset,
-            code="installed" if options.env == "prod" else "marked",
-            per_site_config=per_site,
-            **({"strategy": options.strategy} | settings),
+        job = Job.asked(
+            options.method, sites=sites, preset=options.preset, given=options.set, settings=own
         )
+        # FLARE's own POC has no allow-list that the job's classes could be on.
+        recipe = JobRecipe(job, code="marked" if options.env == "poc" else "installed")
         if options.env == "sim":
             env = SimEnv(clients=sites, workspace_root=options.workspace)
         elif options.env == "poc":

@@ -18,7 +18,7 @@ import numpy as np
 from cxr_study.cli.main import command
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.aggregation import strategy, weighting
 from surgical_aggregation.aggregation.site_result import SiteResult
@@ -33,7 +33,7 @@ site.write_text(site.read_text().replace("dataset: openi", "dataset: radiology_p
 assert load_labels(read_site_file(site)).table.equals(labels.table)
 
 settings = {"backbone": "plain", "strategy": "silobn", "head_weighting": "root"}
-job_folder.check(JOB, sites=("a", "b"), settings=settings, per_site={})
+Job.asked("surgical", settings=settings)
 found = weighting.find("head_weighting", "root", weighting.HEAD_WEIGHTINGS)
 result = SiteResult({}, {"Edema": None}, samples=16)
 assert weighting.column_weights(found, "a", result) == {"Edema": 4.0}
@@ -77,9 +77,8 @@ def test_a_package_offers_a_reader_a_network_a_strategy_and_a_weighting(parts):
     (parts / "data/openi.csv").write_text("file,patient,view,findings\n" + "".join(rows))
     for number in range(40):
         (parts / f"data/images/{number}.png").touch()
-    use = PARTS.replace("JOB", f"Path({str(ROOT / 'jobs/surgical')!r})")
     done = subprocess.run(
-        [sys.executable, "-c", use, "data", "site", "openi", "data", "sites/indiana.yaml"],
+        [sys.executable, "-c", PARTS, "data", "site", "openi", "data", "sites/indiana.yaml"],
         cwd=parts, capture_output=True, text=True,
         env={"PYTHONPATH": f"{parts}:{ROOT}/components:{ROOT}/custom", "PATH": ""},
     )  # fmt: skip

@@ -17,7 +17,8 @@ import pandas as pd
 from nvflare.recipe import SimEnv
 
 from cxr_study.data.images.image_store import check_limit, prepare
-from cxr_study.jobs.recipe import SurgicalAggregationRecipe
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.recipe import JobRecipe
 from cxr_study.training.backbones import normalisation
 from surgical_aggregation.site.contract.site import Site
 
@@ -70,12 +71,14 @@ class SkinPhotos(Site):
 
 if __name__ == "__main__":
     sites = ["north", "south"]
-    recipe = SurgicalAggregationRecipe(
+    settings = {
+        "initial_body": str(Path("initial.npz").absolute()),  # at the server
+        "strategy": "fedavg",  # for random weights; fedbn+ wants a body that has been trained
+        "num_rounds": 3,
+    }
+    recipe = JobRecipe(
+        Job.asked("surgical", sites=sites, settings=settings),
         site=SkinPhotos("{SITE_NAME}", str(Path(sys.argv[1]).absolute())),  # each has its own name
-        sites=sites,
-        initial_body=str(Path("initial.npz").absolute()),  # at the server
-        strategy="fedavg",  # for random weights; fedbn+ wants a body that has been trained
-        num_rounds=3,
     )
     run = recipe.execute(SimEnv(clients=sites, workspace_root="runs/skin"))
     print(f"result  {run.get_result(clean_up=False)}")

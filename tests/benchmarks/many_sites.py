@@ -24,10 +24,12 @@ import psutil
 from constant_site import FEATURES, drawn, first_column, step
 from measure import SUPPORT, options
 
+import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 from surgical_aggregation.wire import variables as wire
@@ -39,23 +41,6 @@ os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # so that all sites fit into one
 os.environ.setdefault("NVFLARE_CLIENT_OUTCOME_WAIT_TIMEOUT", "20")  # for the dead; FLARE's: 900
 
 CLASSES = [f"Sign {n}" for n in range(40)]
-
-CLIENT = """format_version = 2
-components = [
-  {{ id = "site", path = "tiny_site.TinySite"
-    args {{ site = "{{SITE_NAME}}", table = "{table}" }} }}
-  {{ id = "declare_classes", path = "surgical_aggregation.site.class_declaration.DeclareClasses" }}
-]
-executors = [
-  {{ tasks = ["train", "validate", "test", "refit"]
-    executor {{ path = "constant_site.ConstantExecutor"
-      args {{ site = "{{SITE_NAME}}", table = "{table}", folder = "{folder}"
-              absent = {absent}, seconds = {slow} }} }} }}
-]
-task_data_filters = []
-task_result_filters = []
-"""
-"""Configuration of the sites."""
 
 
 def drawn_classes(number):
@@ -82,11 +67,16 @@ def write_body(path, megabytes, variables):
 
 def write_job(target, table, folder, wanted, settings):
     sites = list(json.loads(table.read_text()))
-    job_folder.copy(ROOT / "jobs/surgical", target, sites=sites, settings=settings)
-    for client in target.glob("app_*/config/config_fed_client.conf"):
-        client.write_text(
-            CLIENT.format(table=table, folder=folder, absent=wanted.absent, slow=wanted.slow)
-        )
+    job_export.write(Job.of("surgical").with_settings(settings, sites=sites), target)
+    of_site = {"site": "{SITE_NAME}", "table": str(table)}
+    constant = {"folder": str(folder), "absent": wanted.absent, "seconds": wanted.slow}
+    for file in target.glob("app_*/config/config_fed_client.json"):
+        with tiny_job.edited(file) as client:
+            client["components"][0] = tiny_job.part("tiny_site.TinySite", of_site, id="site")
+            executor = tiny_job.part("constant_site.ConstantExecutor", {**of_site, **constant})
+            tasks = ["train", "validate", "test", "refit"]
+            client["executors"] = [{"tasks": tasks, "executor": executor}]
+            client["task_result_filters"] = []
     return target
 
 

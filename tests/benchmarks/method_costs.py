@@ -17,8 +17,8 @@ from measure import options, sampled, seconds
 
 from cxr_phantom.demo_data import demo_study
 from cxr_studies.plan.study_file import read_study
-from cxr_study.jobs import code_shipping, job_folder
-from cxr_study.jobs.job_templates import opened
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import server_folder
 from cxr_study.runs.job_results import read_events
 from cxr_study.runs.simulator_process import simulate
@@ -32,13 +32,10 @@ def measured(row, settings, folder):
         times = process.cpu_times()
         used[process.pid] = times.user + times.system
 
-    with opened(Path(row.method)) as template:
-        sites = job_folder.sites(template)
-        job_folder.copy(template, job, sites=sites, settings=settings)
-        code_shipping.mark(job)
+    job_export.write(Job.of(row.method).with_settings(settings), job)
     before = psutil.net_io_counters(pernic=True)["lo"].bytes_sent
     with sampled(look):
-        wall, _ = seconds(lambda: simulate(job, workspace, sites))
+        wall, _ = seconds(lambda: simulate(job, workspace))
     sent = psutil.net_io_counters(pernic=True)["lo"].bytes_sent - before
     events = read_events(server_folder(workspace))
     rounds = [event["seconds"] for event in events if event["event"] == "round"]

@@ -34,8 +34,8 @@ import surgical_aggregation.site.training.trainer
 
 def components(side):
     """Modules that the surgical job's configuration names."""
-    file = JOB / f"app_{side}/config/config_fed_{side}.conf"
-    return ", ".join(sorted(set(re.findall(r'path = "([\w.]+)\.\w+"', file.read_text()))))
+    file = JOB / f"app_{side}/config/config_fed_{side}.json"
+    return ", ".join(sorted(set(re.findall(r'"path": "([\w.]+)\.\w+"', file.read_text()))))
 
 
 def start(code):

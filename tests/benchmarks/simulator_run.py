@@ -9,7 +9,8 @@ from pathlib import Path
 from measure import options, sampled, seconds, simulated
 
 from cxr_phantom.demo_data import demo_study
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import server_folder
 from cxr_study.runs.job_results import read_events
@@ -27,12 +28,11 @@ def main():
     wanted = options(__doc__, job="jobs/surgical", set=[])
     settings = {k: json.loads(v) for k, _, v in (item.partition("=") for item in wanted.set)}
     demo_study()
-    sites = job_folder.sites(Path(wanted.job))
     with tempfile.TemporaryDirectory() as folder:
         job, workspace = Path(folder, "job"), Path(folder, "workspace")
-        job_folder.copy(Path(wanted.job), job, sites=sites, settings=settings)
+        job_export.write(Job.of(wanted.job).with_settings(settings), job)
         with sampled(look):
-            wall, _ = seconds(partial(simulate, job, workspace, sites))
+            wall, _ = seconds(partial(simulate, job, workspace))
         server = server_folder(workspace)
         trained = {entry.round: entry.sites.values() for entry in job_results.rounds(server)}
         rounds = [event for event in read_events(server) if event["event"] == "round"]

@@ -10,8 +10,7 @@ from nvflare.fuel.utils import fobs
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
 
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
-from cxr_study.jobs import job_templates
-from cxr_study.jobs.methods import Row
+from cxr_study.jobs.methods import METHODS, Row
 from flare import Engine, context
 from surgical_aggregation.aggregation.strategy import kept_at_site
 from surgical_aggregation.server.access.class_filters import SelectHead
@@ -48,7 +47,7 @@ def serialised(model, row, classes):
     trained = {v.path: v.numpy() for v in model.weights}
     body = {path: value for path, value in trained.items() if not path.startswith("head/")}
     columns, kept = {}, kept_at_site(row.strategy, variable_kinds(model))
-    if job_templates.METHODS[row.method].personal_head:
+    if METHODS[row.method].personal_head:
         kept |= trained.keys() - body.keys()
     else:
         kernel, bias = trained["head/kernel"], trained["head/bias"]

@@ -29,10 +29,9 @@ def test_it_exports_what_is_asked_for(tmp_path):
         "app_c": ["c"],
     }
     server = json.loads((job / "app_server/config/config_fed_server.json").read_text())
-    assert server["workflows"][1]["args"]["num_rounds"] == 3
+    assert server["num_rounds"] == 3
     client = json.loads((job / "app_c/config/config_fed_client.json").read_text())
-    args = client["executors"][0]["executor"]["args"]["training"]
-    assert (args["strategy"], args["epochs"]) == ("fedbn+", 2)
+    assert (client["strategy"], client["epochs"]) == ("fedbn+", 2)
 
 
 @pytest.mark.parametrize(

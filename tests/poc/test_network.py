@@ -20,7 +20,6 @@ from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.job_watch import not_started
 from cxr_study.evaluation.summary_json import Summary
-from cxr_study.jobs import job_templates
 from cxr_study.reports.run.cross_site_results import read
 from html_page import Page
 from secrecy import names, unpacked
@@ -40,9 +39,11 @@ SITES = {
     "chexpert": {"classes": ["Edema", "Private Sign", "Fracture", "Rare Sign"], "images": 24},
     "mercy": {"classes": ["Fracture", "Support Devices"], "images": 16},
 }
-STREAMER = """
-  { id = "log_streamer", path = "nvflare.app_common.logging.job_log_streamer.JobLogStreamer"
-    args { target_parent_server = true } }"""
+STREAMER = tiny_job.part(
+    "nvflare.app_common.logging.job_log_streamer.JobLogStreamer",
+    {"target_parent_server": True},
+    id="log_streamer",
+)
 """Sends a site's log.txt to the server while the job runs, where the site lets it."""
 
 WITHHELD = ("Private Sign", "Rare Sign")
@@ -97,14 +98,14 @@ def job(network):
 
     def make(code, name="surgical", **settings):
         folder = network.folder / f"{name}-{code}"
-        template = folder / "template"
-        job_templates.write(name, template, code)
         settings = settings or {"num_rounds": 2, "warmup_epochs": 1}
         settings = {"report_counts": True, "min_clients": 2, **settings}
-        made = tiny_job.make(folder, SITES, job=template, settings=settings, site=tiny_job.KERAS)
-        for client in made.glob("app_*/config/config_fed_client.conf"):
-            text = client.read_text()
-            client.write_text(text.replace("components = [", f"components = [{STREAMER}", 1))
+        made = tiny_job.make(
+            folder, SITES, job=name, settings=settings, site=tiny_job.KERAS, code=code
+        )
+        for file in made.glob("app_*/config/config_fed_client.json"):
+            with tiny_job.edited(file) as client:
+                client["components"].append(STREAMER)
         return made
 
     return make
@@ -121,7 +122,7 @@ def results(network, job):
     said = network.nvflare(*submit, "--format", "json")
     with FlareSession(network.lead) as session:
         trained = deployed.ended(session, network, json.loads(said)["data"]["job_id"])
-    folder = job("byoc", name="evaluation", model_of=trained.job_id)
+    folder = job("carried", name="evaluation", model_of=trained.job_id)
     said = network.console(network.admin, f"submit_job {folder}")
     with FlareSession(network.admin) as session:  # a lead may not download another's job
         job_id = re.search(r"Submitted job: (\S+)", said)[1]
@@ -273,8 +274,7 @@ def test_logs_at_the_server_are_those_of_the_site_that_streams_them(
 @pytest.mark.parametrize("attack", ["file", "command", "found by name"])
 def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, attack):
     folder, owned = network.folder / f"{attack}-{app}", network.folder / "owned"
-    job_templates.write("surgical", folder / "template", "installed")
-    job = tiny_job.make(folder, SITES, job=folder / "template")
+    job = tiny_job.make(folder, SITES)
     config = job / app / "config"
     if attack == "found by name":
         reason = "holds its configurations alone"
@@ -282,14 +282,13 @@ def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, att
         (config / "evil.py").write_text(f"open({str(owned)!r}, 'w')")
     else:
         path, arguments = {
-            "file": ("cxr_study.common.files.replace", f'path = "{owned}", content = "x"'),
-            "command": ("subprocess.Popen", f'args = ["touch", "{owned}"]'),
+            "file": ("cxr_study.common.files.replace", {"path": str(owned), "content": "x"}),
+            "command": ("subprocess.Popen", {"args": ["touch", str(owned)]}),
         }[attack]
         reason = f"lacks '{path}'"
-        (file,) = config.glob("*.conf")
-        hostile = f'{{ id = "hostile", path = "{path}", args {{ {arguments} }} }}'
-        components = f"components = [\n  {hostile}"
-        file.write_text(file.read_text().replace("components = [", components, 1))
+        (file,) = config.glob("*.json")
+        with tiny_job.edited(file) as changed:
+            changed["components"].insert(0, tiny_job.part(path, arguments, id="hostile"))
     with FlareSession(network.lead) as session:
         meta = deployed.wait(session, session.submit(job))
     assert meta["status"] == "FINISHED:FAILED_TO_RUN" and not owned.exists()
@@ -300,10 +299,9 @@ def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, att
 def test_an_impostor_is_refused_under_its_own_name_and_the_victim_trains(network):
     """A site with a good certificate of its own, in its job's process."""
     folder, classes = network.folder / "guise", ["Edema", "Pleural Effusion"]
-    job_templates.write("surgical", folder / "template", "installed")
     job = tiny_job.make(
         folder, {site: {"classes": classes, "images": 16} for site in ("nih", "mercy")},
-        job=folder / "template", claims={"mercy": ["nih", classes]},
+        claims={"mercy": ["nih", classes]},
         settings={"num_rounds": 1, "warmup_epochs": 1, "min_clients": 1, "wait_seconds": 60},
     )  # fmt: skip
     result = deployed.run(network, job)

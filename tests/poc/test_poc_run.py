@@ -26,6 +26,7 @@ from cxr_study.deployment.poc_project import PocError
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.processes import PortError
+from cxr_study.jobs.job import Job
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import finished_run
 from simulated import TWO
@@ -57,7 +58,7 @@ def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_ru
     body = str(tiny_job.initial_body(tmp_path / "body.npz"))
     settings = {"num_rounds": 2, "warmup_epochs": 1, "initial_body": body}
     job = tiny_job.make(tmp_path / "tiny", TWO, settings=settings)
-    poc = PocRun(job, tmp_path / "out", tuple(TWO), deployed.PROJECT, tmp_path, {})
+    poc = PocRun(Job.of(job), tmp_path / "out", deployed.PROJECT, tmp_path)
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: None)  # it has no images
     said, before = StringIO(), users_configuration()
     poc_run.run(poc, Console(file=said, width=200))
@@ -75,7 +76,7 @@ def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_ru
 
 SPOILT = {
     (".SurgicalAggregator", ".Nothing"): "has no attribute 'Nothing'",
-    ('.BestModelSelector"', '.BestModelSelector", args { workflows = 5 }'): (
+    ('.BestModelSelector", "args": {}', '.BestModelSelector", "args": {"workflows": 5}'): (
         "BestModelSelector failed: TypeError: argument of type 'int' is not iterable"
     ),
 }
@@ -89,7 +90,7 @@ def test_a_configuration_that_is_no_use_is_named_with_its_log_and_not_tried_agai
     """To an admin elsewhere, who has nothing but a startup kit."""
     settings = {"warmup_epochs": 1, "initial_body": str(folder / "body.npz"), "continues": "x"}
     job = tiny_job.make(tmp_path, TWO, settings=settings)
-    config = job / "app_server/config/config_fed_server.conf"
+    config = job / "app_server/config/config_fed_server.json"
     config.write_text(config.read_text().replace(*spoilt))
     wanted = DeployedRun(job.parent)
     with FlareSession(system.lead) as session, pytest.raises(DeployedRunError) as raised:

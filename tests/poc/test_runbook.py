@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import shutil
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,8 +21,8 @@ from cxr_study.deployment import deployed_run, system_status
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
-from cxr_study.jobs import job_folder, job_templates
-from cxr_study.jobs.job_folder import check_network
+from cxr_study.jobs.job import Job
+from cxr_study.runs.run_request import check_network
 from deployed import Network
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
@@ -60,8 +59,7 @@ def test_the_search_finds_commands_and_the_files_that_they_name_exist():
 
 
 @pytest.mark.parametrize("arguments", commands("surgagg"))
-def test_surgagg_knows_it(arguments, monkeypatch):
-    monkeypatch.setattr(job_templates, "opened", nullcontext)
+def test_surgagg_knows_it(arguments):
     command, rest = typer.main.get_command(cli.app), list(arguments)
     while rest and hasattr(command, "commands"):
         command = command.commands[rest.pop(0)]
@@ -135,7 +133,7 @@ def network(kits, tmp_path_factory):
 
 
 def test_every_party_of_the_job_is_localised_checked_and_started(network):
-    sites = set(job_folder.sites(network.job))
+    sites = set(Job.from_folder(network.job).sites)
     parties = {path.parts[-3] for path in network.kits.glob("*/local/privacy.json")}
     assert parties == {"server", *sites}
     check, start = (
@@ -149,7 +147,7 @@ def test_every_party_of_the_job_is_localised_checked_and_started(network):
     listens = next(n for n, line in enumerate(LINES) if f"/dev/tcp/localhost/{port})" in line)
     assert all(start["server"] < listens < check[site] for site in sites)
 
-    settings = job_folder.read_settings(network.job)
+    settings = Job.from_folder(network.job).settings
     assert settings["initial_body"] == "{$CXR_INITIAL_BODY}"
     body = Path(network.variables["CXR_INITIAL_BODY"])
     check_network(body, backbone=settings["backbone"], hidden=settings["hidden"])

@@ -9,12 +9,10 @@ from types import SimpleNamespace
 
 import msgpack
 import pytest
-from pyhocon import ConfigFactory
 
 import deployed
 import simulated
 import tiny_job
-from cxr_study.jobs.job_folder import CLIENT_CONFIG, SERVER_CONFIG
 from secrecy import names, unpacked
 
 SITES = {f"{name}-hospital": entry for name, entry in simulated.SITES.items()}
@@ -79,8 +77,10 @@ def strings(value):
 def servers_words(run):
     """Ids, class paths, settings and arguments that stand in the server's configuration alone."""
     server, client = (
-        set(strings(ConfigFactory.parse_file(str(run.job / config)).as_plain_ordered_dict()))
-        for config in (SERVER_CONFIG, CLIENT_CONFIG)
+        set(
+            strings(json.loads((run.job / f"app_{side}/config/config_fed_{side}.json").read_text()))
+        )
+        for side in ("server", "client")
     )
     return {word for word in server - client if re.search(r"[._{]", word)} | {"aggregator"}
 

@@ -11,7 +11,7 @@ from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_studies.partition.class_sets import published
 from cxr_study.data.sites.split_file import read_split
 from cxr_study.evaluation.summary_json import Summary
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from cxr_study.runs.simulator_process import server_folder
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from typed import Typist
@@ -105,7 +105,7 @@ class TestRun:
 
     def test_the_method_as_published_and_each_site_alone_have_rows_beside_it(self, phantom):
         ours, published = (
-            job_folder.read_settings(phantom.folder / name) for name in ("job", "published/job")
+            Job.from_folder(phantom.folder / name).settings for name in ("job", "published/job")
         )
         assert (ours["strategy"], ours["refit_model"]) == ("fedavg", "best")
         assert (published["strategy"], published["refit_model"]) == ("fedbn+", "none")
@@ -125,8 +125,8 @@ class TestRun:
         job, own = (phantom.folder / name for name in ("job", "local"))
         for site, rate in {"nih": 2e-3, "chexpert": 1e-3}.items():
             for folder in (job, own / f"{site}-job"):
-                assert job_folder.read_settings(folder, site)["learning_rate"] == rate
-        assert job_folder.client_apps(job) == {"nih": "app_nih", "chexpert": "app_client"}
+                assert Job.from_folder(folder).at(site).learning_rate == rate
+        assert Job.from_folder(job).folder.apps == {"nih": "app_nih", "chexpert": "app_client"}
 
 
 @pytest.mark.data

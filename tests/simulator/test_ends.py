@@ -20,7 +20,7 @@ def run(tmp_path, initial_body):
     def run(job=None, sites=SITES, **options):
         job = job or tiny_job.make(tmp_path, SITES)
         environment = {"CXR_INITIAL_BODY": str(initial_body), "CXR_SITES": str(tmp_path)}
-        simulate(job, tmp_path / "run", list(sites), environment=environment, **options)
+        simulate(job, tmp_path / "run", environment=environment, **options)
 
     began = time.monotonic()
     yield run

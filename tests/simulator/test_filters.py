@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tiny_job
-from cxr_study.jobs import job_folder
 from cxr_study.runs import job_results
 from cxr_study.runs.simulator_process import SimulationError
 from simulated import SETTINGS, SITES, UNION, Run, run
@@ -22,8 +21,9 @@ def filtered(folder, initial_body, filters, **settings):
 
     def add(folder):
         for site, (path, args) in filters.items():
-            client = job_folder.client_config(folder / "job", f"app_{site}")
-            tiny_job.add_result_filter(client, f'path = "{path}", args {{ {args} }}')
+            file = folder / f"job/app_{site}/config/config_fed_client.json"
+            with tiny_job.edited(file) as client:
+                tiny_job.add_result_filter(client, path, args)
 
     fixed = {**SETTINGS, "send": "differences", "num_rounds": 1, "min_clients": 1, **settings}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
@@ -31,8 +31,8 @@ def filtered(folder, initial_body, filters, **settings):
 
 
 def test_privacy_filters_limit_every_change_and_no_result_is_refused(tmp_path, initial_body, runs):
-    percentile = (PERCENTILE, f"percentile = 10, gamma = {GAMMA}")
-    svt = (SVT, f"fraction = 0.9, epsilon = 1e6, noise_var = 10, gamma = {GAMMA}")
+    percentile = (PERCENTILE, {"percentile": 10, "gamma": GAMMA})
+    svt = (SVT, {"fraction": 0.9, "epsilon": 1e6, "noise_var": 10, "gamma": GAMMA})
     filters = {"north": percentile, "west": percentile, "south": svt}
     private = filtered(tmp_path, initial_body, filters)
     assert private.events("refused") == []
@@ -57,14 +57,14 @@ def test_privacy_filters_limit_every_change_and_no_result_is_refused(tmp_path, i
 
 
 def test_limits_on_changes_are_refused_by_name_where_whole_weights_are_sent(tmp_path, initial_body):
-    limits = {"north": (PERCENTILE, "gamma = 1e-5")}
+    limits = {"north": (PERCENTILE, {"gamma": 1e-5})}
     with pytest.raises(SimulationError, match="PercentilePrivacy of the job needs differences"):
         filtered(tmp_path, initial_body, limits, send="weights", min_clients=3)
     assert not (tmp_path / "workspace/server/simulate_job/models/last.npz").exists()
 
 
 def test_noise_on_running_variances_is_refused_and_never_becomes_the_model(tmp_path, initial_body):
-    noise = (SVT, "fraction = 1.0, noise_var = 0.001, gamma = 1.0, replace = false")
+    noise = (SVT, {"fraction": 1.0, "noise_var": 0.001, "gamma": 1.0, "replace": False})
     loud, reason = Run(tmp_path), ""
     try:
         filtered(tmp_path, initial_body, dict.fromkeys(SITES, noise), strategy="fedavg")

@@ -21,7 +21,8 @@ from cxr_study.deployment import deployed_run, job_watch, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.job_watch import ABORTED
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import SERVER, finished_run
 from cxr_study.runs.job_results import read_events
 from faults import mark
@@ -93,7 +94,7 @@ class FaultyRun(Run):
             again = self.folder / f"after-{len(self.parts)}" / "job"
             again.parent.mkdir()
             settings = {"continues": self.parts[-1].job_id, "num_rounds": 0}
-            job_folder.copy(job, again, sites=THREE, settings=settings)
+            job_export.write(Job.of(job).with_settings(settings), again)
             self._to_the_end(again, session)
         else:
             self.servers = finished_run(wanted.folder).servers

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from nvflare.recipe import PocEnv, ProdEnv, SimEnv
 
-from cxr_study.jobs.recipe import SurgicalAggregationRecipe
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.recipe import JobRecipe
 from numpy_site import NumpySite
 from surgical_aggregation.checkpoints.checkpoint import load
 
@@ -54,11 +55,11 @@ def in_poc(recipe, sites, folder):
 if __name__ == "__main__":
     where, folder, table, initial_body, settings = sys.argv[1:]
     sites = list(json.loads(Path(table).read_text()))
-    recipe = SurgicalAggregationRecipe(
-        sites=sites,
-        initial_body=initial_body,
+    own = {**json.loads(settings), "initial_body": initial_body}
+    recipe = JobRecipe(
+        Job.asked(own.pop("method", "surgical"), sites=sites, settings=own),
         site=NumpySite("{SITE_NAME}", table),
-        **json.loads(settings),
+        code="marked" if where == "poc" else "installed",
     )
     found = {"simulator": simulated, "poc": in_poc}[where](recipe, sites, Path(folder))
     Path(folder, "found.json").write_text(json.dumps(found))

@@ -123,7 +123,7 @@ def run(
     environment = {"CXR_INITIAL_BODY": str(initial_body), "CAPTURE_FOLDER": str(received)}
     if before:
         before(folder)
-    simulate(made, folder / "workspace", list(sites), environment=environment, states=states)
+    simulate(made, folder / "workspace", environment=environment, states=states)
     return Run(folder)
 
 

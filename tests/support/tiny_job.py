@@ -4,12 +4,13 @@ Where faults are planned, the job's parts are those of `faults`.
 """
 
 import json
-import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 from tiny_site import FEATURES, INPUTS
@@ -24,16 +25,12 @@ CLASSES = (
 )
 """Of a tiny job, besides those of the product."""
 
-_SITE = r'path = "[\w.]+\.ChestXraySite"\s+args \{(?:[^{}]|\{\w+\})*\}'
-_EXECUTOR = r'path = "[\w.]+\.KerasExecutor"\s+args \{'
-_CLASS_FILTERS = r'path = "([\w.]+\.(?:SelectHead|CheckResult|SiteCheck))"'
-
 
 def make(
     folder, sites, *, job="surgical", settings=None, per_site=None, site=NUMPY, plan=None,
-    claims=None, permitted=None,
+    claims=None, permitted=None, code="installed",
 ):  # fmt: skip
-    """Copy a job for sites {name: {"classes", "images"}}; returns the job folder.
+    """Write a job for sites {name: {"classes", "images"}}; returns the job folder.
 
     Args:
         folder: For the job, and its table of sites.
@@ -46,61 +43,58 @@ def make(
             strikes no more, are in <folder>/struck. None: nothing of that is in the job.
         claims: Which sites pass for others, see `faults.Impostor`.
         permitted: Site -> classes that it may train; None: what it declares.
+        code: How the code gets to server and sites, see `WAYS`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     table, struck, target = folder / "sites.json", folder / "struck", folder / "job"
     table.write_text(json.dumps(sites), encoding="utf-8")
-    job_folder.copy(
-        JOBS / job, target, sites=list(sites), settings=settings or {}, per_site=per_site
-    )
-    server = target / job_folder.SERVER_CONFIG
-    here = 'site = "{SITE_NAME}"'
-    of_site = f'{here}, table = "{table}"'
-    faults = f'plan = {json.dumps(list(plan or ()))}, folder = "{struck}"'
-    if plan is not None:
-        struck.mkdir(parents=True, exist_ok=True)
-        of_site += f', {faults}, epochs = "{{epochs}}"'
-        _add_component(server, f'id = "faults", path = "faults.FaultyServer", args {{ {faults} }}')
-    for client in target.glob("app_*/config/config_fed_client.conf"):
-        _substitute(client, _SITE, f'path = "{site}", args {{ {of_site} }}')
+    asked = Job.of(job).with_settings(settings or {}, per_site, sites=list(sites))
+    job_export.write(asked, target, code)
+    here = {"site": "{SITE_NAME}"}
+    of_site = {**here, "table": str(table)}
+    faults = {"plan": list(plan or ()), "folder": str(struck)}
+    with edited(target / "app_server/config/config_fed_server.json") as server:
         if plan is not None:
-            executor = f'path = "faults.FaultyExecutor", args {{ {here}, {faults},'
-            _substitute(client, _EXECUTOR, executor)
-            add_result_filter(client, f'path = "faults.FaultyResult", args {{ {here}, {faults} }}')
-        if claims:
-            said = f"{here}, claims = {json.dumps(claims)}"
-            _add_component(client, f'id = "impostor", path = "faults.Impostor", args {{ {said} }}')
-    if permitted is not None:
-        arguments = f"args {{ permitted = {json.dumps(permitted)} }}"
-        _substitute(
-            server, _CLASS_FILTERS, f'path = "{{}}", {arguments}', times=4
-        )  # "refit" has one
+            struck.mkdir(parents=True, exist_ok=True)
+            of_site |= {**faults, "epochs": "{epochs}"}
+            server["components"].append(part("faults.FaultyServer", faults, id="faults"))
+        filters = [*server["task_data_filters"], *server["task_result_filters"]]
+        gates = [filter_ for entry in filters for filter_ in entry["filters"]]
+        for gate in [*gates, server["workflows"][0]] if permitted is not None else ():
+            gate.setdefault("args", {})["permitted"] = permitted
+    for file in target.glob("app_*/config/config_fed_client.json"):
+        with edited(file) as client:
+            client["components"][0] = part(site, of_site, id="site")
+            if plan is not None:
+                executor = client["executors"][0]["executor"]
+                executor["path"] = "faults.FaultyExecutor"
+                executor["args"] |= {**here, **faults}
+                add_result_filter(client, "faults.FaultyResult", {**here, **faults})
+            if claims:
+                said = {**here, "claims": claims}
+                client["components"].append(part("faults.Impostor", said, id="impostor"))
     return target
 
 
-def add_result_filter(client, line):
+@contextmanager
+def edited(file):
+    """What a configuration says, to be changed in a `with` block."""
+    config = json.loads(file.read_text(encoding="utf-8"))
+    yield config
+    file.write_text(json.dumps(config), encoding="utf-8")
+
+
+def part(path, args, **more):
+    """A part of a configuration."""
+    return {**more, "path": path, "args": args}
+
+
+def add_result_filter(client, path, args):
     """Put a further filter of what was trained behind a client configuration's own."""
-    added = f"      {{ {line} }}\n"
-    if "task_result_filters = []" in client.read_text(encoding="utf-8"):  # heads stay at the site
-        chain = f'[\n  {{ tasks = ["train"]\n    filters = [\n{added}    ] }}\n]'
-        _substitute(client, r"task_result_filters = \[\]", f"task_result_filters = {chain}")
-    else:
-        _substitute(client, r"(LabelHead\" \}\n)", f"{{}}{added}")
-
-
-def _add_component(path, line):
-    _substitute(path, r"components = \[\n", f"components = [\n  {{ {line} }}\n")
-
-
-def _substitute(path, pattern, new, times=1):
-    """Replace what matches a pattern; {} in the new text stands for the pattern's group."""
-    text, number = re.subn(
-        pattern,
-        lambda found: new.replace("{}", found[1]) if found.groups() else new,
-        path.read_text(encoding="utf-8"),
-    )
-    assert number == times, (path, pattern)
-    path.write_text(text, encoding="utf-8")
+    chains = client["task_result_filters"]
+    if not chains:  # heads stay at the site
+        chains.append({"tasks": ["train"], "filters": []})
+    chains[0]["filters"].append(part(path, args))
 
 
 def initial_body(path):

@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs.command_line_settings import JobError, Settings, check_known
+from cxr_study.jobs.job import check_known
 from cxr_study.jobs.methods import METHODS as FEDERATED
+from cxr_study.jobs.presets import JobError, Settings
 from surgical_aggregation.site.training.training_options import TrainingOptions
 
 METHODS = MappingProxyType(
@@ -60,12 +61,10 @@ def all_settings(method: str, settings: Settings) -> dict[str, Any]:
             f"without a federation there is no method {method!r}; "
             f"{nearest(method, tuple(METHODS))}."
         )
-    from cxr_study.jobs.job_settings import JobSettings, checked
+    from cxr_study.jobs.settings import checked, defaults
 
-    federated = FEDERATED[METHODS[method]]
-    names = [name for name in SETTINGS if name != "union" or federated.union_head]
-    own: dict[str, Any] = {name: JobSettings.model_fields[name].default for name in names}
-    own["strategy"] = federated.strategy
+    federated = defaults(METHODS[method])
+    own = {name: federated[name] for name in SETTINGS if name in federated}
     check_known(settings, own, f"{method} training")
     if settings.get("strategy") == "fedbn":
         raise JobError(
@@ -89,9 +88,10 @@ def train(
     Raises:
         ValueError: A site, its data, the initial checkpoint or a setting is unusable.
     """
+    from cxr_studies.baseline.pooled_site import PooledSite
     from cxr_studies.baseline.without_federation import train_alone  # imports FLARE
     from cxr_study.common.offered_data import drawings
-    from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
+    from cxr_study.training.chest_xray_site import ChestXraySite
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.site.training import tensorflow_setup
 

@@ -43,7 +43,7 @@ from cxr_study.common.yaml_files import (
 )
 from cxr_study.data.readers import official_files
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.jobs.command_line_settings import PRESETS
+from cxr_study.jobs.presets import PRESETS
 
 DATA_SETS: Mapping[str, str] = MappingProxyType(
     {"nih": "nih", "chexpert": "chexpert", "mimic": "cxr-lt"}

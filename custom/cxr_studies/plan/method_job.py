@@ -1,13 +1,13 @@
-"""The job of a federated row in FLARE's simulator: its folder, and the models that it leaves."""
+"""The job of a federated row in FLARE's simulator: and the models that it leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cxr_study.jobs import job_templates
-from cxr_study.jobs.command_line_settings import Settings
-from cxr_study.jobs.methods import Row
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.methods import METHODS, Row
+from cxr_study.jobs.presets import Settings
 from cxr_study.runs.finished_run import checkpoint_folder
 from surgical_aggregation.aggregation import strategy
 from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE
@@ -18,38 +18,29 @@ Models = Mapping[str, Path]
 """Site -> checkpoint of the model that is measured there."""
 
 
-def configure(
+def job_of(
     row: Row,
-    folder: Path,
     *,
     sites: Sequence[str],
     union: Sequence[str],
     settings: Settings,
     preset: str | None = None,
-) -> None:
-    """Write the job's folder for a federated row, with the `union` of the sites' classes.
+) -> Job:
+    """The job of a federated row, with the `union` of the sites' classes.
 
     All sites take part in every round, with one thread each. Settings win over the preset, but not
     over the row's strategy.
     """
-    method = job_templates.METHODS[row.method]
     own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}
-    if method.union_head:
+    if METHODS[row.method].union_head:
         own["union"] = ",".join(union)
-    job_templates.configure(
-        row.method,
-        folder,
-        sites=sites,
-        strategy=row.job_strategy,
-        preset=preset,
-        settings={**own, **settings},
-        per_site={},
-    )
+    own |= {**settings, "strategy": row.job_strategy}
+    return Job.asked(row.method, sites=sites, preset=preset, settings=own)
 
 
 def is_personal(row: Row) -> bool:
     """Whether every site ends with a model of its own."""
-    head = job_templates.METHODS[row.method].personal_head
+    head = METHODS[row.method].personal_head
     return strategy.has_personal(row.job_strategy, personal_head=head)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -12,10 +10,9 @@ from cxr_studies.baseline import baseline_run
 from cxr_studies.plan import method_job
 from cxr_studies.plan.data_file import DataFileError, StudyData
 from cxr_studies.plan.study_file import Scenario, StudyFileError
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import Settings, with_preset
-from cxr_study.jobs.job_folder import check_network
 from cxr_study.jobs.methods import Row
+from cxr_study.jobs.presets import Settings, with_preset
+from cxr_study.runs.run_request import check_network
 
 OWN_SETTINGS = (
     "continues", "initial_body", "min_clients", "seed", "sites", "strategy", "tracking", "union",
@@ -105,10 +102,8 @@ def all_settings(
     """
     if not row.federated:
         return _without_federation(row, sites, union, preset, given)
-    with TemporaryDirectory() as temporary:
-        job = Path(temporary) / "job"
-        method_job.configure(row, job, sites=sites, union=union, settings=given, preset=preset)
-        return dict(job_folder.read_settings(job))
+    job = method_job.job_of(row, sites=sites, union=union, settings=given, preset=preset)
+    return dict(job.settings)
 
 
 def baseline_method(row: Row) -> str:

@@ -36,12 +36,12 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
         DeployedRunError: The job failed.
         ValueError: A setting, a site file or the initial body is unusable.
     """
-    folder, job = training.folder / "run", training.folder / "job"
-    poc = PocRun(job, folder, training.sites, project, training.site_files, {})
+    folder = training.folder / "run"
+    job = training.job(initial_body=str(training.initial_body.absolute()))
+    poc = PocRun(job, folder, project, training.site_files)
     with FileLock(training.folder.parents[1] / ".poc.lock"):
         poc.system.stop()
         shutil.rmtree(training.folder, ignore_errors=True)
-        training.configure(job, initial_body=str(training.initial_body.absolute()))
         with _watched(poc, tell):
             poc_run.run(poc, Console(file=sys.stderr))
     finished = finished_run.finished_run(folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 from cxr_studies.plan import method_job
 from cxr_studies.runner.training import Trained, Training, federated
 from cxr_studies.runner.training_process import Tell
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_export
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.simulator_process import LostSiteError, simulate
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -27,8 +27,6 @@ def train(training: Training, tell: Tell) -> Trained:
         SimulationError: The job failed.
         ValueError: A setting, a site file or the initial body is unusable.
     """
-    shutil.rmtree(training.folder / "job", ignore_errors=True)
-    training.configure(training.folder / "job")
     parts = _parts(training)
     for attempt in range(_ATTEMPTS):
         number = len(parts)
@@ -72,23 +70,22 @@ def _rounds_made(workspace: Path) -> int:
 
 def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell) -> None:
     """Make the rounds that the parts have not made, in a part of its own."""
-    job, start, made = training.folder / "job", training.initial_body, 0
+    job, start, made = training.job(), training.initial_body, 0
     states: dict[str, Path] = {}
     if parts:
         before = parts[-1]
         start = checkpoint_folder(before) / LAST_FILE
         manifest = load(start).manifest
         made = int(manifest["round"])
-        job = training.folder / f"job-{number}"
-        shutil.rmtree(job, ignore_errors=True)
-        settings = {"num_rounds": manifest.missing_rounds}
-        job_folder.copy(training.folder / "job", job, sites=training.sites, settings=settings)
+        job = job.with_settings({"num_rounds": manifest.missing_rounds})
         own = {site: checkpoint_folder(before, site) for site in training.sites}
         states = {site: folder for site, folder in own.items() if has_state(folder)}
+    folder = training.folder / f"job-{number}"
+    shutil.rmtree(folder, ignore_errors=True)
+    job_export.write(job, folder)
     simulate(
-        job,
+        folder,
         _part(training, number),
-        training.sites,
         environment={
             "CXR_SITES": str(training.site_files.absolute()),
             "CXR_INITIAL_BODY": str(start.absolute()),

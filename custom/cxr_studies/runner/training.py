@@ -9,9 +9,10 @@ from statistics import fmean
 from typing import Any
 
 from cxr_studies.plan import method_job
-from cxr_studies.plan.method_job import Models, configure
-from cxr_study.jobs.command_line_settings import Settings
+from cxr_studies.plan.method_job import Models, job_of
+from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import Row
+from cxr_study.jobs.presets import Settings
 from cxr_study.runs import job_results
 from cxr_study.runs.job_results import read_events
 
@@ -37,11 +38,14 @@ class Training:
     folder: Path
     last: bool = False
 
-    def configure(self, job: Path, **more: object) -> None:
-        """Write the folder of the job, with some more settings."""
-        settings = {**self.settings, **more}
-        configure(
-            self.row, job, sites=self.sites, union=self.union, settings=settings, preset=self.preset
+    def job(self, **more: object) -> Job:
+        """The job, with some more settings."""
+        return job_of(
+            self.row,
+            sites=self.sites,
+            union=self.union,
+            settings={**self.settings, **more},
+            preset=self.preset,
         )
 
 

@@ -13,11 +13,13 @@ from typer import Argument, Option
 
 from cxr_study.cli import run as cli_run
 from cxr_study.cli.report import make_report
-from cxr_study.cli.run import asked, check_room, console, make_room, say, split
+from cxr_study.cli.run import check_room, console, make_room, say, split
 from cxr_study.cli.systems import Kit, Retries, kit_app, poc_app
 from cxr_study.common.progress import Steps
-from cxr_study.jobs import code_shipping, job_folder, job_templates
-from cxr_study.jobs.command_line_settings import parse
+from cxr_study.jobs import job_export
+from cxr_study.jobs.components import WAYS, check_way
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.methods import JOBS
 from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
 from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.aggregation.strategy import STRATEGIES
@@ -50,14 +52,14 @@ OwnData = Annotated[
 Study = Annotated[str, Option(help="FLARE's study to work in; each has jobs of its own.")]
 NOT_WAITED_FOR = 60.0
 
-_WAYS = "; ".join(f"{way}: {needs}" for way, needs in code_shipping.WAYS.items())
+_WAYS = "; ".join(f"{way}: {needs}" for way, needs in WAYS.items())
 
 
 @app.command(
     epilog="Example:  surgagg deploy job personalised --strategy fedbn --sites a,b --out my-job"
 )
 def job(
-    method: Annotated[str, Argument(help=f"One of {', '.join(job_templates.JOBS)}.")],
+    method: Annotated[str, Argument(help=f"One of {', '.join(JOBS)}.")],
     out: Annotated[Path, Option(help="New folder for the job.")],
     strategy: Annotated[
         str | None, Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's own.")
@@ -71,17 +73,10 @@ def job(
 
     It names classes of this software, and --code says how they get to the server and the sites.
     """
-    for_all, per_site = parse(settings or [])
-    job_templates.configure(
-        method,
-        out,
-        sites=split(sites),
-        strategy=strategy,
-        preset=preset,
-        settings=for_all,
-        per_site=per_site,
-        code=code,
-    )
+    check_way(code)
+    own = {} if strategy is None else {"strategy": strategy}
+    asked = Job.asked(method, sites=split(sites), preset=preset, given=settings or (), settings=own)
+    job_export.write(asked, out, code)
     say(f"job      {out}")
     say(f"submit   nvflare job submit -j {out}")
 
@@ -90,7 +85,7 @@ def job(
     epilog="Example:  surgagg deploy submit my-job --kit lead@university.org --out runs/first"
 )
 def submit(
-    job: cli_run.Job,
+    job: cli_run.JobName,
     kit: Admin,
     out: Annotated[Path, Option(help="New folder for everything the run makes.")],
     sites: cli_run.Sites = "",
@@ -111,8 +106,8 @@ def submit(
     it; another one leaves it to itself. Models, records and what the sites measured on their test
     splits are downloaded.
     """
-    names, for_all, per_site = asked(job, sites, preset, settings)
-    check_site_files(site_files, names)
+    asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or ())
+    check_site_files(site_files, asked.sites)
     check_room(out, force)
     from cxr_study.deployment import at_hand
     from cxr_study.deployment.deployed_run import DeployedRun
@@ -127,8 +122,7 @@ def submit(
             at_hand.workspaces(kit),
             sites_timeout,
         )
-        job_folder.copy(job, deployed.job, sites=names, settings=for_all, per_site=per_site)
-        code_shipping.unmark(deployed.job)
+        job_export.write(asked, deployed.job)
         _to_the_end(deployed, session, steps, [])
 
 
@@ -208,7 +202,7 @@ def _to_the_end(
 
     deployed_run.run(deployed, session, steps, begun)
     run = finished_run(deployed.folder)
-    make_report(run, deployed.folder / "report", job_folder.name(run.job), console)()
+    make_report(run, deployed.folder / "report", run.job.name, console)()
 
 
 @app.command(
@@ -216,7 +210,7 @@ def _to_the_end(
     "sites can take part, 1 one cannot, 2 wrong use."
 )
 def check(
-    job: cli_run.Job,
+    job: cli_run.JobName,
     kit: Admin,
     sites: cli_run.Sites = "",
     preset: cli_run.Preset = None,
@@ -228,15 +222,19 @@ def check(
     Every job begins with these questions: classes that the server permits, versions, the network,
     disk, certificate, the site's files. What only the site may read is in its own notes.
     """
-    names, for_all, per_site = asked(job, sites, preset, settings, check_only=True)
+    asked = Job.asked(
+        job,
+        sites=split(sites),
+        preset=preset,
+        given=settings or (),
+        settings={"check_only": True},
+    )
     from cxr_study.deployment import deployed_run, system_status
 
     connected = _connected(kit, NOT_WAITED_FOR, study)
     with TemporaryDirectory() as folder, connected as (session, steps):
-        copy = Path(folder) / "job"
-        job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
-        code_shipping.unmark(copy)
-        answers, failed = deployed_run.check(copy, session, Path(folder), steps)
+        job_export.write(asked, Path(folder) / "job")
+        answers, failed = deployed_run.check(Path(folder) / "job", session, Path(folder), steps)
     for one in answers:
         say(f"{one['site']:<12} {system_status.answer(one)}")
     if failed or any(one["reason"] for one in answers):

@@ -10,7 +10,6 @@ from rich.console import Console
 from typer import Argument, Option
 
 from cxr_study.cli.run import console, print_report, say
-from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import FinishedRun, run_of
 
 EPILOG = "Example:  surgagg report runs/run"
@@ -36,7 +35,7 @@ def report(
     the report says what they measured on their own test splits.
     """
     run = run_of(folder, site_files, elsewhere=site_files is None and not phantom)
-    title = f"{job_folder.name(run.job)}, {folder.resolve().name}"
+    title = f"{run.job.name}, {folder.resolve().name}"
     make_report(run, out or folder / "report", title, console)()
 
 
@@ -50,19 +49,23 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
         ResultsError: The run has not finished.
     """
     from cxr_study.reports.run import cross_site_results, evaluate_run
+    from cxr_study.reports.run.console import auroc_table
 
     server = run.servers[-1]
-    if "num_rounds" in job_folder.read_settings(run.job):
+    if run.job.trains:
         made = evaluate_run.report(run, folder, title=title, console=to)
         return lambda: print_report(made, to, server / "models")
     if not (server / cross_site_results.RESULTS_FILE).is_file():
         return lambda: say(f"results  {server}", to)  # of a job that measures no model
-    rows = cross_site_results.read(server)
+    results = cross_site_results.read(server)
     file = folder / evaluate_run.TABLE
-    cross_site_results.write_csv(rows, file)
+    cross_site_results.write_csv(results, file)
+    sites = cross_site_results.evaluations(results)
+    rows = [row for site in sites for row in site.test if row.labelled]
+    means = [mean for site in sites for mean in site.means if mean.classes == "labelled"]
 
     def show() -> None:
-        to.print(cross_site_results.table(rows))
+        to.print(auroc_table(rows, means))
         say(f"table    {file}", to)
         say(f"models   {server / 'models'}", to)
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from typer import Argument, Option
 
 from cxr_study.common import offered_data
 from cxr_study.common.offered_data import DRAWINGS
-from cxr_study.jobs import job_folder, job_templates
-from cxr_study.jobs.command_line_settings import PRESETS, parse, with_preset
-from cxr_study.jobs.job_folder import check_network
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.methods import JOBS, METHODS
+from cxr_study.jobs.presets import PRESETS, parse
 from cxr_study.runs.finished_run import (
     InterruptedRunError,
     JobFailedError,
@@ -24,7 +25,7 @@ from cxr_study.runs.finished_run import (
     finished_run,
     read_site_files,
 )
-from cxr_study.runs.run_request import RunRequest, check
+from cxr_study.runs.run_request import RunRequest, check, check_network
 from surgical_aggregation.checkpoints.offered_body import offered_body
 
 if TYPE_CHECKING:
@@ -52,19 +53,32 @@ RUN_EPILOG = (
 CONTINUE_EPILOG = "Example:  surgagg continue runs/run --out runs/more --set num_rounds=6"
 
 
-def _opened(context: typer.Context, job: Path) -> Path:
-    return context.with_resource(job_templates.opened(job))
+_JOB = f"{', '.join(JOBS)}, or a job folder."
 
 
-_JOB = {"help": f"{', '.join(job_templates.JOBS)}, or a job folder.", "callback": _opened}
-Job = Annotated[Path, Argument(**_JOB)]
+def _list_settings(wanted: bool) -> None:
+    if not wanted:
+        return
+    from rich.table import Table
+
+    from cxr_study.jobs.settings import table  # takes a quarter of a second
+
+    listed = Table("at", "setting", "default", "needs", "what it is", box=None)
+    for row in table():
+        listed.add_row(*map(escape, row))
+    console.print(listed)
+    raise typer.Exit
+
+
+JobName = Annotated[Path, Argument(help=_JOB)]
 Out = Annotated[Path, Option(help="New folder for everything the run makes.")]
 Settings = Annotated[
     list[str] | None,
     Option(
         "--set",
         metavar="[SITE:]NAME=VALUE",
-        help="A setting of the job, or of one site of it; may be repeated.",
+        help="A setting of the job, or of one site of it; may be repeated. surgagg run --settings "
+        "lists them.",
     ),
 ]
 Force = Annotated[bool, Option(help="Remove --out first if it is a run's folder.")]
@@ -108,7 +122,7 @@ class DataError(ValueError):
 
 def demo(
     out: Out = Path("runs/demo"),
-    job: Annotated[Path, Option(**_JOB)] = Path("surgical"),
+    job: Annotated[Path, Option(help=_JOB)] = Path("surgical"),
     settings: Settings = None,
     force: Force = False,
 ) -> None:
@@ -118,7 +132,7 @@ def demo(
     preset "recommended", changed for few rounds: momentum at the server, and columns fitted anew to
     the last body. Beside it, with the same recipe, the method as published and each site alone.
     """
-    method = job_templates.METHODS.get(job.name)
+    method = METHODS.get(job.name)
     title = f"{method.title if method else job.name} on the phantom study"
     both = job.name == "surgical"
     recipe = [f"{name}={value}" for name, value in DEMO_RECIPE.items() if both]
@@ -129,7 +143,7 @@ def demo(
 
 
 def run(
-    job: Job,
+    job: JobName,
     out: Out = Path("runs/run"),
     sites: Sites = "",
     site_files: SiteFiles = None,
@@ -140,12 +154,16 @@ def run(
     local_models: LocalModels = False,
     published: Published = False,
     force: Force = False,
+    _: Annotated[
+        bool,
+        Option("--settings", callback=_list_settings, is_eager=True, help="List all settings."),
+    ] = False,
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
     check_data(site_files, phantom)
     request = _requested(job, out, settings, sites, site_files, initial_body, preset)
     request = replace(request, local_models=local_models, published=published)
-    run_and_report(request, f"{job.name} on {', '.join(request.sites)}", force)
+    run_and_report(request, f"{request.job.name} on {', '.join(request.job.sites)}", force)
 
 
 def continue_(
@@ -171,42 +189,36 @@ def continue_(
     and the result is that of a run which was never interrupted; after a run that ended, as many
     rounds again are made.
     """
-    known = read_site_files(earlier)
+    read_site_files(earlier)  # it is a run's folder
     if out.resolve() in (earlier.resolve(), *earlier.resolve().parents):
         raise RunFolderError(
             f"a continued run needs a folder of its own; {out} holds the run to continue. Give "
             "another --out."
         )
-    job = earlier / "job"
-    names = split(sites) or job_folder.sites(job)
+    before = finished_run(earlier)
     for_all, per_site = parse(settings or [])
-    for_all = {**_missing_rounds(earlier, start), **for_all}
-    data = site_files or known
-    preset = finished_run(earlier).made.get("preset")
+    job = before.job.with_settings(
+        {**_missing_rounds(earlier, start), **for_all}, per_site, sites=split(sites) or None
+    )
     request = RunRequest(
-        job, out, names, data, None, for_all, per_site, earlier, start, local_models, preset=preset
+        job,
+        out,
+        site_files or read_site_files(earlier),
+        None,
+        earlier,
+        start,
+        local_models,
+        preset=before.made.get("preset"),
     )
     check(request)
-    rounds = {**job_folder.read_settings(job), **request.settings}["num_rounds"]
-    say(f"{rounds} rounds from {request.start(request.workspace)}")
-    for name in sorted(set(names) - request.states(request.workspace, names).keys()):
+    say(f"{job.at_server.num_rounds} rounds from {request.start(request.workspace)}")
+    for name in sorted(set(job.sites) - request.states(request.workspace, job.sites).keys()):
         say(f"{name} has no state of the earlier run to restore: its optimizer starts afresh")
-    run_and_report(request, f"{earlier.name}, continued on {', '.join(names)}", force)
-
-
-def asked(
-    job: Path, sites: str, preset: str | None, given: list[str] | None, **more: object
-) -> tuple[tuple[str, ...], dict[str, object], dict[str, dict[str, object]]]:
-    """Names of the sites, settings and per-site settings that a command asks for, checked."""
-    names = split(sites) or job_folder.sites(job)
-    for_all, per_site = with_preset(preset, *parse(given or []), names)
-    for_all |= more
-    job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
-    return names, for_all, per_site
+    run_and_report(request, f"{earlier.name}, continued on {', '.join(job.sites)}", force)
 
 
 def _requested(
-    job: Path,
+    name: Path,
     out: Path,
     given: list[str] | None,
     sites: str = "",
@@ -214,11 +226,11 @@ def _requested(
     initial_body: Path | None = None,
     preset: str | None = None,
 ) -> RunRequest:
-    names, for_all, per_site = asked(job, sites, preset, given)
-    network = job_folder.typed(job, for_all)
-    if "backbone" in network.model_fields_set:  # a census has none
+    job = Job.asked(name, sites=split(sites), preset=preset, given=given or ())
+    if "backbone" in job.settings:  # a census has none
+        network = job.at_server
         check_network(initial_body, backbone=network.backbone, hidden=network.hidden)
-    return RunRequest(job, out, names, site_files, initial_body, for_all, per_site, preset=preset)
+    return RunRequest(job, out, site_files, initial_body, preset=preset)
 
 
 def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
@@ -273,7 +285,7 @@ def print_report(made: Report, to: Console, models: Path) -> None:
 
     Ends with exit code `ABSENT` where a site of the job has contributed to no round.
     """
-    from cxr_study.reports.run import contributors
+    from cxr_study.reports.run import run_view
     from cxr_study.reports.run.console import print_summary
 
     print_summary(made.summary, to)
@@ -284,7 +296,7 @@ def print_report(made: Report, to: Console, models: Path) -> None:
     for card in made.cards:
         say(f"card     {card}", to)
     say(f"models   {models}", to)
-    if contributors.absent(made.summary):
+    if run_view.absent(made.summary):
         raise typer.Exit(ABSENT)
 
 

@@ -14,6 +14,7 @@ from cxr_study.cli.run import check_data, check_room, console, make_room, say, s
 from cxr_study.common.progress import Steps
 from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
+from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import finished_run
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.wire.privacy_json import by_study, is_class_names
@@ -49,7 +50,7 @@ HERE = Path("runs/poc")
 
 @poc_app.command(epilog="Example:  surgagg deploy poc run surgical --phantom --set num_rounds=6")
 def run(
-    job: cli_run.Job,
+    job: cli_run.JobName,
     out: Annotated[Path, Option(help="New folder for everything.")] = Path("runs/poc-run"),
     sites: cli_run.Sites = "",
     site_files: cli_run.SiteFiles = None,
@@ -71,20 +72,18 @@ def run(
     """
     check_data(site_files, phantom)
     body = {} if initial_body is None else {"initial_body": str(initial_body.absolute())}
-    names, for_all, per_site = cli_run.asked(job, sites, preset, settings, **body)
+    asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or (), settings=body)
     check_room(out, force)
     from cxr_study.deployment import poc_run
     from cxr_study.runs.run_request import check_body
 
-    poc = poc_run.PocRun(
-        job, out, names, project, site_files, for_all, per_site, port, retries, keep
-    )
+    poc = poc_run.PocRun(asked, out, project, site_files, port, retries, keep)
     poc_run.check(poc)
     check_body(site_files, initial_body)
     poc.system.stop()  # one that an earlier run left
     make_room(out, force)
     poc_run.run(poc, console)
-    title = f"{job.name} in POC, on {', '.join(names)}"
+    title = f"{asked.name} in POC, on {', '.join(asked.sites)}"
     make_report(finished_run(out), out / "report", title, console)()
 
 

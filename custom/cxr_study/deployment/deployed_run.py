@@ -16,7 +16,8 @@ from cxr_study.deployment import at_hand, job_watch
 from cxr_study.deployment.at_hand import RoomError, Workspaces
 from cxr_study.deployment.flare_session import PAUSES, FlareSession, SessionError, pauses
 from cxr_study.deployment.job_watch import ABORTED, End, explain
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import (
     RESULTS,
     RUN_FILE,
@@ -77,17 +78,17 @@ class DeployedRun:
     @property
     def trains(self) -> bool:
         """Whether the job trains a model, as far as known."""
-        return not self.job.is_dir() or "num_rounds" in job_folder.read_settings(self.job)
+        return not self.job.is_dir() or Job.from_folder(self.job).trains
 
     @property
     def num_rounds(self) -> int:
         """Rounds to make; 0 where only the server knows that, or the job trains nothing."""
         known = self.job.is_dir() and self.trains
-        return job_folder.typed(self.job).num_rounds if known else 0
+        return Job.from_folder(self.job).at_server.num_rounds if known else 0
 
     def left(self, jobs: Sequence[str]) -> list[str]:
         """Ids of jobs that left a model, newest first: `jobs`, and those that it continues."""
-        named = job_folder.typed(self.job).continues if self.job.is_dir() else ""
+        named = Job.from_folder(self.job).at_server.continues if self.job.is_dir() else ""
         return [*jobs, *(job.strip() for job in named.split(",") if job.strip())]
 
     def how_to_resume(self, jobs: Sequence[str]) -> str:
@@ -211,7 +212,7 @@ def check(
     Raises:
         SessionError: A site of the job is not connected, or the server refuses the job.
     """
-    if missing := session.missing(job_folder.sites(job)):
+    if missing := session.missing(Job.from_folder(job).sites):
         raise SessionError(
             f"all sites of the job must be connected; {', '.join(missing)} is not. Start it there."
         )
@@ -234,7 +235,7 @@ def _submit(deployed: DeployedRun, session: FlareSession, job: Path, steps: Step
     """Submit a job when its sites are connected."""
     if told := at_hand.without_room({**deployed.workspaces, "this run": deployed.folder}):
         raise RoomError(f"{told}. Make room there (poc/README.md, section 2).")
-    sites, patience = job_folder.sites(job), deployed.sites_timeout
+    sites, patience = Job.from_folder(job).sites, deployed.sites_timeout
     with steps.step("submit") as said:
         if missing := ", ".join(session.missing(sites)):
             wait = f"waiting up to {patience:.0f} s (--sites-timeout)"
@@ -330,10 +331,6 @@ def _continued(deployed: DeployedRun, left: Sequence[str], number: int) -> Path:
     """Job folder that continues the first of some jobs that left a model."""
     target = deployed.results / f"continued-{number}"
     shutil.rmtree(target, ignore_errors=True)  # where an earlier command was killed
-    job_folder.copy(
-        deployed.job,
-        target,
-        sites=job_folder.sites(deployed.job),
-        settings={"continues": ",".join(deployed.left(left)), "num_rounds": 0},
-    )
+    settings = {"continues": ",".join(deployed.left(left)), "num_rounds": 0}
+    job_export.write(Job.from_folder(deployed.job).with_settings(settings), target)
     return target

@@ -19,7 +19,8 @@ import psutil
 
 from cxr_study.deployment import at_hand
 from cxr_study.deployment.processes import flares_words
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import folder
+from cxr_study.jobs.presets import JobError
 
 CHECKPOINTS = "checkpoints"
 NOTES = "local_notes"
@@ -84,11 +85,11 @@ class JobFiles:
         """Ids of the jobs that it continues, likewise."""
         if (stored := self._stored) is None:
             return ""
-        with suppress(OSError, BadZipFile), ZipFile(stored / DATA) as job:
+        with suppress(OSError, BadZipFile, JobError), ZipFile(stored / DATA) as job:
             for name in job.namelist():
-                if name.endswith(job_folder.SERVER_CONFIG):
-                    text = job.read(name).decode(errors="replace")
-                    return str(job_folder.settings_in(text).get("continues", ""))
+                if "config_fed_server." in name:
+                    config = folder.parse(name, job.read(name).decode(errors="replace"))
+                    return str(config.get("continues", ""))
         return ""
 
     @property

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +15,16 @@ from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.jobs import code_shipping, job_folder
-from cxr_study.jobs.command_line_settings import JobError, Settings
-from cxr_study.jobs.job_folder import check_network
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.presets import JobError
 from cxr_study.runs import simulated_run
-from cxr_study.runs.run_request import check_phantom, check_site_files
+from cxr_study.runs.run_request import check_network, check_phantom, check_site_files
 from surgical_aggregation.checkpoints.offered_body import offered_body
 from surgical_aggregation.site.training import tensorflow_setup
 
 if TYPE_CHECKING:
-    from cxr_study.jobs.job_settings import JobSettings
+    from cxr_study.jobs.settings import JobSettings
 
 POC = "poc"
 """In a run's folder: the POC's."""
@@ -45,13 +44,10 @@ class PocRun:
         keep: Whether the POC keeps running afterwards.
     """
 
-    job: Path
+    job: Job
     folder: Path
-    sites: tuple[str, ...]
     project: Path
     site_files: Path | None
-    settings: Settings
-    per_site: Mapping[str, Settings] = field(default_factory=dict)
     port: int | None = None
     retries: int = 3
     keep: bool = False
@@ -72,12 +68,12 @@ def check(poc: PocRun) -> None:
             or the initial body is unusable, sites are too few, or the job continues one that a new
             POC cannot have.
     """
-    job_folder.check(poc.job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site)
+    sites, settings = poc.job.sites, poc.job.at_server
+    poc.job.check()
     poc.system.check(poc.project, poc.port)
-    check_site_files(poc.site_files, poc.sites)
+    check_site_files(poc.site_files, sites)
     if poc.site_files is None:
-        check_phantom(poc.sites)
-    settings = job_folder.typed(poc.job, poc.settings)
+        check_phantom(sites)
     for name in ("continues", "model_of"):
         if value := getattr(settings, name):
             raise JobError(
@@ -100,28 +96,25 @@ def run(poc: PocRun, console: Console) -> None:
         DeployedRunError: The job failed.
         ValueError: The job, a setting, the port, a site file or what it names is unusable.
     """
-    steps, system, job = Steps(console), poc.system, poc.folder / "job"
-    settings = {**_shared_cores(poc), **poc.settings}
-    job_folder.copy(poc.job, job, sites=poc.sites, settings=settings, per_site=poc.per_site)
-    code_shipping.unmark(job)  # the kits allow the packages' classes
-    typed = job_folder.typed(job)
+    steps, system, job = Steps(console), poc.system, _sharing_cores(poc.job)
+    job_export.write(job, poc.folder / "job")
     if poc.site_files is None:
         demo_data().site_files()
-    elif "image_size" in typed.model_fields_set:
-        simulated_run.prepare(poc.site_files, poc.sites, typed.image_size)
+    elif "image_size" in job.settings:
+        simulated_run.prepare(poc.site_files, job.sites, job.at_server.image_size)
     with steps.step("prepare") as said:
         system.prepare(
             poc.project,
-            sites=poc.sites,
+            sites=job.sites,
             port=poc.port,
             site_files=poc.site_files,
-            encrypted=job_folder.encrypted(job),
+            encrypted=job.encrypted,
         )
         said.append(str(system))
     deployed = DeployedRun(poc.folder, poc.site_files, False, poc.retries, system.workspaces)
     try:
         with steps.step("start", "over TLS, each a process of its own"):
-            system.start(_named_files(typed))
+            system.start(_named_files(job.at_server))
         with FlareSession(system.lead) as session:
             deployed_run.run(deployed, session, steps)
     except BaseException:
@@ -153,11 +146,12 @@ def _named_files(settings: JobSettings) -> dict[str, str]:
     return {name: file for name, file in named.items() if file != f"{{${name}}}"}
 
 
-def _shared_cores(poc: PocRun) -> Settings:
-    """Threads of a site: all share this machine's cores, as in the simulator, to the last bit.
+def _sharing_cores(job: Job) -> Job:
+    """The job whose sites share this machine's cores, as in the simulator, to the last bit.
 
     TensorFlow processes that each take all cores train half as fast.
     """
-    if job_folder.read_settings(poc.job).get("threads") != 0:
-        return {}
-    return {"threads": tensorflow_setup.shared_cores(len(poc.sites))}
+    if job.settings.get("threads") != 0:
+        return job
+    threads = tensorflow_setup.shared_cores(len(job.sites))
+    return job.with_settings({"threads": threads}, job.per_site)

@@ -7,7 +7,10 @@ server, and to no address.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
+
+from cxr_study.jobs.presets import JobError
 
 _SERVER = (
     "surgical_aggregation.encryption.encrypted_aggregator.EncryptedSurgicalAggregator",
@@ -67,7 +70,29 @@ MOVED: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
-"""Path that a class has in jobs of earlier versions -> its path."""
+"""Path in job folders of earlier versions -> where the class is now."""
+
+PACKAGES = ("surgical_aggregation", "cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit")
+"""What a job's configuration names, besides FLARE's own classes."""
+
+MARKER = Path(__file__).parent / "README.txt"
+"""A job with a file in each app's custom/ may name classes of installed packages."""
+
+WAYS: Mapping[str, str] = MappingProxyType(
+    {
+        "installed": "server and sites have the packages, and each allows their classes",
+        "marked": "they have the packages, and allow the submitter to bring code",
+        "carried": "the job brings the packages, and they allow the submitter to bring code",
+    }
+)
+"""How a job's code gets to server and sites -> what that needs."""
+
+
+def check_way(code: str) -> None:
+    """Refuse what is none of `WAYS`."""
+    if code not in WAYS:
+        raise JobError(f"code must be one of {', '.join(WAYS)}; got {code!r}.")
+
 
 PATHS: Mapping[str, str] = MappingProxyType({path.rpartition(".")[2]: path for path in ALLOWED})
 """Name of the class -> its path."""

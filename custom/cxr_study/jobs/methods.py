@@ -79,6 +79,14 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 )
 """Name -> method."""
 
+EVALUATION = "evaluation"
+"""The job that measures a model and trains none."""
+
+CENSUS = "census"
+"""The job that counts what sites have, before anything is trained."""
+
+JOBS = (*METHODS, EVALUATION, CENSUS)
+
 BEYOND = (
     "average_decay", "body_weighting", "freeze_statistics_at", "pseudo_labels", "refit_model",
     "server_optimizer",

@@ -1,4 +1,4 @@
-"""FLARE's recipe of a method, for SimEnv, PocEnv and ProdEnv.
+"""FLARE's parts of a job, built as objects, and its recipe for SimEnv, PocEnv and ProdEnv.
 
 To import this module is to import FLARE's recipes, which take `--export` and `--export-dir` out of
 the command line.
@@ -6,289 +6,249 @@ the command line.
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from nvflare.apis.job_def import SERVER_SITE_NAME
-from nvflare.fuel.utils.class_utils import instantiate_class
-from nvflare.job_config.api import FedJob
-from nvflare.job_config.defs import FilterType
 from nvflare.recipe.spec import ExecEnv, Recipe
-from pyhocon import ConfigFactory
 
-from cxr_study.jobs import job_folder, job_templates
-from cxr_study.jobs.code_shipping import MARKER, PACKAGES
-from cxr_study.jobs.command_line_settings import JobError, Settings
+from cxr_study.jobs.flare_job import FlareJob
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.methods import CENSUS, METHODS, Method
+from cxr_study.jobs.presets import JobError
 from surgical_aggregation.site.contract.site import Site
-from surgical_aggregation.wire.flare_internals import export_defaults
 
-_OF_OUR_SITE = ("sites", "backbone", "image_size", "hidden", "batch_size", "augmentation", "union")
-_REFERENCE = re.compile(r"\{(\w+)\}")
-_FILTERS = {
-    "task_data_filters": FilterType.TASK_DATA,
-    "task_result_filters": FilterType.TASK_RESULT,
-}
+_MODEL_TASKS = ("train", "validate", "test")
+_OPTIONS = (
+    "strategy", "epochs", "learning_rate", "warmup_epochs", "warmup_learning_rate", "gradient_clip",
+    "proximal", "class_weighting", "focal_gamma", "freeze_statistics_at",
+)  # fmt: skip
 
 
-class SurgicalAggregationRecipe(Recipe):
-    """A method of the papers as a FLARE job: exactly that of its folder in jobs/.
+class JobRecipe(Recipe):
+    """A job as FLARE's recipe.
 
     Server and sites get different apps, and a site with settings of its own an app of its own. Data
-    and initial body are not part of the job: see `site_files` and `initial_body`.
+    and initial body are not part of the job: see the settings `sites` and `initial_body`.
 
     Args:
-        sites: Names of the sites. Default: those of the phantom.
-        name: Of the job. Default None: the method's.
-        method: One of `job_templates.JOBS`. Default "surgical".
-        strategy: "fedavg", "fedbn" or "fedbn+"; default None: the method's own.
-        preset: See `PRESETS`. Default None: the settings of the folder, for the phantom on CPUs.
-        num_rounds: Rounds of this job. Default None: the preset's, else the folder's.
-        min_clients: Results that a round needs. Default None: the folder's, 0: of all sites.
-        site_files: Folder of <site>.yaml at every site. Default None: the variable CXR_SITES there,
-            else the phantom.
-        initial_body: Checkpoint at the server. Default None: the variable CXR_INITIAL_BODY there;
-            unset, FLARE's simulator on the phantom takes "drawings", and others refuse.
-        code: "marked" (default) where there is no allow-list, as in SimEnv and PocEnv; "installed"
-            for sites whose kits allow the packages; see `code_shipping`.
+        job: Of one of `JOBS`; see `Job.asked`. One of a folder cannot be rebuilt.
         site: Component that brings classes, network and data in place of the chest X-ray site,
-            whose settings are then of no use. Default None: that one.
-        per_site_config: Site -> setting -> value; as `set_per_site_config` right afterwards.
-        settings: Any other setting of the folder, such as learning_rate=1e-4; see jobs/README.md.
+            whose settings are then left out. Default None: that one.
+        code: How its code gets to server and sites, one of `WAYS`. Default "installed"; FLARE's own
+            POC, whose kits allow none of our classes, needs "marked".
 
     Raises:
-        JobError: No such method, preset, setting or site, or a value of the wrong type.
-        StrategyError: No such strategy.
+        JobError: The job is of a folder, or there is no such way.
 
     Example:
-        >>> recipe = SurgicalAggregationRecipe(num_rounds=2, learning_rate=1e-3)
+        >>> recipe = JobRecipe(Job.asked("surgical", settings={"num_rounds": 2}))
         >>> recipe.export("exported")
     """
 
-    def __init__(
-        self,
-        *,
-        sites: Sequence[str] = ("nih", "chexpert"),
-        name: str | None = None,
-        method: str = "surgical",
-        strategy: str | None = None,
-        preset: str | None = None,
-        num_rounds: int | None = None,
-        min_clients: int | None = None,
-        site_files: str | None = None,
-        initial_body: str | None = None,
-        code: str = "marked",
-        site: Site | None = None,
-        per_site_config: dict[str, dict] | None = None,
-        **settings: str | int | float | bool,
-    ):
-        if isinstance(sites, str):
-            raise JobError(
-                f"sites needs the names of the sites, e.g. ['nih', 'chexpert']; got {sites!r}. The "
-                "folder of their site files is called site_files here."
-            )
-        named: dict[str, object] = {
-            "num_rounds": num_rounds,
-            "min_clients": min_clients,
-            "sites": site_files,
-            "initial_body": initial_body,
-        }
-        self.sites = tuple(sites)
-        self.method = method
-        self.strategy = strategy
-        self.preset = preset
-        self.code = code
+    def __init__(self, job: Job, *, site: Site | None = None, code: str = "installed"):
+        self.job = job
         self.site = site
-        self.settings = {k: v for k, v in named.items() if v is not None} | settings
-        self._configuration = self._render({})
-        super().__init__(FolderJob(name or method, self._configuration))
-        if per_site_config:
-            self.set_per_site_config(per_site_config)
+        super().__init__(flare_job(job, code))
 
     def process_env(self, env: ExecEnv) -> None:
         """Refuse an environment that names its sites, and not all of the job's."""
-        names = getattr(env, "clients", self.sites) or ()
-        if missing := [site for site in self.sites if site not in names]:
+        names = getattr(env, "clients", self.job.sites) or ()
+        if missing := [site for site in self.job.sites if site not in names]:
             raise JobError(
                 f"the environment needs the job's sites; it is not told of {', '.join(missing)}. "
-                f"Give it clients={list(self.sites)}."
+                f"Give it clients={list(self.job.sites)}."
             )
 
     def _apply_per_site_config(self, config: dict[str, dict]) -> None:
-        self._configuration = self._render(config)
+        self.job = self.job.with_settings({}, config)
 
     def _prepare_client_apps(self) -> None:
-        self._job.add_sites(self._configuration, self.site)
-
-    def _render(self, per_site: Mapping[str, Settings]) -> Configuration:
-        with TemporaryDirectory() as folder:
-            job_templates.configure(
-                self.method,
-                Path(folder) / "job",
-                sites=self.sites,
-                strategy=self.strategy,
-                preset=self.preset,
-                settings=self.settings,
-                per_site=per_site,
-                code=self.code,
-            )
-            return read(Path(folder) / "job")
+        add_sites(self._job, self.job, self.site)
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """What a job folder says, with its settings in their places.
-
-    What only a site knows stays a reference: {SITE_NAME}, {$CXR_SITES}, {$CXR_INITIAL_BODY}.
-
-    Attributes:
-        server: The server's configuration.
-        clients: App -> its configuration.
-        apps: Site -> its app.
-        min_clients: Sites that the job cannot start or go on without.
-        marked: Whether it is marked as one that brings code; see `code_shipping`.
-    """
-
-    server: Mapping[str, Any]
-    clients: Mapping[str, Mapping[str, Any]]
-    apps: Mapping[str, str]
-    min_clients: int
-    marked: bool
+def flare_job(job: Job, code: str = "installed") -> FlareJob:
+    """FLARE's job with the server's half of a job; see `JobRecipe` and `add_sites`."""
+    if job.folder is not None:
+        raise JobError(f"a recipe needs a job by name; got the folder {job.folder.path}.")
+    made = FlareJob(job, code)
+    if job.method == CENSUS:
+        _census_server(made)
+    elif job.method in METHODS:
+        _training_server(made, METHODS[job.method])
+    else:
+        _evaluation_server(made)
+    made.finish_server()
+    return made
 
 
-def read(job: Path) -> Configuration:
-    """Read a job folder."""
-    apps = job_folder.client_apps(job)
-    return Configuration(
-        _resolved(job_folder.server_config(job)),
-        {app: _resolved(job_folder.client_config(job, app)) for app in apps.values()},
-        apps,
-        json.loads((job / job_folder.META).read_text(encoding="utf-8"))["min_clients"],
-        (job / job_folder.SERVER_APP / "custom" / MARKER.name).is_file(),
+def add_sites(made: FlareJob, job: Job, site: Site | None = None) -> None:
+    """Add the sites' half, with `site` in place of the chest X-ray site if given."""
+    made.asked = job
+    if job.method == CENSUS:
+        _census_site(made)
+    elif job.method in METHODS:
+        _training_site(made, METHODS[job.method], site)
+    else:
+        made.to_sites(site or _site(made), id="site")
+        made.to_sites(made.part("DeclareClasses"), id="declare_classes")
+        executor = made.part("KerasExecutor", "report_counts", "threads")
+        made.to_sites(executor, tasks=["check", "test"])
+    made.finish_sites()
+
+
+def _training_server(made: FlareJob, method: Method) -> None:
+    part, add = made.part, made.to_server
+    refit = ("refit",) if method.common_model else ()
+    add(part("InitialBody", file="initial_body"), id="initial_body")
+    add(part("CheckpointPersistor", "continues"), id="persistor")
+    if method.encrypted:
+        add(part("MergeIntoGlobalModel"), id="shareable_generator")
+        aggregator = part("EncryptedSurgicalAggregator", "strategy", "weighting")
+    else:
+        decay = ("average_decay",) if method.common_model else ()
+        generator = part(
+            "MergeIntoGlobalModel",
+            *decay,
+            optimizer="server_optimizer",
+            learning_rate="server_learning_rate",
+            momentum="server_momentum",
+        )
+        add(generator, id="shareable_generator")
+        head = () if method.personal_head else ("head_weighting",)
+        fixed = {"personal_head": True} if method.personal_head else {}
+        aggregator = part("SurgicalAggregator", "strategy", "body_weighting", *head, fixed=fixed)
+    add(aggregator, id="aggregator")
+    if method.common_model:
+        columns = part(
+            "SurgicalAggregator", "strategy", "head_weighting", fixed={"columns_only": True}
+        )
+        add(columns, id="column_aggregator")
+    add(part("BestModelSelector"), id="best_model")
+    if not method.encrypted:
+        add(part("BestModelFeatures"), id="best_model_features")
+    add(part("LookAlikes"), id="look_alikes")
+    _records(made)
+    add(part("MetricsArtifactWriter"), id="metrics_writer")
+    add(part("ValidationJsonGenerator"), id="evaluation_writer")
+    for model in ("last", "best"):
+        add(part("CheckpointLocator", fixed={"model": model}), id=model)
+    for model in ("average", "refit") if method.common_model else ():
+        add(part("CandidateLocator", fixed={"model": model}), id=model)
+    # The single gate between the server's model and a site; it must stand for every task with one.
+    made.filter_data(part("SelectHead"), [*_MODEL_TASKS, *refit])
+    for task in ("train", *refit):
+        made.filter_results(part("CheckResult"), [task])
+
+    # Who cannot take part is known before anything is trained.
+    add(part("SiteCheck", "min_clients", "wait_seconds", "check_only"), id="check")
+    training = part(
+        "FederatedTraining",
+        *("num_rounds", "patience", "min_clients"),
+        wait_time_after_min_received="wait_seconds",
+        fixed={
+            "train_timeout": 0,
+            "aggregator_id": "aggregator",
+            "persistor_id": "persistor",
+            "shareable_generator_id": "shareable_generator",
+            "train_task_name": "train",
+        },
     )
+    add(training, id="train")
+    # The last model is a candidate for the best one, so the sites measure it as well.
+    add(_measurement(made, "last", "validate"), id="validate_final")
+    if method.common_model:
+        # So are the average of the rounds and a model with refitted columns, where they are made.
+        add(_measurement(made, "average", "validate"), id="validate_average")
+        refitting = part("ModelRefit", "min_clients", "wait_seconds", model="refit_model")
+        add(refitting, id="refit_columns")
+        add(_measurement(made, "refit", "validate"), id="validate_refit")
+    add(_measurement(made, "best", "test"), id="test_best")
 
 
-class FolderJob(FedJob):
-    """A FedJob that is exported as the job folders are: sites with the same app share it.
-
-    FedJob alone would give every site an app of its own, or one app to all of them and the server,
-    in which every site would find the server's configuration. The server's half is added at once,
-    the sites' by `add_sites`.
-    """
-
-    def __init__(self, name: str, configuration: Configuration):
-        super().__init__(name=name, min_clients=configuration.min_clients)
-        self.set_app_packages(list(PACKAGES))  # else it carries copies of some of their modules
-        self._sharing: list[str] = []
-        self._marked = configuration.marked
-        server = configuration.server
-        self._add(server, [SERVER_SITE_NAME], {})
-        for workflow in server["workflows"]:
-            self.to_server(_built(workflow), id=workflow["id"])
-        self.to_server({"server": server["server"], **_settings(server)})
-
-    def add_sites(self, configuration: Configuration, site: Site | None = None) -> None:
-        """Add the sites' half, with `site` in place of the component of that id if given."""
-        for app, config in configuration.clients.items():
-            names = [name for name, its in configuration.apps.items() if its == app]
-            self._add(config, names, {"site": site} if site else {})
-            settings = _settings(config)
-            if site:  # whose network and data are its own
-                settings = {k: v for k, v in settings.items() if k not in _OF_OUR_SITE}
-            for name in names:
-                self.to(settings, name)
-            for entry in config["executors"]:
-                executor = _built(entry["executor"])
-                for name in names:
-                    self.to(executor, name, tasks=entry["tasks"])
-            if app == job_folder.CLIENT_APP:
-                self._sharing = names
-
-    def _add(self, config: Mapping[str, Any], targets: list[str], given: Mapping[str, Any]) -> None:
-        """Add components, filters and the marker; an object is built once for all targets."""
-        for entry in config["components"]:
-            component = given.get(entry["id"]) or _built(entry)
-            for target in targets:
-                self.to(component, target, id=entry["id"])
-        for key, filter_type in _FILTERS.items():
-            for entry in config[key]:
-                for filter_ in map(_built, entry["filters"]):
-                    for target in targets:
-                        self.to(filter_, target, filter_type=filter_type, tasks=entry["tasks"])
-        for target in targets if self._marked else ():
-            self.add_file_to(str(MARKER), target)
-
-    def export_job(self, job_root: str) -> None:
-        """Export the job into <job_root>/<name>, with one app for the sites whose apps are alike.
-
-        They are compared at every export anew: recipe helpers may have changed one.
-        """
-        super().export_job(job_root)
-        folder = Path(job_root) / self.name
-        shared = folder / job_folder.CLIENT_APP
-        alike = [
-            site
-            for site in self._sharing
-            if _content(folder, site) == _content(folder, self._sharing[0])
-        ]
-        if not alike or (shared.exists() and shared != folder / f"app_{alike[0]}"):
-            return
-        meta = json.loads((folder / job_folder.META).read_text(encoding="utf-8"))
-        (folder / f"app_{alike[0]}").rename(shared)
-        for site in alike:
-            del meta["deploy_map"][f"app_{site}"]
-            shutil.rmtree(folder / f"app_{site}", ignore_errors=True)
-        meta["deploy_map"][job_folder.CLIENT_APP] = alike
-        (folder / job_folder.META).write_text(json.dumps(meta, indent=4), encoding="utf-8")
+def _training_site(made: FlareJob, method: Method, site: Site | None) -> None:
+    part, add = made.part, made.to_sites
+    add(site or _site(made, method), id="site")
+    if not method.personal_head:
+        add(part("DeclareClasses"), id="declare_classes")
+    open_mode = ("pseudo_labels", "pseudo_labels_from") if method.other_classes == "unknown" else ()
+    training: dict[str, Any] = made.references(*_OPTIONS, *open_mode)
+    if method.personal_head:
+        training["personal_head"] = True
+    readable = () if method.encrypted else ("send", "report_features")
+    executor = part(
+        "KerasExecutor",
+        *("mixed_precision", "report_counts", "seed", "threads", *readable),
+        fixed={"training": training},
+    )
+    refit = ["refit"] if method.common_model else []
+    add(executor, tasks=["check", *_MODEL_TASKS, *refit])
+    if method.encrypted:
+        # Decrypts at the site what SelectHead has chosen for it at the server.
+        made.filter_data(part("DecryptTask"), list(_MODEL_TASKS), at_sites=True)
+    for task in () if method.personal_head else ("train", *refit):
+        made.filter_results(part("LabelHead"), [task], at_sites=True)
+    if method.encrypted:
+        made.filter_results(part("EncryptResult", "weighting"), ["train"], at_sites=True)
 
 
-def _content(job: Path, site: str) -> dict[Path, bytes]:
-    """Every file of a site's app."""
-    app = job / f"app_{site}"
-    return {file.relative_to(app): file.read_bytes() for file in app.rglob("*") if file.is_file()}
+def _evaluation_server(made: FlareJob) -> None:
+    part, add = made.part, made.to_server
+    add(part("EvaluatedModelLocator", file="model", job="model_of"), id="model")
+    _records(made, workflow="evaluation")
+    add(part("ValidationJsonGenerator"), id="evaluation_writer")
+    # A site gets the columns of its own classes alone, and says how it did with them.
+    made.filter_data(part("SelectHead"), ["test"])
+    check = part(
+        *("SiteCheck", "min_clients", "wait_seconds", "check_only"), fixed={"model_id": "model"}
+    )
+    add(check, id="check")
+    add(_measurement(made, "model", "test"), id="evaluation")
 
 
-def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands on top of a configuration: FLARE has no use for it there, and reports have."""
-    return {
-        key: value
-        for key, value in config.items()
-        if isinstance(value, str | int | float) and key != "format_version"
+def _census_server(made: FlareJob) -> None:
+    part, add = made.part, made.to_server
+    file = {"output_path": "statistics/census.json"}
+    add(part("JsonStatsFileWriter", fixed=file), id="writer")
+    # Nothing but counts, ever. For histograms and standard deviations FLARE asks a second time, and
+    # sends every site what all sites answered the first time: the names of the others' classes.
+    fixed = {
+        "statistic_configs": {"count": {}},
+        "writer_id": "writer",
+        "enable_pre_run_task": False,
     }
+    waiting = {"wait_time_after_min_received": "wait_seconds"}
+    add(part("StatisticsController", "min_clients", fixed=fixed, **waiting), id="census")
 
 
-def _resolved(file: Path) -> dict[str, Any]:
-    config = _parsed(file.read_text(encoding="utf-8"))
-    resolved: dict[str, Any] = _put(config, config)
-    return resolved
+def _census_site(made: FlareJob) -> None:
+    here = {"site": "{SITE_NAME}"}
+    census = made.part("CensusStatistics", "sites", "image_size", "min_count", fixed=here)
+    made.to_sites(census, id="census")
+    executor = made.part("StatisticsExecutor", fixed={"generator_id": "census"})
+    made.to_sites(executor, tasks=["fed_stats"])
 
 
-@lru_cache
-def _parsed(text: str) -> Mapping[str, Any]:
-    # A fifth of a second each time, and one recipe looks at its job several times.
-    config: Mapping[str, Any] = ConfigFactory.parse_string(text).as_plain_ordered_dict()
-    return config
+def _records(made: FlareJob, **summary: str) -> None:
+    """Add what keeps records of a run, and watches its sites."""
+    part, add = made.part, made.to_server
+    add(part("RunRecord"), id="run_record")
+    add(part("RunSummary", fixed=summary), id="run_summary")
+    add(part("SiteWatch", silence="site_silence"), id="site_watch")
+    add(part("Polling", "requests_per_second"), id="polling")
+    add(part("Tracking", "tracking"), id="tracking")
 
 
-def _put(value: Any, settings: Mapping[str, Any]) -> Any:
-    """A configuration with the values of its settings in place of references to them."""
-    if isinstance(value, dict):
-        return {key: _put(item, settings) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_put(item, settings) for item in value]
-    match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-    return settings.get(match[1], value) if match else value
+def _measurement(made: FlareJob, model: str, task: str) -> Any:
+    """Have the sites measure the model of a locator by its id: task "validate" or "test"."""
+    fixed = {"model_locator_id": model, "validation_task_name": task}
+    return made.part("ModelEvaluation", "min_clients", "wait_seconds", fixed=fixed)
 
 
-def _built(entry: Mapping[str, Any]) -> Any:
-    """The object that an entry of a configuration describes."""
-    arguments = entry.get("args", {})
-    built = instantiate_class(entry["path"], arguments)
-    export_defaults(built, arguments)
-    return built
+def _site(made: FlareJob, method: Method | None = None) -> Any:
+    fixed: dict[str, Any] = {"site": "{SITE_NAME}"}
+    names = ["sites", "backbone", "image_size", "hidden", "batch_size"]
+    if method:  # an evaluation neither shuffles nor augments
+        names += ["augmentation", "seed"]
+        if method.union_head:
+            names.append("union")
+            fixed["other_classes"] = method.other_classes
+    return made.part("ChestXraySite", *names, fixed=fixed)

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cxr_study.common import code_version
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.folder import META, SERVER_APP, deployed_apps
+from cxr_study.jobs.job import Job
 
 RUN_FILE = "run.json"
 """In a run's folder: the facts that `write_facts` writes."""
@@ -60,7 +61,7 @@ class FinishedRun:
     """What a report is made of.
 
     Attributes:
-        job: Job folder that was run.
+        job: What was run.
         servers: The server's folders of the jobs that made the run; see `job_results`.
         site_files: Folder of <site>.yaml; None: the phantom.
         states: Site -> folder of its files of the run, as far as at hand. Its local models are in
@@ -75,7 +76,7 @@ class FinishedRun:
         made: "date" of its start, "code" that made it and "preset", as far as known.
     """
 
-    job: Path
+    job: Job
     servers: tuple[Path, ...]
     site_files: Path | None
     states: Mapping[str, Path]
@@ -138,9 +139,9 @@ def finished_run(folder: Path) -> FinishedRun:
         RunFolderError: The folder is no run's.
         ResultsError: A site that ran alone has left no model.
     """
-    job, facts = folder / "job", _facts(folder)
-    site_files = read_site_files(folder)
-    sites = job_folder.sites(job)
+    facts = _facts(folder)
+    job, site_files = Job.from_folder(folder / "job"), read_site_files(folder)
+    sites = job.sites
     made = {key: facts[key] for key in ("date", "code", "preset") if key in facts}
     if jobs := facts.get("jobs"):
         servers = tuple(folder / RESULTS / job_id / SERVER for job_id in jobs)
@@ -190,7 +191,7 @@ def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = Tr
     """
     if (folder / RUN_FILE).is_file():
         return finished_run(folder)
-    if (server_folder(folder) / job_folder.META).is_file():
+    if (server_folder(folder) / META).is_file():
         return workspace_run(folder, site_files, elsewhere=elsewhere)
     jobs = [path.parent for path in folder.glob("job/*/meta.json")]
     server = folder / SERVER
@@ -199,7 +200,7 @@ def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = Tr
             "the folder of a run, of a downloaded job, or a workspace of FLARE's simulator is "
             f"needed; {folder} is none."
         )
-    return FinishedRun(jobs[0], (server,), site_files, {}, {}, elsewhere)
+    return FinishedRun(Job.from_folder(jobs[0]), (server,), site_files, {}, {}, elsewhere)
 
 
 def workspace_run(
@@ -209,13 +210,15 @@ def workspace_run(
 
     The job, which FLARE has taken apart, is put together again in <workspace>/job.
     """
-    server, job = server_folder(workspace), workspace / "job"
-    shutil.copytree(server / job_folder.SERVER_APP, job / job_folder.SERVER_APP, dirs_exist_ok=True)
-    shutil.copy(server / job_folder.META, job / job_folder.META)
-    for site, app in job_folder.client_apps(job).items():
+    server, folder = server_folder(workspace), workspace / "job"
+    shutil.copytree(server / SERVER_APP, folder / SERVER_APP, dirs_exist_ok=True)
+    shutil.copy(server / META, folder / META)
+    meta = json.loads((folder / META).read_text(encoding="utf-8"))
+    for site, app in deployed_apps(meta).items():
         own = workspace / site / "simulate_job" / f"app_{site}"
-        shutil.copytree(own, job / app, dirs_exist_ok=True)
-    states = {site: checkpoint_folder(workspace, site) for site in job_folder.sites(job)}
+        shutil.copytree(own, folder / app, dirs_exist_ok=True)
+    job = Job.from_folder(folder)
+    states = {site: checkpoint_folder(workspace, site) for site in job.sites}
     return FinishedRun(job, (server,), site_files, states, {}, elsewhere)
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cxr_study.common.offered_data import DRAWINGS, demo_data
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import JobError, Settings
+from cxr_study.jobs.job import SITE, Job
 from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.presets import JobError
 from cxr_study.runs.finished_run import PUBLISHED, RunFolderError, checkpoint_folder
+
+
+class InitialBodyError(ValueError):
+    """An initial body is of another network than the job's."""
+
 
 _LOGS = 64 * 2**20  # bytes of a run, besides models
 _COPIES = 5  # of the model: best and last, at server and sites, and optimizers
@@ -23,13 +29,10 @@ class RunRequest:
     """A run of a job in FLARE's simulator.
 
     Attributes:
-        job: Job folder.
+        job: What is run.
         folder: New folder for everything the run makes.
-        sites: Names of the sites.
         site_files: Folder of <site>.yaml; None: the phantom.
         initial_body: Checkpoint to start from; None: the phantom's.
-        settings: Setting -> value, beside the job's own.
-        per_site: Site -> setting -> value, at that site alone.
         earlier: Folder of the run that this one continues; None: it is a fresh run.
         model: Of the earlier run, to start from: "last", with the sites' state, or "best", without.
         local_models: Whether each site runs the job alone as well, for comparison.
@@ -38,13 +41,10 @@ class RunRequest:
         preset: Name of that which the settings are of; None: see `preset_of`.
     """
 
-    job: Path
+    job: Job
     folder: Path
-    sites: tuple[str, ...]
     site_files: Path | None
     initial_body: Path | None
-    settings: Settings
-    per_site: Mapping[str, Settings] = field(default_factory=dict)
     earlier: Path | None = None
     model: str = "last"
     local_models: bool = False
@@ -98,31 +98,31 @@ def check(request: RunRequest) -> None:
         ValueError: The job folder, a setting, a site file or its name is unusable, or sites are too
             few.
     """
-    job, sites = request.job, request.sites
-    job_folder.check(job, sites=sites, settings=request.settings, per_site=request.per_site)
+    job, sites = request.job, request.job.sites
+    job.check()
     if " " in str(request.folder.absolute()):
         raise RunFolderError(
             f"FLARE's simulator needs a folder without spaces in its path; got "
             f"{str(request.folder.absolute())!r}. Give another --out."
         )
-    if "num_rounds" not in job_folder.read_settings(job):
+    if not job.trains:
         raise JobError(
             f"job {job.name!r} trains nothing, so there is nothing to report; run its folder "
             f"with nvflare simulator <folder> -w <workspace> -c {','.join(sites)} -t {len(sites)}"
         )
-    if job_folder.has_own_site(job):
+    if job.has_own_site:
         raise JobError(
-            f"the sites of job {job.name!r} are of another class than {job_folder.SITE}, whose "
+            f"the sites of job {job.name!r} are of another class than {SITE}, whose "
             "data is not known here. Run it with FLARE: nvflare simulator <folder> -w <workspace> "
             f"-c {','.join(sites)} -t {len(sites)}; then surgagg report <workspace>"
         )
-    if job_folder.encrypted(job):
+    if job.encrypted:
         raise JobError(
             f"the models of job {job.name!r} are encrypted, so nobody here could evaluate "
             "them; submit it to servers and sites that were provisioned for homomorphic "
             "encryption (nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
         )
-    if request.published and (job.name not in METHODS or not METHODS[job.name].common_model):
+    if request.published and (job.method not in METHODS or not METHODS[job.method].common_model):
         known = [name for name, method in METHODS.items() if method.common_model]
         raise JobError(
             f"--published needs one of the jobs {', '.join(known)}, by name; got {job.name!r}. "
@@ -157,7 +157,7 @@ def _check_published_start(request: RunRequest, start: Path) -> None:
 
     body = load(start)
     kinds = kinds_of(body.manifest, body.variables)
-    check_start(METHODS[request.job.name].strategy, kinds, body.variables)
+    check_start(METHODS[request.job.method].strategy, kinds, body.variables)
 
 
 def check_body(site_files: Path | None, initial_body: Path | None) -> None:
@@ -210,3 +210,39 @@ def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:
 
         for site in sites:
             read_site_file(folder / f"{site}.yaml")
+
+
+def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
+    """Refuse an initial body of another network, before anything is trained.
+
+    `file` is a checkpoint, None the phantom's body; `backbone` and `hidden` are the job's.
+
+    Raises:
+        InitialBodyError: The body is of another network, or needs another input, as far as its
+            manifest says.
+        CheckpointError: The file is missing or no checkpoint.
+    """
+    facts: Mapping[str, Any] = {"backbone": "small_densenet"}
+    if file is not None:
+        from surgical_aggregation.checkpoints.checkpoint import load
+
+        facts = load(file).manifest
+    made_for = (facts.get("backbone", backbone), facts.get("hidden", 0))
+    if made_for != (backbone, hidden):
+        raise InitialBodyError(
+            f"the job's network is {backbone} with {hidden} hidden units; the initial body "
+            f"{file or 'of the phantom'} is of {made_for[0]} with {made_for[1]}. "
+            "Make one: surgagg model init initial.npz "
+            f"--backbone {backbone} --hidden {hidden}; and "
+            "give it with --initial-body."
+        )
+    if "input" not in facts:
+        return
+    from cxr_study.training.network_facts import input_facts
+
+    if facts["input"] != (needed := input_facts(backbone)):
+        raise InitialBodyError(
+            f"the initial body {file} needs input {facts['input']}; the job's sites prepare "
+            f"{needed}. Make it anew: surgagg model init initial.npz "
+            f"--backbone {backbone}"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -13,14 +13,15 @@ from rich.progress import Progress
 from rich.text import Text
 
 from cxr_study.common.offered_data import demo_data
-from cxr_study.common.progress import RoundProgress, bar, round_bars
+from cxr_study.common.progress import RoundProgress, round_bars
 from cxr_study.data.sites import before_training
 from cxr_study.data.sites.site_data import load_images
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.evaluation import test_split
-from cxr_study.jobs import code_shipping, job_folder
-from cxr_study.jobs.job_settings import JobSettings
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import BEYOND, METHODS
+from cxr_study.jobs.settings import JobSettings
 from cxr_study.runs.finished_run import (
     BEFORE,
     PUBLISHED,
@@ -34,9 +35,8 @@ from cxr_study.runs.simulator_process import SimulationError, simulate
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.site.training import tensorflow_setup
 
-_Job = tuple[Path, Path, Sequence[str], str]
-"""A job's folder, its workspace, its sites, and what it is called."""
-
+_Simulation = tuple[Job, Path, Path, str]
+"""A job, its folder, its workspace, and what it is called."""
 
 FAILED = "-failed"
 """Behind the name of a run's folder: what is left of a run that made no round."""
@@ -49,14 +49,13 @@ def prepare_data(request: RunRequest) -> None:
         ValueError: What a site file names is unusable.
     """
     if request.site_files is not None:
-        size = job_folder.typed(request.job, request.settings).image_size
-        prepare(request.site_files, request.sites, size)
+        prepare(request.site_files, request.job.sites, request.job.at_server.image_size)
 
 
 def how_to_go_on(request: RunRequest) -> str:
     """Say of a run that was interrupted how far it came, and how it goes on; see `moved_aside`."""
     made = rounds_run(server_folder(request.workspace))
-    planned = job_folder.typed(request.job, request.settings).num_rounds
+    planned = request.job.at_server.num_rounds
     first, here = _round(request.start(request.workspace)), request.folder
     if not made:
         aside = _move_aside(request)
@@ -102,26 +101,26 @@ def run(request: RunRequest, *, console: Console) -> None:
         SimulationError: A job failed.
         ValueError: The run's folder exists.
     """
-    job = request.folder / "job"
-    job_folder.copy(
-        request.job, job, sites=request.sites, settings=request.settings, per_site=request.per_site
-    )
+    federated = [(request.job, request.folder / "job", request.workspace, "federated run")]
+    if request.published:
+        published = request.folder / PUBLISHED / "job"
+        as_published = (_published(request.job), published, request.published_workspace)
+        federated.append((*as_published, "as published"))
+    alone = list(_alone(request)) if request.local_models else []
+    for job, folder, _, _ in (*federated, *alone):
+        job_export.write(job, folder)
     write_facts(request.folder, request.site_files, preset=request.preset, splits=_splits(request))
     if request.earlier is not None and (start := request.start(request.workspace)):
         shutil.copy(start, request.folder / BEFORE)
     if request.site_files is None:
         demo_data().site_files()
-    alone = _alone(request) if request.local_models else []
-    federated: list[_Job] = [(job, request.workspace, request.sites, "federated run")]
-    if request.published:
-        federated.append(_published(request))
     # The phantom's processes are small; with a hospital's data one run at a time has the memory.
     at_once = [[*federated, *alone]]
     if request.site_files is not None:
         at_once = [*([each] for each in federated), alone]
     with round_bars(console) as progress:
-        for jobs in filter(None, at_once):
-            _simulate_all(request, jobs, progress)
+        for simulations in filter(None, at_once):
+            _simulate_all(request, simulations, progress)
 
 
 def _splits(request: RunRequest) -> dict[str, Path]:
@@ -129,7 +128,7 @@ def _splits(request: RunRequest) -> dict[str, Path]:
     folder = request.site_files
     if folder is None:
         return {}
-    files = {site: folder / f"{site}.yaml" for site in request.sites}
+    files = {site: folder / f"{site}.yaml" for site in request.job.sites}
     return {site: read_site_file(file).split for site, file in files.items() if file.is_file()}
 
 
@@ -139,32 +138,31 @@ def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
     for note in before_training.notes(checked):
         Console().print(Text(f"note: {note}"), soft_wrap=True)
     for labels in checked:
-        with bar(f"{labels.site.site}: decoding images") as report:
-            load_images(labels, size, progress=report)
+        load_images(labels, size)
 
 
-def _alone(request: RunRequest) -> list[_Job]:
-    """The same job for each site alone, written beside the federated one."""
-    threads = max(1, tensorflow_setup.cores() // len(request.sites))
-    settings: dict[str, object] = {"min_clients": 1, "threads": threads}
-    if "server_optimizer" in job_folder.read_settings(request.job):
+def _alone(request: RunRequest) -> Iterator[_Simulation]:
+    """The same job for each site alone."""
+    job = request.job
+    settings: dict[str, object] = {
+        "min_clients": 1,
+        "threads": max(1, tensorflow_setup.cores() // len(job.sites)),
+    }
+    if "server_optimizer" in job.settings:
         settings["server_optimizer"] = "none"
-    jobs: list[_Job] = []
-    for site in request.sites:
-        job = request.folder / "local" / f"{site}-job"
+    for site in job.sites:
         workspace = request.local_workspace(site)
-        own = {**request.settings, **request.per_site.get(site, {}), **settings}
+        own = {**job.per_site.get(site, {}), **settings}
         if request.earlier is not None:
             own["num_rounds"] = _rounds_alone(request, workspace)
-        job_folder.copy(request.job, job, sites=[site], settings=own)
-        jobs.append((job, workspace, (site,), f"{site} alone"))
-    return jobs
+        folder = request.folder / "local" / f"{site}-job"
+        yield job.with_settings(own, sites=[site]), folder, workspace, f"{site} alone"
 
 
 def _rounds_alone(request: RunRequest, workspace: Path) -> int:
     """How many rounds bring a site alone as far as the federation, wherever each of them starts."""
     first, own = (_round(request.start(each)) for each in (request.workspace, workspace))
-    return max(0, first + job_folder.typed(request.job, request.settings).num_rounds - own)
+    return max(0, first + request.job.at_server.num_rounds - own)
 
 
 def _round(start: Path | None) -> int:
@@ -172,22 +170,13 @@ def _round(start: Path | None) -> int:
     return manifest.get("round", 0) if "job" in manifest else 0
 
 
-def _published(request: RunRequest) -> _Job:
-    """The same job with the method as published, written beside the federated one."""
-    job, known = request.folder / PUBLISHED / "job", job_folder.read_settings(request.job)
-    off = JobSettings.model_fields
-    as_published: dict[str, object] = {n: off[n].default for n in BEYOND if n in known}
-    as_published["strategy"] = METHODS[request.job.name].strategy
-    settings = {**request.settings, **as_published}
-    per_site = {
-        site: {name: value for name, value in values.items() if name not in BEYOND}
-        for site, values in request.per_site.items()
-    }
-    job_folder.copy(request.job, job, sites=request.sites, settings=settings, per_site=per_site)
-    return job, request.published_workspace, request.sites, "as published"
+def _published(job: Job) -> Job:
+    """The same job with the method as published."""
+    off = {n: JobSettings.model_fields[n].default for n in BEYOND if n in job.settings}
+    return job.with_settings({**off, "strategy": METHODS[job.method].strategy})
 
 
-def _simulate_all(request: RunRequest, jobs: Sequence[_Job], progress: Progress) -> None:
+def _simulate_all(request: RunRequest, jobs: Sequence[_Simulation], progress: Progress) -> None:
     """Run jobs side by side; where one fails, the others are stopped."""
     stop = Event()
     with ThreadPoolExecutor(len(jobs)) as pool:
@@ -200,11 +189,12 @@ def _simulate_all(request: RunRequest, jobs: Sequence[_Job], progress: Progress)
             raise
 
 
-def _simulate(request: RunRequest, named: _Job, progress: Progress, stop: Event) -> None:
-    job, workspace, sites, title = named
-    code_shipping.mark(job)
+def _simulate(
+    request: RunRequest, simulation: _Simulation, progress: Progress, stop: Event
+) -> None:
+    job, folder, workspace, title = simulation
     first = _round(request.start(workspace))  # rounds count on in a run that continues another
-    shown = RoundProgress(progress, title, first + job_folder.typed(job).num_rounds, first)
+    shown = RoundProgress(progress, title, first + job.at_server.num_rounds, first)
 
     def watch(events: list[dict]) -> None:
         if stop.is_set():
@@ -217,6 +207,6 @@ def _simulate(request: RunRequest, named: _Job, progress: Progress, stop: Event)
         )
 
     simulate(
-        job, workspace, sites, environment=request.environment(workspace),
-        states=request.states(workspace, sites), watch=watch,
+        folder, workspace, environment=request.environment(workspace),
+        states=request.states(workspace, job.sites), watch=watch,
     )  # fmt: skip

@@ -11,11 +11,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
+from nvflare.job_config.api import FedJob
 
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.flare_job import allow_classes
+from cxr_study.jobs.job import Job
 from cxr_study.runs import run_failure
 from cxr_study.runs.finished_run import JobFailedError, checkpoint_folder, server_folder
 from cxr_study.runs.job_results import read_events
@@ -42,20 +46,16 @@ class LostSiteError(SimulationError):
 def simulate(
     job: Path,
     workspace: Path,
-    sites: Sequence[str],
     *,
     environment: dict[str, str] | None = None,
     states: Mapping[str, Path] | None = None,
     watch: Callable[[list[dict]], None] = lambda events: None,
 ) -> None:
-    """Run a job to its end.
-
-    One simulator thread per site: with fewer, FLARE starts a new process for every task.
+    """Run a job to its end, by FLARE's SimEnv.
 
     Args:
         job: Job folder.
         workspace: New folder for FLARE; the log goes to <workspace>-simulator.log beside it.
-        sites: Names of the sites.
         environment: Variables for the job, beside those of this process.
         states: Site -> its checkpoint folder of an earlier run, to restore.
         watch: Called about twice a second with the run's events so far.
@@ -64,24 +64,55 @@ def simulate(
         LostSiteError: A site's process ended before the job did, and nobody said why.
         SimulationError: The job failed otherwise, or ended before its last round or early stop.
     """
+    from nvflare.recipe.sim_env import SimEnv  # takes --export out of the command line
+
+    asked = Job.from_folder(job)
+    allow_classes(workspace, asked.folder.classes if asked.folder else ())
+    run = partial(_run, asked, job, environment=environment or {}, states=states or {}, watch=watch)
+    simulator = SimEnv(clients=list(asked.sites))
+    simulator.workspace_root = str(workspace.parent)  # whatever FLARE's variable of it says
+    simulator.deploy(_WatchedJob(workspace.name, run))
+
+
+class _WatchedJob(FedJob):
+    """A job as SimEnv takes it, run by a function that gets its workspace."""
+
+    def __init__(self, name: str, run: Callable[[Path], None]):
+        super().__init__()
+        self.name = name  # of the workspace, maybe that of a site in any language
+        self._run = run
+
+    def simulator_run(self, workspace: str, *_: Any, **__: Any) -> None:
+        """Run it; SimEnv has chosen a thread per site."""
+        self._run(Path(workspace))
+
+
+def _run(
+    job: Job,
+    folder: Path,
+    workspace: Path,
+    *,
+    environment: Mapping[str, str],
+    states: Mapping[str, Path],
+    watch: Callable[[list[dict]], None],
+) -> None:
     log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
-    server = server_folder(workspace)
-    workspace.parent.mkdir(parents=True, exist_ok=True)
+    server, planned = server_folder(workspace), job.at_server.num_rounds
     command = [
         sys.executable, "-m", "cxr_study.runs.patched_simulator",
-        str(job), "-w", str(workspace), "-c", ",".join(sites), "-t", str(len(sites)),
+        str(folder), "-w", str(workspace), "-c", ",".join(job.sites), "-t", str(len(job.sites)),
     ]  # fmt: skip
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(
             command,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **environment},
             start_new_session=True,  # an interrupt in the terminal is for the process that asked
         )
         family: set[psutil.Process] = set()
         workers: dict[psutil.Process, str] = {}
-        waiting = dict(states or {})
+        waiting = dict(states)
         first_gone = math.inf
         try:
             while process.poll() is None and not _failed(events := read_events(server)):
@@ -103,9 +134,9 @@ def simulate(
                 if (
                     gone
                     and not _ended(now := read_events(server))
-                    and (overdue or not _done(now, job))
+                    and (overdue or not _done(now, planned))
                 ):
-                    if reason := _reason(workspace, sites):
+                    if reason := _reason(workspace, job.sites):
                         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
                     raise LostSiteError(f"the job failed: {killed}\nThe log is {log}")
@@ -115,17 +146,17 @@ def simulate(
     events = read_events(server)
     watch(events)
     # FLARE's simulator exits with 0 also when a configuration could not be loaded.
-    if process.returncode or _failed(events) or not _done(events, job):
-        reason = _reason(workspace, sites) or run_failure.tail(log) or "it printed nothing"
+    if process.returncode or _failed(events) or not _done(events, planned):
+        reason = _reason(workspace, job.sites) or run_failure.tail(log) or "it printed nothing"
         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
 
 
-def _done(events: list[dict], job: Path) -> bool:
+def _done(events: list[dict], planned: int) -> bool:
     """Whether all rounds are over, or those until it stopped early."""
     rounds = [event["round"] for event in events if event["event"] == "round"]
     if any(event["event"] == "stopped" and event["round"] in rounds for event in events):
         return True
-    return len(rounds) >= job_folder.typed(job).num_rounds
+    return len(rounds) >= planned
 
 
 def _put(states: Mapping[str, Path], workspace: Path) -> None:

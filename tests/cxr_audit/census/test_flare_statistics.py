@@ -1,14 +1,13 @@
+import json
 import traceback
 from pathlib import Path
 
 import pytest
-from pyhocon import ConfigFactory
 
 from cxr_audit.census.flare_counts import from_counts
 from cxr_audit.census.flare_statistics import CensusStatistics
 from cxr_study.common import offered_data
 from cxr_study.common.offered_data import DemoData
-from cxr_study.jobs import job_folder
 from flare import Engine, context
 
 JOB = Path(__file__).parents[3] / "jobs/census"
@@ -90,6 +89,6 @@ class TestPolicy:
 
 
 def test_the_job_asks_for_counts_alone_for_all_else_names_classes_to_every_site():
-    server = ConfigFactory.parse_file(str(JOB / job_folder.SERVER_CONFIG))
+    server = json.loads((JOB / "app_server/config/config_fed_server.json").read_text())
     (workflow,) = server["workflows"]
-    assert dict(workflow["args"]["statistic_configs"]) == {"count": {}}
+    assert workflow["args"]["statistic_configs"] == {"count": {}}

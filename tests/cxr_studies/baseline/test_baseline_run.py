@@ -5,8 +5,8 @@ import pytest
 from cxr_studies.baseline import baseline_run, without_federation
 from cxr_studies.baseline.baseline_run import METHODS, BaselineRun, all_settings, train
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import JobError
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.presets import JobError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -16,7 +16,7 @@ JOBS = Path(__file__).parents[3] / "jobs"
 
 @pytest.mark.parametrize(("method", "job"), METHODS.items())
 def test_settings_are_those_of_the_federated_job_unless_they_are_set(method, job):
-    of_job = job_folder.read_settings(JOBS / job)
+    of_job = Job.of(job).settings
     values = all_settings(method, {})
     assert values == {name: of_job[name] for name in values}
     assert set(values) == set(baseline_run.SETTINGS) & of_job.keys()

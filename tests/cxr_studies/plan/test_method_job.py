@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from cxr_studies.plan import method_job
-from cxr_study.jobs import job_folder, job_templates
+from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import Row
 from cxr_study.runs.finished_run import checkpoint_folder
 
@@ -11,39 +11,28 @@ SITES = ("nih", "chexpert")
 UNION = ("Edema", "Fracture", "Mass")
 
 
-@pytest.fixture
-def configured(tmp_path):
-    """The job of a row: its settings and its sites."""
-
-    def configure(row, settings=None, sites=SITES, preset=None):
-        method_job.configure(
-            row, tmp_path / "job", sites=sites, union=UNION, settings=settings or {}, preset=preset
-        )
-        return job_folder.read_settings(tmp_path / "job"), job_folder.sites(tmp_path / "job")
-
-    return configure
+def job_of(row, settings=None, sites=SITES, preset=None):
+    return method_job.job_of(row, sites=sites, union=UNION, settings=settings or {}, preset=preset)
 
 
 @pytest.mark.parametrize("method", ("surgical", "personalised", "vanilla", "partial_loss"))
-def test_it_is_the_methods_job_with_the_rows_strategy_for_all_sites(configured, method, tmp_path):
-    settings, sites = configured(Row(method, "fedavg"), sites=("a", "b", "c"))
-    job_templates.write(method, tmp_path / "template")
+def test_it_is_the_methods_job_with_the_rows_strategy_for_all_sites(method):
+    job, own = job_of(Row(method, "fedavg"), sites=("a", "b", "c")), Job.of(method)
     changed = {"strategy": "fedavg", "threads": 1, "min_clients": 3}
-    if "union" in settings:
+    if "union" in own.settings:
         changed["union"] = "Edema,Fracture,Mass"
-    assert settings == job_folder.read_settings(tmp_path / "template") | changed
-    assert sites == ("a", "b", "c")
+    assert job.settings == own.settings | changed
+    assert job.sites == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("strategy", ["fedbn+", "fedbn+ samples"])
-def test_what_is_set_wins_over_the_preset_and_all_but_the_rows_strategy(
-    configured, tmp_path, strategy
-):
+def test_what_is_set_wins_over_the_preset_and_all_but_the_rows_strategy(strategy):
     given = {"threads": 3, "batch_size": 8, "seed": 7, "head_weighting": "samples"}
     row = Row("surgical", strategy)
-    settings, _ = configured(row, given | {"strategy": "fedavg"}, preset="paper-fedfbn")
-    assert settings == {**settings, **given, "strategy": "fedbn+", "learning_rate": 1e-5}
-    assert job_folder.read_settings(tmp_path / "job", "chexpert")["learning_rate"] == 5e-5
+    job = job_of(row, given | {"strategy": "fedavg"}, preset="paper-fedfbn")
+    own = {**given, "strategy": "fedbn+", "learning_rate": 1e-5}
+    assert job.settings == {**job.settings, **own}
+    assert job.at("chexpert").learning_rate == 5e-5
 
 
 @pytest.mark.parametrize(("method", "strategy", "personal"), [

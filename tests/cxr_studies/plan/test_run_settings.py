@@ -4,9 +4,9 @@ from cxr_studies.baseline import baseline_run
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.data_file import DataFileError
 from cxr_studies.plan.study_file import Scenario, StudyFileError
-from cxr_study.jobs.job_folder import InitialBodyError
-from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.methods import Row
+from cxr_study.jobs.presets import JobError
+from cxr_study.runs.run_request import InitialBodyError
 
 
 @pytest.fixture

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from cxr_study.common.offered_data import DemoData
 from cxr_study.data.sites import site_file
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.state_files import STATE_FILE
 from typed import answer
-
-JOB = Path(__file__).parents[3] / "jobs" / "surgical"
-
 
 surgagg = partial(answer, "continue")
 
@@ -26,7 +25,8 @@ def earlier(tmp_path, monkeypatch):
     """A run of 12 rounds on real site files that was interrupted after 5."""
     monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     folder = tmp_path / "earlier"
-    job_folder.copy(JOB, folder / "job", sites=["a", "b"], settings={"batch_size": 8})
+    job = Job.of("surgical").with_settings({"batch_size": 8}, sites=["a", "b"])
+    job_export.write(job, folder / "job")
     (folder / RUN_FILE).write_text(json.dumps({"site_files": "/my/sites"}))
     put_model(folder, round_=5)
     put_model(folder, round_=5, name="best.npz")
@@ -47,12 +47,12 @@ def test_job_sites_and_site_files_are_the_earlier_runs(started, earlier, tmp_pat
     earlier = Path(shutil.move(earlier, tmp_path / "moved"))
     surgagg(earlier, "--out", tmp_path / "more")
     ((study, title, force),) = started
-    assert (study.job, study.folder) == (earlier / "job", tmp_path / "more")
-    assert study.sites == ("a", "b") and study.site_files == Path("/my/sites")
+    assert (study.job.folder.path, study.folder) == (earlier / "job", tmp_path / "more")
+    assert study.job.sites == ("a", "b") and study.site_files == Path("/my/sites")
     assert (study.earlier, study.model, study.initial_body) == (earlier, "last", None)
     assert study.start(study.workspace).is_file()
     assert (study.local_models, title, force) == (False, "moved, continued on a, b", False)
-    assert {**job_folder.read_settings(study.job), **study.settings}["batch_size"] == 8
+    assert study.job.settings["batch_size"] == 8
 
 
 def test_everything_can_be_otherwise(started, earlier, tmp_path):
@@ -64,9 +64,9 @@ def test_everything_can_be_otherwise(started, earlier, tmp_path):
         "--set", "c:epochs=2", "--local-models", "--force",
     )  # fmt: skip
     ((study, _, force),) = started
-    assert study.sites == ("a", "c") and study.site_files == tmp_path
+    assert study.job.sites == ("a", "c") and study.site_files == tmp_path
     assert study.model == "best"
-    assert study.settings == {"num_rounds": 3} and study.per_site == {"c": {"epochs": 2}}
+    assert study.job.settings["num_rounds"] == 3 and study.job.per_site == {"c": {"epochs": 2}}
     assert study.local_models and force
 
 
@@ -80,13 +80,14 @@ def test_everything_can_be_otherwise(started, earlier, tmp_path):
 def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier, last, options, rounds):
     put_model(earlier, **last)
     text = surgagg(earlier, *options)
-    assert started[0][0].settings == ({"num_rounds": rounds} if rounds else {})
+    assert started[0][0].job.settings["num_rounds"] == (rounds or 12)
     assert text.startswith(f"{rounds or 12} rounds from ")
 
 
 def test_says_which_sites_start_without_their_state(started, earlier, monkeypatch):
     (earlier / RUN_FILE).write_text('{"site_files": null}')
-    monkeypatch.setattr(run_request, "DEMO_SITES", ("a", "b", "c"))
+    demo = DemoData(("a", "b", "c"), lambda: None, None)
+    monkeypatch.setattr(run_request, "demo_data", lambda: demo)
     lines = [
         surgagg(earlier, *options).splitlines()[1:]
         for options in ((), ("--sites", "a,c"), ("--from", "best"))

@@ -15,7 +15,7 @@ from cxr_study.deployment import deployed_run, flare_session
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.poc_project import PocProject
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from tiny_job import JOBS
 from typed import answer
 
@@ -78,8 +78,8 @@ def test_a_copy_with_the_settings_is_run_and_what_was_downloaded_is_on_record(
     (deployed, session), (run, folder) = submitted
     assert (session.kit, session.given["patience"]) == (tmp_path / "lead", 90)
     assert deployed.retries == 1 and deployed.workspaces == {}
-    assert job_folder.read_settings(deployed.job)["num_rounds"] == 3
-    assert job_folder.sites(deployed.job) == ("a", "b")
+    assert Job.from_folder(deployed.job).settings["num_rounds"] == 3
+    assert Job.from_folder(deployed.job).sites == ("a", "b")
     assert (JOBS / "surgical/app_client/custom").is_dir()
     assert not list(deployed.job.glob("*/custom"))  # not marked as bringing code
     assert json.loads((tmp_path / "out/run.json").read_text())["jobs"] == ["1", "2"]
@@ -132,10 +132,10 @@ def test_a_job_is_a_folder_with_everything_set_and_no_code(tmp_path, monkeypatch
     said = answer("deploy", "job", "personalised", *options)
     assert said == "job      new/job\nsubmit   nvflare job submit -j new/job\n"
     job = tmp_path / "new/job"
-    settings = job_folder.read_settings(job, "b")
+    made = Job.from_folder(job)
     wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 25, "epochs": 2}
-    assert {name: settings[name] for name in wanted} == wanted
-    assert job_folder.client_apps(job) == {"a": "app_client", "b": "app_b"}
+    assert {name: getattr(made.at("b"), name) for name in wanted} == wanted
+    assert made.folder.apps == {"a": "app_client", "b": "app_b"}
     assert not list(job.glob("*/custom"))
     assert "new/job" in answer("deploy", "job", "personalised", *options, code=2)
 

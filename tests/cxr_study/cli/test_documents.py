@@ -3,14 +3,12 @@
 import re
 import shlex
 from collections import Counter
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import typer
 
 from cxr_study.cli import main as cli
-from cxr_study.jobs import job_templates
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = (
@@ -41,11 +39,6 @@ def parsed(words):
         command = command.commands[rest.pop(0)]
     with command.make_context("surgagg", rest) as made:
         return command, made.params
-
-
-@pytest.fixture(autouse=True)
-def jobs(monkeypatch):
-    monkeypatch.setattr(job_templates, "opened", nullcontext)  # my-job is made by another command
 
 
 @pytest.mark.parametrize("words", [pytest.param(words, id=shlex.join(words)) for _, words in FOUND])

@@ -1,12 +1,16 @@
 """The command line as a whole; what the commands run is in simulator/test_commands.py."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.cli import main as cli
-from cxr_study.jobs.job_templates import METHODS
+from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.settings import JobSettings
 from cxr_study.runs.run_request import check
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation import __version__
@@ -21,9 +25,9 @@ def test_a_demo_is_called_as_its_method_and_takes_the_phantom(method, started):
     assert call.code == 0, call.err
     ((study, title, _),) = started
     assert title == f"{METHODS[method].title} on the phantom study"
-    assert study.site_files is None and study.sites == ("nih", "chexpert")
+    assert study.site_files is None and study.job.sites == ("nih", "chexpert")
     assert study.local_models and study.published == (method == "surgical")
-    refit = study.settings.get("refit_model", "none")
+    refit = study.job.settings.get("refit_model", "none")
     assert refit == ("last" if study.published else "none")
 
 
@@ -31,8 +35,8 @@ def test_what_is_set_for_a_demo_wins_over_its_recipe_and_preset(started):
     typed("demo", "--job", JOB, "--set", "batch_size=8", "--set", "refit_model=none")
     ((study, _, _),) = started
     check(study)
-    assert study.settings["batch_size"] == 8 and study.settings["refit_model"] == "none"
-    assert study.settings["strategy"] == "fedavg"
+    assert study.job.settings["batch_size"] == 8 and study.job.settings["refit_model"] == "none"
+    assert study.job.settings["strategy"] == "fedavg"
 
 
 @pytest.mark.parametrize("job", ["surgical", JOB])
@@ -44,11 +48,22 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
     assert typed("run", job, *real).code == 0
     (study, title, _), (other, _, _) = started
     assert (study.job.name, study.site_files, study.local_models) == ("surgical", None, False)
-    assert study.settings == {"num_rounds": 2} and title == "surgical on nih, chexpert"
-    assert (other.site_files, other.sites) == (Path("mine"), ("a", "b"))
+    assert study.job.settings["num_rounds"] == 2 and title == "surgical on nih, chexpert"
+    assert (other.site_files, other.job.sites) == (Path("mine"), ("a", "b"))
     assert other.local_models and not other.published
     assert other.initial_body == PRETRAINED_BODY
     assert not list(tmp_path.iterdir())
+
+
+def test_the_settings_are_listed(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    call = typed("run", "--settings")
+    assert call.code == 0
+    lines = call.out.splitlines()
+    assert [line.split()[:3] for line in lines[1:3]] == [
+        ["server", "num_rounds", "12"], ["server", "patience", "0"],
+    ]  # fmt: skip
+    assert len(lines) == 1 + len(JobSettings.model_fields)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +72,7 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
         ("run surgical", "--site-files <folder of <site>.yaml> for real data, or --phantom"),
         ("run surgical --phantom --site-files sites", "--phantom for drawn images; got both"),
         ("run [red]jobs --phantom", "surgagg: there is no job '[red]jobs'"),
-        ("deploy job surgicl", "there is no method 'surgicl'; nearest known: surgical"),
+        ("deploy job surgicl", "there is no job 'surgicl': no such"),
         ("data partition .", "needs Data_Entry_2017*.csv (or .gz) in . for dataset"),
         ("demo --out mine --force", "is removed; mine holds no job/meta.json"),
         *[(f"run surgical --phantom {words}", message) for words, message in {
@@ -111,3 +126,35 @@ def test_a_job_that_fails_is_exit_code_1_and_the_version_the_packages(monkeypatc
     assert end.value.code == 1
     said = capsys.readouterr().err
     assert said == "surgagg: the job failed: [nih] no images\nThe log is x.log\n"
+
+
+COMMANDS = """
+[surgagg.commands]
+data.mine = my_commands:app
+data.broken = my_commands_that_are_gone:app
+"""
+MINE = """
+import typer
+
+app = typer.Typer()
+
+
+@app.command()
+def mine(name: str) -> None:
+    print(f"mine: {name}")
+"""
+
+
+def test_an_installed_package_adds_its_commands_and_a_broken_one_keeps_none_away(tmp_path):
+    info = tmp_path / "my_commands-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-commands\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(COMMANDS)
+    (tmp_path / "my_commands.py").write_text(MINE)
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", "from cxr_study.cli import start; start()", "data", "mine", "x"],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "mine: x\n"), done.stderr
+    assert "data.broken (my_commands_that_are_gone:app) cannot be had: No module" in done.stderr

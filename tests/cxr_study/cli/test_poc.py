@@ -56,9 +56,9 @@ class TestRun:
         given = ("--out", "other", "--initial-body", "body.npz", "--project", PROJECT)
         poc("run", JOBS / "surgical", *given)
         first, second = ran
-        assert first.sites == ("nih", "chexpert") and first.site_files is None
+        assert first.job.sites == ("nih", "chexpert") and first.site_files is None
         assert first.port is None and first.retries == 3 and not first.keep
-        assert second.settings["initial_body"] == str(tmp_path / "body.npz")
+        assert second.job.settings["initial_body"] == str(tmp_path / "body.npz")
 
     def test_an_earlier_one_is_stopped_and_removed_where_that_is_wanted(
         self, ran, earlier, monkeypatch

@@ -18,7 +18,7 @@ from cxr_study.deployment.at_hand import RoomError
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.job_watch import Progress
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_breaks
 from cxr_study.runs.run_rounds import Rounds, rounds_left
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
@@ -52,7 +52,7 @@ class Session:
     def submit(self, job):
         if self.plan[len(self.jobs)][0] == "not taken":
             raise GONE
-        self.jobs.append({"folder": job, **job_folder.read_settings(job)})
+        self.jobs.append({"folder": job, **Job.from_folder(job).settings})
         self.left = job
         return f"job-{len(self.jobs)}"
 

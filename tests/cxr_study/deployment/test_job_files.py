@@ -8,7 +8,6 @@ from zipfile import ZipFile
 import pytest
 
 from cxr_study.deployment.job_files import JobFilesError, job_files
-from cxr_study.jobs.job_folder import SERVER_CONFIG
 
 OLD, NEW = "0043d777-243b-4872-a3ae-97753961216e", "f3a2a0de-9b0c-4d5e-8d55-0a6d8c0f4a11"
 DAY = 24 * 60 * 60
@@ -51,14 +50,14 @@ def test_everything_of_a_job_is_found_the_oldest_first(kit):
 def stored(kit):
     """The same of a server, whose store has the older job in a state, unchanged for days."""
 
-    def stored(status, days):
+    def stored(status, days, name, text):
         manager = {"id": "job_manager", "args": {"uri_root": str(kit / "jobs")}}
         (kit / "local/resources.json").write_text(json.dumps({"components": [manager]}))
         (kit / f"jobs/{OLD}").mkdir(parents=True)
         meta = {"name": "surgical", "status": status, "submitter_name": "lead"}
         (kit / f"jobs/{OLD}/meta").write_text(json.dumps(meta))
         with ZipFile(kit / f"jobs/{OLD}/data", "w") as job:
-            job.writestr(f"job/{SERVER_CONFIG}", f'continues = "{NEW}"\n')
+            job.writestr(f"job/app_server/config/config_fed_server.{name}", text)
         for file in (kit / f"jobs/{OLD}").iterdir():
             os.utime(file, (time.time() - days * DAY,) * 2)
         return job_files(kit, [OLD])[0]
@@ -72,10 +71,13 @@ def stored(kit):
     ("RUNNING", 0, "running"),
     ("RUNNING", 9, ""),  # the server was killed under it
 ])  # fmt: skip
+@pytest.mark.parametrize("config", [
+    ("json", f'{{"continues": "{NEW}"}}'), ("conf", f'continues = "{NEW}"  # old'),
+], ids=["json", "conf"])  # fmt: skip
 def test_a_server_has_a_store_and_what_it_does_not_need_can_be_removed(
-    kit, stored, status, days, needed
+    kit, stored, status, days, needed, config
 ):
-    old = stored(status, days)
+    old = stored(status, days, *config)
     assert (old.meta["name"], old.continues, old.needed) == ("surgical", NEW, needed)
     assert old.size > 12 and kit / f"jobs/{OLD}" in old.paths
     old.remove()

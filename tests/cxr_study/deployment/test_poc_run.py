@@ -9,11 +9,10 @@ import pytest
 from rich.console import Console
 
 import tiny_job
-from cxr_study.common.offered_data import DemoData
 from cxr_study.deployment import deployed_run, poc_run
 from cxr_study.deployment.poc_run import PocRun, check, run
 from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import finished_run
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
@@ -54,8 +53,8 @@ def did(monkeypatch):
         monkeypatch.setattr(PocSystem, name, value)
     monkeypatch.setattr(poc_run, "FlareSession", nullcontext)
     monkeypatch.setattr(deployed_run, "run", step("train", trained))
-    demo = DemoData((), lambda: did.append("phantom"), None)
-    monkeypatch.setattr(poc_run, "demo_data", lambda: demo)
+    phantom = SimpleNamespace(site_files=lambda: did.append("phantom"))
+    monkeypatch.setattr(poc_run, "demo_data", lambda: phantom)
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: did.append("decode"))
     return did
 
@@ -63,8 +62,10 @@ def did(monkeypatch):
 @pytest.fixture
 def go(did, tmp_path):
     def go(job=None, keep=False, site_files=None, **settings):
-        job = job or tiny_job.make(tmp_path / "tiny", {site: {} for site in SITES})
-        poc = PocRun(job, tmp_path / "out", SITES, tmp_path, site_files, settings, keep=keep)
+        tiny = {site: {} for site in SITES}
+        job = job or tiny_job.make(tmp_path / "tiny", tiny, code="marked")
+        asked = Job.of(job).with_settings(settings, sites=SITES)
+        poc = PocRun(asked, tmp_path / "out", tmp_path, site_files, keep=keep)
         run(poc, Console(file=StringIO()))
         return tmp_path / "out"
 
@@ -96,7 +97,7 @@ def test_sites_share_the_cores_and_only_a_job_with_classes_that_no_kit_allows_st
     monkeypatch.setattr("surgical_aggregation.site.training.tensorflow_setup.cores", lambda: 7)
     made = go(job, **asked) / "job"
     assert len(list(made.glob("*/custom"))) == marked
-    assert job_folder.read_settings(made)["threads"] == threads
+    assert Job.from_folder(made).settings["threads"] == threads
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -130,6 +131,7 @@ def test_what_a_new_poc_could_not_run_is_refused(
     monkeypatch.setenv("CXR_INITIAL_BODY", environment.format(body=body))
     if "initial_body" in settings:
         settings = {"initial_body": settings["initial_body"].format(body=body)}
-    poc = PocRun(tiny_job.JOBS / job, tmp_path / "out", SITES, PROJECT, None, settings)
+    asked = Job.of(job).with_settings(settings, sites=SITES)
+    poc = PocRun(asked, tmp_path / "out", PROJECT, None)
     with pytest.raises(ValueError, match=message) if message else nullcontext():
         check(poc)

@@ -3,7 +3,6 @@
 import inspect
 import json
 import pydoc
-import re
 import symtable
 from pathlib import Path
 
@@ -18,9 +17,11 @@ from nvflare.private.fed.utils.fed_utils import UnsafeComponentError, authorize_
 from nvflare.private.json_configer import JsonConfigurator
 
 from cxr_study.jobs.components import ALLOWED, PATHS
+from cxr_study.jobs.job import Job
 from flare import context
 
 ROOT = Path(__file__).parents[3]
+FOLDERS = (ROOT / "jobs").glob("*/meta.json")
 REPLACE = {"path": "cxr_study.common.files.replace", "args": {"path": "a", "content": "b"}}
 SHELL = {
     "path": "cxr_study.deployment.processes.start",
@@ -74,8 +75,7 @@ def test_it_is_components_alone_each_of_them_one_that_flare_allows_or_ours():
 
 
 def test_the_jobs_name_these_alone_and_ours_are_all_named():
-    text = "".join(file.read_text() for file in (ROOT / "jobs").rglob("*.conf"))
-    named = set(re.findall(r'path = "([\w.]+)"', text))
+    named = set().union(*(Job.of(path.parent).folder.classes for path in FOLDERS))
     ours = {path for path in ALLOWED if not path.startswith("nvflare.")}
     assert ours <= named <= {*ALLOWED}
 

@@ -1,4 +1,4 @@
-"""The recipe's job is the folder's, as FLARE loads both; simulator/ and poc/ run it."""
+"""What the recipe exports, as FLARE loads it; simulator/ and poc/ run it."""
 
 import json
 from pathlib import Path
@@ -10,16 +10,25 @@ from nvflare.fuel.utils.config_factory import ConfigFactory
 from nvflare.fuel.utils.dict_utils import extract_first_level_primitive
 from nvflare.fuel.utils.json_scanner import JsonScanner
 from nvflare.fuel.utils.wfconf import resolve_var_refs
+from nvflare.job_config.api import FedJob
 from nvflare.recipe import SimEnv, add_experiment_tracking, set_per_site_config, set_recipe_meta
+from nvflare.widgets.widget import Widget
 
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import JobError
-from cxr_study.jobs.job_templates import METHODS
-from cxr_study.jobs.recipe import SurgicalAggregationRecipe
+from cxr_study.jobs import flare_job
+from cxr_study.jobs.flare_job import FlareJob
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.job_export import write
+from cxr_study.jobs.methods import JOBS
+from cxr_study.jobs.presets import JobError
+from cxr_study.jobs.recipe import JobRecipe
 from tiny_site import TinySite
 
-JOBS = Path(__file__).parents[3] / "jobs"
-ENVIRONMENT = {"CXR_SITES": "/data/sites", "CXR_INITIAL_BODY": "/data/initial.npz"}
+JOBS_FOLDER = Path(__file__).parents[3] / "jobs"
+ENVIRONMENT = {
+    "CXR_SITES": "/data/sites",
+    "CXR_INITIAL_BODY": "/data/initial.npz",
+    "CXR_MODEL": "/data/best.npz",
+}
 CLIENT = "config/config_fed_client.json"
 RATES = {"chexpert": {"learning_rate": 1e-5}}
 
@@ -43,16 +52,24 @@ def export(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A copy of the surgical job's folder."""
+    """Write the folder of the surgical job."""
 
-    def make(settings=None, sites=("nih", "chexpert"), per_site=None):
-        job = tmp_path / "folder"
-        job_folder.copy(
-            JOBS / "surgical", job, sites=sites, settings=settings or {}, per_site=per_site
-        )
-        return job
+    def make(sites=("nih", "chexpert"), per_site=None):
+        job = Job.of("surgical").with_settings({}, per_site, sites=sites)
+        write(job, tmp_path / "folder")
+        return tmp_path / "folder"
 
     return make
+
+
+def walk(value):
+    """All dicts inside a configuration."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from walk(item)
 
 
 def meta(job):
@@ -81,62 +98,86 @@ def loaded(job, party):
 
 
 def assert_same(job, other):
-    """Two jobs are the same to all who run them, but for the job's name."""
+    """Two job folders are the same to all who run them, but for the job's name."""
     metas = [meta(job), meta(other)]
     for content in metas:
         del content["name"]
     assert metas[0] == metas[1]
-    for party in [*job_folder.sites(other), "server"]:
+    for party in [*Job.from_folder(other).sites, "server"]:
         assert loaded(job, party) == loaded(other, party)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_it_is_that_of_the_methods_folder_with_references_the_marker_and_no_code(method, export):
-    job = export(SurgicalAggregationRecipe(method=method))
-    assert_same(job, JOBS / method)
-    assert meta(job)["name"] == method
-    site = loaded(job, "nih")["components"][0]["args"]
-    assert (site["site"], site["sites"]) == ("nih", ENVIRONMENT["CXR_SITES"])
-    server = loaded(job, "server")["components"][0]["args"]
-    assert server == {"file": ENVIRONMENT["CXR_INITIAL_BODY"]}
-    args = json.loads((job / "app_client" / CLIENT).read_text())["components"][0]["args"]
-    assert (args["site"], args["sites"]) == ("{SITE_NAME}", "{$CXR_SITES}")
-    brought, own = (
-        {path.relative_to(j): path.read_text() for path in j.glob("*/custom/**/*")}
-        for j in (job, JOBS / method)
+@pytest.mark.parametrize("method", JOBS)
+def test_what_flare_loads_has_every_argument_that_the_recipe_has_given(method, export, monkeypatch):
+    """FLARE's export reads attributes, and drops in silence what it does not find there."""
+    given, build = [], flare_job.instantiate_class
+
+    def built(path, arguments):
+        given.append((path, arguments))
+        return build(path, arguments)
+
+    monkeypatch.setattr(flare_job, "instantiate_class", built)
+    job = export(JobRecipe(Job.of(method)))
+    own = {"{SITE_NAME}": "nih", **{f"{{${name}}}": value for name, value in ENVIRONMENT.items()}}
+    values = {f"{{{name}}}": value for name, value in Job.of(method).settings.items()}
+
+    def resolved(value):
+        if isinstance(value, dict):
+            return {key: resolved(item) for key, item in value.items()}
+        value = values.get(value, value) if isinstance(value, str) else value
+        return own.get(value, value) if isinstance(value, str) else value
+
+    found = [(node["path"], node.get("args", {})) for party in ("server", "nih")
+             for node in walk(loaded(job, party)) if "path" in node]  # fmt: skip
+    assert sorted(found, key=repr) == sorted(
+        ((path, resolved(arguments)) for path, arguments in given), key=repr
     )
-    assert brought == own
+    assert not [*job.rglob("*.py")]
 
 
-def test_for_sites_with_an_allow_list_it_is_not_marked(export):
-    job = export(SurgicalAggregationRecipe(code="installed"))
-    assert not list(job.glob("*/custom"))
-    assert loaded(job, "nih") == loaded(JOBS / "surgical", "nih")
+class Silent(Widget):
+    """Keeps an argument under another name."""
+
+    def __init__(self, silence):
+        super().__init__()
+        self.seconds = silence
 
 
-class TestSettings:
-    def test_every_one_reaches_its_place(self, export, folder):
-        settings = {
-            "strategy": "fedbn", "num_rounds": 3, "min_clients": 3,
-            "initial_body": "/data/body.npz", "learning_rate": 2e-4, "server_optimizer": "fedadam",
-        }  # fmt: skip
-        others = {"site_files": "/data/others", "sites": ["a", "b", "c"], "name": "mine"}
-        recipe = SurgicalAggregationRecipe(**others, **settings)
-        job = export(recipe)
-        assert recipe.name == meta(job)["name"] == "mine" and meta(job)["min_clients"] == 3
-        assert_same(job, folder({**settings, "sites": "/data/others"}, ["a", "b", "c"]))
+def test_an_argument_that_flares_export_would_drop_is_refused(monkeypatch):
+    monkeypatch.setattr(flare_job, "PATHS", {"SiteWatch": f"{__name__}.Silent"})
+    monkeypatch.setattr(flare_job, "instantiate_class", lambda _, arguments: Silent(**arguments))
+    with pytest.raises(JobError, match="SiteWatch keeps no attribute 'silence'"):
+        FlareJob(Job.of("surgical")).part("SiteWatch", silence="site_silence")
 
-    def test_a_preset_lies_under_them_and_another_site_component_in_place_of_ours(self, export):
-        site = TinySite("{SITE_NAME}", "table.json")
-        job = export(SurgicalAggregationRecipe(preset="paper", num_rounds=3, site=site))
-        train = loaded(job, "server")["workflows"][1]["args"]
-        assert (train["num_rounds"], train["patience"]) == (3, 25)
-        (site,) = [each for each in loaded(job, "nih")["components"] if each["id"] == "site"]
-        assert site["path"] == "tiny_site.TinySite" and job_folder.has_own_site(job)
-        settings = job_folder.read_settings(job)  # a report says them: none of our own site's
-        assert settings["strategy"] == "fedbn+" and settings["learning_rate"] == 5e-5
-        assert not settings.keys() & {"backbone", "image_size", "sites"}
-        assert site["args"] == {"site": "nih", "table": "table.json"}
+
+def test_a_job_of_a_folder_has_no_recipe():
+    with pytest.raises(JobError, match="a recipe needs a job by name; got the folder"):
+        JobRecipe(Job.of(JOBS_FOLDER / "surgical"))
+
+
+def test_flares_simulator_is_to_allow_the_jobs_classes_and_no_others(monkeypatch, tmp_path):
+    monkeypatch.setattr(FedJob, "simulator_run", lambda job, workspace, *_, **__: 0)
+    recipe = JobRecipe(Job.of("surgical"))
+    recipe.execute(SimEnv(clients=["nih", "chexpert"], workspace_root=str(tmp_path)))
+    resources = json.loads((tmp_path / "surgical/local/resources.json").read_text())
+    ours = {path for path in resources["class_allow_list"] if not path.startswith("nvflare.")}
+    named = Job.of(JOBS_FOLDER / "surgical").folder.classes
+    assert ours == {path for path in named if not path.startswith("nvflare.")}
+
+
+def test_another_site_component_stands_in_place_of_ours_without_its_settings(export):
+    asked = Job.asked("surgical", preset="paper", settings={"num_rounds": 3})
+    job = export(JobRecipe(asked, site=TinySite("{SITE_NAME}", "table.json")))
+    train = loaded(job, "server")["workflows"][1]["args"]
+    assert (train["num_rounds"], train["patience"]) == (3, 25)
+    (site,) = [each for each in loaded(job, "nih")["components"] if each["id"] == "site"]
+    assert site["path"] == "tiny_site.TinySite"
+    exported = Job.from_folder(job)
+    assert exported.has_own_site
+    settings = exported.settings  # a report says them: none of our own site's
+    assert settings["strategy"] == "fedbn+" and settings["learning_rate"] == 5e-5
+    assert not settings.keys() & {"backbone", "image_size", "sites"}
+    assert site["args"] == {"site": "nih", "table": "table.json"}
 
 
 class TestPerSite:
@@ -144,28 +185,19 @@ class TestPerSite:
 
     SITES = ("nih", "chexpert", "mimic")
 
-    @pytest.mark.parametrize("helper", [False, True])
-    def test_it_is_the_folder_with_apps_of_their_own(self, export, folder, helper):
-        own = {} if helper else {"per_site_config": RATES}
-        recipe = SurgicalAggregationRecipe(sites=self.SITES, **own)
-        if helper:
-            set_per_site_config(recipe, RATES)
-            assert recipe.configured_sites() == ["chexpert"]
+    def test_what_flares_helper_sets_is_as_if_it_were_asked_for(self, export, folder):
+        recipe = JobRecipe(Job.of("surgical").with_settings({}, sites=self.SITES))
+        set_per_site_config(recipe, RATES)
+        assert recipe.configured_sites() == ["chexpert"]
         job = export(recipe)
-        assert_same(job, folder(sites=self.SITES, per_site=RATES))
+        assert_same(job, folder(self.SITES, RATES))
         for app, others in {"app_chexpert": "nih mimic", "app_client": "chexpert"}.items():
             for file in (job / app).rglob("*.json"):
                 assert "server" not in file.name
                 assert not [name for name in others.split() if name in file.read_text()]
 
-    def test_where_every_site_has_its_own_there_is_no_shared_app(self, export):
-        job = export(
-            SurgicalAggregationRecipe(sites=["chexpert"], min_clients=1, per_site_config=RATES)
-        )
-        assert sorted(meta(job)["deploy_map"]) == ["app_chexpert", "app_server"]
-
     def test_a_site_that_is_changed_after_an_export_is_on_its_own(self, export, folder):
-        recipe = SurgicalAggregationRecipe()
+        recipe = JobRecipe(Job.of("surgical"))
         assert_same(export(recipe), folder())
         recipe.add_client_config({"timeout": 5}, clients=["chexpert"])
         job = export(recipe)
@@ -179,7 +211,7 @@ class TestHelpers:
 
     @pytest.mark.parametrize("clients", [None, ["chexpert"]])
     def test_a_filter_is_where_it_is_wanted_alone_and_comes_last(self, export, folder, clients):
-        recipe, privacy = SurgicalAggregationRecipe(), PercentilePrivacy(percentile=20)
+        recipe, privacy = JobRecipe(Job.of("surgical")), PercentilePrivacy(percentile=20)
         recipe.add_client_output_filter(privacy, tasks=["train"], clients=clients)
         job, plain = export(recipe), folder()
         assert set(meta(job)["deploy_map"]) == {
@@ -193,7 +225,7 @@ class TestHelpers:
         assert changed == loaded(plain, "chexpert")
 
     def test_log_streaming_configuration_resources_and_a_tracker_are_in_the_job(self, export):
-        recipe = SurgicalAggregationRecipe()
+        recipe = JobRecipe(Job.of("surgical"))
         recipe.enable_log_streaming("audit.log")
         recipe.add_client_config({"np_download_chunk_size": 0})
         set_recipe_meta(recipe, JobMetaKey.RESOURCE_SPEC, {"nih": {"num_of_gpus": 1}})
@@ -203,7 +235,7 @@ class TestHelpers:
         assert client["components"][-1]["args"] == {"log_file_name": "audit.log"}
         assert client["np_download_chunk_size"] == 0
         assert meta(job)["resource_spec"] == {"nih": {"num_of_gpus": 1}}
-        own, server = (loaded(j, "server")["components"] for j in (JOBS / "surgical", job))
+        own, server = (loaded(j, "server")["components"] for j in (JOBS_FOLDER / "surgical", job))
         assert server[: len(own)] == own
         logs, tracker = server[len(own) :]
         assert logs["path"].endswith("JobLogReceiver")
@@ -211,20 +243,8 @@ class TestHelpers:
         assert tracker["args"]["tb_folder"] == "curves"
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"learn_rate": 1e-3}, "no setting 'learn_rate'; nearest known: learning_rate"),
-    ({"sites": "nih,chexpert"}, "needs the names of the sites, .* got 'nih,chexpert'"),
-    ({"sites": ["nih"]}, "needs the results of 2 sites; got nih"),
-    ({"per_site_config": {"nih": {"rate": 1e-5}}},
-     "a site of job 'surgical' has no setting 'rate'"),
-])  # fmt: skip
-def test_a_mistake_is_told_at_once(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        SurgicalAggregationRecipe(**arguments)
-
-
 @pytest.mark.parametrize("env", [{"num_clients": 2}, {"clients": ["nih", "x"]}])
 def test_an_environment_without_the_sites_is_refused(env, tmp_path):
     with pytest.raises(JobError, match=r"Give it clients=\['nih', 'chexpert'\]"):
-        SurgicalAggregationRecipe().run(SimEnv(workspace_root=str(tmp_path), **env))
+        JobRecipe(Job.of("surgical")).run(SimEnv(workspace_root=str(tmp_path), **env))
     assert not list(tmp_path.iterdir())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cxr_study.evaluation.summary_json import Contribution, RefusedResult
-from cxr_study.jobs import job_folder
+from cxr_study.jobs.job import Job
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import (
     RunFolderError,
@@ -217,7 +217,7 @@ def test_a_downloaded_job_is_one_and_another_folder_none(folder):
         run_of(folder / "1234")
     (folder / "1234/workspace").mkdir()
     run = run_of(folder / "1234")
-    assert (run.job, run.servers) == (job, (folder / "1234/workspace",))
+    assert (run.job.folder.path, run.servers) == (job, (folder / "1234/workspace",))
     assert run.elsewhere
 
 
@@ -231,9 +231,9 @@ def test_a_workspace_of_flares_simulator_has_its_job_put_together_again(tmp_path
         run = run_of(tmp_path)
     assert run.servers == (server,) and run.elsewhere
     assert run.states["nih"] == tmp_path / "nih/checkpoints/simulate_job"
-    assert job_folder.sites(run.job) == ("nih", "chexpert")
-    assert job_folder.read_settings(run.job) == job_folder.read_settings(JOBS / "surgical")
-    assert not job_folder.has_own_site(run.job)
+    assert run.job.sites == ("nih", "chexpert")
+    assert run.job.settings == Job.of("surgical").settings
+    assert not run.job.has_own_site
 
 
 def test_classes_that_may_be_one_are_named_with_their_sites(tmp_path):

@@ -1,6 +1,7 @@
 """What is refused before anything is made or removed."""
 
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,11 +12,12 @@ import pytest
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.common.errors import InputError
 from cxr_study.data.sites import site_file
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.command_line_settings import JobError
+from cxr_study.jobs.job import SITE, Job
+from cxr_study.jobs.presets import JobError
 from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
-from cxr_study.runs.run_request import RunRequest, check
+from cxr_study.runs.run_request import RunRequest, check, check_network
+from cxr_study.training.network_facts import input_facts
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
@@ -24,24 +26,22 @@ JOBS = Path(__file__).parents[3] / "jobs"
 
 @pytest.fixture
 def request_of(tmp_path):
-    values = {
-        "job": JOBS / "surgical", "folder": tmp_path / "run", "sites": ("nih", "chexpert"),
-        "site_files": None, "initial_body": None, "settings": {},
-    }  # fmt: skip
-    return lambda **changes: RunRequest(**{**values, **changes})
+    values = {"folder": tmp_path / "run", "site_files": None, "initial_body": None}
+
+    def make(job="surgical", settings=None, sites=None, **changes):
+        asked = Job.of(job).with_settings(settings or {}, sites=sites)
+        return RunRequest(asked, **{**values, **changes})
+
+    return make
 
 
 @pytest.mark.parametrize(("changes", "kind", "message"), [
-    ({"settings": {"rounds": 2}}, JobError, "no setting 'rounds'"),
-    ({"settings": {"epochs": 0}}, ValueError, "epochs must be at least 1"),
-    ({"per_site": {"nih": {"epochs": 0}}}, ValueError, "epochs must be at least 1"),
-    ({"sites": ("a", "a")}, JobError, "each another; got 'a', 'a'"),
     ({"sites": ("nih",)}, JobError, "needs the results of 2 sites; got nih."),
-    ({"job": JOBS / "census"}, JobError, "trains nothing, .* run its folder with nvflare sim"),
-    ({"job": JOBS / "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
+    ({"job": "census"}, JobError, "trains nothing, .* run its folder with nvflare sim"),
+    ({"job": "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
     ({"site_files": Path("none")}, InputError, "none/nih.yaml does not exist"),
     ({"sites": ("nih", "mayo")}, JobError, "no site 'mayo'; known: nih, chexpert. Other sites"),
-    ({"job": JOBS / "personalised", "published": True}, JobError, "--published needs one of"),
+    ({"job": "personalised", "published": True}, JobError, "--published needs one of"),
     ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
 ])  # fmt: skip
 def test_what_nobody_could_run_is_refused(request_of, changes, kind, message):
@@ -67,8 +67,8 @@ def test_what_the_published_method_could_not_start_from_is_refused_before_the_re
 def test_a_job_with_sites_of_ones_own_is_left_to_flare(request_of, tmp_path):
     job = tmp_path / "job"
     shutil.copytree(JOBS / "surgical", job)
-    client = job / job_folder.CLIENT_CONFIG
-    client.write_text(client.read_text().replace(job_folder.SITE, "my.module.MySite"))
+    client = job / "app_client/config/config_fed_client.json"
+    client.write_text(client.read_text().replace(SITE, "my.module.MySite"))
     with pytest.raises(JobError, match=r"nvflare simulator <folder> .* then surgagg report <works"):
         check(request_of(job=job))
 
@@ -103,3 +103,24 @@ def test_a_disk_on_which_the_models_would_not_fit_is_refused(request_of, tmp_pat
     free.free -= 1
     with pytest.raises(RunFolderError, match=r"needs about 79 MiB .* has 79\. Make room"):
         check(request_of(initial_body=body))
+
+
+@pytest.mark.parametrize(("facts", "backbone", "hidden", "message"), [
+    (None, "small_densenet", 0, None),
+    ({"backbone": "densenet121"}, "densenet121", 0, None),
+    ({"backbone": "densenet121", "hidden": 8}, "densenet121", 8, None),
+    ({}, "densenet121", 0, None),  # does not say of what it is
+    ({"input": input_facts("efficientnetb0")}, "efficientnetb0", 0, None),
+    ({"input": input_facts("convnexttiny")}, "efficientnetb0", 0, "by_variables.* it anew"),
+    (None, "densenet121", 0, "is densenet121 with 0 .* of the phantom is of small_densenet"),
+    (None, "small_densenet", 8, "is small_densenet with 8 .* of the phantom is of"),
+    ({"backbone": "densenet121", "hidden": 8}, "densenet121", 0, r"npz is of .*121 with 8\. M"),
+])  # fmt: skip
+def test_an_initial_body_must_be_of_the_jobs_network(tmp_path, facts, backbone, hidden, message):
+    file = None if facts is None else tmp_path / "body.npz"
+    if facts is not None:
+        save(Checkpoint({"dense/kernel": np.ones(2)}, facts), file)
+    with nullcontext() if message is None else pytest.raises(ValueError, match=message):
+        check_network(file, backbone=backbone, hidden=hidden)
+    with pytest.raises(ValueError, match="does not exist"):
+        check_network(tmp_path / "none.npz", backbone=backbone, hidden=hidden)

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from cxr_study.common.errors import InputError
-from cxr_study.common.offered_data import DemoData
 from cxr_study.data.sites import site_file
-from cxr_study.jobs import job_folder, job_templates
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import BEFORE, RUN_FILE, checkpoint_folder
 from cxr_study.runs.run_request import RunRequest
@@ -25,7 +25,7 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.site.state_files import STATE_FILE
 
 PREPARE = simulated_run.prepare
-JOB = Path(__file__).parents[3] / "jobs" / "surgical"
+SETTINGS = {"num_rounds": 2, "learning_rate": 0.5}
 
 
 @pytest.fixture
@@ -33,8 +33,9 @@ def simulated(monkeypatch):
     """Calls to the simulator, which runs nothing."""
     calls = []
 
-    def simulate(job, workspace, sites, *, watch, **given):
-        calls.append(SimpleNamespace(job=job, workspace=workspace, sites=tuple(sites), **given))
+    def simulate(folder, workspace, *, watch, **given):
+        job = Job.from_folder(folder)
+        calls.append(SimpleNamespace(job=job, workspace=workspace, **given))
         events = [{"event": "round"}, {"event": "best", "value": 0.5}]
         watch(events)
         watch([*events, {"event": "round"}, {"event": "stopped"}])
@@ -49,23 +50,20 @@ def phantom(monkeypatch):
     asked = []
     monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     monkeypatch.setattr(simulated_run, "prepare", lambda site_files, sites, size: None)
-    demo = DemoData((), lambda: asked.append("phantom"), None)
-    monkeypatch.setattr(simulated_run, "demo_data", lambda: demo)
+    monkeypatch.setattr(simulated_run, "demo_study", lambda: asked.append("phantom"))
     return asked
 
 
 @pytest.fixture
 def study(tmp_path):
-    def make(**changes):
+    def make(job="surgical", settings=SETTINGS, per_site=None, sites=None, **changes):
+        job = Job.of(job).with_settings(settings, per_site, sites=sites)
         values = {
-            "job": JOB,
             "folder": tmp_path / "run",
-            "sites": ("nih", "chexpert"),
             "site_files": tmp_path / "sites",
             "initial_body": tmp_path / "body.npz",
-            "settings": {"num_rounds": 2, "learning_rate": 0.5},
         }
-        return RunRequest(**{**values, **changes})
+        return RunRequest(job, **{**values, **changes})
 
     return make
 
@@ -76,15 +74,14 @@ def go(study):
     return text.getvalue().splitlines()
 
 
-def test_the_job_is_a_copy_with_the_settings_and_the_marker(study, simulated, phantom, tmp_path):
-    job_templates.write("surgical", tmp_path / "mine", "installed")
-    lines = go(study(job=tmp_path / "mine"))
+def test_the_job_is_that_with_the_settings_and_has_no_code(study, simulated, phantom, tmp_path):
+    lines = go(study())
     (call,) = simulated
-    assert (call.job, call.workspace) == (tmp_path / "run/job", tmp_path / "run/workspace")
-    assert call.sites == job_folder.sites(call.job) == ("nih", "chexpert")
-    settings = job_folder.read_settings(call.job)
-    assert (settings["num_rounds"], settings["learning_rate"]) == (2, 0.5)
-    assert len(list(call.job.glob("*/custom/README.txt"))) == 2
+    job = call.job.folder.path
+    assert (job, call.workspace) == (tmp_path / "run/job", tmp_path / "run/workspace")
+    assert call.job.sites == ("nih", "chexpert")
+    assert call.job.settings == {**Job.of("surgical").settings, **SETTINGS}
+    assert not list(job.glob("*/custom"))
     assert call.environment == {
         "CXR_SITES": str(tmp_path / "sites"),
         "CXR_INITIAL_BODY": str(tmp_path / "body.npz"),
@@ -108,19 +105,16 @@ def test_the_phantom_is_made_and_on_record(study, simulated, phantom, monkeypatc
 
 def test_alone_a_site_runs_the_same_job_without_waiting_for_another(study, simulated):
     go(study(local_models=True))
-    alone = {call.sites: call.job for call in simulated[1:]}
-    assert set(alone) == {("nih",), ("chexpert",)}
-    federated = job_folder.read_settings(simulated[0].job)
-    for sites, job in alone.items():
-        settings = job_folder.read_settings(job)
-        assert job_folder.sites(job) == sites
+    federated, *alone = (call.job for call in simulated)
+    assert {job.sites for job in alone} == {("nih",), ("chexpert",)}
+    for settings in (job.settings for job in alone):
         assert settings["min_clients"] == 1 and settings["threads"] >= 1
-        assert {**settings, "min_clients": 0, "threads": 0} == federated
+        assert {**settings, "min_clients": 0, "threads": 0} == federated.settings
 
 
 def test_alone_a_site_has_no_optimizer_at_the_server(study, simulated):
     go(study(settings={"server_optimizer": "fedavgm"}, local_models=True))
-    federated, *alone = (job_folder.read_settings(call.job) for call in simulated)
+    federated, *alone = (call.job.settings for call in simulated)
     assert federated["server_optimizer"] == "fedavgm" and len(alone) == 2
     assert {settings["server_optimizer"] for settings in alone} == {"none"}
 
@@ -137,29 +131,28 @@ def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulat
     go(study(settings=settings, per_site=per_site, published=True))
     ours, published = simulated
     assert published.workspace == tmp_path / "run/published/workspace"
-    assert published.sites == ours.sites
-    settings, own = (job_folder.read_settings(call.job) for call in (ours, published))
+    assert published.job.sites == ours.job.sites
+    settings, own = (call.job.settings for call in (ours, published))
     assert {**settings, **beyond} == settings
     off = {"strategy": "fedbn+", "refit_model": "none", "average_decay": 0.0}
     assert own == {**settings, **off}
-    settings, own = (job_folder.read_settings(call.job, "nih") for call in (ours, published))
-    assert own == {**settings, **off} and own["epochs"] == 2
+    assert published.job.per_site == per_site
 
 
 def test_as_published_a_site_has_nothing_of_its_own_that_goes_beyond(study, simulated):
     own = {"nih": {"pseudo_labels": "soft", "epochs": 2}}
-    go(study(job=JOB.with_name("partial_loss"), per_site=own, published=True))
-    sites = [job_folder.read_settings(call.job, "nih") for call in simulated]
-    assert [site["pseudo_labels"] for site in sites] == ["soft", "none"]
-    assert [site["epochs"] for site in sites] == [2, 2]
+    go(study(job="partial_loss", per_site=own, published=True))
+    sites = [call.job.at("nih") for call in simulated]
+    assert [site.pseudo_labels for site in sites] == ["soft", "none"]
+    assert [site.epochs for site in sites] == [2, 2]
 
 
 def test_as_published_is_as_published_whatever_a_folder_of_ones_own_has(study, simulated, tmp_path):
     mine = tmp_path / "surgical"
-    both = ("nih", "chexpert")
-    job_folder.copy(JOB, mine, sites=both, settings={"average_decay": 0.9, "strategy": "fedavg"})
+    beyond = {"average_decay": 0.9, "strategy": "fedavg"}
+    job_export.write(Job.of("surgical").with_settings(beyond), mine)
     go(study(job=mine, settings={"num_rounds": 2}, published=True))
-    own = job_folder.read_settings(simulated[1].job)
+    own = simulated[1].job.settings
     assert (own["average_decay"], own["strategy"]) == (0.0, "fedbn+")
 
 
@@ -188,7 +181,8 @@ def test_sites_that_share_patients_are_told_before_anything_is_made(
 def test_a_site_alone_that_fails_stops_the_others(study, monkeypatch):
     begun, finished = threading.Barrier(2, timeout=60), []
 
-    def simulate(job, workspace, sites, *, watch, **_):
+    def simulate(job, workspace, *, watch, **_):
+        sites = Job.from_folder(job).sites
         if len(sites) == 2:
             return
         begun.wait()
@@ -210,7 +204,8 @@ def test_jobs_run_side_by_side_on_the_phantom_and_else_the_federation_first(
 ):
     ended = []
 
-    def simulate(job, workspace, sites, **_):
+    def simulate(job, workspace, **_):
+        sites = Job.from_folder(job).sites
         assert len(sites) == 2 or ("nih", "chexpert") in ended
         ended.append(sites)
 
@@ -236,7 +231,7 @@ def test_continued_it_starts_from_the_earlier_model_and_sites_restore_what_they_
         save(Checkpoint({}, {"round": 0, "job": which}), model)
     sites = ("nih", "mimic")
     go(study(earlier=earlier, initial_body=None, sites=sites, local_models=True))
-    calls = {call.sites: call for call in simulated}
+    calls = {call.job.sites: call for call in simulated}
     for took_part, workspace in ((sites, earlier / "workspace"), (("nih",), earlier / "local/nih")):
         start = calls[took_part].environment["CXR_INITIAL_BODY"]
         assert start == str(checkpoint_folder(workspace) / "last.npz")
@@ -261,7 +256,7 @@ def test_continued_a_site_alone_ends_with_the_round_of_the_federation(study, sim
     assert [line.split()[3].rstrip(",") for line in rounds] == ["4/6", "5/6"]
     rounds_made(tmp_path / "run", 2)
     assert simulated_run.how_to_go_on(continued).startswith("interrupted after 5 of 6 rounds.")
-    planned = {call.sites: job_folder.read_settings(call.job)["num_rounds"] for call in simulated}
+    planned = {call.job.sites: call.job.settings["num_rounds"] for call in simulated}
     assert planned == {("nih", "chexpert"): 3, ("nih",): 1, ("chexpert",): 0}
 
 

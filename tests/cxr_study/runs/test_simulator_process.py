@@ -9,7 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_export
+from cxr_study.jobs.job import Job
 from cxr_study.runs import simulator_process
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.job_results import read_events
@@ -17,7 +18,6 @@ from cxr_study.runs.simulator_process import LostSiteError, SimulationError, sim
 from simulated import processes
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
-from tiny_job import JOBS
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
 
@@ -45,8 +45,9 @@ def run(tmp_path, monkeypatch):
         python.chmod(0o755)
         monkeypatch.setattr(simulator_process.sys, "executable", str(python))
         job = tmp_path / "job"
-        job_folder.copy(JOBS / "surgical", job, sites=list(SITES), settings={"num_rounds": 2})
-        simulate(job, tmp_path / "runs/workspace", list(SITES), **arguments)
+        asked = Job.of("surgical").with_settings({"num_rounds": 2}, sites=list(SITES))
+        job_export.write(asked, job)
+        simulate(job, tmp_path / "runs/workspace", **arguments)
 
     return run
 

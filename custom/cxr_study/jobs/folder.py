@@ -1,0 +1,176 @@
+"""A job folder that somebody hands in: what its configurations say, and copies with other settings.
+
+Everything but the settings at the top of a configuration is copied as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cxr_study.jobs.components import ALLOWED, MARKER, MOVED
+from cxr_study.jobs.presets import JobError, Settings
+
+META = "meta.json"
+SERVER_APP = "app_server"
+CLIENT_APP = "app_client"
+SERVER_CONFIG = "config/config_fed_server.json"
+CLIENT_CONFIG = "config/config_fed_client.json"
+
+Configuration = Mapping[str, Any]
+"""What a configuration file says."""
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """A job folder, read once.
+
+    Attributes:
+        path: Where it is.
+        meta: FLARE's facts of the job.
+        server: The server's configuration.
+        clients: App -> its configuration; that of most sites first.
+    """
+
+    path: Path
+    meta: Mapping[str, Any]
+    server: Configuration
+    clients: Mapping[str, Configuration]
+
+    @property
+    def apps(self) -> dict[str, str]:
+        """Site -> its app: "app_client", or "app_<site>" where it has settings of its own."""
+        return deployed_apps(self.meta)
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """Paths of the classes that it names."""
+        return frozenset(_paths([self.server, *self.clients.values()]))
+
+    def copy(
+        self, target: Path, server: Settings, sites: Mapping[str, tuple[str, Settings]]
+    ) -> None:
+        """Copy it with other values of its settings, deployed to some sites.
+
+        Args:
+            target: New folder.
+            server: Setting -> value; others than those at the top of its configuration are left.
+            sites: Site -> its app in the copy, and its settings.
+        """
+        self._copy_app(SERVER_APP, target / SERVER_APP, SERVER_CONFIG, self.server, server)
+        shared = next(iter(self.clients))
+        deployed: dict[str, list[str]] = {SERVER_APP: self.meta["deploy_map"][SERVER_APP]}
+        for site, (app, settings) in sites.items():
+            if app not in deployed:
+                source = self.apps.get(site, shared) if app != CLIENT_APP else shared
+                config = self.clients[source]
+                self._copy_app(source, target / app, CLIENT_CONFIG, config, settings)
+            deployed.setdefault(app, []).append(site)
+        # FLARE starts a job as soon as so many are there, and admits nobody later.
+        needed = server.get("min_clients") or len(sites)
+        write_json(target / META, {**self.meta, "min_clients": needed, "deploy_map": deployed})
+
+    def _copy_app(
+        self, source: str, target: Path, name: str, config: Configuration, settings: Settings
+    ) -> None:
+        shutil.copytree(self.path / source, target, ignore=shutil.ignore_patterns("config_fed_*"))
+        custom = target / "custom"
+        # The marker is for FLARE's simulator alone; see `components.WAYS`.
+        if self.classes <= set(ALLOWED) and _files(custom) == [MARKER.name]:
+            shutil.rmtree(custom)
+        changed = {name: settings[name] for name in top(config).keys() & settings.keys()}
+        write_json(target / name, {**config, **changed})
+
+
+def read(path: Path) -> JobFolder:
+    """Read a job folder: ours, FLARE's export, or of an earlier version, whose files are HOCON.
+
+    Raises:
+        JobError: It is no job folder, or a file in it cannot be read; says which.
+    """
+    meta = _read(path / META)
+    apps = deployed_apps(meta)
+    server = _read(path / SERVER_APP / SERVER_CONFIG)
+    ordered = sorted(dict.fromkeys(apps.values()), key=lambda app: app != CLIENT_APP)
+    clients = {app: _read(path / app / CLIENT_CONFIG) for app in ordered}
+    return JobFolder(path, meta, server, clients)
+
+
+def deployed_apps(meta: Mapping[str, Any]) -> dict[str, str]:
+    """Site -> its app, by FLARE's facts of a job; see `JobFolder.apps`."""
+    deployed = meta["deploy_map"]
+    return {site: app for app in deployed if app != SERVER_APP for site in deployed[app]}
+
+
+def top(config: Configuration) -> dict[str, Any]:
+    """Setting -> value: the primitive values at the top of a configuration."""
+    return {
+        name: value
+        for name, value in config.items()
+        if isinstance(value, str | int | float) and name != "format_version"
+    }
+
+
+def parse(name: str, text: str) -> dict[str, Any]:
+    """What the text of a configuration says, JSON or, of an earlier version, HOCON by its name.
+
+    Raises:
+        JobError: It cannot be read.
+    """
+    if Path(name).suffix == ".json":
+        try:
+            found: dict[str, Any] = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise JobError(f"{name}, line {error.lineno}: JSON is needed; {error.msg}.") from None
+        return found
+    from pyhocon import ConfigFactory
+    from pyhocon.exceptions import ConfigException
+    from pyparsing import ParseBaseException
+
+    try:
+        found = ConfigFactory.parse_string(text).as_plain_ordered_dict()
+    except (ParseBaseException, ConfigException) as error:
+        raise JobError(f"{name}: HOCON is needed; {error}.") from None
+    return found
+
+
+def write_json(file: Path, value: Mapping[str, Any]) -> None:
+    """Write a configuration with its settings at its top."""
+    settings = top(value)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    first = {"format_version": value["format_version"]} if "format_version" in value else {}
+    text = json.dumps({**first, **settings, **value}, indent=2)
+    file.write_text(text + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    earlier = path.with_suffix(".conf")
+    file = earlier if not path.is_file() and earlier.is_file() else path
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise JobError(
+            f"{path} does not exist; a job folder holds {META}, {SERVER_APP}/{SERVER_CONFIG} and "
+            f"{CLIENT_APP}/{CLIENT_CONFIG}. Give one that is whole."
+        ) from None
+    for old, new in MOVED.items():
+        text = text.replace(f'"{old}"', f'"{new}"')
+    return parse(str(file), text)
+
+
+def _paths(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(path := value.get("path"), str):
+            yield path
+        value = list(value.values())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _paths(item)
+
+
+def _files(folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir()] if folder.is_dir() else []

@@ -1,0 +1,260 @@
+"""The settings of a job: the one table from which help, documents, defaults and checks come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import fields
+from functools import partial
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cxr_study.common.spelling import nearest
+from cxr_study.data.images.sides import SIDES
+from cxr_study.jobs.methods import CENSUS, EVALUATION, METHODS
+from cxr_study.jobs.presets import JobError
+from cxr_study.training.augmentation import AUGMENTATIONS
+from cxr_study.training.backbones import BACKBONES, HIDDEN_UNITS
+from surgical_aggregation.aggregation import server_optimizer, weight_average, weighting
+from surgical_aggregation.aggregation.server_optimizer import OPTIMIZERS
+from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.aggregation.weighting import HEAD_WEIGHTINGS, SITE_WEIGHTINGS
+from surgical_aggregation.site.training.training_options import (
+    CLASS_WEIGHTINGS,
+    PSEUDO_LABELS,
+    SENT,
+    TrainingOptions,
+)
+from surgical_aggregation.wire.headers import NONE, TRACKERS
+
+Side = Literal["server", "site", "both"]
+"""Where a setting acts."""
+
+_CLOSED = ("augmentation", "backbone", "send", "tracking", "refit_model")
+"""Settings that have these words alone; what the others name, components look for themselves."""
+
+REFITTED = (NONE, "best", "last")
+
+TOO_FAST = 0.1
+"""Rate of FedAdam at the server with which mean AUROCs on the phantom are 0.46 and 0.50."""
+
+FEW = 8  # values that an error or a table names all
+
+_KINDS = {"boolean": "true or false", "integer": "a whole number", "number": "a number"}
+
+_TRAINING = tuple(METHODS)
+_MEASURING = (*_TRAINING, EVALUATION)
+_ALL = (*_MEASURING, CENSUS)
+_READABLE = tuple(name for name, method in METHODS.items() if not method.encrypted)
+_ENCRYPTED = tuple(name for name, method in METHODS.items() if method.encrypted)
+_COMMON = tuple(name for name, method in METHODS.items() if method.common_model)
+_UNION = tuple(name for name, method in METHODS.items() if method.union_head)
+_OPEN = tuple(name for name, method in METHODS.items() if method.other_classes == "unknown")
+
+
+def _row(
+    side: Side,
+    default: object,
+    line: str,
+    methods: Sequence[str] = _TRAINING,
+    *,
+    words: Sequence[str] = (),
+    **limits: int,
+) -> Any:
+    """A row of the table: where it acts, its default, a line of help, and the jobs that have it."""
+    facts: Any = {"side": side, "methods": tuple(methods), "words": tuple(words)}
+    return Field(default, title=line, json_schema_extra=facts, **limits)  # type: ignore[call-overload]
+
+
+_server, _site, _both = (partial(_row, side) for side in ("server", "site", "both"))
+
+
+class JobSettings(BaseModel):
+    """Settings of a job. Those that it does not have are not in `model_fields_set`.
+
+    Settings that a job brings itself are kept as they are.
+    """
+
+    model_config = ConfigDict(
+        strict=True, extra="allow", frozen=True, allow_inf_nan=False, protected_namespaces=()
+    )
+
+    # fmt: off
+    num_rounds: int = _server(12, "of this job; 0: those that the job it continues lacks", ge=0)
+    patience: int = _server(0, "rounds without a better model that end it; 0: none do", ge=0)
+    min_clients: int = _server(0, "accepted results that a task needs; 0: of all sites", _ALL, ge=0)
+    wait_seconds: int = _server(600, "for the others, once those are there", _ALL, ge=0)
+    site_silence: int = _server(
+        120, "seconds after which a silent site is gone", _MEASURING, ge=1)
+    requests_per_second: int = _server(
+        100, "of waiting sites together, for a task", _MEASURING, ge=1)
+    check_only: bool = _server(
+        False, "ask the sites whether they can take part, then end", _MEASURING)
+    initial_body: str = _server("{$CXR_INITIAL_BODY}", "a checkpoint, or drawings")
+    continues: str = _server("", "earlier job(s) there to go on from: id, or newest,older")
+    body_weighting: str = _server(
+        "mean", "weight of a site for the body", _READABLE, words=SITE_WEIGHTINGS)
+    head_weighting: str = _server(
+        "mean", "and for a column", _COMMON, words=HEAD_WEIGHTINGS)
+    server_optimizer: str = _server(
+        "none", "takes the mean change as a gradient", _READABLE, words=OPTIMIZERS)
+    server_learning_rate: float = _server(
+        0.0, "of it; 0: its own, of fedavgm 1, of fedadam 0.003", _READABLE)
+    server_momentum: float = _server(0.9, "of it", _READABLE)
+    average_decay: float = _server(
+        0.0, "of an average of late rounds; 0: none", _COMMON)
+    refit_model: str = _server(
+        NONE, "whose columns are refitted at the end", _COMMON, words=REFITTED)
+    tracking: str = _server(
+        "tensorboard", "where curves are kept", _MEASURING, words=(*TRACKERS, NONE))
+    model: str = _server("{$CXR_MODEL}", "a checkpoint at the server", (EVALUATION,))
+    model_of: str = _server("", "or the best one of an earlier job there, by its id", (EVALUATION,))
+    strategy: str = _both("fedbn+", "what becomes of batch normalisation", words=STRATEGIES)
+    weighting: str = _both("mean", "weight of a site", _ENCRYPTED, words=SITE_WEIGHTINGS)
+    sites: str = _site("{$CXR_SITES}", "folder of <site>.yaml, at the site; or phantom", _ALL)
+    backbone: str = _site(
+        "small_densenet", "of keras.applications, or small_densenet", _MEASURING, words=BACKBONES)
+    image_size: int = _site(64, "side of the input in pixels", _ALL, ge=8, le=SIDES[-1])
+    hidden: int = _site(0, "units between pooling and head; 0: none", _MEASURING, ge=0,
+                        le=HIDDEN_UNITS[-1])
+    union: str = _site("", "classes by comma; empty: the 20 of NIH and CheXpert", _UNION)
+    batch_size: int = _site(64, "images", _MEASURING, ge=1)
+    augmentation: str = _site("radiology", "of training images", words=tuple(AUGMENTATIONS))
+    epochs: int = _site(1, "per round")
+    learning_rate: float = _site(1e-3, "of Adam; the papers, for real images: 5e-5")
+    warmup_epochs: int = _site(15, "of columns that the server does not have")
+    warmup_learning_rate: float = _site(5e-3, "of these")
+    gradient_clip: float = _site(0.0, "largest global norm of a gradient; 0: no limit")
+    proximal: float = _site(0.0, "FedProx's mu; 0: off")
+    class_weighting: str = _site(
+        "none", "balanced: positives weigh as much as negatives", words=CLASS_WEIGHTINGS)
+    focal_gamma: float = _site(0.0, "of the focal loss; 0: off")
+    freeze_statistics_at: int = _site(
+        0, "round from which batch norm's statistics stay; 0: none", ge=0)
+    pseudo_labels: str = _site(
+        "none", "for classes that the site does not label", _OPEN, words=PSEUDO_LABELS)
+    pseudo_labels_from: int = _site(4, "round from which they count", _OPEN, ge=0)
+    mixed_precision: bool = _site(False, "float16 on a GPU, bfloat16 on CPUs with it")
+    send: str = _site("weights", "differences: for FLARE's privacy filters", _READABLE, words=SENT)
+    report_counts: bool = _site(
+        False, "tell the server labels per class; a site may forbid it", _MEASURING)
+    report_features: bool = _site(
+        True, "tell the server means of features; a site may forbid it", _READABLE)
+    seed: int = _site(0, "of shuffling, augmentation and the initial head", ge=0)
+    threads: int = _site(
+        0, "of the CPU; 0: all cores, shared among simulated sites", _MEASURING, ge=0)
+    min_count: int = _site(10, "patients behind a count that leaves it; at least 5", (CENSUS,))
+    # fmt: on
+
+    @model_validator(mode="after")
+    def _check_together(self) -> JobSettings:
+        """What the components would refuse after the start; of a training job all of it."""
+        given = self.model_fields_set
+        for name in _CLOSED:
+            value, words = getattr(self, name), _facts(name)["words"]
+            if value not in words:
+                if len(words) > FEW:
+                    raise JobError(f"setting {name!r} knows no {value!r}; {nearest(value, words)}.")
+                raise JobError(f"setting {name!r} must be one of {words}; got {value!r}.")
+        if "strategy" not in given:
+            return self
+        options = {field.name for field in fields(TrainingOptions)} & given
+        TrainingOptions(**{name: getattr(self, name) for name in options})
+        server_optimizer.check(
+            self.server_optimizer, self.server_learning_rate, self.server_momentum
+        )
+        if self.server_optimizer == "fedadam" and self.server_learning_rate >= TOO_FAST:
+            raise JobError(
+                "server_optimizer 'fedadam' moves every weight by about server_learning_rate a "
+                f"round, and from {TOO_FAST} on destroys the network; got "
+                f"{self.server_learning_rate}. Set server_learning_rate=0, for its own."
+            )
+        # Where sites share a union head, every site has every column, most without a positive.
+        heads = SITE_WEIGHTINGS if "union" in given else HEAD_WEIGHTINGS
+        weighting.find("weighting", self.weighting, SITE_WEIGHTINGS)
+        weighting.find("body_weighting", self.body_weighting, SITE_WEIGHTINGS)
+        weighting.find("head_weighting", self.head_weighting, heads)
+        weight_average.check(self.average_decay)
+        self._check_after_training(given)
+        if self.head_weighting == "positives" and not self.report_counts:
+            raise JobError(
+                "head_weighting 'positives' needs the sites' counts; set report_counts=true as "
+                "well."
+            )
+        return self
+
+    def _check_after_training(self, given: Set[str]) -> None:
+        """What is done with the finished model needs one that all sites have in common."""
+        wanted = {"refit_model": self.refit_model != "none", "average_decay": self.average_decay}
+        for name in (name for name, value in wanted.items() if value):
+            if self.strategy == "fedbn":
+                raise JobError(
+                    f"setting {name!r} needs one model for all sites; strategy 'fedbn' leaves "
+                    "every site one of its own. Take 'fedavg' or 'fedbn+', or leave it off."
+                )
+        if self.refit_model != "none" and self.focal_gamma:
+            raise JobError(
+                "columns are fitted anew to the plain cross-entropy; refit_model and focal_gamma "
+                "do not go together. Leave one of them off."
+            )
+
+
+def checked(values: Mapping[str, Any]) -> JobSettings:
+    """The settings of a job, typed.
+
+    Raises:
+        JobError: A value is of another type, or out of its range; says which.
+        ValueError: A value is unknown, or does not go with another.
+    """
+    try:
+        return JobSettings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "value_error":
+            raise first["ctx"]["error"] from None
+        name = str(first["loc"][0])
+        raise JobError(f"setting {name!r} needs {_need(name)}; got {first['input']!r}.") from None
+
+
+def defaults(method: str) -> dict[str, Any]:
+    """Setting -> default, of a job by its method's name."""
+    own = {name: field.default for name, field in _FIELDS if method in _facts(name)["methods"]}
+    if method in METHODS:
+        own["strategy"] = METHODS[method].strategy
+    elif method == EVALUATION:
+        own["min_clients"] = 1  # a test at those who are there loses nothing
+    return own
+
+
+def acting_at(side: Side) -> frozenset[str]:
+    """Names of the settings that act at the server, or at a site."""
+    return frozenset(name for name, _ in _FIELDS if _facts(name)["side"] in (side, "both"))
+
+
+def table() -> Iterator[tuple[Side, str, str, str, str]]:
+    """Side, name, default, what it needs and a line of help of each setting, in words."""
+    for name, field in _FIELDS:
+        facts = _facts(name)
+        words = facts["words"] if len(facts["words"]) <= FEW else ()
+        has, others = facts["methods"], [each for each in _TRAINING if each not in facts["methods"]]
+        few_others = len(others) < len(has)
+        which = f"; not {', '.join(others)}" if few_others else f"; {', '.join(has)} alone"
+        default = json.dumps(field.default) if field.default != "" else "empty"
+        need = ", ".join(words) or _need(name)
+        yield facts["side"], name, default.strip('"'), need, f"{field.title}{which * bool(others)}"
+
+
+_FIELDS = JobSettings.model_fields.items()
+
+
+def _facts(name: str) -> Any:
+    return JobSettings.model_fields[name].json_schema_extra
+
+
+def _need(name: str) -> str:
+    schema = JobSettings.model_json_schema()["properties"][name]
+    need = _KINDS.get(schema["type"], "a text")
+    if "maximum" in schema:
+        return f"{need} from {schema['minimum']} to {schema['maximum']}"
+    return f"{need}, {schema['minimum']} or more" if "minimum" in schema else need

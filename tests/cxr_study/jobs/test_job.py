@@ -1,0 +1,239 @@
+"""A job: what it may be asked to be, and what of it stands in which file."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cxr_study.jobs import folder
+from cxr_study.jobs.components import MOVED
+from cxr_study.jobs.job import ALIKE, Job, check_names
+from cxr_study.jobs.job_export import write
+from cxr_study.jobs.methods import JOBS, METHODS
+from cxr_study.jobs.presets import PRESETS, JobError
+from surgical_aggregation.aggregation.strategy import STRATEGIES
+
+SURGICAL = Path(__file__).parents[3] / "jobs" / "surgical"
+SERVER = "app_server/config/config_fed_server.json"
+CLIENT = "config/config_fed_client.json"
+RATE = {"b": {"learning_rate": 1e-5, "epochs": 2}}
+BOTH = pytest.mark.parametrize("of", ["surgical", SURGICAL], ids=["by name", "a folder"])
+
+
+def written(job, target):
+    """A job, written and read again."""
+    write(job, target)
+    return Job.from_folder(target)
+
+
+def read(*parts):
+    return json.loads(Path(*parts).read_text())
+
+
+class TestOf:
+    @pytest.mark.parametrize("name", JOBS)
+    def test_by_name_and_by_its_folder_it_is_the_same(self, name):
+        by_name, of_folder = Job.of(name), Job.of(SURGICAL.with_name(name))
+        for fact in ("name", "method", "sites", "settings", "per_site", "of_site", "encrypted",
+                     "has_own_site", "trains", "at_server"):  # fmt: skip
+            if name != "census" or fact != "has_own_site":  # whose sites have no `Site`
+                assert getattr(by_name, fact) == getattr(of_folder, fact), fact
+        typed = by_name.at_server
+        assert {name: getattr(typed, name) for name in by_name.settings} == by_name.settings
+        assert typed.model_fields_set == by_name.settings.keys()
+
+    @pytest.mark.parametrize("job", ["jobs/none", "[red]surgicl", "."])
+    def test_what_is_neither_is_refused_with_the_nearest(self, tmp_path, monkeypatch, job):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(JobError, match=r"there is no job .* holds meta\.json, .* surgical"):
+            Job.of(job)
+
+    def test_a_folder_that_is_not_whole_is_refused(self, tmp_path):
+        with pytest.raises(JobError, match=r"meta\.json does not exist; a job folder"):
+            Job.from_folder(tmp_path)
+        shutil.copytree(SURGICAL, tmp_path / "job")
+        config = tmp_path / "job" / SERVER
+        config.write_text(config.read_text().replace('"num_rounds": 12', '"num_rounds": many'))
+        with pytest.raises(JobError, match=rf"^{config}, line \d+: JSON is needed"):
+            Job.of(tmp_path / "job")
+
+    def test_one_of_an_earlier_version_is_read_and_goes_on_as_json(self, tmp_path):
+        shutil.copytree(SURGICAL, tmp_path / "job")
+        for file in (tmp_path / "job").glob("*/config/*.json"):
+            lines = [f"{name} = {json.dumps(value)}  # why" for name, value in read(file).items()]
+            text = "# A method\n" + "\n".join(lines)
+            for old, new in MOVED.items():
+                text = text.replace(new, old)
+            file.with_suffix(".conf").write_text(text)
+            file.unlink()
+        old, new = Job.of(tmp_path / "job"), Job.of(SURGICAL)
+        assert (old.settings, old.sites, old.encrypted) == (new.settings, new.sites, False)
+        going_on = written(old.with_settings({"num_rounds": 3}), tmp_path / "more")
+        assert going_on.folder.server == {**new.folder.server, "num_rounds": 3}
+        assert not list((tmp_path / "more").rglob("*.conf"))
+
+
+class TestAsked:
+    def test_sites_and_settings_are_set_over_the_preset(self, tmp_path):
+        given = ["num_rounds=3", "a:learning_rate=2e-5"]
+        job = Job.asked("surgical", sites=["a", "b"], preset="paper", given=given)
+        for made in (job, written(job, tmp_path / "job")):
+            assert made.sites == ("a", "b")
+            assert (made.at_server.num_rounds, made.at_server.backbone) == (3, "densenet121")
+            assert (made.at("b").learning_rate, made.at("a").learning_rate) == (5e-5, 2e-5)
+
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
+    def test_every_method_takes_every_strategy_at_server_and_sites(
+        self, tmp_path, method, strategy
+    ):
+        own = {} if strategy is None else {"strategy": strategy}
+        made = written(Job.asked(method, settings=own), tmp_path / "job").folder
+        wanted = strategy or METHODS[method].strategy
+        assert made.server["strategy"] == made.clients["app_client"]["strategy"] == wanted
+        assert made.meta["name"] == method
+
+    @pytest.mark.parametrize("preset", sorted(set(PRESETS) - {"recommended"}))
+    @pytest.mark.parametrize("method", METHODS)
+    def test_every_recipe_fits_every_method(self, preset, method):
+        found = Job.asked(method, preset=preset).settings
+        assert found["backbone"] == "densenet121" and found["image_size"] == 224
+
+    @pytest.mark.parametrize(("job", "how", "message"), [
+        ("surgical", {"settings": {"strategy": "fedprox"}}, "strategy must be one of"),
+        ("surgical", {"settings": {"union": "X"}}, "job 'surgical' has no setting 'union'"),
+        ("surgical", {"given": ["num_round=3"]}, "has no setting 'num_round'; nearest known: num"),
+        ("surgical", {"given": ["epochs=0"]}, "epochs must be at least 1"),
+        ("evaluation", {"settings": {"strategy": "x"}}, "'evaluation' has no setting 'strategy'"),
+        ("personalised", {"preset": "recommended"}, "has no setting 'average_decay'"),
+        ("surgical", {"sites": ["a"]},
+         r"needs the results of 2 sites; got a\. Add sites, or set min_clients=1"),
+        ("surgical", {"given": ["min_clients=3"]}, "of 3 sites; got nih, chexpert"),
+        ("surgical", {"sites": ["a", "a"]}, "sites need names"),
+        ("surgical", {"given": ["num_rounds=0"]}, "Set continues="),
+        ("surgical_he", {"given": ["nih:weighting=samples"]}, "'weighting' must be the same at ev"),
+    ])  # fmt: skip
+    def test_what_cannot_be_is_refused(self, job, how, message):
+        Job.asked("surgical", sites=["a"], given=["min_clients=1"])
+        Job.asked("surgical", given=["num_rounds=0", "continues=0043d777"])
+        with pytest.raises(ValueError, match=message):
+            Job.asked(job, **how)
+
+
+class TestWrite:
+    @BOTH
+    @pytest.mark.parametrize("needed", [0, 3])
+    def test_the_meta_says_the_sites_and_how_many_a_round_needs(self, tmp_path, of, needed):
+        job = Job.of(of).with_settings({"min_clients": needed}, sites="abcd")
+        write(job, tmp_path / "job")
+        meta, own = read(tmp_path, "job/meta.json"), read(SURGICAL, "meta.json")
+        deployed = {**own["deploy_map"], "app_client": ["a", "b", "c", "d"]}
+        assert meta == {**own, "deploy_map": deployed, "min_clients": needed or 4}
+
+    def test_a_copy_differs_in_its_settings_alone_whatever_else_a_hand_has_changed(self, tmp_path):
+        mine = shutil.copytree(SURGICAL, tmp_path / "mine")
+        server = read(mine, SERVER)
+        server["components"][0]["id"], server["mine"] = "my_body", 10
+        (mine / SERVER).write_text(json.dumps(server))
+        (mine / "app_server/custom/mine.py").touch()
+        changed = {"num_rounds": 3, "strategy": "fedbn", "mine": 20, "sites": 'C:\\d # "é"'}
+        copy = written(Job.of(mine).with_settings(changed), tmp_path / "job")
+        assert copy.settings == {**Job.of(SURGICAL).settings, **changed}
+        assert copy.folder.server == {**server, "num_rounds": 3, "strategy": "fedbn", "mine": 20}
+        client = read(SURGICAL, "app_client", CLIENT)
+        assert copy.folder.clients["app_client"] == {
+            **client, "strategy": "fedbn", "sites": changed["sites"],
+        }  # fmt: skip
+        assert (tmp_path / "job/app_server/custom/mine.py").is_file()
+        with pytest.raises(JobError, match="needs a value like the job's own 10; got 'ten'"):
+            Job.of(mine).with_settings({"mine": "ten"})
+
+
+class TestPerSite:
+    """A site with settings of its own has an app of its own."""
+
+    @BOTH
+    def test_its_app_differs_from_the_others_in_its_settings_alone(self, tmp_path, of):
+        job = Job.of(of).with_settings({"seed": 5, "epochs": 4}, RATE, sites="abc")
+        made = written(job, tmp_path / "job")
+        assert made.folder.apps == {"a": "app_client", "c": "app_client", "b": "app_b"}
+        shared, own = made.folder.clients["app_client"], made.folder.clients["app_b"]
+        assert own == {**shared, **RATE["b"]}
+        assert (shared["seed"], shared["epochs"], shared["learning_rate"]) == (5, 4, 1e-3)
+        assert made.per_site == job.per_site == RATE and made.at("a") is made.at_server
+        assert made.at("b").seed == 5 and made.at("b").num_rounds == 12
+
+    @BOTH
+    def test_where_every_site_has_its_own_no_app_tells_of_another(self, tmp_path, of):
+        per_site = {"south": {"seed": 1}, "north": {"seed": 2}}
+        write(Job.of(of).with_settings({}, per_site, sites=("north", "south")), tmp_path / "job")
+        deployed = read(tmp_path, "job/meta.json")["deploy_map"]
+        apps = {"app_server": ["server"], "app_north": ["north"], "app_south": ["south"]}
+        assert deployed == apps
+        for site, other in (("north", "south"), ("south", "north")):
+            text = (tmp_path / "job" / f"app_{site}" / CLIENT).read_text()
+            assert other not in text and site not in text
+
+    def test_a_copy_of_a_copy_keeps_it_and_settings_for_all_reach_it(self, tmp_path):
+        first = Job.of("surgical").with_settings({}, {**RATE, "c": {"seed": 9}}, sites="abc")
+        first = written(first, tmp_path / "first")
+        second = first.with_settings({"epochs": 4}, {"b": {"seed": 7}}, sites="abd")
+        for job in (second, written(second, tmp_path / "second")):
+            assert job.per_site == {"b": {"learning_rate": 1e-5, "seed": 7}}
+            assert (job.at("b").epochs, job.at("a").seed, job.at("d").seed) == (4, 0, 0)
+        assert sorted(path.name for path in (tmp_path / "second").glob("app_*")) == [
+            "app_b", "app_client", "app_server",
+        ]  # fmt: skip
+
+    @BOTH
+    def test_settings_that_do_not_go_with_those_a_site_has_already_are_refused(self, of):
+        job = Job.of(of).with_settings({}, {"b": {"focal_gamma": 2.0}}, sites="ab")
+        with pytest.raises(ValueError, match="refit_model and focal_gamma do not go together"):
+            job.with_settings({"refit_model": "best"})
+        job.with_settings({"refit_model": "best"}, sites="ac")
+
+    @BOTH
+    @pytest.mark.parametrize(("per_site", "message"), [
+        ({"x": {"seed": 1}}, "given for site 'x', which takes no part; known: a, client"),
+        ({"a": {"sed": 1}}, "a site of job 'surgical' has no setting 'sed'; nearest known: s"),
+        ({"a": {"num_rounds": 1}}, "a site of job 'surgical' has no setting 'num_rounds'"),
+        ({"a": {"seed": "x"}}, "setting 'seed' needs a whole number"),
+        ({"a": {"epochs": 0}}, "epochs must be at least 1"),
+        ({"a": {"strategy": "fedbn"}}, "setting 'strategy' must be the same at every site; it is "
+         "given for site 'a'. Set it for all of them: strategy=fedbn"),
+        ({"client": {"seed": 1}}, "needs another name than 'client'"),
+    ])  # fmt: skip
+    def test_what_cannot_be_is_refused(self, of, per_site, message):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            Job.of(of).with_settings({}, per_site, sites=("a", "client"))
+
+
+def test_each_side_is_checked_once(monkeypatch):
+    """From a command line to what FLARE starts."""
+    from cxr_study.jobs import settings
+
+    asked, check = [], settings.checked
+    monkeypatch.setattr(settings, "checked", lambda values: asked.append(1) or check(values))
+    job = Job.asked("surgical", given=["nih:epochs=2", "num_rounds=3"])
+    assert job.at_server.num_rounds == 3 and job.at("nih").epochs == 2
+    assert len(asked) == 2
+
+
+def test_whof_site_must_agree_on_is_a_setting_of_theirs():
+    known = {name for job in METHODS for name in Job.of(job).of_site}
+    assert {*ALIKE} <= known
+
+
+@pytest.mark.parametrize("sites", [["a", "a"], ["a b"], ["../x"], [""], []])
+def test_sites_need_names_of_their_own(sites):
+    check_names(["nih", "Charité-2", "a.b@c"])  # letters of any language
+    with pytest.raises(JobError, match="sites need names"):
+        check_names(sites)
+
+
+def test_a_setting_is_a_primitive_value_at_the_top():
+    config = {"format_version": 2, "a": 1, "b": "x", "c": False, "server": {}, "components": []}
+    found = folder.top(config)
+    assert found == {"a": 1, "b": "x", "c": False}

@@ -1,0 +1,98 @@
+"""The folders in jobs/ are what the recipe exports; code comes in the way that is asked for."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cxr_study.jobs.components import MARKER, PACKAGES, WAYS
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.job_export import write, write_all
+from cxr_study.jobs.methods import JOBS
+from cxr_study.jobs.presets import JobError
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = ROOT / "jobs"
+
+
+def content(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_folders_in_the_project_are_what_is_written(tmp_path):
+    """Where this fails, run `make jobs`."""
+    for name in ("surgical/old.json", "mine/meta.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    write_all(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {*JOBS, "mine"}
+    for job in JOBS:
+        assert content(tmp_path / job) == content(FOLDERS / job)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The surgical job, by way."""
+    folder = tmp_path_factory.mktemp("jobs")
+    for way in WAYS:
+        write(Job.of("surgical"), folder / way, way)
+    return folder
+
+
+@pytest.mark.parametrize("app", ["app_server", "app_client"])
+def test_each_way_brings_what_it_needs_with_the_same_configuration(written, app):
+    installed, marked, carried = (content(written / way / app) for way in WAYS)
+    assert [path.parts[0] for path in installed] == ["config"]
+    assert marked == {**installed, Path("custom", MARKER.name): MARKER.read_bytes()}
+    packages = {
+        Path("custom", path.relative_to(source.parent)): path.read_bytes()
+        for source in (Path(sys.modules[name].__file__).parent for name in PACKAGES[:2])
+        for path in source.rglob("*.py")
+    }
+    assert packages.items() <= carried.items() and installed.items() <= carried.items()
+    assert {path.parts[1] for path in carried if path.parts[0] == "custom"} == {*PACKAGES}
+
+
+def test_code_that_the_job_carries_runs_where_the_packages_are_not_installed(written):
+    custom = written / "carried" / "app_server" / "custom"
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import surgical_aggregation.server.models.persistor, cxr_phantom\n"
+        "import cxr_study, cxr_study.data.labels.vocabulary as v\n"
+        "print(surgical_aggregation.__file__, cxr_study.__file__, len(v.UNION_CLASSES))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script, custom], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [*(str(custom / p / "__init__.py") for p in PACKAGES[:2]), "20"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copy_has_the_folders_code_but_no_marker_that_nobody_needs(written, tmp_path, way):
+    write(Job.of(written / way), tmp_path / "copy")
+    same = written / ("installed" if way == "marked" else way)
+    copied, own = content(tmp_path / "copy"), content(same)
+    assert copied.keys() == own.keys()
+    assert {p: b for p, b in copied.items() if "custom" in p.parts} == {
+        p: b for p, b in own.items() if "custom" in p.parts
+    }
+
+
+def test_a_job_that_names_classes_of_others_stays_marked(written, tmp_path):
+    job = shutil.copytree(written / "marked", tmp_path / "job")
+    config = job / "app_client/config/config_fed_client.json"
+    site = "cxr_study.training.chest_xray_site.ChestXraySite"
+    config.write_text(config.read_text().replace(site, "my_hospital.MySite"))
+    write(Job.of(job), tmp_path / "copy")
+    assert len(list((tmp_path / "copy").glob("*/custom/README.txt"))) == 2
+
+
+def test_another_way_or_a_folder_that_exists_is_refused(tmp_path):
+    with pytest.raises(JobError, match="code must be one of installed, marked, carried; got 'pip'"):
+        write(Job.of("surgical"), tmp_path / "job", "pip")
+    assert not (tmp_path / "job").exists()
+    for job in ("surgical", FOLDERS / "surgical"):
+        with pytest.raises(JobError, match="exists"):
+            write(Job.of(job), tmp_path)

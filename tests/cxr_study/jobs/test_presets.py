@@ -1,0 +1,74 @@
+import pytest
+
+from cxr_study.jobs.methods import BEYOND
+from cxr_study.jobs.presets import PRESETS, JobError, parse, preset_of, with_preset
+
+
+@pytest.mark.parametrize(("items", "settings", "per_site"), [
+    (["num_rounds=20", "nih:learning_rate=1e-5", "nih:epochs=2"], {"num_rounds": 20},
+     {"nih": {"learning_rate": 1e-5, "epochs": 2}}),
+    (["x=1", "a:x=1", "x=2", "a:x=2"], {"x": 2}, {"a": {"x": 2}}),
+    (["x=true"], {"x": True}, {}),
+    (["x=densenet121"], {"x": "densenet121"}, {}),
+    (["x=a=b:c"], {"x": "a=b:c"}, {}),
+    (["x="], {"x": ""}, {}),
+])  # fmt: skip
+def test_a_value_is_json_or_else_a_text_for_all_sites_or_one(items, settings, per_site):
+    found = parse(items)
+    assert found == (settings, per_site)
+    assert list(map(type, found[0].values())) == list(map(type, settings.values()))
+
+
+@pytest.mark.parametrize("text", ["x", "=3", ":x=3", "a:=3", ""])
+def test_another_form_is_refused(text):
+    with pytest.raises(JobError, match=r"--set needs NAME=VALUE, .* or SITE:NAME=VALUE; got"):
+        parse([text])
+
+
+def test_what_is_recommended_is_of_the_method_alone():
+    settings, _ = with_preset("recommended", {"num_rounds": 2}, {}, ["a", "b"])
+    assert set(settings) <= {*BEYOND, "strategy", "num_rounds"}
+
+
+class TestApply:
+    def test_the_papers_recipe_is_theirs(self):
+        settings, per_site = with_preset("paper", {}, {}, ["a"])
+        wanted = {
+            "batch_size": 64, "learning_rate": 5e-5, "warmup_epochs": 15,
+            "warmup_learning_rate": 5e-3, "num_rounds": 150, "patience": 25, "epochs": 1,
+            "augmentation": "paper", "hidden": 0,
+        }  # fmt: skip
+        assert {name: settings[name] for name in wanted} == wanted
+        assert per_site == {}
+
+    @pytest.mark.parametrize(("settings", "per_site", "sites", "merged"), [
+        ({}, {}, "nih chexpert", {"chexpert": {"learning_rate": 5e-5}}),
+        ({}, {}, "nih-1 nih-2", {}),
+        ({"learning_rate": 0.5}, {}, "nih chexpert", {}),
+        ({"learning_rate": 0.25}, {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
+         "nih chexpert", {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}}),
+        ({}, {"chexpert": {"epochs": 2}}, "chexpert",
+         {"chexpert": {"learning_rate": 5e-5, "epochs": 2}}),
+    ], ids=["its own", "not there", "set for all", "set for one", "another one set"])  # fmt: skip
+    def test_a_rate_of_one_site_stands_under_what_is_set(self, settings, per_site, sites, merged):
+        shared, of_sites = with_preset("paper-fedfbn", settings, per_site, sites.split())
+        assert shared["learning_rate"] == settings.get("learning_rate", 1e-5)
+        assert of_sites == merged
+
+    def test_without_a_preset_nothing_changes(self):
+        given = {"seed": 1}, {"a": {"epochs": 2}}
+        assert with_preset(None, *given, ["a"]) == given
+
+    def test_an_unknown_preset_is_refused_with_the_nearest(self):
+        with pytest.raises(JobError, match="no preset 'papers'; nearest known: paper"):
+            with_preset("papers", {}, {}, ["a"])
+
+    @pytest.mark.parametrize(("changes", "given", "said"), [
+        ({}, None, "recommended"),
+        ({"average_decay": 0.0}, None, "none"),
+        ({"average_decay": 0.0}, "recommended", "recommended, but average_decay = 0.0"),
+        ({"average_decay": 0.0}, "one of another version", "none"),
+    ])  # fmt: skip
+    def test_a_run_says_which_one_its_settings_are_of(self, changes, given, said):
+        settings = {"seed": 3, **PRESETS["recommended"].settings, **changes}
+        assert preset_of(settings, given) == said
