@@ -26,6 +26,9 @@ CONTRACT = {
 """Key that every model's manifest should have -> what it tells."""
 
 
+_ALONE = ("created", "version", "strategy", "initial_body_sha256", "round", "site")
+
+
 @dataclass(frozen=True)
 class TrainedRounds:
     """Consecutive rounds, the last included, in which the same sites trained a class."""
@@ -122,13 +125,8 @@ def facts_of(checkpoint: Checkpoint) -> ModelFacts:
             for key in ("backbone", "hidden", "image_size", "input")
             if key in manifest
         },
-        created=manifest.get("created"),
-        version=manifest.get("version"),
-        strategy=manifest.get("strategy"),
-        initial_body_sha256=manifest.get("initial_body_sha256"),
-        round=manifest.get("round"),
+        **{name: manifest.get(name) for name in _ALONE},
         validation=Validation(measured["round"], measured["auroc"]) if measured else None,
-        site=manifest.get("site"),
         lacks=tuple(key for key in CONTRACT if not manifest.get(key) and manifest.get(key) != 0),
         versions=manifest.get("versions", {}),
     )

@@ -20,7 +20,7 @@ from surgical_aggregation.checkpoints.checkpoint import load, save
 from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.persistor import CheckpointPersistor
-from surgical_aggregation.site.class_declaration import DeclareClasses
+from surgical_aggregation.site.class_declaration import DeclareNames
 from surgical_aggregation.site.contract.architecture import initial_body
 from surgical_aggregation.wire import variables as wire
 
@@ -40,7 +40,7 @@ def recipe(folder, rounds):
     )
     set_per_site_config(made, {site: {} for site in SITES})
     for site, classes in SITES.items():
-        made.add_client_output_filter(DeclareClasses(classes=classes), ["train"], [site])
+        made.add_client_output_filter(DeclareNames(classes=classes), ["train"], [site])
     made.add_server_output_filter(SelectHead(), ["train"])
     made.add_server_input_filter(CheckResult(), ["train"])
     made.add_server_config({"server": {"task_request_interval": 0.1}})

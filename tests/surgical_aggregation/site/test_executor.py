@@ -5,17 +5,18 @@ from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import M, make_mask
+from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
 from flare import Engine, context
 from surgical_aggregation.checkpoints.checkpoint import load
-from surgical_aggregation.site.class_declaration import DeclareClasses
+from surgical_aggregation.site.class_declaration import DeclareClasses, DeclareNames
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.executor import MOST_THREADS, KerasExecutor
 from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import CLASSES, PROCESS
+from surgical_aggregation.wire.headers import CLASSES, PROCESS, VERSIONS
 from tiny_tasks import COLUMNS, TASKS, column, folder, task
 
 
@@ -38,6 +39,14 @@ def test_a_process_declares_the_sites_classes_publicly_for_the_whole_run(site, s
     assert first.props[CLASSES][M] == make_mask(private=False, sticky=True)
     assert first.get_all_public_props()[PROCESS] != second.get_all_public_props()[PROCESS]
     assert notes == ""  # without a policy
+
+
+def test_classes_given_by_name_are_declared_by_a_filter_that_lets_all_pass():
+    fl_ctx, part, sent = context(engine=Engine()), DeclareNames(["Edema"]), Shareable()
+    part.handle_event(EventType.START_RUN, fl_ctx)
+    declared = fl_ctx.get_all_public_props()
+    assert declared[CLASSES] == ["Edema"] and {PROCESS, VERSIONS} <= declared.keys()
+    assert part.process(sent, fl_ctx) is sent
 
 
 def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, started, caplog):
