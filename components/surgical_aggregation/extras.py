@@ -1,9 +1,12 @@
-"""What to install where an import fails: the extra of this software that has the package."""
+"""What packages beside the method offer, and what to install where one is missing."""
 
 from __future__ import annotations
 
 import re
-from importlib.metadata import requires
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import entry_points, requires
+from typing import Any
 
 _PROJECT = "surgical-aggregation"
 _CALLED = {
@@ -14,6 +17,13 @@ _CALLED = {
     "yaml": "pyyaml",
 }
 """Module -> name of its package, where the two differ."""
+
+
+def offered(group: str) -> Iterator[Any]:
+    """What installed packages offer under a group of entry points; without what is not there."""
+    for entry in entry_points(group=group):
+        with suppress(ModuleNotFoundError):
+            yield entry.load()
 
 
 def missing(error: ModuleNotFoundError) -> str | None:

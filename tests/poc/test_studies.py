@@ -15,6 +15,7 @@ import yaml
 from rich.console import Console
 
 import study_data
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.data_file import read_data
 from cxr_studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
 from cxr_studies.plan.study_file import read_study
@@ -23,7 +24,6 @@ from cxr_studies.runner import prediction_files
 from cxr_studies.runner.run_study import make
 from cxr_study.data.labels.label_table import classes
 from cxr_study.deployment import processes
-from cxr_study.evaluation import test_split
 from deployed import PROJECT
 from surgical_aggregation.checkpoints.checkpoint import load
 
@@ -117,7 +117,7 @@ def test_every_prediction_is_kept(killed, home):
     assert sorted(result.classes) == ["chexpert", "nih"]  # each site has its own model
     for model, trained in result.classes.items():
         for name, kept in result.tests.items():
-            table = test_split.read(kept, home / "killed/test_sets")
+            table = kept_tables.read(kept, home / "killed/test_sets")
             predicted = prediction_files.read(run, model, name)
             assert predicted.shape == (len(table), len(trained))
             assert set(classes(table)) >= set(trained) or (model, name) != ("nih", "nih")

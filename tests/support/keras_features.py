@@ -175,6 +175,6 @@ def exported(model, folder, formats=("package", "savedmodel", "onnx")):
         try:
             ways[name]()
             found[name] = ""
-        except export_model.ExportError as error:
+        except ValueError as error:
             found[name] = str(error)
     return found

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.planned_run import Run
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS, Result, write_result
 from cxr_studies.runner import prediction_files
-from cxr_study.evaluation import test_split
-from cxr_study.evaluation.predictions import SplitPredictions
+from cxr_study.evaluation.predictions import Predictions
 from cxr_study.jobs.methods import Row
 
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
@@ -77,10 +77,10 @@ def finish(planned, folder, tests, predicted, **changes):
     frames = {key: pd.DataFrame(values, dtype=np.float32) for key, values in predicted.items()}
     features = np.zeros((1, 2), np.float32)
     prediction_files.write(
-        {key: SplitPredictions(frame, features) for key, frame in frames.items()}, place
+        {key: Predictions(None, frame, features) for key, frame in frames.items()}, place
     )
     facts = {
-        "tests": {name: test_split.keep(kept, folder / TEST_SETS) for name, kept in tests.items()},
+        "tests": {name: kept_tables.keep(kept, folder / TEST_SETS) for name, kept in tests.items()},
         "classes": {model: list(frame) for (model, _), frame in frames.items()},
         "digests": {model: "0" for model, _ in frames},
     }

@@ -15,6 +15,7 @@ ABOVE_QUICK = {
     "cxr_study/deployment/test_poc_system.py": "slow",
     "cxr_study/deployment/test_processes.py": "slow",
     "cxr_phantom/drawing/test_rendering.py": "slow",
+    "cxr_phantom/test_pretrain.py": "slow",
     "cxr_phantom/writers/test_write_phantom.py": "slow",
     "cxr_study/reports/run/test_evaluate_run.py": "slow",
     "cxr_studies/report/figures/test_embedding.py": "slow",

@@ -1,6 +1,8 @@
 """A trained model of a few weights, and images for it."""
 
 import numpy as np
+import pandas as pd
+import yaml
 from PIL import Image
 
 CLASSES = ("Edema", "Hernia", "Mass")
@@ -57,3 +59,28 @@ def picture(path, size=(48, 40), seed=0, mode="L"):
     noisy = pixels + rng.integers(0, 56, shape)
     Image.fromarray(noisy.astype(np.uint8)).save(path)
     return path
+
+
+def ill_or_not(folder, numbers, seed=0):
+    """Write pictures of noise, every third with a bright diagonal; whether it has it."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir()
+    ill = [number % 3 == 0 for number in range(numbers)]
+    for number, sick in enumerate(ill):
+        pixels = rng.integers(0, 120, (36, 36)) + 120 * sick * np.eye(36, dtype=int)
+        Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
+    return np.array(ill, int)
+
+
+def hospital(home, splits, folder="data", **classes):
+    """Write the site file of a hospital, "a", a patient an image; the options that name it."""
+    images = [f"{number}.png" for number in range(len(splits))]
+    patients = list(range(len(splits)))
+    table = pd.DataFrame({"image": images, "patient": patients, "view": "PA"})
+    table = table.assign(**{name: np.array(labels, int) for name, labels in classes.items()})
+    table.to_csv(home / "labels.csv", index=False)
+    split = pd.DataFrame({"patient": patients, "split": splits})
+    split.to_csv(home / "split.csv", index=False)
+    files = {"dataset": "table", "labels": "labels.csv", "images": folder, "split": "split.csv"}
+    (home / "a.yaml").write_text(yaml.safe_dump({**files, "bad_images": "100%"}))
+    return "--site-files", home, "--sites", "a"

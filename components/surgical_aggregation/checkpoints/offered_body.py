@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from pathlib import Path
+
+from surgical_aggregation.extras import offered
 
 GROUP = "surgical_aggregation.initial_bodies"
 
@@ -18,6 +19,5 @@ def offered_body(name: str | None, *, simulated: bool = False) -> Path | None:
         name: Name of the body; None or "": none is named.
         simulated: Whether FLARE's simulator asks. Default False.
     """
-    offers = (entry.load() for entry in entry_points(group=GROUP))
-    found = (offer(name, simulated=simulated) for offer in offers)
+    found = (offer(name, simulated=simulated) for offer in offered(GROUP))
     return next((body for body in found if body is not None), None)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
+from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.fl_model import FLModel
+from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import FEATURES, LACKING, POSITIVES
+from surgical_aggregation.wire.headers import FEATURES, LACKING, POSITIVES, RESULT
 
 
 def trained(shareable: Shareable) -> SiteResult:
@@ -29,6 +33,15 @@ def trained(shareable: Shareable) -> SiteResult:
         filters=_filters(dxo),
         differences=dxo.data_kind == DataKind.WEIGHT_DIFF,
     )
+
+
+def current(fl_ctx: FLContext) -> SiteResult:
+    """The result that is being taken, as `CollectingController` has read it, or as it came."""
+    if (result := fl_ctx.get_prop(RESULT)) is not None:
+        return cast("SiteResult", result)
+    if (evaluated := fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)) is not None:
+        return measured(evaluated)
+    return trained(fl_ctx.get_prop(AppConstants.TRAINING_RESULT))
 
 
 def of_model(model: FLModel) -> SiteResult:

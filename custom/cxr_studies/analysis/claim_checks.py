@@ -17,10 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cxr_studies.analysis.study_results import StudyResults, counts_on
-from cxr_studies.papers.claim import EVERY_SITE, KINDS, SAME, Claim, Comparison
-from cxr_studies.plan.study_file import Scenario
-from cxr_study.evaluation.seed_intervals import (
+from cxr_studies.analysis.seed_intervals import (
     DOES_NOT_HOLD,
     HOLDS,
     NOT_DECIDED,
@@ -28,6 +25,9 @@ from cxr_study.evaluation.seed_intervals import (
     interval,
     verdict,
 )
+from cxr_studies.analysis.study_results import StudyResults, counts_on
+from cxr_studies.papers.claim import EVERY_SITE, KINDS, SAME, Claim, Comparison
+from cxr_studies.plan.study_file import Scenario
 from cxr_study.jobs.methods import Row
 
 _COLUMNS = [

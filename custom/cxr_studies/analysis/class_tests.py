@@ -32,11 +32,11 @@ from cxr_studies.analysis.delong import delong_test
 from cxr_studies.analysis.parallel import shared_out
 from cxr_studies.analysis.significance import ADJUSTED, adjusted
 from cxr_studies.analysis.study_results import StudyResults, counts_on
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS, Result
 from cxr_studies.runner import prediction_files
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_split
 
 WARNING = (
     "DeLong's test takes images for independent. Where patients have several, they are not: its p "
@@ -83,7 +83,7 @@ def _tested(folder: Path, surgical: Kept, other: Kept) -> list[dict[str, Any]]:
         first, second = _scores(folder, surgical, test), _scores(folder, other, test)
         if not first or not second:
             continue
-        table = test_split.read(table_key, folder / TEST_SETS)
+        table = kept_tables.read(table_key, folder / TEST_SETS)
         for name in class_columns(table):
             labels = table[name].to_numpy(float)
             lacking = np.full(len(labels), np.nan)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from cxr_study.evaluation.seed_intervals import CONFIDENCE
+from cxr_study.evaluation.bootstrap import CONFIDENCE
 from surgical_aggregation.aggregation.metrics import Floats
 
 _FEWEST = 2  # positives, and negatives: a variance among fewer is not defined

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from cxr_study.evaluation.seed_intervals import Interval, interval
+from cxr_studies.analysis.seed_intervals import Interval, interval
 
 PAIRED_T, WILCOXON = "paired t-test", "Wilcoxon signed-rank test"
 

@@ -39,11 +39,11 @@ from cxr_studies.analysis.study_results import (
     counts_on,
     with_ends,
 )
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result
 from cxr_studies.runner import prediction_files
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_split
 from cxr_study.evaluation.bootstrap import (
     Estimate,
     Metric,
@@ -139,7 +139,7 @@ def _reached(
     kept = Memory(folder / RUNS / key / RESAMPLED, verbose=0).cache(resample)
     reached = {}
     for test, table_key in result.tests.items():
-        table = test_split.read(table_key, folder / TEST_SETS)
+        table = kept_tables.read(table_key, folder / TEST_SETS)
         for model, classes in result.classes.items():
             labelled = [name for name in class_columns(table) if name in classes]
             predicted = prediction_files.read(folder / RUNS / key, model, test)

@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cxr_studies.analysis.seed_intervals import interval
 from cxr_studies.papers.published_results import LOCAL
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.data_file import DATA_SETS
 from cxr_studies.plan.planned_run import Run
 from cxr_studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result, read_result
@@ -32,9 +34,7 @@ from cxr_studies.plan.study_file import Study
 from cxr_studies.runner import prediction_files
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
-from cxr_study.evaluation import test_split
 from cxr_study.evaluation.calibration import calibration_error, reliability
-from cxr_study.evaluation.seed_intervals import interval
 from cxr_study.jobs.methods import Row
 from surgical_aggregation.aggregation.metrics import auroc, bce
 
@@ -203,7 +203,7 @@ def scores(runs: Iterable[Run], results: Mapping[str, Result], folder: Path) -> 
     labelled = {(run.scenario, run.seed): run.what["sites"].values() for run in federated}
     rows = []
     keys = {key for result in results.values() for key in result.tests.values()}
-    tables = {key: test_split.read(key, folder / TEST_SETS) for key in keys}
+    tables = {key: kept_tables.read(key, folder / TEST_SETS) for key in keys}
     for run in runs:
         result = results.get(run.key)
         sites = labelled.get((run.scenario, run.seed), run.what["sites"].values())

@@ -31,11 +31,11 @@ import pandas as pd
 from cxr_studies.analysis import study_results
 from cxr_studies.analysis.parallel import shared_out
 from cxr_studies.analysis.study_results import RUN, StudyResults, counts_on
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS, Result
 from cxr_studies.runner import prediction_files
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_split
 from cxr_study.evaluation.subgroup_scores import by_subgroup
 
 _KEYS = [*RUN, "kind", "subgroup"]
@@ -76,7 +76,7 @@ def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
         model = counts_on(result.classes, test)
         if model is None:
             continue
-        table = test_split.read(table_key, folder / TEST_SETS)
+        table = kept_tables.read(table_key, folder / TEST_SETS)
         labelled, own = class_columns(table), list(result.classes[model])
         scores = pd.DataFrame(prediction_files.read(folder / RUNS / key, model, test), columns=own)
         whole = scores.reindex(columns=labelled).to_numpy(float)

@@ -88,9 +88,10 @@ def train(
     Raises:
         ValueError: A site, its data, the initial checkpoint or a setting is unusable.
     """
+    from cxr_studies.baseline.pooled_site import PooledSite
     from cxr_studies.baseline.without_federation import train_alone  # imports FLARE
     from cxr_study.common.offered_data import drawings
-    from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
+    from cxr_study.training.chest_xray_site import ChestXraySite
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.site.training import tensorflow_setup
 

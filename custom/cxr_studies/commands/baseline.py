@@ -104,7 +104,9 @@ def _write_card(run: BaselineRun) -> Path:
     trained = alone if run.method == "individual" else pooled
     facts = facts_of(load(run.out / BEST_FILE))
     name = f"{run.method}, {', '.join(run.sites)}"
-    return write(CardSource(name, facts, settings=run.settings, trained=trained), run.out)
+    return write(
+        CardSource(name, facts, settings=run.settings, trained=trained, chest=True), run.out
+    )
 
 
 def _runs(
@@ -134,23 +136,20 @@ def _runs(
 
 def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
     """Say how well the best models do on the test splits, and where they are, with their cards."""
-    from rich.table import Table
     from rich.text import Text
 
     from cxr_study.reports.run import run_view
+    from cxr_study.reports.run.console import table
 
-    rows = [row for run in runs for row in _measured(run, site_files)]
-    groups = [group for group in GROUPS if any(group in means for _, _, means in rows)]
+    measured = [row for run in runs for row in _measured(run, site_files)]
+    groups = [group for group in GROUPS if any(group in means for _, _, means in measured)]
     title = f"{runs[0].method}: mean AUROC of the best model on test splits (95 % interval)"
-    table = Table(title=title, title_justify="left")
-    for heading in ("tested at", "best round", *(GROUPS[group] for group in groups)):
-        table.add_column(heading, overflow="fold")
-    for site, best_round, means in rows:
-        found = [means.get(group) for group in groups]
-        over = [f"\nover {mean.over}" if mean else "" for mean in found]
-        cells = [run_view.interval(m, 3) + of for m, of in zip(found, over, strict=True)]
-        table.add_row(*map(Text, (site, str(best_round), *cells)), end_section=True)
-    console.print(table)
+    rows = [
+        (site, best_round, *(run_view.mean_text(means.get(group)) for group in groups))
+        for site, best_round, means in measured
+    ]
+    headings = ("tested at", "best round", *(GROUPS[group] for group in groups))
+    console.print(table(title, headings, rows))
     console.print(Text("Research only, not for diagnosis.", style="dim"))
     for run in runs:
         say(f"models   {run.out}")
@@ -173,9 +172,8 @@ def _measured(
     network = Network(run.settings["backbone"], run.settings["image_size"], run.settings["hidden"])
     predictor = Predictor(network)
     for site in run.sites:
-        split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
-        probabilities = predictor.predict(best, split).probabilities
-        _, means = score("local", split, probabilities, union, run.settings["seed"])
+        images = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
+        _, means = score("local", predictor.predict(best, images), union, run.settings["seed"])
         own = run.method == "individual"  # all its classes are those that it labels
         found = {mean.classes: mean for mean in means if not own or mean.classes == "labelled"}
         yield site, best.manifest["best"]["round"], found

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_phantom.demo_data import demo_data_sets, demo_study
 from cxr_studies.partition.partition import write_copy, write_nih_pool
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
 from cxr_study.data.labels import uncertain_labels
@@ -44,6 +43,8 @@ def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, 
         ValueError: One is not where it should be, or not what it should be.
     """
     if data.images is not None:
+        from cxr_phantom.demo_data import demo_data_sets  # real data need no phantom
+
         root = demo_data_sets(data.images)
         return {name: _read(root / f"{name}.yaml") for name in names}
     return {
@@ -61,6 +62,8 @@ def given_sites(data: StudyData, seed: int) -> dict[str, DataSet]:
     """
     if data.images is None:
         return {name: _read(path) for name, path in data.sources.items()}
+    from cxr_phantom.demo_data import demo_study
+
     folder = demo_study(seed, data.images)
     return {name: _read(folder / f"{name}.yaml") for name in data.site_names}
 

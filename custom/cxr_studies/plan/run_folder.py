@@ -12,7 +12,7 @@ from cxr_study.common.files import replace
 
 RUNS, TEST_SETS, DATA, SITES = FOLDERS = "runs", "test_sets", "data", "sites"
 """In the folder of studies, beside the studies' reports: folders of runs; tables of test sets, see
-`test_split`; site files of whole data sets, see `data_sets`; and those of the scenarios."""
+`kept_tables`; site files of whole data sets, see `data_sets`; and those of the scenarios."""
 
 SPEC_FILE = "run.json"
 LOG_FILE = "log.txt"

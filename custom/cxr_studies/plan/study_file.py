@@ -11,7 +11,7 @@ not the best, and `methods` are those that the scenario has.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -138,6 +138,12 @@ class Scenario(FileModel):
         return self.sites if isinstance(self.sites, tuple) else (str(self.cut),)
 
 
+def _refuse(name: str, known: Sequence[str], needed: str, got: str = "") -> None:
+    """Refuse a name that is not known, with the nearest that is."""
+    if name not in known:
+        raise ValueError(f"{needed} ({nearest(name, known)}); got {(got or name)!r}.")
+
+
 def _check_some(methods: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     if not methods:
         raise NeedError("one line 'method: [strategies]' or more")
@@ -192,16 +198,10 @@ class Study(FileModel):
         for row in self.rows:
             place = f"key 'methods', key '{row.method}' needs known"
             known = tuple(STRATEGIES if row.federated else SOLO_STRATEGIES)
-            if row.job_strategy not in known:
-                raise ValueError(
-                    f"{place} strategies ({nearest(row.job_strategy, known)}); got "
-                    f"{row.strategy!r}."
-                )
-            if row.variant and row.variant not in self.variants:
+            _refuse(row.job_strategy, known, f"{place} strategies", row.strategy)
+            if row.variant:
                 listed = tuple(self.variants) or ("none",)
-                raise ValueError(
-                    f"{place} variants ({nearest(row.variant, listed)}); got {row.strategy!r}."
-                )
+                _refuse(row.variant, listed, f"{place} variants", row.strategy)
         if unused := sorted(self.variants.keys() - {row.variant for row in self.rows}):
             raise ValueError(f"key 'variants' has {unused[0]!r}, which no method has.")
         return self
@@ -214,16 +214,11 @@ class Study(FileModel):
                 raise ValueError(
                     f"key 'scenarios' needs another name for each scenario; got {scenario.name!r}."
                 )
-            if lacking := [name for name in scenario.methods if name not in self.methods]:
-                raise ValueError(
-                    f"key 'scenarios', entry {number}, key 'methods' needs methods of the study; "
-                    f"{nearest(lacking[0], tuple(self.methods))}, got {lacking[0]!r}."
-                )
-        if lacking := [name for name in self.quick if name not in names]:
-            raise ValueError(
-                f"key 'quick' needs names of scenarios; {nearest(lacking[0], names)}, got "
-                f"{lacking[0]!r}."
-            )
+            place = f"key 'scenarios', entry {number}, key 'methods' needs methods of the study"
+            for name in scenario.methods:
+                _refuse(name, tuple(self.methods), place)
+        for name in self.quick:
+            _refuse(name, names, "key 'quick' needs names of scenarios")
         given = {scenario.sites == ALL_SITES for scenario in self.scenarios}
         if len(given) > 1:
             raise ValueError("key 'scenarios' needs 'sites: all' in all scenarios or in none.")

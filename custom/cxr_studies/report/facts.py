@@ -10,14 +10,14 @@ import pandas as pd
 
 from cxr_studies.analysis.analysis import Analysis
 from cxr_studies.analysis.claim_checks import Finding
+from cxr_studies.analysis.seed_intervals import DOES_NOT_HOLD, HOLDS, NOT_DECIDED
 from cxr_studies.analysis.study_results import StudyResults, reference
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.run_folder import GLOBAL, TEST_SETS, Result
 from cxr_studies.report.figures.style import row_name, scenarios
 from cxr_studies.report.tables.layouts import TESTS, classes
 from cxr_study.common.wording import counted, listed
-from cxr_study.evaluation import test_split
-from cxr_study.evaluation.seed_intervals import DOES_NOT_HOLD, HOLDS, NOT_DECIDED
 from cxr_study.evaluation.subgroup_scores import FEWEST, KINDS
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.numbers import UNDEFINED, interval
@@ -176,7 +176,7 @@ def _tested(results: StudyResults) -> str:
         keys |= {name: key for name, key in result.tests.items() if name not in keys}
     told = []
     for name, key in keys.items():
-        patients = test_split.read(key, results.folder / TEST_SETS)["patient"]
+        patients = kept_tables.read(key, results.folder / TEST_SETS)["patient"]
         of = counted(patients.nunique(), "patient")
         told.append(f"{TESTS[name]}: {counted(len(patients), 'image')} of {of}")
     return "; ".join(told)

@@ -19,6 +19,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.run_folder import (
     GLOBAL,
     MODELS,
@@ -109,7 +110,7 @@ def _test(
     tests, predicted = {}, {}
     for name, site_file in spec["where"]["tests"].items():
         test = test_split.load(Path(site_file), training.union, network.image_size)
-        tests[name] = test_split.keep(test.table, Path(spec["where"]["test_sets"]))
+        tests[name] = kept_tables.keep(test.table, Path(spec["where"]["test_sets"]))
         for model, checkpoint in models.items():
             predicted[model, name] = prediction_files.thinned(predictor.predict(checkpoint, test))
     prediction_files.write(predicted, folder)

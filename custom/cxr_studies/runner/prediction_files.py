@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cxr_studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE
-from cxr_study.evaluation.predictions import SplitPredictions
+from cxr_study.evaluation.predictions import Predictions
 
 FEATURES_OF = 500
 """Images of a test set at most whose features are kept, spread evenly over it."""
@@ -20,13 +21,13 @@ def featured_rows(images: int) -> np.ndarray:
     return np.linspace(0, images - 1, min(images, FEATURES_OF), dtype=np.int64)
 
 
-def thinned(predicted: SplitPredictions) -> SplitPredictions:
+def thinned(predicted: Predictions) -> Predictions:
     """Predictions with the features of `featured_rows` alone: those of all images are large."""
     rows = featured_rows(len(predicted.features))
-    return SplitPredictions(predicted.probabilities, predicted.features[rows])
+    return replace(predicted, features=predicted.features[rows])
 
 
-def write(predicted: Mapping[tuple[str, str], SplitPredictions], folder: Path) -> None:
+def write(predicted: Mapping[tuple[str, str], Predictions], folder: Path) -> None:
     """Write predictions and features into a run's folder.
 
     `predicted` is (model, test set) -> what it predicts there, `thinned`.

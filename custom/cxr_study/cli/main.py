@@ -54,7 +54,12 @@ _GROUPS = {"": app, "data": data_site.app, "model": model.app, "deploy": deploy.
 """Group of commands -> its app; "" holds the groups."""
 
 for _entry in entry_points(group=COMMANDS):
-    _GROUPS[_entry.name.rpartition(".")[0]].add_typer(_entry.load())
+    try:
+        _GROUPS[_entry.name.rpartition(".")[0]].add_typer(_entry.load())
+    except (ImportError, AttributeError, KeyError) as _error:  # the other commands go on
+        say(
+            f"surgagg: {_entry.name} ({_entry.value}) cannot be had: {_error}", Console(stderr=True)
+        )
 
 
 def _version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from cxr_study.cli.model_use import Model
 from cxr_study.cli.run import SiteFiles, say, split
 from cxr_study.common.wording import counted, listed
 
@@ -76,7 +77,7 @@ def import_(
 
 
 def remove_classes(
-    model: Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")],
+    model: Model,
     out: Annotated[Path, Option(help="New file for the model without them.")],
     classes: Annotated[
         list[str] | None, Argument(help="Names of the classes to remove.", show_default=False)
@@ -124,9 +125,8 @@ def _refitted(
         raise typer.BadParameter(
             "fitting needs your labelled images: --site-files sites --sites a", param_hint="--refit"
         )
-    file = site_files / f"{sites}.yaml"
-    body = own_model.loaded(own)
-    train, validation = (of_site(body, file, part) for part in ("train", "validation"))
+    body, file = own_model.loaded(own), site_files / f"{sites}.yaml"
+    train, validation = (of_site(body, sites, file, part) for part in ("train", "validation"))
     columns, facts = refit(train, validation, names)
     for name in names:
         made = facts[name]["refit"]

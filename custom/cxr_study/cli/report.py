@@ -49,6 +49,7 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
         ResultsError: The run has not finished.
     """
     from cxr_study.reports.run import cross_site_results, evaluate_run
+    from cxr_study.reports.run.console import auroc_table
 
     server = run.servers[-1]
     if run.job.trains:
@@ -56,12 +57,15 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
         return lambda: print_report(made, to, server / "models")
     if not (server / cross_site_results.RESULTS_FILE).is_file():
         return lambda: say(f"results  {server}", to)  # of a job that measures no model
-    rows = cross_site_results.read(server)
+    results = cross_site_results.read(server)
     file = folder / evaluate_run.TABLE
-    cross_site_results.write_csv(rows, file)
+    cross_site_results.write_csv(results, file)
+    sites = cross_site_results.evaluations(results)
+    rows = [row for site in sites for row in site.test if row.labelled]
+    means = [mean for site in sites for mean in site.means if mean.classes == "labelled"]
 
     def show() -> None:
-        to.print(cross_site_results.table(rows))
+        to.print(auroc_table(rows, means))
         say(f"table    {file}", to)
         say(f"models   {server / 'models'}", to)
 

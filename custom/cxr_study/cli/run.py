@@ -285,7 +285,7 @@ def print_report(made: Report, to: Console, models: Path) -> None:
 
     Ends with exit code `ABSENT` where a site of the job has contributed to no round.
     """
-    from cxr_study.reports.run import contributors
+    from cxr_study.reports.run import run_view
     from cxr_study.reports.run.console import print_summary
 
     print_summary(made.summary, to)
@@ -296,7 +296,7 @@ def print_report(made: Report, to: Console, models: Path) -> None:
     for card in made.cards:
         say(f"card     {card}", to)
     say(f"models   {models}", to)
-    if contributors.absent(made.summary):
+    if run_view.absent(made.summary):
         raise typer.Exit(ABSENT)
 
 

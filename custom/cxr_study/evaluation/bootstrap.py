@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cxr_study.evaluation.seed_intervals import CONFIDENCE
 from surgical_aggregation.aggregation.metrics import auroc
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 Metric = Literal["auroc", "auprc"]
 """Area under the ROC curve, and average precision (area under the precision-recall curve)."""
+
+CONFIDENCE = 0.95
 
 FEWEST = 10
 """Patients with a positive image, and with a negative one, that an interval needs.

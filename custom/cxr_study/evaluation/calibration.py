@@ -46,22 +46,15 @@ def reliability(labels: Floats, probabilities: Floats, number: int = 10) -> tupl
     Raises:
         ValueError: A probability is not in [0, 1].
     """
-    from sklearn.calibration import calibration_curve  # here, for every command imports this
-
     known, predicted = _labelled(labels, probabilities)
     edges = np.linspace(0, 1, number + 1)
-    predictions = np.bincount(np.searchsorted(edges[1:-1], predicted), minlength=number)
-    observed, mean = np.full((2, number), np.nan)
-    if known.size:
-        filled = predictions > 0
-        observed[filled], mean[filled] = calibration_curve(
-            known, predicted, n_bins=number, pos_label=1
-        )
+    at = np.searchsorted(edges[1:-1], predicted)
+    predictions = np.bincount(at, minlength=number)
+    sums = [np.bincount(at, each, minlength=number) for each in (predicted, known == 1)]
+    rows = zip(edges.tolist(), edges[1:].tolist(), predictions.tolist(), *sums, strict=False)
     return tuple(
-        Bin(low, high, count, *((mean[i], observed[i]) if count else (None, None)))
-        for i, (low, high, count) in enumerate(
-            zip(edges.tolist(), edges[1:].tolist(), predictions.tolist(), strict=False)
-        )
+        Bin(low, high, count, *((mean / count, there / count) if count else (None, None)))
+        for low, high, count, mean, there in rows
     )
 
 

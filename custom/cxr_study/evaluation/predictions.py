@@ -1,4 +1,4 @@
-"""What a model predicts on a test split."""
+"""What a model predicts on images."""
 
 from __future__ import annotations
 
@@ -8,74 +8,96 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from cxr_study.evaluation.test_split import TestSplit
-from cxr_study.training.network_facts import Network
-from cxr_study.training.trained_network import load_into, restore
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from cxr_study.data.images.labelled_images import Images
+from cxr_study.training.network_facts import AnyNetwork, Network
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError
 from surgical_aggregation.wire import variables as wire
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     from surgical_aggregation.site.training.keras_model import LocalModel
 
 
-class PredictionError(ValueError):
-    """A model predicts nothing that could be tested."""
-
-
 @dataclass(frozen=True, eq=False)
-class SplitPredictions:
-    """A model on a test split.
+class Predictions:
+    """A model on images of one site.
 
     Attributes:
+        images: What was predicted, with what is known of it.
         probabilities: A row per image and a column per class of the model, float32.
         features: What the head weighs, float32 (images, features).
     """
 
+    images: Images
     probabilities: pd.DataFrame
     features: np.ndarray
 
 
 class Predictor:
-    """Lets models of one network predict test splits.
+    """Lets models of one network predict images.
 
     The network is built and traced once for all models of the same classes.
     """
 
     def __init__(self, network: Network):
-        self._network = network
+        self.network = network
         self._built: dict[tuple[str, ...], LocalModel] = {}
 
-    def predict(self, checkpoint: Checkpoint, split: TestSplit) -> SplitPredictions:
-        """Let a model, a global one or a site's own, predict a test split.
+    def predict(self, checkpoint: Checkpoint, images: Images) -> Predictions:
+        """Let a model, a global one or a site's own, predict images to test it.
 
         Raises:
-            PredictionError: A probability is NaN.
-            SiteError: The checkpoint does not fit the network.
+            ValueError: A probability is NaN; or see `restore`.
         """
-        # Here, for TensorFlow must not start before its threads are set.
-        from cxr_study.training.input_pipeline import dataset
-
-        local = self._loaded(checkpoint)
-        batches = dataset(
-            split.pixels,
-            np.zeros((len(split.rows), 0), np.float32),
-            batch_size=256,
-            rows=split.rows,
-            normalisation=self._network.normalisation,
-        )
-        said = local.predict(batches)
-        if np.isnan(said.probabilities).any():
-            raise PredictionError(
+        classes = tuple(wire.classes_of(checkpoint.variables))
+        local = restore(checkpoint, self.network, self._built.get(classes))
+        self._built[classes] = local
+        found = predict(local, images, self.network, batch_size=256)
+        if np.isnan(found.probabilities.to_numpy()).any():
+            raise ValueError(
                 "the model predicts NaN, so it cannot be tested. Is the learning rate too high?"
             )
-        return SplitPredictions(
-            pd.DataFrame(said.probabilities, columns=list(local.classes)), said.features
-        )
+        return found
 
-    def _loaded(self, checkpoint: Checkpoint) -> LocalModel:
-        classes = tuple(wire.classes_of(checkpoint.variables))
-        if classes in self._built:
-            load_into(self._built[classes], checkpoint)
-        else:
-            self._built[classes] = restore(checkpoint, self._network)
-        return self._built[classes]
+
+def restore(
+    checkpoint: Checkpoint, network: AnyNetwork, built: LocalModel | None = None
+) -> LocalModel:
+    """Load a model, a global one or a site's own, into its network.
+
+    Args:
+        checkpoint: The model, whose classes the result has, sorted by name.
+        network: What it is built as.
+        built: The network of another model with these classes, to load it into. Default: a new one.
+
+    Raises:
+        CheckpointError: The model has no class: it is an initial body, or heads stayed at their
+            sites.
+        SiteError: It does not fit the network.
+    """
+    from surgical_aggregation.site.training.keras_model import LocalModel
+
+    body, columns = wire.split(checkpoint.variables)
+    if not columns:
+        raise CheckpointError(
+            "a model with a head is needed; this one has no class. It is an initial body, or its "
+            "sites kept their heads: ask for a site's own model."
+        )
+    local = built or LocalModel(network.build(len(columns)), wire.classes_of(checkpoint.variables))
+    local.set_body(body)
+    local.set_columns(columns)
+    return local
+
+
+def predict(
+    local: LocalModel, images: Images, network: Network, batch_size: int = 64
+) -> Predictions:
+    """Predict images in batches, so that memory holds the activations of one."""
+    from cxr_study.training.input_pipeline import normalised
+
+    # Not through tf.data, which keeps what a NumPy function of a dataset refers to.
+    starts = range(0, max(1, len(images.rows)), batch_size)
+    batches = (images.pixels[images.rows[start : start + batch_size]] for start in starts)
+    how = network.normalisation
+    outputs = [local.outputs(normalised(np.asarray(pixels), how)) for pixels in batches]
+    features, probabilities = map(np.concatenate, zip(*outputs, strict=True))
+    return Predictions(images, pd.DataFrame(probabilities, columns=list(local.classes)), features)

@@ -1,15 +1,27 @@
-"""How well a model does on a site's test split, class by class: the figures of a run's report."""
+"""How well models do on a site's test split, class by class: the figures of a run's report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from cxr_study.evaluation.bootstrap import class_ends, difference_interval, mean_interval, resample
+from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.sites.site_data import SiteLabels, load_images
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.bootstrap import (
+    Resampled,
+    class_ends,
+    difference_interval,
+    mean_interval,
+    resample,
+)
 from cxr_study.evaluation.calibration import calibration_error, reliability
+from cxr_study.evaluation.predictions import Predictions, Predictor
 from cxr_study.evaluation.subgroup_scores import by_subgroup
 from cxr_study.evaluation.summary_json import (
     ClassAuroc,
@@ -18,9 +30,11 @@ from cxr_study.evaluation.summary_json import (
     MeanAuroc,
     Model,
     SiteCalibration,
+    SiteData,
+    Splits,
     SubgroupAuroc,
 )
-from cxr_study.evaluation.test_split import TestSplit
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 
 Ends = tuple[float | None, float | None]
 """Of a 95 % interval; None where not defined."""
@@ -28,34 +42,117 @@ Ends = tuple[float | None, float | None]
 _OF_SUBGROUP = ("kind", "subgroup", "images", "patients", "classes", "compared")
 
 
+@dataclass(frozen=True, eq=False)
+class SiteEvaluation:
+    """What was measured of models on one site's test split; see `summary_json.Summary`.
+
+    Attributes:
+        site: Whose test split.
+        data: What the site has.
+        unvalidated: Classes that the site labels and no image of its validation split has.
+        labels: The site's; None: they are elsewhere.
+        predictions: Of the federation's model; None likewise.
+    """
+
+    site: str
+    data: SiteData
+    test: Sequence[ClassAuroc]
+    means: Sequence[MeanAuroc]
+    differences: Sequence[Difference] = ()
+    subgroups: Sequence[SubgroupAuroc] = ()
+    calibration: Sequence[SiteCalibration] = ()
+    unvalidated: Sequence[str] = ()
+    labels: SiteLabels | None = None
+    predictions: Predictions | None = None
+
+
+def evaluate_site(
+    site_file: Path,
+    models: Mapping[Model, Checkpoint],
+    union: Sequence[str],
+    predictor: Predictor,
+    seed: int,
+) -> SiteEvaluation:
+    """Measure models on a site's test split: the federation's, "global", and those to compare with.
+
+    Args:
+        site_file: The site's.
+        models: By what they are.
+        union: Classes of the run.
+        predictor: Of their network.
+        seed: Of the bootstrap.
+
+    Raises:
+        ValueError: The site file or what it names is unusable, or a model predicts NaN.
+    """
+    labels, truth = test_split.read_labels(site_file)
+    images = load_images(labels, predictor.network.image_size)
+    test = test_split.to_test(images.of("test"), union, truth)
+    found = {name: predictor.predict(model, test) for name, model in models.items()}
+    scored = [score(name, each, union, seed) for name, each in found.items()]
+    groups: list[tuple[Literal["local", "before"], Group]] = [
+        ("local", "labelled"), ("before", "labelled"), ("before", "unlabelled"),
+    ]  # fmt: skip
+    differences = [
+        compare(found["global"], found[against], seed, against=against, group=group)
+        for against, group in groups
+        if against in found
+    ]
+    validation = images.of("validation").table
+    return SiteEvaluation(
+        site=images.site,
+        data=_data(images),
+        test=[row for rows, _ in scored for row in rows],
+        means=[mean for _, means in scored for mean in means],
+        differences=[each for each in differences if each is not None],
+        subgroups=score_subgroups(found["global"]),
+        calibration=score_calibration(found["global"]),
+        unvalidated=[n for n in sorted(images.labelled) if not (validation[n] == 1).any()],
+        labels=labels,
+        predictions=found["global"],
+    )
+
+
+def _data(images: Images) -> SiteData:
+    """What a site has, of all its usable images."""
+    classes, train = sorted(images.labelled), images.of("train").table
+    return SiteData(
+        tuple(classes),
+        _sizes(images.table),
+        _sizes(images.table.drop_duplicates("patient")),
+        {n: (int((train[n] > 0.5).sum()), int((train[n] < 0.5).sum())) for n in classes},
+    )
+
+
+def _sizes(table: pd.DataFrame) -> Splits:
+    rows = table["split"].value_counts()
+    return Splits(*(int(rows.get(name, 0)) for name in ("train", "validation", "test")))
+
+
 def score(
-    model: Model, split: TestSplit, probabilities: pd.DataFrame, union: Sequence[str], seed: int
+    model: Model, predictions: Predictions, union: Sequence[str], seed: int
 ) -> tuple[list[ClassAuroc], list[MeanAuroc]]:
     """AUROC of one model on one site's test split, with 95 % bootstrap intervals by patient.
 
-    A class of the union that the model lacks, as a column of the probabilities, is not defined, nor
-    is one without positives or without negatives in the split. One with fewer than
-    `bootstrap.FEWEST` patients has no interval.
+    A class of the union that the model lacks is not defined, nor is one without positives or
+    without negatives in the split. One with fewer than `bootstrap.FEWEST` patients has no interval.
 
     Returns:
         One row per class, and the means over all classes, labelled and unlabelled ones.
     """
-    scored = [name for name in union if name in probabilities]
-    scores = probabilities[scored].to_numpy(float)
-    drawn = resample(
-        split.labels(scored), scores, scored, split.table["patient"].to_numpy(), seed=seed
-    )
-    values = dict(zip(scored, drawn.values["auroc"], strict=True))
-    ends = dict(zip(scored, class_ends(drawn, "auroc"), strict=True))
-    enough = drawn.enough(scored)
+    images = predictions.images
+    drawn = _resampled(predictions, [n for n in union if n in predictions.probabilities], seed)
+    values = dict(zip(drawn.classes, drawn.values["auroc"], strict=True))
+    ends = dict(zip(drawn.classes, class_ends(drawn, "auroc"), strict=True))
+    enough = drawn.enough(drawn.classes)
     rows = []
-    for name, labels in zip(union, split.labels(union).T, strict=True):
-        labelled = name in split.labelled
+    for name, labels in zip(union, images.labels(union).T, strict=True):
+        labelled = name in images.labelled
         figures = (values.get(name, np.nan), *ends.get(name, (np.nan, np.nan)))
         auroc, low, high = map(_or_none, figures)
         present, absent = int((labels == 1).sum()), int((labels == 0).sum())
         source: Literal["site", "truth"] = "site" if labelled else "truth"
-        facts = model, split.site, name, labelled, auroc, low, high, present, absent, source
+        facts = model, images.site, name, labelled, auroc, low, high, present, absent, source
         rows.append(ClassAuroc(*facts, few=auroc is not None and name not in enough))
 
     def ends_of_mean(classes: Sequence[str]) -> Ends:
@@ -63,6 +160,12 @@ def score(
         return (found.low, found.high) if found else (None, None)
 
     return rows, group_means(rows, ends_of_mean)
+
+
+def _resampled(predictions: Predictions, classes: Sequence[str], seed: int) -> Resampled:
+    images, scores = predictions.images, predictions.probabilities[list(classes)]
+    patients = images.table["patient"].to_numpy()
+    return resample(images.labels(classes), scores.to_numpy(float), classes, patients, seed=seed)
 
 
 def group_means(
@@ -93,9 +196,8 @@ def group_means(
 
 
 def compare(
-    split: TestSplit,
-    ours: pd.DataFrame,
-    theirs: pd.DataFrame,
+    ours: Predictions,
+    theirs: Predictions,
     seed: int,
     *,
     against: Literal["local", "before"] = "local",
@@ -107,49 +209,48 @@ def compare(
     `bootstrap.FEWEST` patients are left out, and against the model before those that it lacks. None
     where a local model lacks one of the classes, or none is left.
     """
-    both = {*map(str, ours)} & {*map(str, theirs)} & {*map(str, split.table)}
-    labelled = set(split.labelled) if against == "local" else set(split.labelled) & both
+    images = ours.images
+    both = {*ours.probabilities} & {*theirs.probabilities} & {*images.table}
+    labelled = images.labelled if against == "local" else images.labelled & both
     if not labelled <= both:
         return None
-    of = {"labelled": labelled, "unlabelled": both - split.labelled, "all": both}
+    of = {"labelled": labelled, "unlabelled": both - images.labelled, "all": both}
     classes = sorted(of[group])
     if not classes:
         return None
-    patients = split.table["patient"].to_numpy()
-    one, other = (
-        resample(split.labels(classes), each[classes].to_numpy(float), classes, patients, seed=seed)
-        for each in (ours, theirs)
-    )
+    one, other = (_resampled(each, classes, seed) for each in (ours, theirs))
     found = difference_interval(one, other, "auroc", one.enough(classes))
     if found is None:
         return None
     few = int(np.isfinite(one.values["auroc"]).sum()) - found.classes
-    return Difference(split.site, found.value, found.low, found.high, few, against, group)
+    return Difference(images.site, found.value, found.low, found.high, few, against, group)
 
 
-def score_subgroups(split: TestSplit, probabilities: pd.DataFrame) -> list[SubgroupAuroc]:
+def score_subgroups(predictions: Predictions) -> list[SubgroupAuroc]:
     """A model in the subgroups of one site's test split, over the classes that the site labels."""
-    classes = [name for name in probabilities if name in split.labelled]
+    images, scores = predictions.images, predictions.probabilities
+    classes = [name for name in scores if name in images.labelled]
     return [
         SubgroupAuroc(
-            site=split.site,
+            site=images.site,
             auroc=_or_none(row["auroc"]),
             compared_auroc=_or_none(row["compared_auroc"]),
             **{key: row[key] for key in _OF_SUBGROUP},
         )
-        for row in by_subgroup(split.table, classes, probabilities[classes].to_numpy(float))
+        for row in by_subgroup(images.table, classes, scores[classes].to_numpy(float))
     ]
 
 
-def score_calibration(split: TestSplit, probabilities: pd.DataFrame) -> list[SiteCalibration]:
+def score_calibration(predictions: Predictions) -> list[SiteCalibration]:
     """How far a model's probabilities are off, class by class, where there is any label."""
-    rows = []
-    for name in map(str, probabilities):
-        labels, said = split.labels([name])[:, 0], probabilities[name].to_numpy(float)
+    rows, images = [], predictions.images
+    for name in map(str, predictions.probabilities):
+        labels = images.labels([name])[:, 0]
+        said = predictions.probabilities[name].to_numpy(float)
         known = ~np.isnan(labels)
         if known.any():
             error = calibration_error(reliability(labels, said))
-            facts = split.site, int(known.sum()), error, name, name in split.labelled
+            facts = images.site, int(known.sum()), error, name, name in images.labelled
             means = said[known].mean(), labels[known].mean()
             rows.append(SiteCalibration(*facts, *map(float, means)))
     return rows

@@ -2,10 +2,11 @@
 
 import dataclasses
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from cxr_study.common.wording import counted
+from cxr_study.common.wording import Notice, counted
 
 FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
@@ -17,26 +18,15 @@ Model = Literal["global", "published", "before", "local"]
 """`global`: the federation's model; `published`: one of the method as published, with the same
 recipe; `local`: one trained by that site alone for as many epochs."""
 
+Data = Literal["phantom", "real", "elsewhere"]
+"""Whose images; "elsewhere": at the sites, which measured the model themselves."""
+
 Group = Literal["all", "labelled", "unlabelled"]
 """Classes of a mean: the union, those that the site labels itself, the others."""
 
 
-class SummaryError(ValueError):
-    """A summary that does not have the documented form."""
-
-
-class _Strict:
-    """How pydantic reads what inherits from it: no other kinds, no unknown keys, no NaN."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {
-        "strict": True,
-        "extra": "forbid",
-        "allow_inf_nan": False,
-    }
-
-
 @dataclass(frozen=True)
-class Splits(_Strict):
+class Splits:
     """A count (of images or of patients) in each split."""
 
     train: int
@@ -50,7 +40,7 @@ class Splits(_Strict):
 
 
 @dataclass(frozen=True)
-class SiteData(_Strict):
+class SiteData:
     """What a site brought to the run: the classes it labels, its images and its patients.
 
     The counts are None where the site's data are elsewhere.
@@ -66,7 +56,7 @@ class SiteData(_Strict):
 
 
 @dataclass(frozen=True)
-class SiteRound(_Strict):
+class SiteRound:
     """One site in one round: the global model on its validation split, then its training.
 
     Attributes:
@@ -83,7 +73,7 @@ class SiteRound(_Strict):
 
 
 @dataclass(frozen=True)
-class Round(_Strict):
+class Round:
     """The global model that started round `round`, measured at the sites that took part."""
 
     round: int
@@ -92,7 +82,7 @@ class Round(_Strict):
 
 
 @dataclass(frozen=True)
-class Best(_Strict):
+class Best:
     """The round whose global model is the best, and its mean over the sites that measured it.
 
     Attributes:
@@ -105,7 +95,7 @@ class Best(_Strict):
 
 
 @dataclass(frozen=True)
-class RefusedResult(_Strict):
+class RefusedResult:
     """A result that the server refused whole, or that never came.
 
     Attributes:
@@ -119,7 +109,7 @@ class RefusedResult(_Strict):
 
 
 @dataclass(frozen=True)
-class Contribution(_Strict):
+class Contribution:
     """In which rounds a site's result was averaged into the model.
 
     Attributes:
@@ -132,7 +122,7 @@ class Contribution(_Strict):
 
 
 @dataclass(frozen=True)
-class ClassAuroc(_Strict):
+class ClassAuroc:
     """One model's AUROC for one class on one site's test split.
 
     Attributes:
@@ -160,7 +150,7 @@ class ClassAuroc(_Strict):
 
 
 @dataclass(frozen=True)
-class MeanAuroc(_Strict):
+class MeanAuroc:
     """One model's mean AUROC over a group of classes on one site's test split.
 
     Attributes:
@@ -195,7 +185,7 @@ class MeanAuroc(_Strict):
 
 
 @dataclass(frozen=True)
-class Difference(_Strict):
+class Difference:
     """How far the global model is ahead of another one, on some of a site's classes.
 
     Attributes:
@@ -217,7 +207,7 @@ class Difference(_Strict):
 
 
 @dataclass(frozen=True)
-class SubgroupAuroc(_Strict):
+class SubgroupAuroc:
     """The global model on a subgroup of one site's test split; see `subgroup_scores.by_subgroup`.
 
     Attributes:
@@ -239,7 +229,7 @@ class SubgroupAuroc(_Strict):
 
 
 @dataclass(frozen=True)
-class SiteCalibration(_Strict):
+class SiteCalibration:
     """How far the global model's probabilities of one class are off on one site's test split.
 
     Attributes:
@@ -261,20 +251,11 @@ class SiteCalibration(_Strict):
 
 
 @dataclass(frozen=True)
-class RunWarning(_Strict):
-    """What whoever reads the results must know of how they came about."""
-
-    heading: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Summary(_Strict):
+class Summary:
     """Everything a run report says, except the example pictures.
 
     Attributes:
         job: Name of the job (the method) that ran.
-        data: "elsewhere": at the sites, which measured the model themselves.
         note: One sentence on what the data can and cannot show; may be empty.
         image_size: Height and width of the model's input, in pixels; None: not known.
         num_rounds: Rounds that the model has gone through; of a continued run also those before
@@ -286,16 +267,23 @@ class Summary(_Strict):
         stopped_early: Whether the run ended because no better model came.
         personal: Whether every site has a model of its own, which then stands for the global one.
         planned_rounds: Rounds that were asked for; None where that is not known.
-        warnings: See `run_warnings`.
+        warnings: See `summarise.warnings_of`.
         made: How it was made: date, code, initial body, ...; what a page shows beside its figures.
         settings: The job's, as texts.
         contributions: Site of the job, or of one that it continues -> its rounds; empty in older
             summaries.
     """
 
+    # How pydantic reads it and what is in it.
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "strict": True,
+        "extra": "forbid",
+        "allow_inf_nan": False,
+    }
+
     title: str
     job: str
-    data: Literal["phantom", "real", "elsewhere"]
+    data: Data
     note: str
     version: str
     backbone: str
@@ -317,7 +305,7 @@ class Summary(_Strict):
     stopped_early: bool = False
     personal: bool = False
     planned_rounds: int | None = None
-    warnings: tuple[RunWarning, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     made: dict[str, str] = dataclasses.field(default_factory=dict)
     settings: dict[str, str] = dataclasses.field(default_factory=dict)
     contributions: dict[str, Contribution] = dataclasses.field(default_factory=dict)
@@ -335,7 +323,7 @@ class Summary(_Strict):
         """Write the summary as JSON text, checked as `from_json` checks it.
 
         Raises:
-            SummaryError: A value is of the wrong kind or not finite, or a site or class is unknown.
+            ValueError: A value is of the wrong kind or not finite, or a site or class is unknown.
         """
         plain = dataclasses.asdict(self)
         text = json.dumps(plain, indent=1, default=lambda number: number.item())  # NumPy's
@@ -347,7 +335,7 @@ class Summary(_Strict):
         """Read a summary from JSON text.
 
         Raises:
-            SummaryError: The text is not JSON, or not of the documented form; names the place.
+            ValueError: The text is not JSON, or not of the documented form; names the place.
         """
         return _checked(text)
 
@@ -363,19 +351,17 @@ def _checked(text: str) -> Summary:
         place = "".join(f"[{part}]" if type(part) is int else f".{part}" for part in error["loc"])
         shown = repr(error["input"])
         shown = shown if len(shown) <= 60 else shown[:59] + "…"
-        raise SummaryError(
+        raise ValueError(
             f"summary{place}: {error['msg']}; got {shown}. Run the job again, or read it with the "
             "version of cxr_study that wrote it."
         ) from None
-    measured = [(f"test[{i}].site", row.site) for i, row in enumerate(summary.test)]
-    measured += [(f"means[{i}].site", row.site) for i, row in enumerate(summary.means)]
-    measured += [(f"rounds[{i}]", s) for i, row in enumerate(summary.rounds) for s in row.sites]
-    for place, site in measured:
-        if site not in summary.sites:
-            raise SummaryError(f"{place} names site {site!r}; sites has {list(summary.sites)}.")
-    for i, row in enumerate(summary.test):
-        if row.class_name not in summary.union:
-            raise SummaryError(
-                f"test[{i}].class_name is {row.class_name!r}; union has {list(summary.union)}."
-            )
+    known: dict[str, Collection[str]] = {"site": summary.sites, "class_name": summary.union}
+    named = [(f"test[{i}]", n, getattr(r, n)) for i, r in enumerate(summary.test) for n in known]
+    named += [(f"means[{i}]", "site", row.site) for i, row in enumerate(summary.means)]
+    named += [
+        (f"rounds[{i}]", "site", s) for i, row in enumerate(summary.rounds) for s in row.sites
+    ]
+    for place, kind, name in named:
+        if name not in known[kind]:
+            raise ValueError(f"{place}.{kind} is {name!r}; the summary has {list(known[kind])}.")
     return summary

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ import pandas as pd
 from cxr_study.common.wording import listed
 from cxr_study.evaluation import bootstrap
 from cxr_study.evaluation.calibration import calibration_error, reliability
-from cxr_study.models.labelled_predictions import LabelledPredictions
+from cxr_study.evaluation.predictions import Predictions
 from cxr_study.models.prediction.calibration_file import (
     CalibrationError,
     CalibrationFile,
@@ -39,8 +38,8 @@ _RESAMPLES = 200
 
 def calibrate(
     model: Checkpoint,
-    sites: Sequence[LabelledPredictions],
-    tests: Sequence[LabelledPredictions] = (),
+    sites: Sequence[Predictions],
+    tests: Sequence[Predictions] = (),
     *,
     sensitivity: float | None = None,
 ) -> CalibrationFile:
@@ -65,28 +64,28 @@ def calibrate(
         )
     found: dict[str, ClassCalibration] = {}
     refused: dict[str, str] = {}
-    for name in sites[0].probabilities:
-        one = _ClassData.of(sites, name)
-        if why := one.too_few():
-            refused[str(name)] = why
-        elif (curve := _fitted(one.labels, one.said)).slope <= 0:
-            area = auroc(one.labels[:, None], one.said[:, None])[0]
-            refused[str(name)] = (
+    for name in map(str, sites[0].probabilities):
+        one = _pooled(sites, name)
+        if why := _too_few(one):
+            refused[name] = why
+        elif (curve := _fitted(one)).slope <= 0:
+            area = auroc(one[["label"]].to_numpy(), one[["said"]].to_numpy())[0]
+            refused[name] = (
                 f"probabilities that rise with its labels are needed; slope {curve.slope:.2f}, "
                 f"AUROC {area:.3f}. Are the labels coded the other way round?"
             )
         else:
-            found[str(name)] = _of_class(one, curve, _ClassData.of(tests, name), sensitivity)
+            found[name] = _of_class(one, curve, _pooled(tests, name), sensitivity)
     if not found:
         own = [f"{name}: {why}" for name, why in refused.items() if why != NO_LABEL]
-        labelled = sorted({str(name) for each in sites for name in each.labels})
+        labelled = sorted({name for each in sites for name in each.images.labelled})
         none = f"the sites label {listed(labelled)}, the model has {listed(list(refused))}"
         raise CalibrationError(
             f"no class can be calibrated on these sites alone: {'; '.join(own) or none}"
         )
     return CalibrationFile(
         model_sha256=digest(model.variables),
-        sites=tuple(each.site for each in sites),
+        sites=tuple(each.images.site for each in sites),
         threshold_rule="f1" if sensitivity is None else f"sensitivity {sensitivity:g}",
         **made_now(),
         classes=found,
@@ -94,83 +93,84 @@ def calibrate(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _ClassData:
-    """Labels (1 or 0), probabilities and patients (numbers) of one class's images."""
-
-    labels: Floats
-    said: Floats
-    groups: np.ndarray
-
-    @classmethod
-    def of(cls, sites: Sequence[LabelledPredictions], name: object) -> _ClassData:
-        """Pool the sites' images that have a label of a class."""
-        none = np.zeros(0)
-        columns = (each.labels.reindex(columns=[name]).to_numpy(float)[:, 0] for each in sites)
-        labels = np.concatenate([none, *columns])
-        said = np.concatenate([none, *(each.probabilities[name].to_numpy(float) for each in sites)])
-        patients = [f"{each.site}/{patient}" for each in sites for patient in each.patients]
-        known = ~np.isnan(labels)
-        return cls(labels[known], said[known], pd.factorize(np.array(patients, str)[known])[0])
-
-    def redrawn(self, of: np.ndarray) -> Iterator[Floats]:
-        """How often each image is in a resample of the patients, if any of some images is.
-
-        None is drawn where these are of fewer than `bootstrap.FEWEST` patients.
-        """
-        if len(np.unique(self.groups[of])) < bootstrap.FEWEST:
-            return
-        rng, patients = np.random.default_rng(0), self.groups.max() + 1
-        for _ in range(_RESAMPLES):
-            times = rng.multinomial(patients, np.full(patients, 1 / patients))
-            counts = times[self.groups].astype(float)
-            if counts[of].any():
-                yield counts
-
-    def share(self, positive: np.ndarray, label: int) -> Share:
-        """Of the images with a label, 1 or 0, the share that is positive or not as it says."""
-        of = self.labels == label
-        if not of.any():
-            return None, None, None
-        right = positive[of] == label
-        drawn = [np.average(right, weights=times[of]) for times in self.redrawn(of)]
-        return float(right.mean()), *_ends(drawn)
-
-    def too_few(self) -> str | None:
-        if not len(self.labels):
-            return NO_LABEL
-        images = [int((self.labels == value).sum()) for value in (1, 0)]
-        patients = [len(np.unique(self.groups[self.labels == value])) for value in (1, 0)]
-        if min(images) >= FEWEST and min(patients) >= FOLDS:
-            return None
-        return (
-            f"{FEWEST} positive and {FEWEST} negative images are needed, each of at least {FOLDS} "
-            f"patients; there are {images[0]} and {images[1]}, of {patients[0]} and {patients[1]}"
+def _pooled(sites: Sequence[Predictions], name: str) -> pd.DataFrame:
+    """Images of all sites with a label of a class: label (1 or 0), said, and patient, numbered."""
+    frames = [
+        pd.DataFrame(
+            {
+                "label": each.images.labels([name])[:, 0],
+                "said": each.probabilities[name].to_numpy(float),
+                "patient": [f"{each.images.site}/{who}" for who in each.images.table["patient"]],
+            }
         )
+        for each in sites
+    ]
+    none = pd.DataFrame({"label": [np.nan], "said": [np.nan], "patient": [""]})
+    known = pd.concat([none, *frames]).dropna(subset="label")
+    return known.assign(patient=pd.factorize(known["patient"])[0])
+
+
+def _too_few(one: pd.DataFrame) -> str | None:
+    if one.empty:
+        return NO_LABEL
+    counts = one.groupby("label")["patient"].agg(["size", "nunique"]).reindex([1, 0], fill_value=0)
+    images, patients = counts["size"].tolist(), counts["nunique"].tolist()
+    if min(images) >= FEWEST and min(patients) >= FOLDS:
+        return None
+    return (
+        f"{FEWEST} positive and {FEWEST} negative images are needed, each of at least {FOLDS} "
+        f"patients; there are {images[0]} and {images[1]}, of {patients[0]} and {patients[1]}"
+    )
+
+
+def _redrawn(one: pd.DataFrame, label: int) -> Iterator[Floats]:
+    """How often each image is in a resample of the patients, if any with the label is.
+
+    None is drawn where these are of fewer than `bootstrap.FEWEST` patients.
+    """
+    of, patient = (one["label"] == label).to_numpy(), one["patient"].to_numpy()
+    if len(np.unique(patient[of])) < bootstrap.FEWEST:
+        return
+    rng, patients = np.random.default_rng(0), patient.max() + 1
+    for _ in range(_RESAMPLES):
+        times = rng.multinomial(patients, np.full(patients, 1 / patients))
+        counts = times[patient].astype(float)
+        if counts[of].any():
+            yield counts
+
+
+def _share(one: pd.DataFrame, positive: np.ndarray, label: int) -> Share:
+    """Of the images with a label, 1 or 0, the share that is positive or not as it says."""
+    of = (one["label"] == label).to_numpy()
+    if not of.any():
+        return None, None, None
+    right = positive[of] == label
+    drawn = [np.average(right, weights=times[of]) for times in _redrawn(one, label)]
+    return float(right.mean()), *_ends(drawn)
 
 
 def _of_class(
-    one: _ClassData, curve: Curve, test: _ClassData, sensitivity: float | None
+    one: pd.DataFrame, curve: Curve, test: pd.DataFrame, sensitivity: float | None
 ) -> ClassCalibration:
-    after = curve.apply(one.said)
-    threshold = _threshold(one.labels, after, sensitivity)
-    redrawn = one.redrawn(one.labels == 1)
-    drawn = [_threshold(one.labels, after, sensitivity, times) for times in redrawn]
-    positive, tested = after >= threshold, curve.apply(test.said) >= threshold
+    labels, said = one["label"].to_numpy(), one["said"].to_numpy()
+    after = curve.apply(said)
+    threshold = _threshold(labels, after, sensitivity)
+    drawn = [_threshold(labels, after, sensitivity, times) for times in _redrawn(one, 1)]
+    positive, tested = after >= threshold, curve.apply(test["said"].to_numpy()) >= threshold
     unseen = _unseen(one)
     kept = ~np.isnan(unseen)
     return ClassCalibration(
         curve=curve,
         threshold=threshold,
-        sensitivity=float(positive[one.labels == 1].mean()),
-        specificity=float((~positive[one.labels == 0]).mean()),
-        images=len(one.labels),
-        positives=int(one.labels.sum()),
-        ece_before=_error(one.labels[kept], one.said[kept]),
-        ece_after=_error(one.labels[kept], unseen[kept]),
+        sensitivity=float(positive[labels == 1].mean()),
+        specificity=float((~positive[labels == 0]).mean()),
+        images=len(labels),
+        positives=int(labels.sum()),
+        ece_before=_error(labels[kept], said[kept]),
+        ece_after=_error(labels[kept], unseen[kept]),
         threshold_ends=_ends(drawn),
-        test_sensitivity=test.share(tested, 1),
-        test_specificity=test.share(tested, 0),
+        test_sensitivity=_share(test, tested, 1),
+        test_specificity=_share(test, tested, 0),
     )
 
 
@@ -178,29 +178,28 @@ def _ends(drawn: Sequence[float]) -> tuple[float | None, float | None]:
     return bootstrap.percentile_ends(drawn) if drawn else (None, None)
 
 
-def _fitted(labels: Floats, said: Floats) -> Curve:
+def _fitted(one: pd.DataFrame) -> Curve:
     from sklearn.linear_model import LogisticRegression
 
-    line = LogisticRegression(C=np.inf, max_iter=1000).fit(logit(said)[:, None], labels)
+    logits = logit(one["said"].to_numpy())[:, None]
+    line = LogisticRegression(C=np.inf, max_iter=1000).fit(logits, one["label"].to_numpy())
     return Curve(slope=float(line.coef_[0, 0]), intercept=float(line.intercept_[0]))
 
 
-def _unseen(one: _ClassData) -> Floats:
+def _unseen(one: pd.DataFrame) -> Floats:
     """Calibrate each image by what was fitted on the other folds' patients.
 
     NaN where those have one label alone.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
-    after = np.full(len(one.said), np.nan)
+    after = np.full(len(one), np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few positive patients: some fold has none
-        splits = list(StratifiedGroupKFold(FOLDS).split(one.said, one.labels, one.groups))
+        splits = list(StratifiedGroupKFold(FOLDS).split(one, one["label"], one["patient"]))
     for train, held_out in splits:
-        if len(np.unique(one.labels[train])) < 2:
-            continue
-        curve = _fitted(one.labels[train], one.said[train])
-        after[held_out] = curve.apply(one.said[held_out])
+        if one["label"].iloc[train].nunique() > 1:
+            after[held_out] = _fitted(one.iloc[train]).apply(one["said"].to_numpy()[held_out])
     return after
 
 

@@ -1,76 +1,47 @@
-"""What a model says of a site's own labelled images."""
+"""A model on the labelled images of sites, and whether it was trained with them."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
-from cxr_study.common import progress
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels import uncertain_labels
-from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_images, load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import earlier, read_split
+from cxr_study.evaluation.predictions import Predictions
+from cxr_study.evaluation.test_split import to_test
+from surgical_aggregation.site.contract.site import Site, Split
 
 if TYPE_CHECKING:
     from cxr_study.models.loaded_model import LoadedModel
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledPredictions:
-    """What a model said of a site's images, and what is true.
-
-    Attributes:
-        labels: A column per class, 1, 0 or NaN (not labelled, or not certain).
-        probabilities: As the model gives them, a column per class of it.
-        features: What its head weighs, float32 (images, features).
-        patients: Shape (images,).
-    """
-
-    site: str
-    labels: pd.DataFrame
-    probabilities: pd.DataFrame
-    features: np.ndarray
-    patients: pd.Series
-
-
 def of_site(
-    model: LoadedModel, site_file: Path, split: str, *, needed: bool = True
-) -> LabelledPredictions:
-    """Predict a split of a site's images.
+    model: LoadedModel, site: str, source: Path | Site, split: Split, *, needed: bool = True
+) -> Predictions:
+    """Predict a split of a site's images, with labels to test with: 1, 0 or NaN, not known.
 
     Args:
         model: Which model.
-        site_file: The site's.
-        split: One of `patient_split.SPLITS`.
+        site: The site's name.
+        source: Its site file, or a `Site` of somebody's own.
+        split: Which part of its patients.
         needed: Whether no image in it is an error. Default True; else the tables are empty.
 
     Raises:
         ValueError: The site file or what it names is unusable.
     """
-    site = read_site_file(site_file)
-    labels = load_labels(site)
-    with progress.bar(f"{site.site}: decoding images") as report:
-        images = load_images(labels, model.network.image_size, progress=report)
-    chosen = np.flatnonzero(images.table["split"] == split)
-    if needed and not len(chosen):
-        raise InputError(f"{site_file}: the {split} split needs images; there is none.")
-    table = images.table.iloc[chosen].reset_index(drop=True)
-    said = model.outputs(images.pixels, images.rows[chosen])
-    return LabelledPredictions(
-        site.site,
-        uncertain_labels.certain(table[list(classes(table))]),
-        pd.DataFrame(said.probabilities, columns=list(model.classes)),
-        said.features,
-        table["patient"],
-    )
+    if isinstance(source, Site):
+        return model.predict_site(source, site, split)
+    images = load_images(load_labels(read_site_file(source)), model.network.image_size).of(split)
+    if needed and images.table.empty:
+        raise InputError(f"{source}: the {split} split needs images; there is none.")
+    return model.predictions(to_test(images, sorted(images.labelled)))
 
 
 def seen_in_training(

@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.labels.label_table import assemble
+from cxr_study.data.labels.uncertain_labels import certain
+from cxr_study.evaluation.predictions import Predictions, predict, restore
 from cxr_study.models.model_choice import choose
 from cxr_study.models.prediction.calibration_file import Calibration, read_calibration
-from cxr_study.training.network_facts import Network, network_of
+from cxr_study.training.network_facts import AnyNetwork, Network, SiteNetwork, network_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load
 from surgical_aggregation.checkpoints.model_facts import ModelFacts, facts_of
+from surgical_aggregation.site.contract.site import Site, Split
 from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
 if TYPE_CHECKING:
+    from cxr_study.models.prediction.found_images import FoundImage
+    from cxr_study.models.prediction.image_reader import ReadImage
     from surgical_aggregation.site.training.keras_model import LocalModel
 
-BATCH = 64  # images whose activations are held at a time
+IMAGE, FLAGS = "image", "flags"
 
-
-class Outputs(NamedTuple):
-    """What a model says of images: float32 (images, features) and (images, classes)."""
-
-    features: np.ndarray
-    probabilities: np.ndarray
+NEVER_LEARNED = "never learned"
+"""Flag of every image, before the classes that no site could teach the model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +41,26 @@ class LoadedModel:
     Attributes:
         file: Where it is.
         checkpoint: Its variables and manifest.
-        network: What it is built as.
+        built_as: The network that it is built as: one of ours, or that of a `Site`.
     """
 
     file: Path
     checkpoint: Checkpoint
-    network: Network
+    built_as: AnyNetwork
+
+    @property
+    def network(self) -> Network:
+        """The network, whose images are grey squares as `decoding` makes them.
+
+        Raises:
+            ValueError: It is that of a `Site`, which makes its images itself.
+        """
+        if isinstance(self.built_as, SiteNetwork):
+            raise ValueError(
+                "images of a Site of your own are what its data() gives. Name its splits: train, "
+                "validation, test."
+            )
+        return self.built_as
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -69,9 +86,7 @@ class LoadedModel:
             SiteError: It does not fit its network.
         """
         import_quietly()
-        from cxr_study.training.trained_network import restore
-
-        return restore(self.checkpoint, self.network)
+        return restore(self.checkpoint, self.built_as)
 
     @cached_property
     def calibration(self) -> Calibration | None:
@@ -95,7 +110,7 @@ class LoadedModel:
 
         Args:
             images: Image files, folders of them, or csv files that name them.
-            calibrated: See `predict_images.predict`. Default True.
+            calibrated: See `predict_chunks`. Default True.
 
         Returns:
             A row per image in their order, with columns "image", one per class, "<class> positive"
@@ -103,50 +118,132 @@ class LoadedModel:
             numbers are missing, and the flags say why.
 
         Raises:
-            ImagesError: There is no image.
+            ValueError: There is no image.
         """
         from cxr_study.models.prediction.found_images import find
-        from cxr_study.models.prediction.predict_images import FLAGS, PROBLEM, predict
 
         found = find([images] if isinstance(images, str | Path) else images)
-        parts = list(predict(self, found, calibrated=calibrated))
-        bad = [part.problems.rename(columns={PROBLEM: FLAGS}) for part in parts]
-        for frame in bad:
-            frame[FLAGS] = "cannot be read: " + frame[FLAGS].astype(str)
-        return pd.concat([*(part.table for part in parts), *bad]).sort_index()
+        tables = []
+        for chunk, table in self.predict_chunks(found, calibrated=calibrated):
+            bad = {at: one for at, one in chunk.items() if one.pixels is None}
+            reasons = [f"cannot be read: {one.problem}" for one in bad.values()]
+            names = [one.image for one in bad.values()]
+            index = pd.Index(bad, dtype=np.int64)
+            tables += [table, pd.DataFrame({IMAGE: names, FLAGS: reasons}, index, dtype=str)]
+        return pd.concat(tables).sort_index()
 
-    def outputs(self, pixels: np.ndarray, rows: np.ndarray | None = None) -> Outputs:
-        """Outputs for decoded images.
+    def predict_chunks(
+        self, images: Sequence[FoundImage], *, calibrated: bool = True, bits: int | None = None
+    ) -> Iterator[tuple[dict[int, ReadImage], pd.DataFrame]]:
+        """Predict images in chunks, in their order.
 
         Args:
-            pixels: uint8 (n, image_size, image_size), as `image_store` and `decoding` make them;
-                may be memory-mapped.
-            rows: Which of them, shape (m,). Default: all.
+            images: Of any number; memory holds two chunks.
+            calibrated: Whether probabilities are calibrated, and thresholds applied, as far as the
+                model has a calibration. Default True.
+            bits: See `image_reader.read`.
 
-        Returns:
-            Probabilities and the features that the head weighs.
+        Yields:
+            Position among all -> image as it was read; and a row per image that can be read, with
+            its position as index: its name; per class the probability, float32; per class with a
+            threshold "<class> positive", 1 or 0; flags, by "; " (see `input_gate`), with the
+            classes that the model never learned.
+
+        Raises:
+            CalibrationError: The model's calibration is that of another model.
+            CheckpointError: The model has no class.
         """
-        local = self.local  # first, for it starts TensorFlow quietly
-        from cxr_study.training.input_pipeline import normalised
+        from cxr_study.models.prediction import image_reader
 
-        chosen = np.arange(len(pixels)) if rows is None else rows
-        batches = [chosen[start : start + BATCH] for start in range(0, max(1, len(chosen)), BATCH)]
-        # Not through tf.data, which keeps what a NumPy function of a dataset refers to.
-        how = self.network.normalisation
-        said = [local.outputs(normalised(np.asarray(pixels[batch]), how)) for batch in batches]
-        features, probabilities = map(np.concatenate, zip(*said, strict=True))
-        return Outputs(features, probabilities)
+        if calibrated:
+            self.calibration  # noqa: B018 (refuses that of another model)
+        done = 0
+        for chunk in image_reader.read(images, self.network.image_size, bits):
+            yield dict(enumerate(chunk, done)), self._table(chunk, done, calibrated)
+            done += len(chunk)
+
+    def _table(self, chunk: Sequence[ReadImage], first: int, calibrated: bool) -> pd.DataFrame:
+        from cxr_study.models.prediction import input_gate
+
+        good = {at: one for at, one in enumerate(chunk, first) if one.pixels is not None}
+        probabilities, far = np.zeros((0, len(self.classes)), np.float32), np.zeros(0, bool)
+        if good:
+            pixels = [np.asarray(one.pixels) for one in good.values()]
+            found = self.predictions(np.stack(pixels))
+            probabilities = found.probabilities.to_numpy()
+            far = input_gate.far_away(found.features, self.features)
+        flags = [
+            [*one.flags, *[input_gate.FAR] * away]
+            for one, away in zip(good.values(), far.tolist(), strict=True)
+        ]
+        names = [one.image for one in good.values()]
+        return self._named(names, probabilities, flags, list(good), calibrated)
+
+    def predict_own(self, split: Split, *, calibrated: bool = True) -> pd.DataFrame:
+        """Predict a split of the `Site` that the model was loaded with; see `predict_chunks`.
+
+        Images are named by their number: "test 0", "test 1", ...
+        """
+        if not isinstance(self.built_as, SiteNetwork):
+            raise ValueError("splits are predicted of a Site of your own alone; give its class.")
+        found = self.predict_site(self.built_as.site, "", split)
+        names = found.images.table[IMAGE].tolist()
+        flags: list[list[str]] = [[] for _ in names]
+        at = list(range(len(names)))
+        return self._named(names, found.probabilities.to_numpy(), flags, at, calibrated)
+
+    def _named(
+        self,
+        names: Sequence[str],
+        probabilities: np.ndarray,
+        flags: Sequence[list[str]],
+        at: Sequence[int],
+        calibrated: bool,
+    ) -> pd.DataFrame:
+        """The table of `predict_chunks`."""
+        index = pd.Index(at, dtype=np.int64)
+        table = pd.DataFrame(probabilities, index, list(self.classes))
+        if calibrated and self.calibration is not None:
+            table = self.calibration.calibrated(table)
+            table = table.join(self.calibration.positive(table))
+        table.insert(0, IMAGE, pd.Series(names, index, dtype=str))
+        never = ", ".join(self.never_learned)
+        texts = ["; ".join([*each, *[f"{NEVER_LEARNED}: {never}"] * bool(never)]) for each in flags]
+        return table.assign(**{FLAGS: pd.Series(texts, index, dtype=str)})
+
+    def predictions(self, images: Images | np.ndarray) -> Predictions:
+        """Predict decoded images, or uint8 (n, image_size, image_size) as `decoding` makes them."""
+        if not isinstance(images, Images):
+            rows = np.arange(len(images))
+            images = Images(pd.DataFrame(index=rows), images, rows)
+        return predict(self.local, images, self.network)
+
+    def predict_site(self, site: Site, name: str, split: Split) -> Predictions:
+        """Predict a split of a `Site`, whose every image counts as a patient."""
+        found = self.local.predict(site.data(split))
+        labels = dict(zip(site.classes, found.labels.T, strict=True))
+        at = [f"{split} {number}" for number in range(len(found.labels))]
+        table = assemble(labels, image=np.array(at), patient=np.array(at), view="")
+        table[list(labels)] = certain(table[list(labels)])
+        none = np.zeros((len(at), 0, 0), np.uint8)  # they are not kept
+        images = Images(table, none, np.arange(len(at)), name, frozenset(labels))
+        probabilities = pd.DataFrame(found.probabilities, columns=list(self.classes))
+        return Predictions(images, probabilities, found.features)
 
 
-def load_model(path: str | Path, site: str | None = None) -> LoadedModel:
+def load_model(
+    path: str | Path, site: str | None = None, own_site: Site | None = None
+) -> LoadedModel:
     """Load a model to predict with.
 
     Args:
         path: A checkpoint such as best.npz, or the folder of a run or of a downloaded job.
         site: In a run whose sites have personal models (fedbn, personalised): whose.
+        own_site: One of the sites that trained it, where they are a `Site` of your own, whose
+            network it is. Default: sites of this application.
 
     Raises:
-        ModelChoiceError: There is no such model.
+        ValueError: There is no such model.
         CheckpointError: The file cannot be read, or does not say which network it is.
 
     Example:
@@ -154,8 +251,10 @@ def load_model(path: str | Path, site: str | None = None) -> LoadedModel:
         >>> model = load_model("best.npz")  # doctest: +SKIP
         >>> model.predict(["a.png", "b.dcm"])  # doctest: +SKIP
     """
-    file, of_job = choose(Path(path), site)
+    file, of_job = choose(Path(path), site, own_site is not None)
     checkpoint = load(file)
+    if own_site is not None:
+        return LoadedModel(file, checkpoint, SiteNetwork(own_site))
     try:
         network = network_of(checkpoint)
     except CheckpointError as error:

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from cxr_study.common.offered_data import demo_data
-from cxr_study.common.progress import RoundProgress, bar, round_bars
+from cxr_study.common.progress import RoundProgress, round_bars
 from cxr_study.data.sites import before_training
 from cxr_study.data.sites.site_data import load_images
 from cxr_study.data.sites.site_file import read_site_file
@@ -138,8 +138,7 @@ def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
     for note in before_training.notes(checked):
         Console().print(Text(f"note: {note}"), soft_wrap=True)
     for labels in checked:
-        with bar(f"{labels.site.site}: decoding images") as report:
-            load_images(labels, size, progress=report)
+        load_images(labels, size)
 
 
 def _alone(request: RunRequest) -> Iterator[_Simulation]:

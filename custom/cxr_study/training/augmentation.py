@@ -10,10 +10,6 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 
-class AugmentationError(ValueError):
-    """An augmentation is unknown."""
-
-
 @dataclass(frozen=True)
 class AugmentationRanges:
     """By how much images are changed at most, either way; 0: not at all.
@@ -55,10 +51,10 @@ def augmentation_ranges(augmentation: str) -> AugmentationRanges:
     """Ranges of an augmentation.
 
     Raises:
-        AugmentationError: It is none of `AUGMENTATIONS`.
+        ValueError: It is none of `AUGMENTATIONS`.
     """
     if augmentation not in AUGMENTATIONS:
-        raise AugmentationError(
+        raise ValueError(
             f"augmentation must be one of {tuple(AUGMENTATIONS)}; got {augmentation!r}."
         )
     return AUGMENTATIONS[augmentation]

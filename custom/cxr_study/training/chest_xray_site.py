@@ -1,8 +1,9 @@
-"""A hospital with chest X-rays as a `Site`, and several pooled for centralised training."""
+"""A hospital with chest X-rays as a `Site`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxr_study.common import progress
-from cxr_study.data.images.labelled_images import LabelledImages, pool
+from cxr_study.data.images.labelled_images import Images
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.data.sites.site_data import (
-    SiteImages,
     SiteLabels,
-    check_disjoint,
     load_images,
     load_labels,
 )
@@ -108,55 +106,49 @@ class ChestXraySite(Site):
     @property
     def network_facts(self) -> Mapping[str, Any]:
         """Backbone, image size, hidden units and the input; see `network_facts.Network`."""
-        return Network(self.backbone, self.image_size, self.hidden).facts()
+        return self._network.facts()
 
     def model(self) -> keras.Model:
         """The network, with a unit for each class."""
-        from cxr_study.training.network import build
+        return self._network.build(len(self.classes))
 
-        return build(
-            self.backbone, len(self.classes), image_size=self.image_size, hidden=self.hidden
-        )
+    @property
+    def _network(self) -> Network:
+        return Network(self.backbone, self.image_size, self.hidden)
 
-    def labelled_images(self, split: Split) -> LabelledImages:
-        """Images of a split, decoded once and cached, with the labels of `classes`.
+    def labelled_images(self, split: Split) -> Images:
+        """Images of a split, decoded once and cached, with the labels of `classes` alone.
 
         Raises:
             SiteError: The split is empty.
         """
-        table = self._images.table
-        chosen = np.flatnonzero(table["split"] == split)
-        if not chosen.size:
+        images = self._images.of(split)
+        if images.table.empty:
             raise SiteError(
                 f"{self._file}: the {split} split needs at least one image; it has none. "
                 f"Make the split file anew: surgagg data split {self._file}"
             )
-        labels = table.iloc[chosen].reindex(
-            columns=list(self.classes), fill_value=OTHER_CLASSES.get(self.other_classes)
-        )
-        return LabelledImages(
-            self._images.pixels, self._images.rows[chosen], labels.to_numpy(np.float32)
-        )
+        fill = OTHER_CLASSES.get(self.other_classes)
+        table = images.table.reindex(columns=list(self.classes), fill_value=fill)
+        return replace(images, table=table)
 
     @cached_property
     def training_labels(self) -> NDArray[np.float32]:
         """Labels of the training split; see `Site`."""
-        return self.labelled_images("train").labels
+        return self.labelled_images("train").table.to_numpy(np.float32)
 
     def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
         """Batches of a split; see `Site.data`."""
         return self.batches(self.labelled_images(split), training=training, first_pass=first_pass)
 
-    def batches(
-        self, images: LabelledImages, *, training: bool, first_pass: int
-    ) -> tf.data.Dataset:
+    def batches(self, images: Images, *, training: bool, first_pass: int) -> tf.data.Dataset:
         """Batches of any images, shuffled and augmented as the site's; see `Site.data`."""
         from cxr_study.training.input_pipeline import dataset
 
         augmentation_ranges(self.augmentation)  # refused before training, whatever the split
         return dataset(
             images.pixels,
-            images.labels,
+            images.table.to_numpy(np.float32),
             rows=images.rows,
             batch_size=self.batch_size,
             shuffle_seed=self.seed if training else None,
@@ -177,56 +169,8 @@ class ChestXraySite(Site):
         return load_labels(read_site_file(self._file))
 
     @cached_property
-    def _images(self) -> SiteImages:
-        with progress.bar(f"{self.site}: decoding images") as report:
-            return load_images(self.labels, self.image_size, progress=report)
-
-
-class PooledSite(Site):
-    """All images of several sites, shuffled together, without copying them.
-
-    Args:
-        members: One or more, with the same classes: set their `other_classes` to "absent" or
-            "unknown". Network, batch size, augmentation and seed are those of the first.
-    """
-
-    def __init__(self, members: Sequence[ChestXraySite]):
-        super().__init__()
-        self.members = members
-
-    @cached_property
-    def classes(self) -> tuple[str, ...]:
-        """Classes of every member.
-
-        Raises:
-            SiteError: Members differ in classes.
-            InputError: Members share a patient, who might be in the one's training split and in
-                the other's test split.
-        """
-        check_disjoint(member.labels for member in self.members)
-        first, *others = self.members
-        for other in others:
-            if other.classes != first.classes:
-                raise SiteError(
-                    f"pooled sites need the same classes; {first.site} has "
-                    f"{', '.join(first.classes)}, {other.site} has {', '.join(other.classes)}. Set "
-                    "other_classes to 'absent' or 'unknown'."
-                )
-        return first.classes
-
-    @property
-    def network_facts(self) -> Mapping[str, Any]:
-        """The members'; see `Site.network_facts`."""
-        return self.members[0].network_facts
-
-    def model(self) -> keras.Model:
-        """The members' network."""
-        return self.members[0].model()
-
-    def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
-        """Batches of the members' splits; without training, one member after the other."""
-        images = pool([member.labelled_images(split) for member in self.members])
-        return self.members[0].batches(images, training=training, first_pass=first_pass)
+    def _images(self) -> Images:
+        return load_images(self.labels, self.image_size)
 
 
 def _names(union: str) -> tuple[str, ...]:

@@ -7,13 +7,12 @@ from itertools import count
 import numpy as np
 import tensorflow as tf
 
-from cxr_study.data.images.labelled_images import ImageRows
 from cxr_study.training.augmentation import AugmentationRanges, augment, augmentation_ranges
 from cxr_study.training.backbones import IMAGENET, Normalisation
 
 
 def dataset(
-    images: np.ndarray | ImageRows,
+    images: np.ndarray,
     labels: np.ndarray,
     *,
     batch_size: int,
@@ -95,7 +94,7 @@ def _passes(
     return tf.data.Dataset.range(1).flat_map(a_pass).apply(known)
 
 
-def _check(images: np.ndarray | ImageRows, labels: np.ndarray, rows: np.ndarray) -> None:
+def _check(images: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> None:
     shape = tuple(images.shape)
     square = shape[1:2] * 2
     if images.dtype != np.uint8 or len(shape) < 3 or shape[1:] not in (square, (*square, 3)):

@@ -17,10 +17,6 @@ _SIZES = {
 }
 
 
-class ModelError(ValueError):
-    """A network cannot be built as asked."""
-
-
 def build(
     backbone: str, classes: int, *, image_size: int, hidden: int = 0, weights: str | None = None
 ) -> keras.Model:
@@ -43,14 +39,14 @@ def build(
 
     Raises:
         PartError: There is no such backbone.
-        ModelError: It cannot be built so, or the weights cannot be loaded.
+        ValueError: It cannot be built so, or the weights cannot be loaded.
     """
     import keras
     from keras import layers
 
     own = offered(backbone)
     if hidden not in HIDDEN_UNITS:
-        raise ModelError(f"a network has 0 to {HIDDEN_UNITS[-1]} hidden units; got {hidden!r}.")
+        raise ValueError(f"a network has 0 to {HIDDEN_UNITS[-1]} hidden units; got {hidden!r}.")
     shape = (image_size, image_size, 3)
     try:
         if backbone in APPLICATIONS:
@@ -62,7 +58,7 @@ def build(
             if weights is not None:
                 body.load_weights(weights)
     except Exception as error:  # Keras raises bare exceptions of many kinds here
-        raise ModelError(
+        raise ValueError(
             f"{backbone} at {image_size} pixels with weights {weights!r} cannot be built: {error} "
             "Give the path of weights that Keras saved from this backbone without its top; where "
             "this machine cannot download, fetch them elsewhere."
@@ -74,6 +70,18 @@ def build(
     # float32 in mixed precision too: in float16 a rare class's probability would round to 0.
     head = layers.Dense(classes, activation="sigmoid", dtype="float32", name="head")
     return keras.Model(body.inputs, head(features), name=backbone)
+
+
+def with_head(model: keras.Model, classes: int) -> keras.Model:
+    """A network like another with a head, its last layer, of so many classes; the rest is shared.
+
+    The new head's weights are random.
+    """
+    import keras
+
+    old = model.layers[-1]
+    head = keras.layers.Dense(classes, activation=old.activation, dtype="float32", name="head")
+    return keras.Model(model.input, head(old.input), name=model.name)
 
 
 def _application(backbone: str, shape: tuple[int, int, int], weights: str | None) -> keras.Model:

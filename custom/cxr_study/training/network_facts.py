@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cxr_study.training.backbones import BACKBONES, Normalisation, normalisation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError
+from surgical_aggregation.site.contract.site import Site
+
+if TYPE_CHECKING:
+    import keras
 
 CHANNELS = 3
 
@@ -38,6 +42,12 @@ class Network:
         """What the network wants its pixels to be."""
         return normalisation(self.backbone)
 
+    def build(self, classes: int) -> keras.Model:
+        """The network, uncompiled, with a head of so many classes."""
+        from cxr_study.training.network import build
+
+        return build(self.backbone, classes, image_size=self.image_size, hidden=self.hidden)
+
     def facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
         return {
@@ -46,6 +56,22 @@ class Network:
             "hidden": self.hidden,
             "input": input_facts(self.backbone),
         }
+
+
+@dataclass(frozen=True)
+class SiteNetwork:
+    """The network of a `Site` of somebody's own, whose images are what `Site.data` gives."""
+
+    site: Site
+
+    def build(self, classes: int) -> keras.Model:
+        """The site's network, uncompiled, with a head of so many classes."""
+        from cxr_study.training.network import with_head
+
+        return with_head(self.site.model(), classes)
+
+
+AnyNetwork = Network | SiteNetwork
 
 
 def network_of(checkpoint: Checkpoint) -> Network:

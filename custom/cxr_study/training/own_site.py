@@ -12,6 +12,9 @@ from cxr_study.common.errors import InputError
 from cxr_study.common.named_parts import by_path
 from surgical_aggregation.site.contract.site import Site
 
+SITE_NAME = "{SITE_NAME}"
+"""Stands for a site's name in its arguments, as in a job of FLARE's."""
+
 
 def own_site(name: str, arguments: Sequence[str]) -> Site:
     """Make a site.
@@ -28,7 +31,7 @@ def own_site(name: str, arguments: Sequence[str]) -> Site:
         'nih'
     """
     if not name.partition(":")[2]:
-        raise InputError(f"--site needs module:Class, e.g. my.module:MySite; got {name!r}.")
+        raise InputError(f"a site needs module:Class, e.g. my.module:MySite; got {name!r}.")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -40,6 +43,18 @@ def own_site(name: str, arguments: Sequence[str]) -> Site:
     except TypeError as error:
         raise InputError(f"{name} cannot be made: {error}. Give --arg NAME=VALUE.") from None
     return site
+
+
+def own_sites(name: str, arguments: Sequence[str], sites: Sequence[str]) -> dict[str, Site]:
+    """Make a site by each of some names, which stand for `{SITE_NAME}` in the arguments.
+
+    Raises:
+        ValueError: See `own_site`.
+    """
+    return {
+        site: own_site(name, [text.replace(SITE_NAME, site) for text in arguments])
+        for site in sites
+    }
 
 
 def _argument(text: str) -> tuple[str, object]:

@@ -15,8 +15,8 @@ from cxr_studies.analysis.claim_checks import (
     judge,
     table,
 )
+from cxr_studies.analysis.seed_intervals import interval
 from cxr_studies.papers.claim import EVERY_SITE, NEARER, SAME, Comparison
-from cxr_study.evaluation.seed_intervals import interval
 from cxr_study.jobs.methods import Row
 from study_scores import LACKS, results
 

@@ -8,7 +8,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from cxr_studies.analysis.paired_tests import PAIRED_T, WILCOXON, compare_pairs, holm, mark
-from cxr_study.evaluation.seed_intervals import interval
+from cxr_studies.analysis.seed_intervals import interval
 
 NAN = math.nan
 

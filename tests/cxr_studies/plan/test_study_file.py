@@ -95,7 +95,7 @@ def test_the_sites_may_be_those_of_the_data_file(write):
     ({"factor": " "}, "key 'factor' needs a text that is not blank; got ' '"),
     ({"seeds": True}, "key 'seeds' needs a whole number; got True"),
     ({"seeds": 0}, "key 'seeds' needs a number of 1 or more; got 0"),
-    ({"quick": ["cot"]}, "key 'quick' needs names .*nearest known: cut, got 'cot'"),
+    ({"quick": ["cot"]}, r"key 'quick' needs names .*nearest known: cut\); got 'cot'"),
     ({"quick": ["cut", "cut"]}, "key 'quick' needs each entry once; got 'cut'"),
     ({"tests": ["mimik"]}, r"key 'tests', entry 1 needs .*: mimic\); got 'mimik'"),
     ({"tests": []}, "key 'tests' needs a list with one entry or more"),

@@ -12,7 +12,7 @@ from cxr_studies.runner.prediction_files import (
     thinned,
     write,
 )
-from cxr_study.evaluation.predictions import SplitPredictions
+from cxr_study.evaluation.predictions import Predictions
 
 CLASSES = ("Edema", "Hernia", "Mass")
 
@@ -20,8 +20,8 @@ CLASSES = ("Edema", "Hernia", "Mass")
 def predicted(seed, classes=CLASSES, images=7):
     rng = np.random.default_rng(seed)
     probabilities = rng.random((images, len(classes)), np.float32)
-    return SplitPredictions(
-        pd.DataFrame(probabilities, columns=list(classes)), rng.random((5, 4), np.float32)
+    return Predictions(
+        None, pd.DataFrame(probabilities, columns=list(classes)), rng.random((5, 4), np.float32)
     )
 
 
@@ -31,7 +31,7 @@ def test_every_model_is_read_on_every_test_set_as_it_was_written_and_files_are_s
         ("nih-1", "nih"): predicted(0),
         ("nih-2", "nih"): predicted(1, CLASSES[:2]),
         ("nih-1", "mimic"): predicted(2, images=3),
-        ("nih-2", "mimic"): SplitPredictions(alike, alike.to_numpy()),
+        ("nih-2", "mimic"): Predictions(None, alike, alike.to_numpy()),
     }
     write(written, tmp_path)
     for (model, test), value in written.items():
@@ -58,5 +58,5 @@ def test_rows_of_features_are_spread_evenly_from_the_first_image_to_the_last(ima
 def test_features_of_the_other_images_are_left_out(monkeypatch):
     monkeypatch.setattr(prediction_files, "FEATURES_OF", 2)
     features = np.arange(3, dtype=np.float32)[:, None]
-    found = thinned(SplitPredictions(predicted(0, images=3).probabilities, features))
+    found = thinned(Predictions(None, predicted(0, images=3).probabilities, features))
     assert found.features.tolist() == [[0], [2]] and len(found.probabilities) == 3

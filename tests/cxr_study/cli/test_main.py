@@ -1,5 +1,8 @@
 """The command line as a whole; what the commands run is in simulator/test_commands.py."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,3 +126,35 @@ def test_a_job_that_fails_is_exit_code_1_and_the_version_the_packages(monkeypatc
     assert end.value.code == 1
     said = capsys.readouterr().err
     assert said == "surgagg: the job failed: [nih] no images\nThe log is x.log\n"
+
+
+COMMANDS = """
+[surgagg.commands]
+data.mine = my_commands:app
+data.broken = my_commands_that_are_gone:app
+"""
+MINE = """
+import typer
+
+app = typer.Typer()
+
+
+@app.command()
+def mine(name: str) -> None:
+    print(f"mine: {name}")
+"""
+
+
+def test_an_installed_package_adds_its_commands_and_a_broken_one_keeps_none_away(tmp_path):
+    info = tmp_path / "my_commands-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-commands\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(COMMANDS)
+    (tmp_path / "my_commands.py").write_text(MINE)
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", "from cxr_study.cli import start; start()", "data", "mine", "x"],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "mine: x\n"), done.stderr
+    assert "data.broken (my_commands_that_are_gone:app) cannot be had: No module" in done.stderr

@@ -2,17 +2,18 @@
 
 import json
 import os
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from PIL import Image
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
+from cxr_study.models.loaded_model import LoadedModel, load_model
 from deep_pictures import png_16
 from surgical_aggregation.checkpoints.checkpoint import load, save
-from tiny_model import CLASSES, picture, saved
+from tiny_model import CLASSES, hospital, ill_or_not, picture, saved
 from typed import answer, typed
 
 NEWER = "split.csv is newer than the model, which a trained."
@@ -54,6 +55,23 @@ def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
     assert again.code == 2 and "--force" in again.err
     answer("predict", home / "best.npz", home / "images", "--out", out, "--force")
     assert not (home / "out/p.problems.csv").exists()
+
+
+def test_the_table_reads_back_bit_for_bit_and_an_interruption_leaves_the_old_one(home, monkeypatch):
+    out, command = home / "p.csv", ("predict", home / "best.npz", home / "images", "--force")
+    answer(*command, "--out", out)
+    found = load_model(home / "best.npz").predict(home / "images").drop(2)
+    read = pd.read_csv(out, dtype=dict.fromkeys(CLASSES, np.float32), keep_default_na=False)
+    pd.testing.assert_frame_equal(read, found, check_dtype=False, rtol=0, atol=0)
+    old, whole = out.read_bytes(), LoadedModel.predict_chunks
+
+    def interrupted(*args, **how):
+        yield next(whole(*args, **how))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LoadedModel, "predict_chunks", interrupted)
+    assert typed(*command, "--out", out).code == 130
+    assert out.read_bytes() == old and not list(home.glob(".p*"))
 
 
 def test_a_class_that_was_never_learned_is_said_at_the_end_and_in_every_row(home):
@@ -99,23 +117,11 @@ def test_mistakes_are_told_before_anything_is_written(home):
 
 
 def test_a_calibration_is_made_beside_the_model_and_used(home):
-    rng = np.random.default_rng(0)
-    (home / "data").mkdir()
-    rows = []
-    for number in range(120):
-        ill = number % 3 == 0
-        pixels = rng.integers(0, 120, (36, 36)) + 120 * ill * np.eye(36, dtype=int)
-        Image.fromarray(pixels.astype(np.uint8)).save(home / f"data/{number}.png")
-        rows.append((f"{number}.png", number, "PA", int(ill), int(number < 3)))
-    columns = ["image", "patient", "view", "Mass", "Hernia"]
-    pd.DataFrame(rows, columns=columns).to_csv(home / "labels.csv", index=False)
-    splits = ["validation" if number < 110 else "test" for number in range(120)]
-    pd.DataFrame({"patient": range(120), "split": splits}).to_csv(home / "split.csv", index=False)
-    files = {"dataset": "table", "labels": "labels.csv", "images": "data", "split": "split.csv"}
-    (home / "a.yaml").write_text(yaml.safe_dump(files))
+    ill = ill_or_not(home / "data", 120)
+    splits = ["validation"] * 110 + ["test"] * 10
+    of = hospital(home, splits, Mass=ill, Hernia=np.arange(120) < 3)
     model, out = home / "best.npz", home / "p.csv"
     before = model.read_bytes()
-    of = ("--site-files", home, "--sites", "a")
     said = answer("model", "calibrate", model, *of, "--sensitivity", 0.9)
     assert "best.calibration.json: 1 class" in said
     assert NEWER in said
@@ -140,10 +146,8 @@ def test_a_calibration_is_made_beside_the_model_and_used(home):
     assert made["classes"]["Mass"]["test_specificity"][0] is not None
     threshold = made["classes"]["Mass"]["threshold"]
     assert (table["Mass positive"] == (table["Mass"] >= threshold)).mean() > 0.99
-    labels = pd.read_csv(home / "labels.csv").set_index("image")["Mass"]
     validation = [f"{number}.png" for number in range(110)]
-    ill = labels[validation] == 1
-    assert table["Mass positive"][validation][ill].mean() >= 0.9
+    assert table["Mass positive"][validation][ill[:110] == 1].mean() >= 0.9
     assert "--sites a,b" in answer("model", "calibrate", model, "--site-files", home, code=2)
 
 
@@ -155,14 +159,14 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
     )  # fmt: skip
     said = answer("model", "show", home / "full.npz")
     assert "does not say" not in said
-    for text in ("tiny_densenet, no hidden layer", "32 x 32", "fedbn+", "0 to 1", "0.500"):
+    for text in ("tiny_densenet, no hidden layer", "32 x 32", "fedbn+", "rounds 0 and 1", "0.500"):
         assert text in said
     said = answer("model", "show", home / "best.npz")
     assert "does not say: the day it was made; " in said and "the AUROC per site" in said
     model = load(home / "best.npz")
     model.manifest["input"] = {"resizing": [1]}  # another application's
     save(model, home / "other.npz")
-    assert '{"resizing": [1]}' in answer("model", "show", home / "other.npz")
+    assert re.search(r"resizing +\[1\]", answer("model", "show", home / "other.npz"))
     said = answer("model", "show", PRETRAINED_BODY)
     assert "body without a head" in said and "does not say" not in said and "class" not in said
     facts = json.loads(answer("model", "show", home / "full.npz", "--json"))
@@ -172,16 +176,10 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
 
 
 def test_an_evaluation_names_the_sites_classes_that_the_model_lacks(home):
-    rows = [(f"{n}.png", n, n % 2, n % 2, n % 2) for n in range(9)]
-    for name, *_ in rows:
-        picture(home / "data" / name, seed=int(name[0]))
-    table = pd.DataFrame(rows, columns=["image", "patient", "Masse", "Mass", "Gallstone"])
-    table.to_csv(home / "labels.csv", index=False)
-    splits = ["train", "validation", "test"] * 3
-    pd.DataFrame({"patient": range(9), "split": splits}).to_csv(home / "split.csv", index=False)
-    files = {"dataset": "table", "labels": "labels.csv", "images": "data", "split": "split.csv"}
-    (home / "a.yaml").write_text(yaml.safe_dump({**files, "bad_images": "100%"}))
-    of = ("--site-files", home, "--sites", "a")
+    odd = np.arange(9) % 2
+    for number in range(9):
+        picture(home / f"data/{number}.png", seed=number)
+    of = hospital(home, ["train", "validation", "test"] * 3, Masse=odd, Mass=odd, Gallstone=odd)
     said = answer("model", "evaluate", home / "best.npz", *of)
     assert "no class 'Masse'; if Mass is the same finding: merges: {Mass: [Masse]}" in said
     assert "no class 'Gallstone', and none that resembles it" in said

@@ -1,5 +1,6 @@
 """Demo data and initial bodies that installed packages offer."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -70,3 +71,18 @@ def test_without_its_package_a_name_says_what_to_install(toy, monkeypatch):
     for ask in (offered_data.demo_data, offered_data.drawings):
         with pytest.raises(DemoDataError, match=r"cxr_phantom.*surgical-aggregation\[cxr\]"):
             ask()
+
+
+@pytest.mark.parametrize(("command", "code", "said"), [
+    ("study list", 0, "data.phantom (cxr_phantom.commands.data_phantom:app) cannot be had"),
+    ("run surgical --phantom", 2, "'phantom' needs an installed package that offers it"),
+    ("run surgical --site-files sites --initial-body drawings", 2, "'drawings' needs an installed"),
+])  # fmt: skip
+def test_without_the_phantom_a_command_that_needs_it_says_so(command, code, said):
+    program = (
+        "import sys; sys.modules['cxr_phantom'] = None; from cxr_study.cli import start; start()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command.split()], capture_output=True, text=True
+    )
+    assert done.returncode == code and said in done.stderr, done.stderr

@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 
 import tiny_job
-from cxr_study.common.offered_data import DemoData
 from cxr_study.deployment import deployed_run, poc_run
 from cxr_study.deployment.poc_run import PocRun, check, run
 from cxr_study.deployment.poc_system import PocSystem
@@ -54,8 +53,8 @@ def did(monkeypatch):
         monkeypatch.setattr(PocSystem, name, value)
     monkeypatch.setattr(poc_run, "FlareSession", nullcontext)
     monkeypatch.setattr(deployed_run, "run", step("train", trained))
-    demo = DemoData((), lambda: did.append("phantom"), None)
-    monkeypatch.setattr(poc_run, "demo_data", lambda: demo)
+    phantom = SimpleNamespace(site_files=lambda: did.append("phantom"))
+    monkeypatch.setattr(poc_run, "demo_data", lambda: phantom)
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: did.append("decode"))
     return did
 

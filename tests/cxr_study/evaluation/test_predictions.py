@@ -2,95 +2,57 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.evaluation import predictions
-from cxr_study.evaluation.predictions import PredictionError, Predictor
-from cxr_study.evaluation.test_split import TestSplit
+from cxr_study.data.images.labelled_images import Images
+from cxr_study.evaluation.predictions import Predictor
 from cxr_study.training.network_facts import Network
-from cxr_study.training.trained_network import restore
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-from surgical_aggregation.wire import variables as wire
+from tiny_model import CLASSES, SIZE, checkpoint
 
-NETWORK = Network("small_densenet", 32, hidden=0)
-CLASSES = ("Edema", "Hernia", "Mass")
-
-
-@pytest.fixture(scope="module")
-def model():
-    """A tiny network with a head of its own."""
-    from cxr_study.training.network import build
-
-    model = build("small_densenet", len(CLASSES), image_size=32)
-    rng = np.random.default_rng(0)
-    head = model.get_layer("head")
-    head.set_weights([rng.normal(size=value.shape) for value in head.get_weights()])
-    return model
+NETWORK = Network("tiny_densenet", SIZE, hidden=0)
+PIXELS = np.random.default_rng(1).integers(0, 256, (5, SIZE, SIZE)).astype(np.uint8)
+SPLIT = Images(pd.DataFrame({"image": ["d", "a", "c"]}), PIXELS, np.array([3, 0, 2]), "nih")
 
 
-@pytest.fixture
-def split():
-    """Three of five images, in an order of their own."""
-    pixels = np.random.default_rng(1).integers(0, 256, (5, 32, 32)).astype(np.uint8)
-    table = pd.DataFrame({"image": ["d", "a", "c"]})
-    return TestSplit("nih", table, pixels, np.array([3, 0, 2]), frozenset(), pd.DataFrame())
+def predicted(model, predictor=None):
+    return (predictor or Predictor(NETWORK)).predict(model, SPLIT)
 
 
-def checkpoint(model):
-    from surgical_aggregation.site.contract.architecture import initial_body
+def test_probabilities_are_the_networks_on_the_images_of_the_table():
+    from cxr_study.training.input_pipeline import normalised
 
-    kernel, bias = model.get_layer("head").get_weights()
-    columns = {name: (kernel[:, k], bias[k : k + 1]) for k, name in enumerate(CLASSES)}
-    return Checkpoint(wire.join(initial_body(model).variables, columns))
-
-
-def test_probabilities_are_the_networks_on_the_images_of_the_table_each_read_once(
-    model, split, monkeypatch
-):
-    from cxr_study.training import input_pipeline
-
-    whole, read = input_pipeline.dataset, []
-
-    def counted(*args, **options):
-        read.append(options["rows"].tolist())
-        return whole(*args, **options)
-
-    monkeypatch.setattr(input_pipeline, "dataset", counted)
-    predicted = Predictor(NETWORK).predict(checkpoint(model), split)
-    assert read == [[3, 0, 2]]
-    found, features = predicted.probabilities, predicted.features
-    images = whole(split.pixels[[3, 0, 2]], np.zeros((3, 3)), batch_size=3)
-    expected = model.predict(images, verbose=0)
-    assert list(found) == list(CLASSES)
-    assert {*found.dtypes, features.dtype} == {np.dtype(np.float32)}
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    model, found = checkpoint(), predicted(checkpoint())
+    assert list(found.probabilities) == list(CLASSES) and found.images is SPLIT
+    assert {*found.probabilities.dtypes, found.features.dtype} == {np.dtype(np.float32)}
+    columns = [[model.variables[f"head/{c}/{of}"] for c in CLASSES] for of in ("kernel", "bias")]
+    kernel, bias = np.stack(columns[0], axis=1), np.concatenate(columns[1])
+    weighed = 1 / (1 + np.exp(-(found.features @ kernel + bias)))
+    np.testing.assert_allclose(found.probabilities, weighed, rtol=1e-5)
+    network = NETWORK.build(len(CLASSES))
+    body = {v.path: v for v in network.weights}
+    for path in model.variables.keys() & body.keys():
+        body[path].assign(model.variables[path])
+    body["head/kernel"].assign(kernel)
+    body["head/bias"].assign(bias)
+    expected = network(normalised(PIXELS[[3, 0, 2]])).numpy()
+    np.testing.assert_allclose(found.probabilities, expected, rtol=1e-5)
     assert np.ptp(expected, axis=0).min() > 1e-4  # in another order they would differ
-    kernel, bias = model.get_layer("head").get_weights()
-    weighed = 1 / (1 + np.exp(-(features @ kernel + bias)))
-    np.testing.assert_allclose(found, weighed, rtol=1e-5)
 
 
-def test_a_model_that_predicts_nan_is_refused(model, split):
-    broken = checkpoint(model)
+def test_a_model_that_predicts_nan_is_refused():
+    broken = checkpoint()
     broken.variables["head/Mass/bias"][:] = np.nan
-    with pytest.raises(PredictionError, match=r"predicts NaN.*learning rate too high"):
-        Predictor(NETWORK).predict(broken, split)
+    with pytest.raises(ValueError, match=r"predicts NaN.*learning rate too high"):
+        predicted(broken)
 
 
-def test_models_of_the_same_classes_share_a_network_and_keep_their_variables(
-    model, split, monkeypatch
-):
-    built = []
-
-    def counted(given, network):
-        built.append(sorted(wire.classes_of(given.variables)))
-        return restore(given, network)
-
-    monkeypatch.setattr(predictions, "restore", counted)
-    one, other = checkpoint(model), checkpoint(model)
-    for name in other.variables:
-        other.variables[name] = other.variables[name] * np.float32(0.5)
+def test_models_of_the_same_classes_share_a_network_and_keep_their_variables(monkeypatch):
+    one, other = checkpoint(), checkpoint(seed=1, body_seed=1)
     fewer = Checkpoint({n: v for n, v in one.variables.items() if "Mass" not in n})
+    models = one, other, fewer, one
+    alone = [predicted(each).probabilities for each in models]
+    build, built = Network.build, []
+    monkeypatch.setattr(Network, "build", lambda of, n: built.append(n) or build(of, n))
     predictor = Predictor(NETWORK)
-    for each in (one, other, fewer, one):
-        alone = Predictor(NETWORK).predict(each, split).probabilities
-        pd.testing.assert_frame_equal(predictor.predict(each, split).probabilities, alone)
-    assert len(built) == 4 + 2
+    for each, expected in zip(models, alone, strict=True):
+        pd.testing.assert_frame_equal(predicted(each, predictor).probabilities, expected)
+    assert built == [3, 2]

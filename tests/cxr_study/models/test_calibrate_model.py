@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 
+from cxr_study.data.images.labelled_images import Images
+from cxr_study.evaluation.predictions import Predictions
 from cxr_study.models.calibrate_model import calibrate
-from cxr_study.models.labelled_predictions import LabelledPredictions
 from cxr_study.models.prediction.calibration_file import (
     Calibration,
     CalibrationError,
@@ -29,9 +30,10 @@ def site(images=4000, name="a", seed=0, slope=2.0, intercept=-1.0, **more):
     logits = rng.normal(-1, 1.5, images)
     truth = (rng.random(images) < sigmoid(logits)).astype(float)
     said = pd.DataFrame({"Mass": sigmoid(slope * logits + intercept).astype(np.float32)})
-    patients = pd.Series(np.arange(images) // 2)
-    labels = pd.DataFrame({"Mass": truth})
-    return LabelledPredictions(name, labels, said.assign(**more), np.zeros((images, 1)), patients)
+    table = pd.DataFrame({"Mass": truth, "patient": np.arange(images) // 2})
+    nothing = np.zeros((images, 1))
+    known = Images(table, nothing, nothing, name, frozenset(["Mass"]))
+    return Predictions(known, said.assign(**more), nothing)
 
 
 def test_probabilities_that_are_too_sure_become_right():
@@ -52,7 +54,7 @@ def test_thresholds_reach_the_sensitivity_or_the_highest_f1():
         made = calibrate(MODEL, [one], sensitivity=sensitivity)
         of = made.classes["Mass"]
         said = of.curve.apply(one.probabilities["Mass"].to_numpy(float))
-        positive, truth = said >= of.threshold, one.labels["Mass"] == 1
+        positive, truth = said >= of.threshold, one.images.table["Mass"] == 1
         assert sensitivity <= positive[truth].mean() < sensitivity + 0.01
         assert of.sensitivity == positive[truth].mean()
         assert of.specificity == (~positive[~truth]).mean()
@@ -67,27 +69,27 @@ def test_thresholds_reach_the_sensitivity_or_the_highest_f1():
 
 def test_classes_with_too_few_images_are_refused_and_all_of_them_is_an_error():
     few = site(images=60)
-    few.labels["Mass"] = (np.arange(60) < 8).astype(float)
+    few.images.table["Mass"] = (np.arange(60) < 8).astype(float)
     enough = site(Hernia=0.5)
     made = calibrate(MODEL, [enough])
     assert made.refused == {"Hernia": "no image has a label of it"}
     with pytest.raises(CalibrationError, match="there are 8 and 52"):
         calibrate(MODEL, [few])
     one_patient = site()
-    one_patient.patients[:] = 1
+    one_patient.images.table["patient"] = 1
     with pytest.raises(CalibrationError, match="each of at least 5 patients"):
         calibrate(MODEL, [one_patient])
 
 
 def reversed_site():
     one = site(images=400)
-    one.labels["Mass"] = 1 - one.labels["Mass"]
+    one.images.table["Mass"] = 1 - one.images.table["Mass"]
     return one
 
 
 def test_a_class_that_would_be_turned_round_is_refused_with_its_auroc():
     twice = site(images=400, Nodule=site(images=400).probabilities["Mass"])
-    twice.labels["Nodule"] = reversed_site().labels["Mass"]
+    twice.images.table["Nodule"] = reversed_site().images.table["Mass"]
     made = calibrate(MODEL, [twice])
     assert list(made.classes) == ["Mass"]
     assert re.search(r"slope -0\.\d\d, AUROC 0\.[12]\d\d\. Are", made.refused["Nodule"])
@@ -96,7 +98,7 @@ def test_a_class_that_would_be_turned_round_is_refused_with_its_auroc():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ({"Mass": reversed_site().labels["Mass"]}, r"alone: Mass: probabilities that rise"),
+        ({"Mass": reversed_site().images.table["Mass"]}, r"alone: Mass: probabilities that rise"),
         ({"mass": [1.0] * 400}, "the sites label mass, the model has Hernia and Mass"),
     ],
     ids=["one that is reversed", "another spelling"],
@@ -104,7 +106,9 @@ def test_a_class_that_would_be_turned_round_is_refused_with_its_auroc():
 def test_a_refusal_names_the_classes_that_the_sites_label(labels, message):
     one = site(images=400)
     said = one.probabilities.assign(Hernia=0.5)[["Hernia", "Mass"]]
-    one = dataclasses.replace(one, probabilities=said, labels=pd.DataFrame(labels))
+    table = pd.DataFrame(labels).assign(patient=one.images.table["patient"])
+    images = dataclasses.replace(one.images, table=table, labelled=frozenset(labels))
+    one = dataclasses.replace(one, probabilities=said, images=images)
     with pytest.raises(CalibrationError, match=message) as refused:
         calibrate(MODEL, [one])
     assert "Hernia:" not in str(refused.value)
@@ -116,7 +120,7 @@ def test_thresholds_have_intervals_and_are_tested_on_images_that_they_were_not_c
     low, high = of.threshold_ends
     assert low < of.threshold < high < low + 0.1
     positive = of.curve.apply(other.probabilities["Mass"].to_numpy(float)) >= of.threshold
-    truth = other.labels["Mass"] == 1
+    truth = other.images.table["Mass"] == 1
     for share, right in (
         (of.test_sensitivity, positive[truth]),
         (of.test_specificity, ~positive[~truth]),
@@ -124,7 +128,7 @@ def test_thresholds_have_intervals_and_are_tested_on_images_that_they_were_not_c
         value, low, high = share
         assert value == right.mean() and value - 0.05 < low < value < high < value + 0.05
     few = site(images=60, seed=2)
-    few.labels["Mass"] = (np.arange(60) < 8).astype(float)  # of four patients
+    few.images.table["Mass"] = (np.arange(60) < 8).astype(float)  # of four patients
     of = calibrate(MODEL, [one], [few]).classes["Mass"]
     assert of.test_sensitivity[1:] == (None, None) and None not in of.test_specificity
     assert calibrate(MODEL, [one]).classes["Mass"].test_sensitivity == (None, None, None)
@@ -134,12 +138,12 @@ def test_the_error_after_is_of_patients_that_were_not_seen():
     """What fits the images that it was fitted on is not taken for right on others."""
     rng = np.random.default_rng(4)
     noise = site(images=60)
-    noise.labels["Mass"] = rng.integers(0, 2, 60).astype(float)
+    noise.images.table["Mass"] = rng.integers(0, 2, 60).astype(float)
     made = calibrate(MODEL, [noise]).classes["Mass"]
     curve = made.curve.apply(noise.probabilities["Mass"].to_numpy(float))
     from cxr_study.evaluation.calibration import calibration_error, reliability
 
-    by_heart = calibration_error(reliability(noise.labels["Mass"].to_numpy(), curve))
+    by_heart = calibration_error(reliability(noise.images.table["Mass"].to_numpy(), curve))
     assert made.ece_after > by_heart + 0.01
 
 

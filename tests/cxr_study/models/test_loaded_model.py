@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def test_five_lines_of_python_give_a_table_of_probabilities(home):
     assert list(table) == ["image", *CLASSES, "flags"]
     for path, (_, row) in zip(("a.png", "c"), table.iterrows(), strict=True):
         pixels = decode_bytes((home / "images" / path).read_bytes(), SIZE)
-        expected = model.outputs(pixels[None]).probabilities[0]
+        expected = model.predictions(pixels[None]).probabilities.to_numpy()[0]
         found = row[list(CLASSES)].to_numpy(np.float32)
         np.testing.assert_array_max_ulp(found, expected, last_places(model.local.model))
     assert table[list(CLASSES)].std().min() > 1e-3  # in another order they would differ
@@ -105,10 +106,11 @@ def test_a_model_that_does_not_say_its_network_is_refused(home, tmp_path):
 def test_pixels_are_let_go_so_that_memory_does_not_grow(home):
     model = load_model(home / "best.npz")
     pixels = np.random.default_rng(0).integers(0, 256, (70, SIZE, SIZE)).astype(np.uint8)
-    whole = model.outputs(pixels).probabilities
-    some = model.outputs(pixels, np.array([69, 3])).probabilities
-    np.testing.assert_array_max_ulp(some, whole[[69, 3]], last_places(model.local.model))
+    whole = model.predictions(pixels)
+    some = model.predictions(replace(whole.images, rows=np.array([69, 3]))).probabilities
+    expected = whole.probabilities.to_numpy()[[69, 3]]
+    np.testing.assert_array_max_ulp(some.to_numpy(), expected, last_places(model.local.model))
     kept = weakref.ref(pixels)
-    del pixels
+    del pixels, whole
     gc.collect()
     assert kept() is None

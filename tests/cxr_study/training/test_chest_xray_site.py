@@ -1,4 +1,4 @@
-"""A hospital of the study, several of them pooled, and the initial body of a run."""
+"""A hospital of the study, and the initial body of a run."""
 
 import subprocess
 import sys
@@ -8,10 +8,9 @@ import pytest
 
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.common import offered_data
-from cxr_study.common.errors import InputError
 from cxr_study.common.offered_data import DemoData
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
+from cxr_study.training.chest_xray_site import ChestXraySite
 from flare import Engine, context
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
@@ -187,54 +186,3 @@ def test_training_labels_are_known_without_tensorflow(phantom):
         "sys.exit('tensorflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-class TestPooledSite:
-    @pytest.fixture
-    def members(self, site):
-        def make(*names, **settings):
-            return [site(name, **{"other_classes": "unknown", **settings}) for name in names]
-
-        return make
-
-    def test_a_split_is_one_members_after_the_other(self, members):
-        both = members("nih", "chexpert")
-        pooled = arrays(PooledSite(both).data("validation"))
-        parts = [arrays(member.data("validation")) for member in both]
-        for ours, theirs in zip(pooled, zip(*parts, strict=True), strict=True):
-            np.testing.assert_array_equal(ours, np.concatenate(theirs))
-
-    def test_training_sees_every_image_once_a_pass_and_mixes_the_members_anew(self, members):
-        both = members("nih", "chexpert", augmentation="none")
-        of_nih, of_chexpert = (
-            {image.tobytes() for image in arrays(member.data("train"))[0]} for member in both
-        )
-        data = PooledSite(both).data("train", training=True)
-        hernia, fracture = (UNION_CLASSES.index(name) for name in ("Hernia", "Fracture"))
-        orders = []
-        for _ in range(2):
-            images, labels = arrays(data)
-            assert {image.tobytes() for image in images} == of_nih | of_chexpert
-            nihs = np.array([image.tobytes() in of_nih for image in images])
-            orders.append(nihs.tolist())
-            assert np.isnan(labels[nihs, fracture]).all() and np.isnan(labels[~nihs, hernia]).all()
-            assert not np.isnan(labels[nihs, hernia]).any()
-        assert orders[0] != orders[1]
-        assert np.count_nonzero(np.diff(orders[0])) > 20  # one after the other, there would be one
-
-    def test_a_pool_of_one_is_that_site_from_the_pass_asked_for_on(self, members):
-        one = members("nih")
-        for first_pass in (0, 1):
-            ours = arrays(PooledSite(one).data("train", training=True, first_pass=first_pass))
-            theirs = arrays(one[0].data("train", training=True, first_pass=first_pass))
-            np.testing.assert_equal(ours, theirs)
-
-    def test_classes_are_the_members_who_must_agree_and_share_no_patient(self, members):
-        both = PooledSite(members("nih", "chexpert"))
-        assert both.classes == UNION_CLASSES
-        assert both.model().output_shape == (None, 20)
-        message = f"nih has {NIH_CLASSES[0]}.* chexpert has {CHEXPERT_CLASSES[0]}.*Set other_class"
-        with pytest.raises(SiteError, match=message):
-            _ = PooledSite(members("nih", "chexpert", other_classes="omit")).classes
-        with pytest.raises(InputError, match="a patient belongs to one site"):
-            _ = PooledSite(members("nih", "nih")).classes

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from cxr_study.training.network import ModelError, build
+from cxr_study.training.network import build
 from surgical_aggregation.aggregation.variable_kinds import kinds_of
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.architecture import (
@@ -112,7 +112,7 @@ def test_weights_come_from_a_file_of_the_body(tmp_path):
 def test_weights_that_cannot_be_read_are_refused_by_path(tmp_path, backbone, name):
     (tmp_path / "text.weights.h5").write_text("no weights")
     path = str(tmp_path / name)
-    with pytest.raises(ModelError, match=rf"weights '{re.escape(path)}' cannot be built: .* path"):
+    with pytest.raises(ValueError, match=rf"weights '{re.escape(path)}' cannot be built: .* path"):
         build(backbone, 2, image_size=32, weights=path)
 
 
@@ -140,5 +140,5 @@ def test_an_unknown_backbone_and_imagenet_weights_of_another_or_not_downloaded_a
     monkeypatch.setattr(keras.src.applications.densenet.file_utils, "get_file", offline)
     with pytest.raises(ValueError, match=message):
         build(backbone, 2, image_size=32, weights=weights)
-    with pytest.raises(ModelError, match="0 to 16384 hidden units; got 1000000000"):
+    with pytest.raises(ValueError, match="0 to 16384 hidden units; got 1000000000"):
         build("tiny_densenet", 2, image_size=32, hidden=10**9)

@@ -41,7 +41,7 @@ def test_it_is_found_in_the_current_folder_and_arguments_have_their_types(mine):
 
 
 @pytest.mark.parametrize(("name", "arguments", "message"), [
-    ("mine", [], "--site needs module:Class, e.g. my.module:MySite; got 'mine'"),
+    ("mine", [], "a site needs module:Class, e.g. my.module:MySite; got 'mine'"),
     ("nobody:Mine", [], "no Mine in module 'nobody'"),
     ("mine:Other", [], "no Other in module 'mine'"),
     ("mine:Half", [], "mine:Half must be a class of surgical_aggregation's Site, and whole"),

@@ -96,6 +96,24 @@ def test_a_class_that_the_kit_does_not_allow_is_named_with_what_it_may_replace(
     )
 
 
+@pytest.mark.parametrize(("part", "reason"), [
+    ('{ path = "os.system", args { command = "id" } }', "lacks 'os.system'"),
+    ('{ path = "my_parts.SiloBN" }', "lacks 'my_parts.SiloBN'"),
+    ('"os:system"', ""),  # a name is never imported; the run ends where no part has it
+])  # fmt: skip
+def test_a_strategy_is_no_door_to_a_class_that_the_kit_does_not_allow(tmp_path, part, reason):
+    kit, app = tmp_path / "kit", tmp_path / "kit/job/app_nih"
+    for folder in (kit / "local", app / "config"):
+        folder.mkdir(parents=True)
+    executor = "surgical_aggregation.site.executor.KerasExecutor"
+    (kit / "local/resources.json").write_text(json.dumps({"class_allow_list": [executor]}))
+    (app / CLIENT).write_text(
+        f'executors = [{{ executor {{ path = "{executor}", args {{ strategy = {part} }} }} }}]'
+    )
+    said, _ = JobFiles().validate(str(app))
+    assert reason in said if reason else said == ""
+
+
 @pytest.mark.parametrize(("meta", "blocked"), [({"job_id": "local"}, True), ({"name": "x"}, False)])
 def test_a_submission_with_an_id_of_its_own_is_blocked(meta, blocked):
     fl_ctx = FLContext()

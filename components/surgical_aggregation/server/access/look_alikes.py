@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from itertools import combinations
 
 from nvflare.apis.event_type import EventType
@@ -11,6 +10,7 @@ from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.class_names import LONGEST, resemblance, shown
+from surgical_aggregation.extras import offered
 from surgical_aggregation.server.access.declared_classes import POLICY, sites_by_class
 from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED, LOOK_ALIKE
 from surgical_aggregation.wire.privacy_json import PolicyError, scope_properties
@@ -45,8 +45,7 @@ class LookAlikes(FLComponent):
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Read the policy at the start, then compare what sites declare."""
         if event_type == EventType.START_RUN:
-            known = [entry.load() for entry in entry_points(group=GROUP)]
-            self._judges = known or [resemblance]
+            self._judges = [*offered(GROUP)] or [resemblance]
             try:
                 self._refuses = _policy(fl_ctx) == REFUSE
             except PolicyError as error:

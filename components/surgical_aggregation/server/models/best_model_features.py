@@ -14,7 +14,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models import model_files
-from surgical_aggregation.wire.headers import RESULT
+from surgical_aggregation.wire import results
 
 
 class BestModelFeatures(FLComponent):
@@ -38,7 +38,7 @@ class BestModelFeatures(FLComponent):
         if fl_ctx.get_prop(FLContextKey.WORKFLOW) != self.workflow:
             return
         if event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            if features := fl_ctx.get_prop(RESULT).features:
+            if features := results.current(fl_ctx).features:
                 self._features[site_of(fl_ctx)] = features
         elif event_type == EventType.END_WORKFLOW and self._features:
             try:

@@ -18,7 +18,7 @@ from surgical_aggregation.server.access.controller_limits import needs_federated
 from surgical_aggregation.server.access.declared_classes import declared_classes
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import current_global_model, set_manifest
-from surgical_aggregation.wire import headers
+from surgical_aggregation.wire import headers, results
 from surgical_aggregation.wire.untrusted_text import one_line
 
 
@@ -101,7 +101,7 @@ class BestModelSelector(FLComponent):
         return votes
 
     def _measure(self, fl_ctx: FLContext) -> None:
-        site, metrics = site_of(fl_ctx), fl_ctx.get_prop(headers.RESULT).metrics
+        site, metrics = site_of(fl_ctx), results.current(fl_ctx).metrics
         if not self._selection.measure(site, metrics, declared_classes(fl_ctx)):
             got = one_line(repr(metrics.get(self.metric)))
             self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {got}")

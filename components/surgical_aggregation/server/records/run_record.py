@@ -21,7 +21,7 @@ from nvflare.widgets.info_collector import InfoCollector
 from surgical_aggregation import FlareError, __version__
 from surgical_aggregation import __file__ as code_file
 from surgical_aggregation.server.access.site_identity import not_started, site_of, sites_of_job
-from surgical_aggregation.wire import flare_internals, headers
+from surgical_aggregation.wire import flare_internals, headers, results
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
 from surgical_aggregation.wire.error_kind import error_kind
 from surgical_aggregation.wire.untrusted_text import one_line
@@ -127,7 +127,7 @@ class RunRecord(FLComponent):
             self._write("best_dropped", reason=fl_ctx.get_prop(headers.DROPPED))
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
-                self._filtered(site_of(fl_ctx), fl_ctx.get_prop(headers.RESULT).filters)
+                self._filtered(site_of(fl_ctx), results.current(fl_ctx).filters)
         elif event_type == AppEventType.ROUND_STARTED:
             self._round_began = time.monotonic()
         elif event_type == AppEventType.ROUND_DONE:

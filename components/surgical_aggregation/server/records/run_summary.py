@@ -16,7 +16,7 @@ from surgical_aggregation.aggregation.metrics import IMAGES
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.model_files import checkpoint_folders, job_folder
 from surgical_aggregation.server.records.run_record import RECORD_FILE
-from surgical_aggregation.wire import headers
+from surgical_aggregation.wire import headers, results
 
 
 class RunSummary(FLComponent):
@@ -44,7 +44,7 @@ class RunSummary(FLComponent):
             refusal = fl_ctx.get_prop(headers.REFUSAL)
             self._tests.setdefault(refusal["site"], f"not measured: {refusal['reason']}")
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            self._tests[site_of(fl_ctx)] = _measured(fl_ctx.get_prop(headers.RESULT).metrics)
+            self._tests[site_of(fl_ctx)] = _measured(results.current(fl_ctx).metrics)
 
     def _lines(self, fl_ctx: FLContext) -> list[str]:
         tests = [f"  test split of {site}: {said}" for site, said in sorted(self._tests.items())]

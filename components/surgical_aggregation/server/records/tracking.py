@@ -21,8 +21,8 @@ from nvflare.app_common.widgets.streaming import AnalyticsReceiver
 
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import from_learnable
-from surgical_aggregation.wire import flare_internals
-from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, RESULT, TRACKERS
+from surgical_aggregation.wire import flare_internals, results
+from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, TRACKERS
 
 _DEFAULT = "tensorboard"
 
@@ -111,7 +111,7 @@ class Tracking(FLComponent):
             self.system_panic(problem, fl_ctx)
 
     def _measured(self, step: int, fl_ctx: FLContext) -> None:
-        measured, site = fl_ctx.get_prop(RESULT).metrics, site_of(fl_ctx)
+        measured, site = results.current(fl_ctx).metrics, site_of(fl_ctx)
         values = {n: value for n, value in measured.items() if n.partition("/")[0] in TRACKED}
         self._sites[site] = values
         prefix = self._prefix(fl_ctx)

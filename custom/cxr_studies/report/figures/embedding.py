@@ -13,13 +13,13 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
 from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.planned_run import Run
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS
 from cxr_studies.report.figures.style import LOOK, evenly
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_studies.runner import prediction_files
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_split
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg
 
@@ -79,7 +79,7 @@ def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:
     tests = results.results[run.key].tests
     tables, features = [], []
     for test, key in tests.items():
-        table = test_split.read(key, results.folder / TEST_SETS)
+        table = kept_tables.read(key, results.folder / TEST_SETS)
         found = prediction_files.read_features(results.folder / RUNS / run.key, "global", test)
         kept = evenly(len(found), MOST // len(tests))
         rows = prediction_files.featured_rows(len(table))[kept]
@@ -93,6 +93,6 @@ def _map(axes: Axes, places: np.ndarray, kinds: pd.Series, looks: Looks) -> None
     axes.set(xticks=[], yticks=[], box_aspect=1)
     axes.spines[:].set_visible(True)
     for kind, (colour, marker) in looks.items():
-        points = {"color": colour, "marker": marker, "markersize": 2.6, "linestyle": "none"}
-        axes.plot(*places[kinds == kind].T, label=kind, **points)
+        x, y = places[kinds == kind].T
+        axes.plot(x, y, marker, color=colour, markersize=2.6, linestyle="none", label=kind)
     page.legend_above(axes, -0.03, ncols=3, handletextpad=0.2, columnspacing=1.0)

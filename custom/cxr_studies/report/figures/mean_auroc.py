@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from cxr_studies.analysis.seed_intervals import Spread, spread
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.papers.published_results import LOCAL, Place
 from cxr_studies.report.figures import style
@@ -17,7 +18,6 @@ from cxr_studies.report.figures.style import LOOK, METHODS, lined, marked
 from cxr_studies.report.tables.cells import Ours, measure
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_study.common.wording import listed
-from cxr_study.evaluation.seed_intervals import Spread, spread
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg

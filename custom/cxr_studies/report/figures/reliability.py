@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 
 from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.plan import kept_tables
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS
 from cxr_studies.report.figures import style
 from cxr_studies.report.figures.style import LOOK, lined, marked
@@ -15,7 +16,6 @@ from cxr_studies.report.tables.layouts import TESTS
 from cxr_studies.runner import prediction_files
 from cxr_study.common.wording import FEW_IMAGES
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_split
 from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
 from cxr_study.jobs.methods import TITLES, Row
 from cxr_study.reports.page import drawing as page
@@ -67,7 +67,7 @@ def _pooled(results: StudyResults, scenario: str, row: Row, test: str) -> tuple[
         result = results.results[run.key]
         if (run.scenario, run.row) != (scenario, row) or test not in result.tests:
             continue
-        table = test_split.read(result.tests[test], results.folder / TEST_SETS)
+        table = kept_tables.read(result.tests[test], results.folder / TEST_SETS)
         labelled = class_columns(table)
         for model in style.models_tested(result.classes, test):
             predicted = prediction_files.read(results.folder / RUNS / run.key, model, test)

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
+from cxr_studies.analysis import seed_intervals
 from cxr_studies.analysis.paired_tests import mark
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place, Published
 from cxr_studies.report.tables.layouts import Metric
-from cxr_study.evaluation import seed_intervals
 from cxr_study.reports.page.numbers import UNDEFINED, figure, interval
 
 

@@ -76,26 +76,23 @@ def look(site: SiteFile, by_number: bool = False) -> tuple[dict[str, str], pd.Da
         texts = Counter(cells[name].tolist())
         known, odd = _understood(texts, meaning(site, name, kind))
         silent = {text for text, value in known.items() if value == BLANK}
-        says_nothing = not odd and known.keys() <= silent
-        if kind is None and site.listing and not listed:
-            unused[name] = "it lists no findings"
-            if len(site.listing) == 1 and not says_nothing and not odd:
+        is_class = kind is None and not listed
+        if is_class and site.listing:
+            kinds[name], unused[name] = IGNORED, "it lists no findings"
+            if len(site.listing) == 1 and known.keys() - silent and not odd:
                 needs.append(
                     f"what the labels of column '{name}' beside the findings are: --value "
                     f"'{name}' (of the findings), or --column '{name}={IGNORED}'"
                 )
-        elif kind is None and not listed and known.keys() <= silent:
-            unused[name] = "blank" if says_nothing else quoted(odd)
+        elif is_class and known.keys() <= silent:
+            kinds[name], unused[name] = IGNORED, quoted(odd) or "blank"
         elif odd:
             needs.append(_ask_for_words(name, kind, odd))
-        elif kind is None and key(name) in NO_CLASS:
+        elif is_class and key(name) in NO_CLASS:
             unused[name] = "no class; blanks of its rows are negative"
-            continue
-        elif kind is None and not listed:
+        elif is_class:
             labelled = True
             blanks += sum(texts[text] for text in silent)
-        if name in unused:
-            kinds[name] = IGNORED
     if not labelled:
         needs.append(
             "which columns are classes: what words in them mean (--word 'ja=1'), which column "

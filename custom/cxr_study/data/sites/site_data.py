@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from cxr_study.common import progress
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
 from cxr_study.data import readers
 from cxr_study.data.images import image_store
 from cxr_study.data.images.image_files import locate
+from cxr_study.data.images.labelled_images import Images
 from cxr_study.data.labels import merges, uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes
 from cxr_study.data.labels.vocabulary import class_name
@@ -42,21 +44,6 @@ class SiteLabels:
     site: SiteFile
     read: pd.DataFrame
     table: pd.DataFrame
-
-
-@dataclass(frozen=True, eq=False)
-class SiteImages:
-    """A site's usable images that are in a split.
-
-    Attributes:
-        table: Like `SiteLabels.table`, with a RangeIndex.
-        pixels: uint8 (m, size, size), memory-mapped.
-        rows: Row of `pixels` for each row of the table, shape (n,), int64.
-    """
-
-    table: pd.DataFrame
-    pixels: np.ndarray
-    rows: np.ndarray
 
 
 def read_labels(site: SiteFile) -> pd.DataFrame:
@@ -163,7 +150,7 @@ def _as_split(site: SiteFile, split: SplitFile) -> tuple[SiteFile, list[str]]:
 
 
 def prepare(
-    labels: SiteLabels, size: int, progress: Callable[[int, int], None] | None = None
+    labels: SiteLabels, size: int, report: Callable[[int, int], None] | None = None
 ) -> tuple[pd.DataFrame, image_store.Prepared]:
     """Decode a site's images; what is wrong with them is reported, not raised.
 
@@ -175,7 +162,7 @@ def prepare(
     site = labels.site
     table = labels.table[labels.table["split"] != UNUSED].reset_index(drop=True)
     prepared = image_store.prepare(
-        site.images, table["image"], table["file"], size, bits=site.bits, progress=progress
+        site.images, table["image"], table["file"], size, bits=site.bits, progress=report
     )
     index = prepared.index.assign(notes=_notes(table, prepared.index))
     if site.contradictions == "refuse":
@@ -207,23 +194,26 @@ def _differ(view: str, labelled: str) -> bool:
     return (view in FRONTAL) != (labelled in FRONTAL)
 
 
-def load_images(
-    labels: SiteLabels, size: int, progress: Callable[[int, int], None] | None = None
-) -> SiteImages:
-    """A site's usable images of `size` x `size` pixels, decoded where they were not.
+def load_images(labels: SiteLabels, size: int) -> Images:
+    """A site's usable images of `size` x `size` pixels that are in a split, with a bar.
+
+    They are decoded where they were not. Their table is that of the labels, with a RangeIndex.
 
     Raises:
         ImageError: More images are missing, unreadable, constant or duplicates than the site's
             `bad_images` allows; names some and the file that lists all.
     """
     site = labels.site
-    table, prepared = prepare(labels, size, progress)
+    with progress.bar(f"{site.site}: decoding images") as report:
+        table, prepared = prepare(labels, size, report)
     image_store.check_limit(prepared, site.bad_images, f"{site.path}: key 'bad_images'")
     usable = np.flatnonzero(prepared.index["status"] == "ok")
-    return SiteImages(
-        table=table.iloc[usable].reset_index(drop=True),
-        pixels=prepared.pixels,
-        rows=prepared.index["row"].to_numpy()[usable],
+    return Images(
+        table.iloc[usable].reset_index(drop=True),
+        prepared.pixels,
+        prepared.index["row"].to_numpy()[usable],
+        site.site,
+        frozenset(classes(table)),
     )
 
 

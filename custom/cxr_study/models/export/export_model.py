@@ -15,11 +15,11 @@ import numpy as np
 from PIL import Image
 
 from cxr_study.data.images.decoding import square
-from cxr_study.models.export import Format
+from cxr_study.models.export import OUTPUT, Format
 from cxr_study.models.export.reference_image import TOLERANCE, chest
 from cxr_study.models.loaded_model import LoadedModel
 from cxr_study.models.prediction.calibration_file import current_calibration
-from cxr_study.training.backbones import IMAGENET, Normalisation
+from cxr_study.training.network_facts import SiteNetwork
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.training.tensorflow_setup import quietly
 
@@ -29,31 +29,25 @@ if TYPE_CHECKING:
 METADATA = "surgical_aggregation.json"
 """Name of the facts in a file; see `metadata`."""
 
-OUTPUT = "probabilities"
-"""Name of the output: float32 (images, classes), in the order of the facts' "classes"."""
-
-
+_SIDE = 32  # of an input that may have any size, to try it
 _OTHER = "It is removed; take another format, or the checkpoint."
-
-
-class ExportError(ValueError):
-    """A model cannot be exported as asked."""
 
 
 class _Target(NamedTuple):
     suffix: str
     needs: tuple[str, ...]  # modules, of the extra "export"
     write: Callable[[keras.Model, Path, str], None]
-    run: Callable[[Path, np.ndarray], np.ndarray]  # pixels to probabilities
+    run: Callable[[Path, np.ndarray], np.ndarray]  # of the file, from its input to probabilities
 
 
 def export(model: LoadedModel, to: Format, out: Path) -> None:
     """Write a model with resizing and normalisation inside.
 
     Its input is called "pixels": grey images (n, height, width) of any height and width, float32, 0
-    black to 255 white (Keras and SavedModel: uint8 as well, the latter by `serve_uint8`); its
-    output `OUTPUT`. Probabilities are the model's own: a calibration is in the `metadata` alone.
-    What was written is run once, on a drawn chest.
+    black to 255 white (Keras and SavedModel: uint8 as well, the latter by `serve_uint8`); of a
+    `Site` of somebody's own it is called "images" and is what its network takes, float32. Its
+    output is `OUTPUT`. Probabilities are the model's own: a calibration is in the `metadata` alone.
+    What was written is run once, on `reference`.
 
     Args:
         model: Which model.
@@ -62,32 +56,44 @@ def export(model: LoadedModel, to: Format, out: Path) -> None:
         out: New file or folder.
 
     Raises:
-        ExportError: The name has the wrong suffix, a converter is missing, or the file does not
+        ValueError: The name has the wrong suffix, a converter is missing, or the file does not
             run, or says something else than the model.
         CheckpointError: The model has no class.
         CalibrationError: The model's calibration is that of another model.
     """
     check(to, out)
     model.calibration  # noqa: B018 (refuses that of another model)
+    write_network(exported(model), to, out, metadata(model), reference(model))
+
+
+def reference(model: LoadedModel) -> tuple[np.ndarray, np.ndarray]:
+    """An input to try an exported model with, float32 (1, ...), and what the model says of it.
+
+    A drawn chest, or noise for the network of a `Site` of somebody's own.
+    """
+    if isinstance(model.built_as, SiteNetwork):
+        shape = [side or _SIDE for side in model.local.model.input_shape[1:]]
+        noise = np.random.default_rng(0).normal(size=(1, *shape)).astype(np.float32)
+        return noise, model.local.outputs(noise)[1]
     small = np.asarray(square(Image.fromarray(chest()), model.network.image_size))
-    expected = model.outputs(small[None]).probabilities
-    write_network(pixel_model(model), to, out, metadata(model), expected)
+    said = model.predictions(small[None]).probabilities.to_numpy()
+    return chest()[None].astype(np.float32), said
 
 
 def check(to: Format, out: Path) -> None:
     """Refuse what `export` could not write, before anything is built.
 
     Raises:
-        ExportError: The name has the wrong suffix, or a converter is missing.
+        ValueError: The name has the wrong suffix, or a converter is missing.
         FileExistsError: There is such a file.
     """
     target = _TARGETS[to]
     if target.suffix and out.suffix != target.suffix:
-        raise ExportError(f"{to} needs a file {target.suffix}; got {out}.")
+        raise ValueError(f"{to} needs a file {target.suffix}; got {out}.")
     if out.exists():
         raise FileExistsError(f"an exported model needs a new file; {out} exists. Give another.")
     if missing := [name for name in target.needs if importlib.util.find_spec(name) is None]:
-        raise ExportError(
+        raise ValueError(
             f"{to} needs {' and '.join(missing)}, which is not installed: pip install "
             "'surgical-aggregation[export]'."
         )
@@ -98,23 +104,18 @@ def default_name(model: Path, to: Format) -> Path:
     return Path(model.stem).with_suffix(_TARGETS[to].suffix or "")
 
 
-def pixel_model(model: LoadedModel) -> keras.Model:
-    """The uncompiled network behind a pixel input; see `pixel_graph`."""
+def exported(model: LoadedModel) -> keras.Model:
+    """The uncompiled network from what `export` says to `OUTPUT`; see `pixel_graph`."""
     trained = model.local.model
     import keras
 
     network = keras.Model(trained.input, trained.output, name=trained.name)
-    return behind_pixels(network, model.network.normalisation)
+    if not isinstance(model.built_as, SiteNetwork):
+        from cxr_study.models.export.pixel_graph import behind_pixels
 
-
-def behind_pixels(network: keras.Model, how: Normalisation = IMAGENET) -> keras.Model:
-    """Put an uncompiled network behind a pixel input; see `pixel_graph`."""
-    import keras
-
-    from cxr_study.models.export.pixel_graph import with_pixels
-
-    pixels, probabilities = with_pixels(network, how)
-    return keras.Model(pixels, {OUTPUT: probabilities}, name="pixels_to_probabilities")
+        return behind_pixels(network, model.network.normalisation)
+    images = keras.Input(network.input_shape[1:], name="images")
+    return keras.Model(images, {OUTPUT: network(images)}, name="images_to_probabilities")
 
 
 def metadata(model: LoadedModel) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def metadata(model: LoadedModel) -> dict[str, Any]:
     }
     return {
         "classes": list(model.classes),
-        "input": {"name": "pixels", "layout": "(images, height, width)", "black": 0, "white": 255},
+        "input": _input(model),
         "output": OUTPUT,
         "calibration": curves,
         "model_sha256": digest(model.checkpoint.variables),
@@ -144,24 +145,31 @@ def metadata(model: LoadedModel) -> dict[str, Any]:
     }
 
 
+def _input(model: LoadedModel) -> dict[str, Any]:
+    if isinstance(model.built_as, SiteNetwork):
+        sides = ("any" if side is None else str(side) for side in model.local.model.input_shape[1:])
+        return {"name": "images", "layout": f"({', '.join(['images', *sides])})"}
+    return {"name": "pixels", "layout": "(images, height, width)", "black": 0, "white": 255}
+
+
 def write_network(
     network: keras.Model,
     to: Format,
     out: Path,
     facts: Mapping[str, Any],
-    expected: np.ndarray | None = None,
+    example: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> None:
     """Write a Keras model in a format, with facts inside; see `export`.
 
     Args:
-        network: From pixels to probabilities.
+        network: From its one input to `OUTPUT`.
         to: Format.
         out: New file or folder.
         facts: See `metadata`.
-        expected: Probabilities of `reference_image.chest`, (1, classes). Default: it is not run.
+        example: An input and its probabilities, (1, classes). Default: it is not run.
 
     Raises:
-        ExportError: It does not run, or says something else.
+        ValueError: It does not run, or says something else.
     """
     text = json.dumps(facts, indent=1) + "\n"
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -170,24 +178,23 @@ def write_network(
         with quietly(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # tf2onnx looks for types that NumPy 2 has no more
             _TARGETS[to].write(network, half, text)
-            if expected is not None:
-                _check_runs(to, half, expected)
+            if example is not None:
+                _check_runs(to, half, *example)
         half.replace(out)
 
 
-def _check_runs(to: Format, path: Path, expected: np.ndarray) -> None:
+def _check_runs(to: Format, path: Path, given: np.ndarray, expected: np.ndarray) -> None:
     try:
-        said = _TARGETS[to].run(path, chest()[None].astype(np.float32))
-        difference = float(np.abs(said - expected).max())
+        difference = float(np.abs(_TARGETS[to].run(path, given) - expected).max())
     except Exception as error:  # each runtime has its own
         reason = str(error).split("\n")[0].rstrip(".")
-        raise ExportError(
+        raise ValueError(
             f"{path.name} was written, and does not run: {reason}. {_OTHER}"
         ) from error
     if not difference <= TOLERANCE:
-        raise ExportError(
-            f"{path.name} was written, and differs from the model by {difference:.1e} for a drawn "
-            f"chest; {TOLERANCE:.0e} is allowed. {_OTHER}"
+        raise ValueError(
+            f"{path.name} was written, and differs from the model by {difference:.1e} for one "
+            f"image; {TOLERANCE:.0e} is allowed. {_OTHER}"
         )
 
 
@@ -206,10 +213,10 @@ def _keras(network: keras.Model, path: Path, facts: str) -> None:
         archive.writestr(METADATA, facts)
 
 
-def _run_keras(path: Path, pixels: np.ndarray) -> np.ndarray:
+def _run_keras(path: Path, given: np.ndarray) -> np.ndarray:
     import keras
 
-    return np.asarray(keras.saving.load_model(path, compile=False).predict_on_batch(pixels)[OUTPUT])
+    return np.asarray(keras.saving.load_model(path, compile=False).predict_on_batch(given)[OUTPUT])
 
 
 def _savedmodel(network: keras.Model, path: Path, facts: str) -> None:
@@ -218,38 +225,45 @@ def _savedmodel(network: keras.Model, path: Path, facts: str) -> None:
 
     archive = ExportArchive()
     archive.track(network)
-    for name, dtype in (("serving_default", tf.float32), ("serve_uint8", tf.uint8)):
-        pixels = tf.TensorSpec((None, None, None), dtype, name="pixels")
+    (given,) = network.inputs
+    kinds = {"serving_default": tf.float32}
+    kinds |= {"serve_uint8": tf.uint8} if given.name == "pixels" else {}
+    for name, dtype in kinds.items():
+        taken = tf.TensorSpec(given.shape, dtype, name=given.name)
         archive.add_endpoint(
-            name, lambda pixels: network(tf.cast(pixels, tf.float32)), input_signature=[pixels]
+            name, lambda given: network(tf.cast(given, tf.float32)), input_signature=[taken]
         )
     archive.write_out(path, verbose=False)
     (path / "assets.extra").mkdir()
     (path / "assets.extra" / METADATA).write_text(facts, encoding="utf-8")
 
 
-def _run_savedmodel(path: Path, pixels: np.ndarray) -> np.ndarray:
+def _run_savedmodel(path: Path, given: np.ndarray) -> np.ndarray:
     import tensorflow as tf
 
-    serve = tf.saved_model.load(path).signatures["serving_default"]
-    return np.asarray(serve(pixels=tf.constant(pixels))[OUTPUT])
+    loaded = tf.saved_model.load(path)  # lives as long as its signature is used
+    serve = loaded.signatures["serving_default"]
+    (name,) = serve.structured_input_signature[1]
+    return np.asarray(serve(**{name: tf.constant(given)})[OUTPUT])
 
 
 def _onnx(network: keras.Model, path: Path, facts: str) -> None:
     import onnx
 
-    network(np.zeros((1, 1, 1), np.float32))  # Keras exports to ONNX what has been called
+    shape = [side or 1 for side in network.input_shape]
+    network(np.zeros(shape, np.float32))  # Keras exports to ONNX what has been called
     network.export(path, format="onnx", verbose=False)
     made = onnx.load(path)
     onnx.helper.set_model_props(made, {METADATA: facts})
     onnx.save(made, path)
 
 
-def _run_onnx(path: Path, pixels: np.ndarray) -> np.ndarray:
+def _run_onnx(path: Path, given: np.ndarray) -> np.ndarray:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return np.asarray(session.run([OUTPUT], {"pixels": pixels})[0])
+    (taken,) = session.get_inputs()
+    return np.asarray(session.run([OUTPUT], {taken.name: given})[0])
 
 
 _TARGETS: dict[Format, _Target] = {

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from cxr_study.models.export import OUTPUT
 from cxr_study.training.backbones import IMAGENET, Normalisation
 from cxr_study.training.network_facts import CHANNELS
 
@@ -25,19 +26,20 @@ _BITS = sum(_STEPS)  # Pillow's for 8-bit images
 _LOW = 6  # of them are weighed apart: products of floats are whole numbers only below 2**24
 
 
-def with_pixels(network: keras.Model, how: Normalisation = IMAGENET) -> tuple[Any, Any]:
-    """Put a network behind a pixel input.
+def behind_pixels(network: keras.Model, how: Normalisation = IMAGENET) -> keras.Model:
+    """Put an uncompiled network behind a pixel input.
 
     Args:
         network: From normalised images (b, side, side, 3) to probabilities (b, classes).
         how: They are normalised. Default: as ImageNet.
 
     Returns:
-        The input, named `PIXELS`, and the probabilities, as Keras tensors.
+        From `PIXELS` to `OUTPUT`.
     """
-    side = network.input_shape[1]
     pixels = keras.Input((None, None), name=PIXELS)
-    return pixels, network(_normalised(_resized(_whole(pixels), side), how))
+    side = network.input_shape[1]
+    probabilities = network(_normalised(_resized(_whole(pixels), side), how))
+    return keras.Model(pixels, {OUTPUT: probabilities}, name="pixels_to_probabilities")
 
 
 def _whole(pixels: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cxr_study.models.export import export_model
 from cxr_study.models.loaded_model import LoadedModel
+from cxr_study.training.network import with_head
 from cxr_study.training.network_facts import network_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.site.contract.site import SiteError
@@ -19,10 +20,6 @@ from surgical_aggregation.wire import variables as wire
 
 if TYPE_CHECKING:
     import keras
-
-
-class OwnModelError(ValueError):
-    """A model cannot get classes, or cannot be written as asked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +54,19 @@ def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
         own_classes: Names of a Keras file's outputs, where it does not have them.
 
     Raises:
-        OwnModelError: The Keras file is not such a network, or its classes are not known.
+        ValueError: The Keras file is not such a network, or its classes are not known.
         CheckpointError: The checkpoint cannot be read.
     """
     if path.suffix != ".keras":
         checkpoint = load(path)
         return OwnModel(checkpoint, path, wire.classes_of(checkpoint.variables))
     if not path.is_file():
-        raise OwnModelError(f"the model to import into is needed; {path} does not exist.")
+        raise ValueError(f"the model to import into is needed; {path} does not exist.")
     graph = _loaded(path)
     facts = export_model.read_metadata(path)
     names = tuple(facts["classes"]) if facts else tuple(own_classes)
     if not names:
-        raise OwnModelError(
+        raise ValueError(
             f"{path} does not say which classes it predicts. Name them in the order of its "
             "outputs: --own-classes Nodule,Mass"
         )
@@ -79,7 +76,7 @@ def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
     try:
         kernel, bias = head_layer(network, names).get_weights()
     except SiteError as error:
-        raise OwnModelError(f"{path}: {error} Rename the layer.") from None
+        raise ValueError(f"{path}: {error} Rename the layer.") from None
     body = {name: np.asarray(v.numpy()) for name, v in body_variables(network).items()}
     variables = wire.label({**body, "head/kernel": kernel, "head/bias": bias}, names)
     manifest = {"head_features": len(kernel), **(facts or {}).get("network", {})}
@@ -93,28 +90,25 @@ def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
     In a Keras file its own classes keep their order, and the new ones follow.
 
     Raises:
-        OwnModelError: It would be another kind of file.
+        ValueError: It would be another kind of file.
     """
     check(model, out)
     if model.graph is None:
         save(checkpoint, out)
         return
-    import keras
-
     _, columns = wire.split(checkpoint.variables)
     names = [*model.classes, *(name for name in columns if name not in model.classes)]
-    network = _network(model.graph)
-    old = network.layers[-1]
-    head = keras.layers.Dense(len(names), activation=old.activation, dtype="float32", name="head")
-    grown = keras.Model(network.input, head(old.input), name=network.name)
-    head.set_weights(
+    grown = with_head(_network(model.graph), len(names))
+    grown.layers[-1].set_weights(
         [
             np.stack([columns[name][0] for name in names], axis=1),
             np.concatenate([columns[name][1] for name in names]),
         ]
     )
     if model.takes_pixels:
-        grown = export_model.behind_pixels(grown, network_of(checkpoint).normalisation)
+        from cxr_study.models.export.pixel_graph import behind_pixels
+
+        grown = behind_pixels(grown, network_of(checkpoint).normalisation)
     origin = {
         name: facts["imported"]
         for name, facts in checkpoint.manifest.get("classes", {}).items()
@@ -128,12 +122,12 @@ def loaded(model: OwnModel) -> LoadedModel:
     """A model to predict with.
 
     Raises:
-        OwnModelError: It is a Keras file that does not resize and normalise by itself, so that
+        ValueError: It is a Keras file that does not resize and normalise by itself, so that
             nobody knows what its images must be.
         CheckpointError: The checkpoint does not say which network it is.
     """
     if model.graph is not None and not model.takes_pixels:
-        raise OwnModelError(
+        raise ValueError(
             f"{model.file} does not say how its images are made; only a checkpoint, or a file that "
             "surgagg export wrote, can be predicted with."
         )
@@ -144,12 +138,12 @@ def check(model: OwnModel, out: Path) -> None:
     """Refuse a file that `write` could not write.
 
     Raises:
-        OwnModelError: It would be another kind of file than the model's.
+        ValueError: It would be another kind of file than the model's.
         FileExistsError: There is such a file.
     """
     suffix = ".npz" if model.graph is None else ".keras"
     if out.suffix != suffix:
-        raise OwnModelError(f"{model.file} becomes a file {suffix}; got {out}.")
+        raise ValueError(f"{model.file} becomes a file {suffix}; got {out}.")
     if out.exists():
         raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")
 
@@ -162,7 +156,7 @@ def _loaded(path: Path) -> keras.Model:
         return keras.saving.load_model(path, compile=False)
     except Exception as error:  # Keras raises many kinds
         text = str(error).split("\n")[0]
-        raise OwnModelError(f"{path} is no model that Keras loads by itself: {text}") from None
+        raise ValueError(f"{path} is no model that Keras loads by itself: {text}") from None
 
 
 def _network(graph: keras.Model) -> keras.Model:

@@ -7,31 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from cxr_study.models.labelled_predictions import LabelledPredictions
-from surgical_aggregation.aggregation.metrics import Floats, auroc
+from cxr_study.evaluation.predictions import Predictions
+from surgical_aggregation.aggregation.metrics import auroc
+from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.wire.variables import Columns
 
 FEWEST = 20
 """Positive, and negative, training images that a column is fitted on, at least."""
 
-_FOLDS = 5
-_STRENGTHS = np.logspace(-4, 2, 13)  # inverse of the penalty; chosen by cross-validation
-
-
-class RefitError(ValueError):
-    """A column cannot be fitted."""
-
 
 def refit(
-    train: LabelledPredictions, validation: LabelledPredictions, classes: Sequence[str]
+    train: Predictions, validation: Predictions, classes: Sequence[str]
 ) -> tuple[Columns, dict[str, dict[str, Any]]]:
-    """Fit a logistic regression for each class on what the head weighs.
-
-    The strength of its penalty is chosen by cross-validation over patients.
+    """Fit a column for each class, from zero on, to what the head weighs.
 
     Args:
         train: Of the site's training split, predicted by the model that gets the classes.
-        validation: Of its validation split; only measured.
+        validation: Of its validation split, by which the penalty is chosen; see `best_refit`.
         classes: Names, which the site labels.
 
     Returns:
@@ -40,54 +32,32 @@ def refit(
         defined).
 
     Raises:
-        RefitError: A class has too few positive or negative training images.
+        ValueError: A class has too few positive or negative training images, or no column predicts
+            its validation images better than a constant 0.5 does.
     """
     columns: Columns = {}
     facts: dict[str, dict[str, Any]] = {}
+    site = train.images.site
     for name in classes:
-        labels = _labels(train, name)
-        known = ~np.isnan(labels)
-        counts = [int((labels == value).sum()) for value in (1, 0)]
+        to, by = (
+            FeatureSplit(split.features, split.images.labels([name]))
+            for split in (train, validation)
+        )
+        counts = [int((to.labels == value).sum()) for value in (1, 0)]
         if min(counts) < FEWEST:
-            raise RefitError(
+            raise ValueError(
                 f"{name} needs {FEWEST} positive and {FEWEST} negative training images at "
-                f"{train.site} to be fitted; there are {counts[0]} and {counts[1]}."
+                f"{site} to be fitted; there are {counts[0]} and {counts[1]}."
             )
-        groups = train.patients.to_numpy()[known]
-        kernel, bias = _fitted(train.features[known], labels[known], groups)
-        columns[name] = (kernel, bias)
-        score = _score(_labels(validation, name), validation.features @ kernel + bias)
-        made = {"site": train.site, "images": sum(counts), "positives": counts[0], "auroc": score}
-        facts[name] = {"refit": made}
+        nothing = np.zeros((to.features.shape[1], 1), np.float32), np.zeros(1, np.float32)
+        kernel, bias, penalty = best_refit(to, by, *nothing)
+        if penalty is None:
+            raise ValueError(
+                f"{name} cannot be fitted: no column is better on the labelled validation images "
+                f"of {site} than to say 0.5 of each. Are there such images, labelled alike?"
+            )
+        columns[name] = (kernel[:, 0], bias)
+        (score,) = auroc(by.labels, by.features @ kernel + bias)
+        made = {"site": site, "images": sum(counts), "positives": counts[0]}
+        facts[name] = {"refit": {**made, "auroc": None if np.isnan(score) else float(score)}}
     return columns, facts
-
-
-def _labels(data: LabelledPredictions, name: str) -> Floats:
-    if name not in data.labels:
-        return np.full(len(data.labels), np.nan)
-    return data.labels[name].to_numpy(float)
-
-
-def _fitted(features: Floats, labels: Floats, patients: Floats) -> tuple[Floats, Floats]:
-    """Kernel (features,) and bias (1,), float32."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler().fit(features)
-    folds = StratifiedGroupKFold(_FOLDS, shuffle=True, random_state=0)
-    line = GridSearchCV(
-        LogisticRegression(max_iter=5000),
-        {"C": _STRENGTHS},
-        cv=list(folds.split(features, labels, patients)),
-        scoring="neg_log_loss",
-    )
-    best = line.fit(scaler.transform(features), labels).best_estimator_
-    kernel = best.coef_[0] / scaler.scale_
-    bias = best.intercept_ - kernel @ scaler.mean_
-    return kernel.astype(np.float32), bias.astype(np.float32)
-
-
-def _score(labels: Floats, scores: Floats) -> float | None:
-    (value,) = auroc(labels[:, None], scores[:, None])
-    return None if np.isnan(value) else float(value)

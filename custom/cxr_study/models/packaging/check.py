@@ -24,9 +24,9 @@ def main() -> None:
     """Print what was expected and what came; exit with 1 if they differ."""
     expected = json.loads((FOLDER / "reference.json").read_text(encoding="utf-8"))
     model = keras.saving.load_model(FOLDER / "model.keras")
-    with Image.open(FOLDER / expected["image"]) as image:
-        pixels = np.asarray(image, np.float32)[None]
-    found = np.asarray(model.predict_on_batch(pixels)["probabilities"])[0]
+    file = FOLDER / expected["image"]
+    image = np.load(file) if file.suffix == ".npy" else np.asarray(Image.open(file), np.float32)
+    found = np.asarray(model.predict_on_batch(image[None])["probabilities"])[0]
     wanted = expected["probabilities"]
     for (name, probability), said in zip(wanted.items(), found, strict=True):
         print(f"{name:<30} expected {probability:.6f}  found {said:.6f}")

@@ -17,10 +17,6 @@ COLUMNS = ("image", "path", "file", "image index", "imageid", "image_id", "dicom
 _MOST_COMPONENTS = 3  # of a path that identify an image: patient, study, file, as in CheXpert
 
 
-class ImagesError(ValueError):
-    """What a person names holds no image."""
-
-
 class FoundImage(NamedTuple):
     """An image to predict: its name in the table of predictions, and its file ("": there is none).
 
@@ -40,7 +36,7 @@ def find(sources: Iterable[str | Path]) -> list[FoundImage]:
     end of their paths wherever they lie below it.
 
     Raises:
-        ImagesError: A source does not exist, or has no image.
+        ValueError: A source does not exist, or has no image.
         ImageError: Two files could be an image that a csv file names.
     """
     found = []
@@ -49,7 +45,7 @@ def find(sources: Iterable[str | Path]) -> list[FoundImage]:
             images = _of_folder(source)
             needed = "an image file"
         elif not source.is_file():
-            raise ImagesError(
+            raise ValueError(
                 f"an image, a folder or a csv file is needed; {source} does not exist."
             )
         elif source.suffix.lower() == ".csv":
@@ -58,7 +54,7 @@ def find(sources: Iterable[str | Path]) -> list[FoundImage]:
         else:
             images = [FoundImage(str(source), str(source))]
         if not images:
-            raise ImagesError(f"{source} needs {needed}; there is none.")
+            raise ValueError(f"{source} needs {needed}; there is none.")
         found += images
     return found
 
@@ -78,13 +74,13 @@ def _of_csv(csv: Path) -> list[FoundImage]:
     spelt = {str(name).strip().lower(): name for name in reversed(table.columns)}
     column = next((spelt[name] for name in COLUMNS if name in spelt), None)
     if column is None:
-        raise ImagesError(
+        raise ValueError(
             f"{csv} needs a column named one of {', '.join(COLUMNS)}; has "
             f"{', '.join(map(str, table.columns))}."
         )
     names = table[column].str.strip().tolist()
     if blank := [row for row, name in enumerate(names, start=2) if not name]:
-        raise ImagesError(f"{csv}: line {blank[0]}: column {column} needs an image; it is blank.")
+        raise ValueError(f"{csv}: line {blank[0]}: column {column} needs an image; it is blank.")
     components = min((name.count("/") + 1 for name in names), default=1)
     files = locate(csv.parent, names, min(components, _MOST_COMPONENTS))
     return [

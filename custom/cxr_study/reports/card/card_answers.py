@@ -45,10 +45,6 @@ QUESTIONS: Mapping[str, str] = {
 """Key of the file -> what it asks for."""
 
 
-class CardAnswerError(ValueError):
-    """card.yaml cannot be read, or has a key that no card asks for."""
-
-
 def mark(key: str) -> str:
     """The place of an answer in a card."""
     return f"**{TO_FILL}: {QUESTIONS[key]}**"
@@ -58,16 +54,16 @@ def answered(card: str, folder: Path) -> str:
     """A card with the answers that lie in a model's folder.
 
     Raises:
-        CardAnswerError: The file cannot be read, or has an unknown key or a value that is no text.
+        ValueError: The file cannot be read, or has an unknown key or a value that is no text.
     """
     file = folder / FILE
-    answers = read_yaml(file, "the model card's answers", CardAnswerError) if file.is_file() else {}
+    answers = read_yaml(file, "the model card's answers", ValueError) if file.is_file() else {}
     for key, answer in answers.items():
         if key not in QUESTIONS:
             known = nearest(str(key), tuple(QUESTIONS))
-            raise CardAnswerError(f"{file}: no card asks for '{str(key)[:60]}'; {known}.")
+            raise ValueError(f"{file}: no card asks for '{str(key)[:60]}'; {known}.")
         if not isinstance(answer, str):
-            raise CardAnswerError(f"{file}: {key!r} needs a text in quotes; got {answer!r:.60}.")
+            raise ValueError(f"{file}: {key!r} needs a text in quotes; got {answer!r:.60}.")
         if answer.strip():
             card = card.replace(mark(key), cell(answer.strip()))
     return card

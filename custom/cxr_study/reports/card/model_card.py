@@ -19,7 +19,7 @@ from markupsafe import Markup
 from cxr_study.common.files import replace
 from cxr_study.common.wording import counted, listed, rounds_listed
 from cxr_study.evaluation.bootstrap import FEWEST
-from cxr_study.evaluation.summary_json import SHARED_PATIENTS, ClassAuroc, MeanAuroc, Summary
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Summary
 from cxr_study.jobs.methods import METHODS
 from cxr_study.models.prediction.calibration_file import CalibrationFile
 from cxr_study.reports.card import card_answers
@@ -51,7 +51,7 @@ class CardSource:
         calibration: What lies beside the model; None: nothing.
         trained: How it was trained, a sentence. Default: in a federation.
         filters: Of its run, see `job_results.filters`; None: not known.
-        chest: Whether the images are chest X-rays, and not those of a site of somebody's own.
+        chest: Whether the images are known to be chest X-rays. Default False.
         best: Which of its run's models it is, in words; "": that of the best round.
         compared: Against which other models it was measured, and by how much it is ahead.
     """
@@ -63,7 +63,7 @@ class CardSource:
     calibration: CalibrationFile | None = None
     trained: str = ""
     filters: Sequence[str] | None = None
-    chest: bool = True
+    chest: bool = False
     best: str = ""
     compared: Sequence[str] = ()
 
@@ -72,7 +72,7 @@ def write(source: CardSource, folder: Path) -> Path:
     """Write a card into the model's folder, with the answers there (`card_answers`); its path.
 
     Raises:
-        CardAnswerError: The answers cannot be used.
+        ValueError: The answers cannot be used.
     """
     card_answers.write_blank(folder)
     replace(folder / FILE, card_answers.answered(markdown(source), folder))
@@ -91,7 +91,7 @@ def markdown(source: CardSource) -> str:
     )
     environment.filters |= {
         "counted": counted, "listed": listed, "number": numbers.count,
-        "auroc": _auroc, "trained": _trained,
+        "auroc": lambda row: numbers.auroc(row, 3), "trained": trained_by,
         "interval": numbers.interval,
     }  # fmt: skip
     environment.globals |= {"to_fill": lambda key: Markup(card_answers.mark(key))}
@@ -118,64 +118,54 @@ def metadata(source: CardSource) -> dict[str, Any]:
 
     The licence is "other" until a person has decided.
     """
-    made: dict[str, Any] = {
+    chest = ["chest-x-ray", "medical-imaging"] if source.chest else []
+    drawn = "drawn " if source.summary and source.summary.data == "phantom" else ""
+    task, of = "image-classification", "Findings on chest X-rays" if chest else "Classes"
+    results = [
+        {
+            "task": {"type": task, "name": of},
+            "dataset": {
+                "type": "phantom" if drawn else row.site,
+                "name": f"{drawn}test split of {row.site}",
+                "split": "test",
+            },
+            "metrics": [{"type": "roc_auc", "name": f"mean AUROC over {row.over}", "value": value}],
+        }
+        for row in (source.summary.means if source.summary else ())
+        if row.model == "global" and row.classes == "all" and row.auroc is not None
+        for value in [round(row.auroc, 4)]
+    ]
+    return {
         "language": "en",
         "license": "other",
         "license_name": "to-be-filled-in",
         "library_name": "keras",
-        "pipeline_tag": "image-classification",
+        "pipeline_tag": task,
         "tags": [
-            *(["chest-x-ray", "medical-imaging"] if source.chest else []),
-            "multi-label-classification", "federated-learning", "surgical-aggregation",
+            *chest, "multi-label-classification", "federated-learning", "surgical-aggregation",
             "research-only",
         ],
         "metrics": ["roc_auc"],
+        **({"model-index": [{"name": source.name, "results": results}]} if results else {}),
     }  # fmt: skip
-    drawn = source.summary is not None and source.summary.data == "phantom"
-    results = [
-        {
-            "task": {
-                "type": "image-classification",
-                "name": "Findings on chest X-rays" if source.chest else "Classes of the sites",
-            },
-            "dataset": {
-                "type": "phantom" if drawn else row.site,
-                "name": f"{'drawn ' if drawn else ''}test split of {row.site}",
-                "split": "test",
-            },
-            "metrics": [
-                {
-                    "type": "roc_auc",
-                    "name": f"mean AUROC over {counted(row.defined, 'class', 'classes')}",
-                    "value": round(row.auroc, 4),
-                }
-            ],
-        }
-        for row in (source.summary.means if source.summary else ())
-        if row.model == "global" and row.classes == "all" and row.auroc is not None
-    ]
-    if results:
-        made["model-index"] = [{"name": source.name, "results": results}]
-    return made
 
 
-def _auroc(row: ClassAuroc | MeanAuroc) -> str:
-    if row.auroc is None:
-        return "not defined"
-    return numbers.interval(row.auroc, row.low, row.high)
-
-
-def _trained(training: ClassTraining | None) -> str:
-    """Who trained a class in which rounds."""
+def trained_by(training: ClassTraining | None) -> str:
+    """Who trained a class in which rounds, in words."""
     if training is None:
         return "not known"
-    spans = [
-        f"{span.first} to {span.last}" if span.last > span.first else f"{span.first}"
-        for span in training.rounds
+    spans: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+    for span in training.rounds:
+        spans.setdefault(span.sites, []).append((span.first, span.last))
+    by = [
+        rounds_listed(rounds) + f" by {len(sites)}" * (len(spans) > 1)
+        for sites, rounds in spans.items()
     ]
-    rounds = f", rounds {listed(spans)}" if spans else ""
-    never = f"; never learned: {training.never_learned}" if training.never_learned else ""
-    return f"{counted(len(training.sites), 'site')} ({listed(training.sites)}){rounds}{never}"
+    text = f"{counted(len(training.sites), 'site')} ({listed(training.sites)})"
+    never = [f"never learned: {training.never_learned}"] if training.never_learned else []
+    origin = training.imported or {}
+    imported = [f"imported from model {origin['model_sha256'][:16]}…"] if origin else []
+    return "; ".join([", ".join([text, *by]), *never, *imported])
 
 
 def _contributed(source: CardSource) -> Mapping[str, Spans]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,9 @@ from PIL import Image
 
 from cxr_study.common.files import replace
 from cxr_study.data.images.decoding import decode_bytes
+from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
 from cxr_study.models.prediction.calibration_file import POSITIVE
 from cxr_study.models.prediction.image_reader import ReadImage
-from cxr_study.models.prediction.predict_images import FLAGS, NEVER_LEARNED, PredictedImages
 from cxr_study.reports.page.html import address, template
 
 if TYPE_CHECKING:
@@ -50,12 +50,19 @@ class Finding:
         return self.threshold is not None and self.probability >= self.threshold
 
 
-def write(model: LoadedModel, chunk: PredictedImages, most: int, folder: Path) -> list[Path]:
-    """Write a page for each image of a chunk.
+def write(
+    model: LoadedModel,
+    chunk: Mapping[int, ReadImage],
+    table: pd.DataFrame,
+    most: int,
+    folder: Path,
+) -> list[Path]:
+    """Write a page for each image of a chunk that could be read.
 
     Args:
         model: That predicted it.
-        chunk: Its predictions.
+        chunk: Its images, see `LoadedModel.predict_chunks`.
+        table: Their predictions, likewise.
         most: How many classes, the most probable first, get a heat map; of those with a
             calibration, and of the others, for the two cannot be ranked together. None of those
             that the model never learned.
@@ -65,9 +72,10 @@ def write(model: LoadedModel, chunk: PredictedImages, most: int, folder: Path) -
         The pages.
     """
     page = template(__package__)
-    thresholds = _thresholds(model, chunk)
+    thresholds = _thresholds(model, table)
     pages = []
-    for read, (at, row) in zip(chunk.images, chunk.table.iterrows(), strict=True):
+    for (_, row), at in zip(table.iterrows(), table.index.tolist(), strict=True):
+        read = chunk[at]
         findings = _findings(model, read, row, thresholds, most)
         path = folder / f"{file_name(read.image, at)}.html"
         text = page.render(
@@ -92,12 +100,12 @@ def file_name(image: str, at: object) -> str:
     return re.sub(r"[^\w.-]+", "-", f"{at}-{image}")
 
 
-def _thresholds(model: LoadedModel, chunk: PredictedImages) -> dict[str, float]:
+def _thresholds(model: LoadedModel, table: pd.DataFrame) -> dict[str, float]:
     """Class -> threshold, where the table applied the model's calibration."""
     if model.calibration is None:
         return {}
     classes = model.calibration.file.classes
-    return {n: of.threshold for n, of in classes.items() if f"{n}{POSITIVE}" in chunk.table}
+    return {n: of.threshold for n, of in classes.items() if f"{n}{POSITIVE}" in table}
 
 
 def _findings(
@@ -106,26 +114,25 @@ def _findings(
     """Calibrated classes, then the others, most probable first."""
     from cxr_study.models.prediction.grad_cam import heat_maps
 
-    probabilities = row[list(model.classes)].astype(float).sort_values(ascending=False)
-    names = [str(name) for name in probabilities.index]
-    groups = [[name for name in names if (name in thresholds) is has] for has in (True, False)]
-    learned = [[name for name in group if name not in model.never_learned] for group in groups]
-    explained = [name for group in learned for name in group[:most]]
-    heats = (
-        {}
-        if read.pixels is None
-        else heat_maps(model.local, read.pixels, explained, model.network.normalisation)
-    )
+    ranked = row[list(model.classes)].astype(float).sort_values(ascending=False)
+    names = sorted(map(str, ranked.index), key=lambda name: name not in thresholds)
+    learned = [name for name in names if name not in model.never_learned]
+    calibrated = [name for name in learned if name in thresholds]
+    others = [name for name in learned if name not in thresholds]
+    explained = [*calibrated[:most], *others[:most]]
+    heats = {}
+    if read.pixels is not None:
+        heats = heat_maps(model.local, read.pixels, explained, model.network.normalisation)
     picture = _picture(read)
     return [
         Finding(
             name,
-            float(probabilities[name]),
+            float(ranked[name]),
             thresholds.get(name),
-            address(_over(picture, probabilities[name] * heats[name])) if name in heats else "",
+            address(_over(picture, ranked[name] * heats[name])) if name in heats else "",
             blank=name in heats and not heats[name].any(),
         )
-        for name in chain(*groups)
+        for name in names
     ]
 
 

@@ -9,7 +9,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Te
 from PIL import Image
 
 from cxr_study.common.wording import counted, duration, listed
-from cxr_study.reports.page.numbers import count, share
+from cxr_study.reports.page.numbers import auroc, count, share
 
 CRISP_PIXELS = 128
 """Pictures up to this size are enlarged pixel by pixel; larger ones are smoothed."""
@@ -32,6 +32,7 @@ def template(package: str, **filters: object) -> Template:
         loader=ChoiceLoader([PackageLoader(name, "") for name in (package, __package__)]),
     )
     environment.filters |= {"counted": counted, "listed": listed, "number": count, "share": share}
+    environment.filters |= {"auroc": auroc}
     environment.filters |= {"duration": duration, **filters}
     environment.globals |= {"crisp": CRISP_PIXELS, "style": style()}
     return environment.get_template("template.html.j2")

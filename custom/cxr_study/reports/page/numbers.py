@@ -2,6 +2,8 @@
 
 import math
 
+from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc
+
 UNDEFINED = "\N{EN DASH}"
 """Stands where a figure is not defined."""
 
@@ -28,6 +30,13 @@ def interval(
         return told
     ends = (figure(end, decimals, signed=signed) for end in (low, high))
     return f"{told} ({' to '.join(ends)})"
+
+
+def auroc(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
+    """Write an AUROC with its interval, such as `0.81 (0.77-0.85)`, or `not defined`."""
+    if row is None or row.auroc is None:
+        return "not defined"
+    return interval(row.auroc, row.low, row.high, decimals).replace(" to ", "\N{EN DASH}")
 
 
 def count(value: int | None) -> str:

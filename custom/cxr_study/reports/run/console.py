@@ -1,21 +1,57 @@
-"""What a run prints at its end."""
+"""Tables for a terminal, and what a run prints at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from cxr_study.common.wording import duration
-from cxr_study.evaluation.summary_json import Group, Model, Summary
+from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run import run_view
 from cxr_study.reports.run.notices import notices
 
-COLUMNS: tuple[tuple[str, Group], ...] = (
-    ("all classes", "all"),
-    ("classes it labels", "labelled"),
-    ("classes it does not label", "unlabelled"),
-)
-"""Heading -> classes of the mean."""
+
+def table(
+    title: str | None,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    narrowest: int | None = None,
+    **looks: Any,
+) -> Table:
+    """A table of texts, in which nothing is markup.
+
+    Args:
+        title: Above it; None: none.
+        headings: Of the columns.
+        rows: Their cells; None: an empty one.
+        narrowest: Characters that a column after the first has at least.
+        looks: More of rich's `Table`.
+    """
+    made = Table(title=title, title_justify="left", **looks)
+    for number, heading in enumerate(headings):
+        made.add_column(Text(heading), overflow="fold", min_width=narrowest if number else None)
+    for row in rows:
+        made.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    return made
+
+
+def auroc_table(rows: Iterable[ClassAuroc], means: Iterable[MeanAuroc]) -> Table:
+    """AUROCs of classes at sites, with their intervals and counts, and below them their means."""
+    cells = [
+        [row.class_name, row.site, numbers.auroc(row, 3), *map(numbers.count, counts)]
+        for row, counts in ((row, (row.positives, row.negatives)) for row in rows)
+    ]
+    headings = ("class", "site", "AUROC (95 % interval)", "positive", "negative")
+    made = table("AUROC on each site's test split", headings, cells)
+    made.add_section()
+    for mean in means:
+        made.add_row("mean", Text(mean.site), run_view.mean_text(mean))
+    return made
 
 
 def print_summary(summary: Summary, console: Console | None = None) -> None:
@@ -37,29 +73,12 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
 
 def _means(summary: Summary) -> Table:
     """A row per site and model: mean AUROCs, each with its interval and over how many classes."""
-    table = Table(
-        title="Mean AUROC on each site's test split (95 % interval)", title_justify="left"
-    )
-    table.add_column("site", overflow="fold")
     models = run_view.models(summary)
-    if len(models) > 1:
-        table.add_column("model")
-    for heading, _ in COLUMNS:
-        table.add_column(heading)
-    for site in summary.sites:
-        for model in models:
-            cells = [Text(site if model == models[0] else "")]
-            if len(models) > 1:
-                cells.append(Text(run_view.MODELS[model]))
-            cells += [_cell(summary, site, model, classes) for _, classes in COLUMNS]
-            table.add_row(*cells, end_section=model == models[-1])
-    return table
-
-
-def _cell(summary: Summary, site: str, model: Model, classes: Group) -> Text:
-    if model == "local" and classes != "labelled":
-        return Text(numbers.UNDEFINED, "dim")
-    row = run_view.mean(summary, model, site, classes)
-    if row is None or (row.auroc is None and not row.few):
-        return Text("no such class" if row is not None and row.of == 0 else "not defined", "dim")
-    return Text(f"{run_view.interval(row, 3)}\nover {row.over}")
+    named = len(models) > 1
+    headings = ["site", *["model"] * named, *run_view.COLUMNS.values()]
+    rows = [
+        [site, *[run_view.MODELS[model]] * named, *run_view.mean_cells(summary, site, model)]
+        for site in summary.sites
+        for model in models
+    ]
+    return table("Mean AUROC on each site's test split (95 % interval)", headings, rows)

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal
 
-import pandas as pd
 from rich.console import Console
 
 from cxr_study.common import offered_data
 from cxr_study.common.files import replace
-from cxr_study.data.sites.site_data import SiteLabels, check_disjoint
-from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Predictor
-from cxr_study.evaluation.scores import compare, score, score_calibration, score_subgroups
-from cxr_study.evaluation.summary_json import (
-    ClassAuroc,
-    Difference,
-    MeanAuroc,
-    Model,
-    SiteCalibration,
-    SiteData,
-    Splits,
-    SubgroupAuroc,
-    Summary,
-)
+from cxr_study.evaluation.scores import SiteEvaluation, evaluate_site
+from cxr_study.evaluation.summary_json import Data, Model, Summary
 from cxr_study.models.prediction.calibration_file import current_calibration
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template
-from cxr_study.reports.run import contributors, cross_site_results, run_view
+from cxr_study.reports.run import cross_site_results, run_view
 from cxr_study.reports.run.example_pictures import Example, choose
 from cxr_study.reports.run.notices import notices
-from cxr_study.reports.run.run_warnings import warnings
-from cxr_study.reports.run.summarise import Measured, summarise
+from cxr_study.reports.run.summarise import summarise, warnings_of
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from cxr_study.training.network_facts import Network
+from surgical_aggregation.aggregation.strategy import has_personal
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.site.training import tensorflow_setup
@@ -75,19 +61,63 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
         ResultsError: The run has not finished, or no site has measured its model.
     """
     server = run.servers[-1]
-    table = None
-    if (server / cross_site_results.RESULTS_FILE).is_file():
-        table = folder / TABLE
-        cross_site_results.write_csv(cross_site_results.read(server), table)
     best = load(job_results.best_checkpoint(server))
-    if run.elsewhere or run.job.encrypted:
-        measured = cross_site_results.measured(run)
-        pictures: list[Example] = []
+    here = not run.elsewhere and not run.job.encrypted
+    table = None
+    if not here or (server / cross_site_results.RESULTS_FILE).is_file():
+        table = folder / TABLE
+        results = cross_site_results.read(server)
+        cross_site_results.write_csv(results, table)
+    if here:
+        models = job_results.personal_checkpoints(run.states)
+        own = {site: load(path) for site, path in models.items()}
+        evaluations, personal = _evaluated(run, best, own, console), bool(own)
     else:
-        measured, pictures = _evaluated(run, best, console)
-    summary = summarise(run, best, measured, title)
-    page = write_report(summary, pictures, folder)
+        head, sites = wire.classes_of(best.variables), run.job.sites
+        evaluations = cross_site_results.evaluations(results, head, sites)
+        personal = not head or has_personal(str(best.manifest.get("strategy")))
+    data: Data = "elsewhere" if not here else "phantom" if run.site_files is None else "real"
+    in_half = here and run.job.at_server.mixed_precision
+    said = warnings_of(
+        run,
+        best,
+        evaluations,
+        on_phantom=data == "phantom",
+        without_mixed_precision=in_half and not tensorflow_setup.half_precision(),
+        look_alikes=job_results.look_alikes(*run.servers),
+    )
+    summary = summarise(
+        run, best, evaluations, title, data=data, personal=personal, warnings=list(said)
+    )
+    known = [each.predictions for each in evaluations if each.predictions is not None]
+    examples = [example for each in known for example in choose(each, summary.union)]
+    page = write_report(summary, examples, folder)
     return Report(summary, page, table, _write_cards(run, best, summary))
+
+
+def _evaluated(
+    run: FinishedRun, best: Checkpoint, personal: Mapping[str, Checkpoint], console: Console
+) -> list[SiteEvaluation]:
+    """Evaluate a run's models on the test splits here."""
+    settings = run.job.at_server
+    tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
+    predictor = Predictor(Network(settings.backbone, settings.image_size, settings.hidden))
+    known = (best, *personal.values())
+    union = wire.classes_of(chain.from_iterable(each.variables for each in known))
+    site_files = offered_data.site_files(run.site_files)
+    evaluations = []
+    for site in run.job.sites:
+        console.print(f"evaluating on the test split of {site} ...", highlight=False)
+        files: dict[Model, Path | None] = {
+            "published": run.published,
+            "before": None if personal else run.before,
+            "local": run.alone.get(site),
+        }
+        others = {name: load(file) for name, file in files.items() if file is not None}
+        models: dict[Model, Checkpoint] = {"global": personal.get(site, best), **others}
+        file = site_files / f"{site}.yaml"
+        evaluations.append(evaluate_site(file, models, union, predictor, settings.seed))
+    return evaluations
 
 
 def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[Path, ...]:
@@ -96,6 +126,7 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
     named = {f"{summary.title}: {site}": (load(path), path) for site, path in models.items()}
     if wire.classes_of(best.variables):
         named = {summary.title: (best, job_results.best_checkpoint(run.servers[-1])), **named}
+    settings = run.job.settings
     filters = job_results.filters(*run.servers)
     cards = []
     for name, (checkpoint, path) in named.items():
@@ -103,7 +134,7 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
             name,
             facts_of(checkpoint),
             summary,
-            run.job.settings,
+            settings,
             current_calibration(path, checkpoint),
             filters=filters,
             chest=not run.job.has_own_site,
@@ -114,102 +145,11 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
     return tuple(cards)
 
 
-def _evaluated(
-    run: FinishedRun, best: Checkpoint, console: Console
-) -> tuple[Measured, list[Example]]:
-    """Evaluate a run's models on the test splits here."""
-    settings = run.job.at_server
-    network = Network(settings.backbone, settings.image_size, settings.hidden)
-    tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
-    predictor = Predictor(network)
-    personal = {
-        site: load(path) for site, path in job_results.personal_checkpoints(run.states).items()
-    }
-    known = (best, *personal.values())
-    union = wire.classes_of(chain.from_iterable(each.variables for each in known))
-    site_files = offered_data.site_files(run.site_files)
-    tests: list[ClassAuroc] = []
-    means: list[MeanAuroc] = []
-    differences: list[Difference | None] = []
-    subgroups: list[SubgroupAuroc] = []
-    calibration: list[SiteCalibration] = []
-    pictures: list[Example] = []
-    sites: dict[str, SiteData] = {}
-    unvalidated: dict[str, Sequence[str]] = {}
-    sources: list[SiteLabels] = []
-    for site in run.job.sites:
-        console.print(f"evaluating on the test split of {site} ...", highlight=False)
-        split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
-        sites[site] = SiteData(
-            classes=tuple(sorted(split.labelled)),
-            images=_sizes(split.assignment),
-            patients=_sizes(split.assignment.drop_duplicates("patient")),
-            training=dict(split.training),
-        )
-        unvalidated[site] = split.unvalidated
-        if split.source is not None:
-            sources.append(split.source)
-        models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
-        if run.published is not None:
-            models["published"] = load(run.published)
-        if run.before is not None and not personal:
-            models["before"] = load(run.before)
-        if site in run.alone:
-            models["local"] = load(run.alone[site])
-        predicted = {
-            name: predictor.predict(checkpoint, split).probabilities
-            for name, checkpoint in models.items()
-        }
-        for name, probabilities in predicted.items():
-            rows, row_means = score(name, split, probabilities, union, settings.seed)
-            tests += rows
-            means += row_means
-        ours = predicted["global"]
-        if "local" in predicted:
-            differences.append(compare(split, ours, predicted["local"], settings.seed))
-        if "before" in predicted:
-            before = predicted["before"]
-            differences += [
-                compare(split, ours, before, settings.seed, against="before", group=group)
-                for group in ("labelled", "unlabelled")
-            ]
-        pictures += choose(split, ours, union)
-        subgroups += score_subgroups(split, ours)
-        calibration += score_calibration(split, ours)
-    data: Literal["phantom", "real"] = "phantom" if run.site_files is None else "real"
-    measured = Measured(
-        data,
-        union,
-        sites,
-        tuple(tests),
-        tuple(means),
-        bool(personal),
-        tuple(subgroups),
-        tuple(calibration),
-        tuple(each for each in differences if each is not None),
-        tuple(
-            warnings(
-                best,
-                on_phantom=data == "phantom",
-                without_mixed_precision=settings.mixed_precision
-                and not tensorflow_setup.half_precision(),
-                unvalidated=unvalidated,
-                unfinished=run.unfinished,
-                look_alikes=job_results.look_alikes(*run.servers),
-                other_splits=run.other_splits,
-                breaks=run.breaks,
-                shared_patients=check_disjoint(sources),
-            )
-        ),
-    )
-    return measured, pictures
-
-
 def write_report(summary: Summary, examples: Sequence[Example], folder: Path) -> Path:
     """Write `report.html`, whose path it returns, and `summary.json`, each in one step.
 
     Raises:
-        SummaryError: The summary does not have the documented form.
+        ValueError: The summary does not have the documented form.
         ValueError: An example's image is not a square of 8-bit grey values.
     """
     text, page = summary.to_json(), render(summary, examples)
@@ -224,16 +164,10 @@ def render(summary: Summary, examples: Sequence[Example]) -> str:
     from cxr_study.reports.run import run_figures  # here, for not every report needs matplotlib
 
     shown = [(example, picture(example.image, example.site)) for example in examples]
-    return template(__package__, auroc=run_view.interval, percent=run_view.percent).render(
+    return template(__package__, percent=run_view.percent).render(
         summary=summary,
         view=run_view,
-        who=contributors,
         limits=notices,
         examples=shown,
         figures=run_figures,
     )
-
-
-def _sizes(table: pd.DataFrame) -> Splits:
-    rows = table["split"].value_counts()
-    return Splits(*(int(rows.get(name, 0)) for name in ("train", "validation", "test")))

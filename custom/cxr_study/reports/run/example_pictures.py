@@ -7,9 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
-from cxr_study.evaluation.test_split import TestSplit
+from cxr_study.evaluation.predictions import Predictions
 
 PER_SITE = 6
 MOST_CLASSES = 3  # present in one picture, so that a person can tell what shows what
@@ -43,16 +42,15 @@ class Example:
         return [*top, *(name for name in rest if name in self.truth), *unknown]
 
 
-def choose(
-    split: TestSplit, probabilities: pd.DataFrame, union: Sequence[str], count: int = PER_SITE
-) -> list[Example]:
+def choose(predictions: Predictions, union: Sequence[str], count: int = PER_SITE) -> list[Example]:
     """Pick test pictures that together show many classes, by their labels alone.
 
     First come pictures of at most three classes, each the one that adds most classes not shown yet;
-    the last has none, if there is such a one. Predictions play no part: the choice flatters nobody.
-    `probabilities` are those of the global model; see `predictions.Predictor`.
+    the last has none, if there is such a one. Predictions, which are the global model's, play no
+    part: the choice flatters nobody.
     """
-    present = split.labels(union) == 1
+    images = predictions.images
+    present = images.labels(union) == 1
     number = present.sum(axis=1)
     clear = np.flatnonzero((number >= 1) & (number <= MOST_CLASSES))
     normal = np.flatnonzero(number == 0)[:1]
@@ -64,11 +62,11 @@ def choose(
         shown |= present[picks[-1]]
     return [
         Example(
-            site=split.site,
-            image=np.asarray(split.pixels[split.rows[pick]]),
+            site=images.site,
+            image=np.asarray(images.pixels[images.rows[[pick]]][0]),
             truth=[name for name, there in zip(union, present[pick], strict=True) if there],
-            predictions=probabilities.iloc[pick].to_dict(),
-            labelled=split.labelled,
+            predictions=predictions.probabilities.iloc[pick].to_dict(),
+            labelled=images.labelled,
         )
         for pick in [*picks, *normal.tolist()]
     ]

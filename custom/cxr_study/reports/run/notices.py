@@ -6,12 +6,12 @@ from cxr_study.common.wording import FEW_IMAGES, Notice, counted, shortened
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import ClassAuroc, Summary
 from cxr_study.reports.page import numbers
-from cxr_study.reports.run import contributors, run_view
+from cxr_study.reports.run import run_view
 
 
 def notices(summary: Summary) -> Iterator[Notice]:
     """What limits the numbers, most important first."""
-    for absence in contributors.absences(summary):
+    for absence in run_view.absences(summary):
         yield Notice("Missing site.", absence)
     if run_view.is_interrupted(summary):
         yield Notice(
@@ -67,11 +67,11 @@ def notices(summary: Summary) -> Iterator[Notice]:
         left_out = counted(len(summary.refusals), "result")
         text = f"The server went on without {left_out}; the report lists the reasons."
         yield Notice("Results left out.", text)
-    if lost := contributors.not_on_record(summary):
+    if lost := run_view.not_on_record(summary):
         yield Notice(
             "Part of the record.",
             f"The record of {lost} is not at hand: it is that of an earlier run, or of a job that "
-            "was lost with its server. Curves and times are without them.",
+            "was lost with its server. Curves are without them.",
         )
     if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
         text = "The last model is the best one, so more rounds may still improve it."
@@ -93,4 +93,4 @@ def _small(small: Sequence[ClassAuroc], defined: int) -> str:
     if row.low is None:
         return text
     images = f"{counted(row.positives or 0, 'positive')}, {counted(row.negatives or 0, 'negative')}"
-    return f"{text} Widest: {row.class_name} at {row.site}, {run_view.interval(row)}, {images}."
+    return f"{text} Widest: {row.class_name} at {row.site}, {numbers.auroc(row)}, {images}."

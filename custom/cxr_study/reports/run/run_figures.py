@@ -1,25 +1,17 @@
 """The figures of a run report, as SVG elements."""
 
-import math
-from collections.abc import Sequence
-from operator import itemgetter
 from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, MultipleLocator
+from matplotlib.ticker import MaxNLocator
 
 from cxr_study.evaluation.summary_json import ClassAuroc, Summary
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page import numbers as page_numbers
 from cxr_study.reports.run import run_view
-
-HEADING = 1.35  # height of a group's heading, in rows
-
-FEWEST_BARS = 7
-"""Rounds that a time axis has room for at least, so that few bars are not walls."""
 
 
 @mpl.rc_context(page.STYLE)
@@ -62,63 +54,35 @@ def class_aurocs(summary: Summary, site: str) -> str:
     """
     rows = [row for row in summary.test if row.site == site]
     local = {row.class_name: row for row in rows if row.model == "local" and row.auroc is not None}
-    headings = {
-        True: f"Labelled at {page.short(site)}",
-        False: f"Not labelled at {page.short(site)}: learned from other sites",
-    }
     ranked = sorted(rows, key=lambda row: (row.auroc is None, -(row.auroc or 0), row.class_name))
+    ours = [row for row in ranked if row.model == "global"]
     groups = {
-        labelled: [row for row in ranked if row.model == "global" and row.labelled == labelled]
-        for labelled in headings
-        if labelled or summary.data != "elsewhere"  # where nothing else is measured
+        f"Labelled at {page.short(site)}": [row for row in ours if row.labelled],
+        f"Not labelled at {page.short(site)}: learned from other sites": [
+            row for row in ours if not row.labelled and summary.data != "elsewhere"
+        ],
     }
-    lines = sum(len(members) + HEADING for members in groups.values() if members)
-    figure = Figure((page.WIDTH, 0.7 + 0.225 * lines))
-    axes = page.axes_at(figure, 0.335 * page.WIDTH, 0.46, 0.575 * page.WIDTH, 0.04 + 0.225 * lines)
-    beside = {"ha": "left", "color": page.MUTED}
-    _write(axes, 1.025, 0, "positive\nimages", fontsize=7, **beside)
-    y, names = 0.0, {}
-    for labelled, members in groups.items():
-        if members:
-            _write(axes, -0.575, y, headings[labelled], color=_colour(labelled), fontweight="bold")
-            y += HEADING - 0.25
-        for row in members:
+    shown = {heading: members for heading, members in groups.items() if members}
+    heights = [len(members) + 1.2 for members in shown.values()]
+    figure = Figure((page.WIDTH, 0.7 + 0.225 * sum(heights)), layout="constrained")
+    panels = figure.subplots(len(shown), squeeze=False, sharex=True, height_ratios=heights)[:, 0]
+    for axes, (heading, members) in zip(panels, shown.items(), strict=True):
+        page.headed(axes, heading, _colour(members[0].labelled))
+        for y, row in enumerate(members):
             _draw(axes, y - 0.17 * (row.class_name in local), row)
             if row.class_name in local:
                 _draw(axes, y + 0.2, local[row.class_name])
-            _write(axes, 1.025, y, page_numbers.count(row.positives), fontsize=7.5, **beside)
-            names[y] = page.short(row.class_name)
-            y += 1
-        y += 0.25
-    left = run_view.axis_start(summary)
-    axes.axvline(run_view.CHANCE, color=page.MUTED, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
-    page.name_rows(axes, list(names.values()), list(names))
-    axes.grid(axis="y", visible=True)
-    axes.set(xlim=(left, 1.0), ylim=(max(y - 0.4, 1), -0.6))
-    axes.xaxis.set_major_locator(MultipleLocator(0.1 if left >= 0.3 else 0.2))
-    axes.set_xlabel("AUROC on the test split (dashed: 0.5, chance)")
-    axes.spines["left"].set_visible(False)
+        axes.axvline(run_view.CHANCE, color=page.MUTED, linewidth=0.9, linestyle=(0, (4, 2)))
+        page.name_rows(axes, [page.short(row.class_name) for row in members])
+        axes.set(xlim=(run_view.axis_start(summary), 1.0), ylim=(len(members) - 0.4, -0.6))
+        right = axes.secondary_yaxis("right")
+        counts = [page_numbers.count(row.positives) for row in members]
+        right.set_yticks(range(len(members)), counts)
+        right.tick_params(length=0, labelcolor=page.MUTED)
+    panels[0].set_title("positive images", loc="right", fontsize=7, color=page.MUTED)
+    panels[-1].set_xlabel("AUROC on the test split (dashed: 0.5, chance)")
     name = f"aurocs-{list(summary.sites).index(site)}"
     return page.svg(figure, name, f"AUROC per class on the test split of {site}")
-
-
-@mpl.rc_context(page.STYLE)
-def round_times(summary: Summary) -> str:
-    """Draw the slowest site's training and validation seconds; needs at least one round."""
-    final = run_view.final_round(summary)  # in which nobody trained
-    rounds = [entry.round for entry in summary.rounds if entry.round != final]
-    training, validation = zip(*run_view.slowest(summary)[: len(rounds)], strict=True)
-    figure = Figure((page.FULL_WIDTH, 2.0))
-    axes = figure.add_axes((0.065, 0.22, 0.925, 0.7))
-    axes.bar(rounds, training, 0.75, color=page.GLOBAL)
-    axes.bar(rounds, validation, 0.75, bottom=training, linewidth=0.6, **page.STRIPES)
-    axes.set_xticks(rounds[:: math.ceil(len(rounds) / 20)])
-    axes.grid(axis="x", visible=False)
-    axes.set_xlim(rounds[0] - 0.6, max(rounds[-1], rounds[0] + FEWEST_BARS) + 0.6)
-    axes.set_ylim(bottom=0)
-    axes.set(xlabel="round", ylabel="seconds, slowest site")
-    axes.tick_params(axis="x", length=0)
-    return page.svg(figure, "round-times", "Seconds of training and validation per round")
 
 
 def _lines(summary: Summary, measure: str) -> pd.DataFrame:
@@ -131,83 +95,44 @@ def _lines(summary: Summary, measure: str) -> pd.DataFrame:
 
 
 def _curves(summary: Summary, lines: pd.DataFrame, mean: pd.Series) -> tuple[Figure, Axes]:
-    """Draw a line per site and the mean, each named at its right end; mark the best round."""
+    """Draw a line per site and the mean; mark the best round."""
     rounds = [entry.round for entry in summary.rounds]
-    figure = Figure((page.WIDTH, 2.9))
-    axes = figure.add_axes((0.12, 0.155, 0.66, 0.755))
+    figure = Figure((page.WIDTH, 2.9), layout="constrained")
+    axes = figure.subplots()
     few = len(rounds) <= 30
-    ends = []
     looks = page.site_styles(len(lines.columns))
     for (site, values), (colour, marker) in zip(lines.items(), looks, strict=True):
-        marked: dict[str, Any] = {"marker": marker if few else None, "markersize": 3.6}
-        axes.plot(rounds, values, color=colour, linewidth=1.1, **marked)
-        ends.append((values, page.short(str(site), 16), colour, "normal"))
-    axes.plot(rounds, mean, color=page.INK, linewidth=2.4, marker="." if few else None)
-    ends.append((mean, "mean", page.INK, "bold"))
+        style: dict[str, Any] = {"marker": marker if few else None, "markersize": 3.6}
+        name = page.short(str(site), 16)
+        axes.plot(rounds, values, color=colour, linewidth=1.1, label=name, **style)
+    axes.plot(
+        rounds, mean, color=page.INK, linewidth=2.4, marker="." if few else None, label="mean"
+    )
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
     axes.margins(x=0.03)
     final = run_view.final_round(summary)
     label = "round (the global model that started it)"
     axes.set_xlabel(label if final is None else f"{label}; {final}: the final model")
-    _name_ends(axes, ends)
+    figure.legend(loc="outside right upper", frameon=False)
     axes.axvline(summary.best.round, color=page.INK, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
     return figure, axes
-
-
-def _name_ends(axes: Axes, lines: Sequence[tuple[pd.Series, str, str, str]]) -> None:
-    """Write each line's name right of the axis, moved apart where the lines end close together."""
-    low, high = axes.get_ylim()
-    ends = [
-        ((values.dropna().iloc[-1] - low) / (high - low), name, colour, weight)
-        for values, name, colour, weight in lines
-        if values.notna().any()
-    ]
-    ends.sort(key=itemgetter(0))
-    beyond: dict[str, Any] = {"transform": axes.transAxes}
-    places = _apart([at for at, *_ in ends], gap=0.068)
-    for (at, name, colour, weight), place in zip(ends, places, strict=True):
-        axes.plot([1.005, 1.035], [at, place], color=colour, linewidth=0.7, clip_on=False, **beyond)
-        axes.text(1.045, place, name, color=colour, fontweight=weight, va="center", **beyond)
-
-
-def _apart(places: Sequence[float], gap: float) -> list[float]:
-    """Move ascending places at least `gap` apart, within 0 to 1."""
-
-    def bottom(cluster: Sequence[float]) -> float:
-        height = gap * (len(cluster) - 1)
-        return max(0.0, min(sum(cluster) / len(cluster) - height / 2, 1.0 - height))
-
-    clusters: list[list[float]] = []  # each: wanted places of names that touch
-    for place in places:
-        clusters.append([place])
-        while len(clusters) > 1 and (
-            bottom(clusters[-2]) + gap * len(clusters[-2]) > bottom(clusters[-1])
-        ):
-            clusters[-2:] = [clusters[-2] + clusters[-1]]
-    return [bottom(cluster) + i * gap for cluster in clusters for i in range(len(cluster))]
 
 
 def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
     """Draw an AUROC and its interval, or the reason why there is none."""
     if row.auroc is None:
         reason = f"not defined: {run_view.undefined_reason(row)}"
-        _write(axes, 0.01, y, reason, color=page.MUTED, fontsize=7.5, fontstyle="italic")
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+        looks: dict[str, Any] = {"color": page.MUTED, "fontsize": 7.5, "fontstyle": "italic"}
+        page.beside(axes, 0.01, y, reason, bbox=box, **looks)
         return
     local = row.model == "local"
     colour = page.LOCAL if local else _colour(row.labelled)
     if row.low is not None and row.high is not None:
         axes.plot([row.low, row.high], [y, y], color=colour, linewidth=1.3)
     marker, inside = "s" if local else "o" if row.labelled else "D", "white" if local else colour
-    axes.plot(
-        [row.auroc], [y], marker, color=colour, markerfacecolor=inside, markersize=4.2,
-        clip_on=False,
-    )  # fmt: skip
-
-
-def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """Write text beside the axes or in them, hiding the lines behind it."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-    page.beside(axes, x, y, text, bbox=box, linespacing=1.0, **style)
+    looks = {"markerfacecolor": inside, "markersize": 4.2, "clip_on": False}
+    axes.plot([row.auroc], [y], marker, color=colour, **looks)
 
 
 def _colour(labelled: bool) -> str:

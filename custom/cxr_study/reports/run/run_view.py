@@ -3,12 +3,12 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import Literal
 
-from cxr_study.common.wording import counted, listed
+from cxr_study.common.wording import counted, listed, rounds_listed
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.reports.page import numbers
+from surgical_aggregation.checkpoints.manifest import rounds_in, spans
 
 CHANCE = 0.5
 """AUROC of a model that guesses."""
@@ -18,20 +18,37 @@ _MADE = {
     "refit": "the model whose columns were fitted anew after training",
 }
 
-Undefined = tuple[str, tuple[Model, ...], str]  # site, models and reason
-
-
-def interval(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
-    """Write an AUROC with its interval, such as `0.81 (0.77-0.85)`, or `not defined`."""
-    if row is None or row.auroc is None:
-        return "not defined"
-    return numbers.interval(row.auroc, row.low, row.high, decimals).replace(" to ", "\N{EN DASH}")
-
 
 def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc | None:
     """Find a mean AUROC; None when the summary has no such row."""
     rows = {(row.model, row.site, row.classes): row for row in summary.means}
     return rows.get((model, site, classes))
+
+
+COLUMNS: Mapping[Group, str] = {
+    "all": "all classes",
+    "labelled": "classes it labels",
+    "unlabelled": "classes it does not label",
+}
+"""Classes of a mean -> heading of its column."""
+
+
+def mean_text(row: MeanAuroc | None) -> str:
+    """A mean with its interval, and in a second line over how many classes it is."""
+    if row is None or (row.auroc is None and not row.few):
+        return "no such class" if row is not None and row.of == 0 else "not defined"
+    return f"{numbers.auroc(row, 3)}\nover {row.over}"
+
+
+def mean_cells(summary: Summary, site: str, model: Model) -> list[str]:
+    """The means of a model at a site, over the `COLUMNS`."""
+    own = model == "local"
+    return [
+        numbers.UNDEFINED
+        if own and classes != "labelled"
+        else mean_text(mean(summary, model, site, classes))
+        for classes in COLUMNS
+    ]
 
 
 def final_round(summary: Summary) -> int | None:
@@ -147,19 +164,6 @@ def rounds_made(summary: Summary) -> str:
     )
 
 
-def undefined(summary: Summary) -> list[tuple[Undefined, tuple[ClassAuroc, ...]]]:
-    """Group the AUROCs that are not defined; local models have only classes of their site."""
-    models: dict[tuple[str, str, str], list[ClassAuroc]] = {}
-    for row in sorted(measurable(summary), key=lambda row: row.class_name):
-        if row.auroc is None and (row.model == "global" or row.labelled):
-            models.setdefault((row.site, row.class_name, undefined_reason(row)), []).append(row)
-    groups: dict[Undefined, tuple[ClassAuroc, ...]] = {}
-    for (site, _, reason), rows in models.items():
-        key = (site, tuple(sorted({row.model for row in rows})), reason)
-        groups[key] = (*groups.get(key, ()), rows[0])
-    return sorted(groups.items(), key=itemgetter(0))
-
-
 def measurable(summary: Summary) -> list[ClassAuroc]:
     """What could have been measured: a site that measures by itself has its own classes alone."""
     return [row for row in summary.test if row.labelled or summary.data != "elsewhere"]
@@ -175,6 +179,45 @@ def undefined_reason(row: ClassAuroc) -> str:
         (True, False): "no negative image in the test split",
         (True, True): "the model has no such class",
     }[row.positives > 0, row.negatives > 0]
+
+
+def absent(summary: Summary) -> list[str]:
+    """Sites of the job that contributed to no round, as far as is known."""
+    return [site for site, of in summary.contributions.items() if not of.rounds]
+
+
+def absences(summary: Summary) -> list[str]:
+    """Which sites are not in which rounds, and why, a sentence each; a dropped round counts not."""
+    taken = {site: rounds_in(of.rounds) for site, of in summary.contributions.items()}
+    final = final_round(summary)
+    trained = [entry for entry in summary.rounds if entry.round != final]
+    if not taken:  # an older summary
+        taken = {s: {e.round for e in trained if s in e.sites} for s in summary.sites}
+    first = trained[0].round if trained else summary.num_rounds
+    made = {each for rounds in taken.values() for each in rounds if each >= first}
+    told = []
+    for site, rounds in taken.items():
+        of = summary.contributions.get(site)
+        why = f" ({of.reason})" if of and of.reason else ""
+        if site in absent(summary):
+            told.append(f"{site} contributed to no round{why}: the model has nothing of it.")
+        elif missed := made - rounds:
+            where = rounds_listed(spans(missed))
+            told.append(f"{site} is not in {where}{why}; means there are over the others.")
+    return told
+
+
+def not_on_record(summary: Summary) -> str:
+    """Rounds whose record is not at hand, such as `rounds 0 and 1`; "": there is none."""
+    recorded = {entry.round for entry in summary.rounds}
+    lost = {*range(summary.num_rounds)} - recorded if summary.contributions else set()
+    return rounds_listed(spans(lost)) if lost else ""
+
+
+def with_rounds(summary: Summary) -> str:
+    """The sites, also of runs that this one continues, each with its rounds; "": not known."""
+    known = summary.contributions.items()
+    return listed([f"{site} ({rounds_listed(of.rounds)})" for site, of in known])
 
 
 def trained_order(summary: Summary) -> list[str]:
@@ -197,22 +240,6 @@ def sites(summary: Summary) -> list[str]:
     """The sites of the run, then those of earlier runs that the global model still builds on."""
     earlier = {site for names in summary.trained_by.values() for site in names}
     return [*summary.sites, *sorted(earlier - set(summary.sites))]
-
-
-def slowest(summary: Summary) -> list[tuple[float, float]]:
-    """Training and validation seconds of the slowest site of each round: so long a round lasts."""
-    times = []
-    for entry in summary.rounds:
-        sites = [(s.train_seconds or 0.0, s.validate_seconds or 0.0) for s in entry.sites.values()]
-        times.append(max(sites, key=sum, default=(0.0, 0.0)))
-    return times
-
-
-def shares(summary: Summary) -> dict[str, float]:
-    """Split the wall time, in seconds, into training, validation and the rest."""
-    training, validation = (sum(part) for part in zip((0.0, 0.0), *slowest(summary), strict=True))
-    rest = max(0.0, summary.wall_seconds - training - validation)
-    return {"training": training, "validation": validation, "rest": rest}
 
 
 def axis_start(summary: Summary) -> float:
@@ -242,7 +269,8 @@ def _across_sites(summary: Summary, classes: Group) -> str:
     if not measured:
         return "not defined at any site."
     if len(measured) <= 3:
-        return listed([f"{interval(row)}{_partly([row])} at {row.site}" for row in measured]) + "."
+        told = [f"{numbers.auroc(row)}{_partly([row])} at {row.site}" for row in measured]
+        return f"{listed(told)}."
     values = [row.auroc for row in measured if row.auroc is not None]
     spread = f"{min(values):.2f} to {max(values):.2f} (median {statistics.median(values):.2f})"
     return f"{spread}{_partly(measured)} at {len(measured)} sites."

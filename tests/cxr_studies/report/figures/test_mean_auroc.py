@@ -3,8 +3,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from cxr_studies.analysis.seed_intervals import interval
 from cxr_studies.report.figures.mean_auroc import CHANCE, auroc_by_scenario, bars
-from cxr_study.evaluation.seed_intervals import interval
 from cxr_study.jobs.methods import Row
 from drawn_texts import texts
 

@@ -78,12 +78,12 @@ def test_wrong_names_and_missing_converters_are_refused_before_anything_is_built
     home, tmp_path, monkeypatch
 ):
     model = load_model(home[0] / "best.npz")
-    with pytest.raises(export_model.ExportError, match=r"onnx needs a file \.onnx"):
+    with pytest.raises(ValueError, match=r"onnx needs a file \.onnx"):
         export_model.export(model, "onnx", tmp_path / "m.keras")
     with pytest.raises(FileExistsError, match="needs a new file"):
         export_model.export(model, "savedmodel", tmp_path)
     monkeypatch.setattr(export_model.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(export_model.ExportError, match=r"onnx and onnxruntime .*\[export\]"):
+    with pytest.raises(ValueError, match=r"onnx and onnxruntime .*\[export\]"):
         export_model.export(model, "onnx", tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
 
@@ -105,19 +105,23 @@ def with_constants():
     small = np.asarray(square(Image.fromarray(chest()), 8), np.float32)[None, :, :, None]
     levels = (small / 255 - IMAGENET.mean) / IMAGENET.sd
     said = local.outputs(levels.astype(np.float32))[1]
-    return export_model.behind_pixels(keras.Model(local.model.input, local.model.output)), said
+    from cxr_study.models.export.pixel_graph import behind_pixels
+
+    return behind_pixels(keras.Model(local.model.input, local.model.output)), said
 
 
 @pytest.mark.parametrize("to", FILES)
 def test_a_file_is_written_only_if_it_runs_and_says_the_same(with_constants, tmp_path, to):
     network, said = with_constants
+    given = chest()[None].astype(np.float32)
     out = tmp_path / FILES[to]
-    export_model.write_network(network, to, out, {}, said)
+    export_model.write_network(network, to, out, {}, (given, said))
     written = list(tmp_path.iterdir())
     assert written == [out]
     for wrong, message in ((said + 2e-4, "differs .* by 2.0e-04"), (said[:, :0], "not run")):
-        with pytest.raises(export_model.ExportError, match=rf"{FILES[to]} was written.*{message}"):
-            export_model.write_network(network, to, tmp_path / "again" / FILES[to], {}, wrong)
+        with pytest.raises(ValueError, match=rf"{FILES[to]} was written.*{message}"):
+            again = tmp_path / "again" / FILES[to]
+            export_model.write_network(network, to, again, {}, (given, wrong))
     assert not list((tmp_path / "again").iterdir())
 
 

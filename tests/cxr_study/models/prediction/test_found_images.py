@@ -1,6 +1,6 @@
 import pytest
 
-from cxr_study.models.prediction.found_images import FoundImage, ImagesError, find
+from cxr_study.models.prediction.found_images import FoundImage, find
 from dicom_files import dataset, written
 from tiny_model import picture
 
@@ -34,12 +34,12 @@ def test_a_csv_names_images_by_path_or_wherever_they_are(tmp_path):
 )
 def test_a_csv_without_images_is_refused(tmp_path, text, message):
     (tmp_path / "list.csv").write_text(text)
-    with pytest.raises(ImagesError, match=message):
+    with pytest.raises(ValueError, match=message):
         find([tmp_path / "list.csv"])
 
 
 def test_a_source_without_images_is_refused(tmp_path):
-    with pytest.raises(ImagesError, match="needs an image file"):
+    with pytest.raises(ValueError, match="needs an image file"):
         find([tmp_path])
-    with pytest.raises(ImagesError, match="does not exist"):
+    with pytest.raises(ValueError, match="does not exist"):
         find([tmp_path / "nothing.png"])

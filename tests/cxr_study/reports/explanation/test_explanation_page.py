@@ -7,7 +7,6 @@ import pytest
 from PIL import Image
 
 from cxr_study.models.prediction.image_reader import ReadImage
-from cxr_study.models.prediction.predict_images import PredictedImages
 from cxr_study.reports.explanation import explanation_page
 from html_page import Page
 
@@ -35,9 +34,7 @@ def pages(tmp_path, monkeypatch):
 
     def write(*calibrated, never=(), flags=""):
         columns = {f"{name} positive": 1 for name in calibrated}
-        chunk = PredictedImages(
-            [image], pd.DataFrame([{**ROW, **columns, "flags": flags}]), pd.DataFrame()
-        )
+        table = pd.DataFrame([{**ROW, **columns, "flags": flags}], [7])
         classes = {name: SimpleNamespace(threshold=0.1) for name in calibrated}
         file = SimpleNamespace(classes=classes, threshold_rule="f1", sites=("a",))
         model = SimpleNamespace(
@@ -48,7 +45,7 @@ def pages(tmp_path, monkeypatch):
             file=tmp_path / "best.npz",
             never_learned=dict.fromkeys(never, "no site had a negative image"),
         )
-        (path,) = explanation_page.write(model, chunk, 2, tmp_path)
+        (path,) = explanation_page.write(model, {7: image}, table, 2, tmp_path)
         return Page(path.read_text()).text, over
 
     return write

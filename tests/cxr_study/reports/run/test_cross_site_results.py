@@ -1,10 +1,12 @@
 import io
 import json
 
+import pandas as pd
 import pytest
 from rich.console import Console
 
-from cxr_study.reports.run.cross_site_results import ClassTest, read, table, write_csv
+from cxr_study.reports.run.console import auroc_table
+from cxr_study.reports.run.cross_site_results import evaluations, read, write_csv
 from cxr_study.runs.job_results import ResultsError
 
 NORTH = {
@@ -36,10 +38,18 @@ def rows(server):
     )
 
 
-def printed(rows, width=100):
+def printed(results, width=100):
+    sites = evaluations(results)
+    rows = [row for site in sites for row in site.test if row.labelled]
+    means = [mean for site in sites for mean in site.means if mean.classes == "labelled"]
     text = io.StringIO()
-    Console(file=text, width=width).print(table(rows))
+    Console(file=text, width=width).print(auroc_table(rows, means))
     return text.getvalue()
+
+
+def told(results):
+    """What is known of each class: AUROC and BCE, positives and negatives."""
+    return results.astype(object).where(results.notna(), None).to_numpy().tolist()
 
 
 @pytest.mark.parametrize(
@@ -51,13 +61,13 @@ def printed(rows, width=100):
     ],
 )
 def test_what_is_not_measured_or_not_a_number_is_none(server, model, sent, expected):
-    assert read(server({"east": {model: sent}})) == (ClassTest("Edema", "east", *expected),)
+    assert told(read(server({"east": {model: sent}}))) == [["Edema", "east", *expected]]
 
 
 def test_names_are_fit_for_a_terminal_whatever_a_site_sends(server):
-    (row,) = read(server({"[b]east": {"SRV_best": {"bce/\x1b[2J[red]Edema[/]\n": 0.25}}}))
-    assert row.class_name == r"\x1b[2J[red]Edema[/]\n"
-    assert row.class_name in printed([row]) and "[b]east" in printed([row])
+    found = read(server({"[b]east": {"SRV_best": {"bce/\x1b[2J[red]Edema[/]\n": 0.25}}}))
+    assert found["class_name"].tolist() == [r"\x1b[2J[red]Edema[/]\n"]
+    assert found["class_name"][0] in printed(found) and "[b]east" in printed(found)
 
 
 @pytest.mark.parametrize("results", [None, {}, {"north": {"SRV_last": NORTH}}])
@@ -81,24 +91,38 @@ def test_the_csv_has_a_row_for_every_class_of_every_site_that_measures_it(rows, 
 def test_classes_stand_by_sites_with_what_is_known_and_their_mean(rows):
     lines = [line for line in printed(rows).splitlines() if line.startswith("│")]
     assert [[cell.strip() for cell in line.strip("│").split("│")] for line in lines] == [
-        ["Edema", "0.750 (10 / 40)", "0.500"],
-        ["Fracture", "-", "1.000"],
-        ["Nodule/Mass", "not defined (0 / 38)", "-"],
-        ["mean", "0.750 over 1 of 2 classes", "0.750 over 2 of 2 classes"],
+        ["Edema", "north", "0.750", "10", "30"],
+        ["Nodule/Mass", "north", "not defined", "0", "38"],
+        ["Edema", "south", "0.500", "withheld", "withheld"],
+        ["Fracture", "south", "1.000", "withheld", "withheld"],
+        ["mean", "north", "0.750", "", ""],
+        ["", "", "over 1 of 2 classes", "", ""],
+        ["mean", "south", "0.750", "", ""],
+        ["", "", "over 2 of 2 classes", "", ""],
     ]
-    assert "in brackets" in printed(rows)  # only where a site tells its counts
-    assert "in brackets" not in printed([row for row in rows if row.site == "south"])
+
+
+def test_classes_and_sites_of_the_run_that_nobody_measured_are_not_defined(rows):
+    made = evaluations(rows, ("Edema", "Gout"), ("south", "east"))
+    assert [each.site for each in made] == ["south", "east", "north"]
+    names = ["Edema", "Fracture", "Gout", "Nodule/Mass"]
+    assert all([row.class_name for row in each.test] == names for each in made)
+    south, east, _ = made
+    assert (south.data.classes, east.data.classes) == (("Edema", "Fracture"), ())
+    assert south.data.images is None
+    assert [(row.auroc, row.labelled) for row in south.test[1:3]] == [(1.0, True), (None, False)]
 
 
 @pytest.mark.parametrize(
     ("counts", "told"),
     [
-        ((9, 90), "0.750 over 1 of 2 classes (0.500 with 1 of too few patients)"),
-        ((90, 9), "0.750 over 1 of 2 classes (0.500 with 1 of too few patients)"),
-        ((10, 10), "0.500 over 2 of 2 classes"),
-        ((None, None), "0.500 over 2 of 2 classes"),  # the site keeps them
+        ((9, 90), "(0.500 with 1 of too few patients)"),
+        ((90, 9), "(0.500 with 1 of too few patients)"),
+        ((10, 10), "over 2 of 2 classes "),
+        ((None, None), "over 2 of 2 classes "),  # the site keeps them
     ],
 )
 def test_classes_of_too_few_images_are_no_part_of_the_mean(counts, told):
-    found = {"Edema": (0.75, 0.3, 40, 40), "Mass": (0.25, 0.3, *counts)}
-    assert told in printed([ClassTest(name, "north", *each) for name, each in found.items()])
+    rows = [("Edema", "north", 0.75, 0.3, 40, 40), ("Mass", "north", 0.25, 0.3, *counts)]
+    names = ["class_name", "site", "auroc", "bce", "positives", "negatives"]
+    assert told in printed(pd.DataFrame(rows, columns=names), 120)

@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.evaluation.test_split import TestSplit
+from cxr_study.data.images.labelled_images import Images
+from cxr_study.evaluation.predictions import Predictions
 from cxr_study.reports.run.example_pictures import Example, choose
 
 UNION = ("A", "B", "C", "D", "E")
@@ -14,9 +15,9 @@ def pick(pictures, count=6, probability=0.5):
     pixels = np.arange(len(pictures), dtype=np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
     table = pd.DataFrame(labels, columns=list(UNION))
     rows = np.arange(len(pictures))
-    split = TestSplit("nih", table, pixels, rows, frozenset("AB"), pd.DataFrame())
+    images = Images(table, pixels, rows, "nih", frozenset("AB"))
     chances = pd.DataFrame({name: [probability] * len(pictures) for name in UNION})
-    return choose(split, chances, UNION, count)
+    return choose(Predictions(images, chances, labels), UNION, count)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@ import dataclasses
 
 import pytest
 
+from cxr_study.common.wording import Notice
 from cxr_study.evaluation.summary_json import (
     Best,
     Contribution,
     Difference,
     RefusedResult,
     Round,
-    RunWarning,
     SiteCalibration,
 )
 from cxr_study.reports.run import run_figures, run_view
@@ -113,7 +113,7 @@ def test_why_an_auroc_is_not_defined_follows_from_counts(summary, positives, neg
     assert run_view.undefined_reason(row) == reason
 
 
-def test_rounds_name_the_best_model_and_last_as_long_as_their_slowest_site(summary):
+def test_rounds_name_the_best_model(summary):
     names = ("the initial model", "the model of round 1", "the final model")
     for number, name in enumerate(names):
         best = dataclasses.replace(summary.best, round=number)
@@ -121,8 +121,6 @@ def test_rounds_name_the_best_model_and_last_as_long_as_their_slowest_site(summa
     refit = dataclasses.replace(summary.best, round=2, made="refit")
     assert "fitted anew" in run_view.best_model(dataclasses.replace(summary, best=refit))
     assert run_view.final_round(dataclasses.replace(summary, rounds=summary.rounds[:2])) is None
-    assert run_view.slowest(summary) == [(20.0, 2.0), (30.0, 2.0), (0.0, 2.0)]
-    assert run_view.shares(dataclasses.replace(summary, wall_seconds=50.0))["rest"] == 0
 
 
 def test_classes_trained_by_most_sites_and_sites_of_this_run_come_first(summary):
@@ -146,18 +144,6 @@ def test_labelled_and_unlabelled_classes_are_told_apart_in_words(summary):
     assert "not defined: no positive image in the test split" in found
 
 
-@pytest.mark.parametrize(
-    ("wanted", "places"),
-    [
-        ([0.25, 0.5], [0.25, 0.5]),  # far enough apart
-        ([0.5, 0.5, 0.5], [0.25, 0.5, 0.75]),  # around their middle
-        ([1.0, 1.0, 1.0], [0.5, 0.75, 1.0]),  # inside the axes
-    ],
-)
-def test_names_are_moved_apart(wanted, places):
-    assert run_figures._apart(wanted, gap=0.25) == places
-
-
 def test_an_unfinished_run_a_constant_model_and_one_that_never_learned_are_told(summary):
     found = notices(summary, planned_rounds=6)
     assert found["Not finished."].startswith("2 of 6 rounds were made. surgagg continue")
@@ -176,7 +162,7 @@ def test_an_unfinished_run_a_constant_model_and_one_that_never_learned_are_told(
 
 
 def test_warnings_of_the_run_come_first(summary):
-    warning = RunWarning("Started from drawings.", "Not from radiographs.")
+    warning = Notice("Started from drawings.", "Not from radiographs.")
     found = notices(summary, warnings=(warning,))
     assert next(iter(found.items())) == (warning.heading, warning.text)
 
@@ -209,11 +195,6 @@ def test_the_models_of_a_table_are_those_that_were_measured_the_federations_firs
     assert run_view.models(dataclasses.replace(summary, means=())) == ["global"]
 
 
-def test_the_final_model_has_no_bar_of_time(summary):
-    ticks = texts(run_figures.round_times(summary))
-    assert "0" in ticks and "1" in ticks and "2" not in ticks[: ticks.index("1") + 2]
-
-
 def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_them(summary):
     test = [
         dataclasses.replace(row, few=True, low=None, high=None, positives=2)
@@ -238,7 +219,7 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
     assert row.over in Page(render(changed, [])).text
     none = dataclasses.replace(row, auroc=None, low=None, high=None, defined=0)
     changed = dataclasses.replace(changed, means=(none,))
-    assert f"no mean: {none.over}" in Page(render(changed, [])).text
+    assert f"not defined over {none.over}" in Page(render(changed, [])).text
 
 
 def test_calibration_is_by_site_and_kind_of_class_the_largest_error_first(summary):

@@ -42,7 +42,7 @@ def test_two_spellings_at_two_sites_are_named_once_as_installed_packages_say(
     judge, nih, south, reason, monkeypatch
 ):
     if judge is None:  # as on a server without the application
-        monkeypatch.setattr(look_alikes, "entry_points", lambda group: ())
+        monkeypatch.setattr(look_alikes, "offered", lambda group: ())
     found, events = named({"nih": [nih, "Hernia"], "south": [south]})
     assert [(dict(pair), why.startswith(reason)) for pair, why in found] == (
         [({nih: ["nih"], south: ["south"]}, True)] if reason else []

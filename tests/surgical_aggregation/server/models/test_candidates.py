@@ -1,8 +1,5 @@
 import numpy as np
 import pytest
-from nvflare.apis.shareable import Shareable
-from nvflare.app_common.app_constant import AppConstants
-from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
 from surgical_aggregation.server.models.candidates import (
@@ -16,7 +13,7 @@ from surgical_aggregation.server.models.global_model import (
     set_global_model,
 )
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, CONTINUES, MODEL_ROUND, REFIT
+from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, REFIT
 
 
 def column(value):
@@ -71,18 +68,6 @@ class TestLocator:
         assert CANDIDATE not in current_global_model(fl_ctx).manifest
         set_global_model(average_of(MODEL), fl_ctx)  # which was not refitted afterwards
         assert CandidateLocator(REFIT).get_model_names(fl_ctx) == []
-
-    def test_sites_are_told_its_round_and_what_the_run_continues(self):
-        manifest = {**MANIFEST, "history": [{"job": "a", "rounds": [0, 7]}]}
-        fl_ctx = context(model=refit_of(GlobalModel(VARIABLES, manifest), {}), engine=Engine())
-        locator, task = CandidateLocator(REFIT), Shareable()
-        (name,) = locator.get_model_names(fl_ctx)
-        locator.locate_model(name, fl_ctx)
-        fl_ctx.set_prop(AppConstants.MODEL_OWNER, "SRV_refit", private=True, sticky=False)
-        fl_ctx.set_prop(AppConstants.MODEL_TO_VALIDATE, task, private=True, sticky=False)
-        locator.handle_event(AppEventType.SEND_MODEL_FOR_VALIDATION, fl_ctx)
-        assert task.get_header(MODEL_ROUND) == 7
-        assert task.get_header(CONTINUES) == {"jobs": ["a"], "round": 7}
 
     def test_another_kind_of_model_is_refused(self):
         with pytest.raises(ValueError, match=r"one of \('average', 'refit'\); got 'best'"):

@@ -15,7 +15,7 @@ from flare import Engine, context, result
 from surgical_aggregation import __version__
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.records.run_record import RunRecord
-from surgical_aggregation.wire import headers, results
+from surgical_aggregation.wire import headers
 
 
 class Run:
@@ -77,7 +77,7 @@ def test_a_filter_is_a_line_once_for_each_site_whose_results_it_took_part_in(run
     for site, accepted, names in [*sent_by, ("a", True, ["SVT"]), ("b", True, ["SVT", "x\ny"])]:
         dxo = from_shareable(result({}, {}))
         dxo.add_filter_history(names)
-        sent = {headers.RESULT: results.trained(dxo.to_shareable())}
+        sent = {AppConstants.TRAINING_RESULT: dxo.to_shareable()}  # as under FLARE's FedAvg
         taken = {AppConstants.AGGREGATION_ACCEPTED: accepted}
         run.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, **sent, **taken)
     told = [(line["site"], line["filter"]) for line in run.lines()[2:]]

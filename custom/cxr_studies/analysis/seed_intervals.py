@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-CONFIDENCE = 0.95
+from cxr_study.evaluation.bootstrap import CONFIDENCE
 
 HOLDS, DOES_NOT_HOLD, NOT_DECIDED = "holds", "does not hold", "not decided"
 
@@ -29,7 +29,7 @@ def interval(values: Sequence[float]) -> Interval | None:
     mean = fmean(values)
     if len(values) < 2:
         return Interval(mean, None, None, len(values))
-    from scipy import stats  # here, for it takes a second and every command imports this module
+    from scipy import stats  # here, for it takes a second
 
     error = float(stats.sem(values))
     if math.isclose(error, 0.0, abs_tol=1e-12):

@@ -3,7 +3,7 @@ import math
 import pytest
 from scipy import stats
 
-from cxr_study.evaluation.seed_intervals import (
+from cxr_studies.analysis.seed_intervals import (
     DOES_NOT_HOLD,
     HOLDS,
     NOT_DECIDED,
