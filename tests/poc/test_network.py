@@ -274,7 +274,7 @@ def test_logs_at_the_server_are_those_of_the_site_that_streams_them(
 @pytest.mark.parametrize("attack", ["file", "command", "found by name"])
 def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, attack):
     folder, owned = network.folder / f"{attack}-{app}", network.folder / "owned"
-    job = tiny_job.make(folder, SITES)
+    job = tiny_job.make(folder, SITES, code="installed")
     config = job / app / "config"
     if attack == "found by name":
         reason = "holds its configurations alone"
@@ -301,7 +301,7 @@ def test_an_impostor_is_refused_under_its_own_name_and_the_victim_trains(network
     folder, classes = network.folder / "guise", ["Edema", "Pleural Effusion"]
     job = tiny_job.make(
         folder, {site: {"classes": classes, "images": 16} for site in ("nih", "mercy")},
-        claims={"mercy": ["nih", classes]},
+        code="installed", claims={"mercy": ["nih", classes]},
         settings={"num_rounds": 1, "warmup_epochs": 1, "min_clients": 1, "wait_seconds": 60},
     )  # fmt: skip
     result = deployed.run(network, job)

@@ -31,7 +31,7 @@ def test_a_job_stops_early_and_a_site_receives_its_own_configuration_alone(tmp_p
     for site, other, rate in ("north", "south", 0.3), ("south", "north", 0.001):
         received = found["received"][site]
         client = json.loads(received["config_fed_client.json"])
-        assert client["executors"][0]["executor"]["args"]["training"]["learning_rate"] == rate
+        assert client["learning_rate"] == rate
         assert "config_fed_server.json" not in received
         assert not [name for name, text in received.items() if other in text]
     assert found["submitted"] in ("SUBMITTED", "APPROVED", "DISPATCHED", "RUNNING")  # by a kit

@@ -28,14 +28,14 @@ CLASSES = (
 
 def make(
     folder, sites, *, job="surgical", settings=None, per_site=None, site=NUMPY, plan=None,
-    claims=None, permitted=None, code="installed",
+    claims=None, permitted=None, code="marked",
 ):  # fmt: skip
     """Write a job for sites {name: {"classes", "images"}}; returns the job folder.
 
     Args:
         folder: For the job, and its table of sites.
         sites: The sites.
-        job: The job's name, or a folder.
+        job: The job's name.
         settings: Settings.
         per_site: Site -> settings.
         site: Class of a site; with a plan `NUMPY`.

@@ -1,1 +1,1 @@
-"""FLARE jobs: templates, settings, folders, recipe."""
+"""FLARE jobs: what is asked for, its settings, its folder, its recipe."""

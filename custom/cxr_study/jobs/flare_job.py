@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,6 @@ from nvflare.apis.job_def import SERVER_SITE_NAME
 from nvflare.app_common.default_component_policy import DEFAULT_CLASS_ALLOW_LIST
 from nvflare.fuel.utils.class_utils import instantiate_class
 from nvflare.job_config.api import FedJob
-from nvflare.job_config.defs import FilterType
 from nvflare.job_config.fed_app_config import FedAppConfig
 
 from cxr_study.jobs import folder
@@ -96,16 +96,6 @@ class FlareJob(FedJob):
             else:
                 self.to(part, site, **how)
 
-    def filter_data(self, part: Any, tasks: Iterable[str], *, at_sites: bool = False) -> None:
-        """Add a filter of what tasks send: at the server, or of what the sites receive."""
-        add = self.to_sites if at_sites else self.to_server
-        add(part, tasks=[*tasks], filter_type=FilterType.TASK_DATA)
-
-    def filter_results(self, part: Any, tasks: Iterable[str], *, at_sites: bool = False) -> None:
-        """Add a filter of what tasks bring back: at the server, or of what the sites send."""
-        add = self.to_sites if at_sites else self.to_server
-        add(part, tasks=[*tasks], filter_type=FilterType.TASK_RESULT)
-
     def finish_server(self) -> None:
         """Add what the server's parts refer to, and its code."""
         # FLARE's own interval, 2 s, costs 1.5 s a round.
@@ -150,6 +140,8 @@ class FlareJob(FedJob):
             for filters in (*config["task_data_filters"], *config["task_result_filters"]):
                 filters["tasks"].sort()  # of a set
             folder.write_json(file, config)
+        for compiled in Path(job_root, self.name).glob("*/custom/**/__pycache__"):
+            shutil.rmtree(compiled)
 
     def simulator_run(self, workspace: str, *args: Any, **how: Any) -> Any:
         """Run it in FLARE's simulator, which is to allow the classes that it names."""
@@ -163,8 +155,10 @@ def allow_classes(workspace: Path, classes: Iterable[str]) -> None:
     """Have FLARE's simulator, in its workspace, allow a job that brings no code its classes."""
     file = workspace / "local" / "resources.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    allowed = sorted({*DEFAULT_CLASS_ALLOW_LIST, *classes})
-    file.write_text(json.dumps({"format_version": 2, "class_allow_list": allowed}), "utf-8")
+    found = json.loads(file.read_text("utf-8")) if file.is_file() else {"format_version": 2}
+    known = found.get("class_allow_list", DEFAULT_CLASS_ALLOW_LIST)
+    found["class_allow_list"] = sorted({*known, *classes})
+    file.write_text(json.dumps(found), "utf-8")
 
 
 def _parts(app: Any) -> dict[str, Any]:

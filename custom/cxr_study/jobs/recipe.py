@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nvflare.job_config.defs import FilterType
 from nvflare.recipe.spec import ExecEnv, Recipe
 
 from cxr_study.jobs.flare_job import FlareJob
@@ -134,9 +135,9 @@ def _training_server(made: FlareJob, method: Method) -> None:
     for model in ("average", "refit") if method.common_model else ():
         add(part("CandidateLocator", fixed={"model": model}), id=model)
     # The single gate between the server's model and a site; it must stand for every task with one.
-    made.filter_data(part("SelectHead"), [*_MODEL_TASKS, *refit])
+    add(part("SelectHead"), tasks=[*_MODEL_TASKS, *refit], filter_type=FilterType.TASK_DATA)
     for task in ("train", *refit):
-        made.filter_results(part("CheckResult"), [task])
+        add(part("CheckResult"), tasks=[task], filter_type=FilterType.TASK_RESULT)
 
     # Who cannot take part is known before anything is trained.
     add(part("SiteCheck", "min_clients", "wait_seconds", "check_only"), id="check")
@@ -183,11 +184,12 @@ def _training_site(made: FlareJob, method: Method, site: Site | None) -> None:
     add(executor, tasks=["check", *_MODEL_TASKS, *refit])
     if method.encrypted:
         # Decrypts at the site what SelectHead has chosen for it at the server.
-        made.filter_data(part("DecryptTask"), list(_MODEL_TASKS), at_sites=True)
+        add(part("DecryptTask"), tasks=_MODEL_TASKS, filter_type=FilterType.TASK_DATA)
     for task in () if method.personal_head else ("train", *refit):
-        made.filter_results(part("LabelHead"), [task], at_sites=True)
+        add(part("LabelHead"), tasks=[task], filter_type=FilterType.TASK_RESULT)
     if method.encrypted:
-        made.filter_results(part("EncryptResult", "weighting"), ["train"], at_sites=True)
+        encrypting = part("EncryptResult", "weighting")
+        add(encrypting, tasks=["train"], filter_type=FilterType.TASK_RESULT)
 
 
 def _evaluation_server(made: FlareJob) -> None:
@@ -196,7 +198,7 @@ def _evaluation_server(made: FlareJob) -> None:
     _records(made, workflow="evaluation")
     add(part("ValidationJsonGenerator"), id="evaluation_writer")
     # A site gets the columns of its own classes alone, and says how it did with them.
-    made.filter_data(part("SelectHead"), ["test"])
+    add(part("SelectHead"), tasks=["test"], filter_type=FilterType.TASK_DATA)
     check = part(
         *("SiteCheck", "min_clients", "wait_seconds", "check_only"), fixed={"model_id": "model"}
     )

@@ -52,6 +52,7 @@ def test_each_way_brings_what_it_needs_with_the_same_configuration(written, app)
         for path in source.rglob("*.py")
     }
     assert packages.items() <= carried.items() and installed.items() <= carried.items()
+    assert not [path for path in carried if path.suffix == ".pyc"]
     assert {path.parts[1] for path in carried if path.parts[0] == "custom"} == {*PACKAGES}
 
 

@@ -143,6 +143,15 @@ class Silent(Widget):
         self.seconds = silence
 
 
+def test_what_a_workspace_says_already_stays(tmp_path):
+    (tmp_path / "local").mkdir()
+    own = {"class_allow_list": ["mine.Own"], "components": []}
+    (tmp_path / "local/resources.json").write_text(json.dumps(own))
+    flare_job.allow_classes(tmp_path, ["our.Part"])
+    found = json.loads((tmp_path / "local/resources.json").read_text())
+    assert found == {**own, "class_allow_list": ["mine.Own", "our.Part"]}
+
+
 def test_an_argument_that_flares_export_would_drop_is_refused(monkeypatch):
     monkeypatch.setattr(flare_job, "PATHS", {"SiteWatch": f"{__name__}.Silent"})
     monkeypatch.setattr(flare_job, "instantiate_class", lambda _, arguments: Silent(**arguments))

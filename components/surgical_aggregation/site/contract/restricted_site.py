@@ -138,7 +138,7 @@ def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> S
     if not isinstance(site, Site):
         raise SiteError(
             f"the client's configuration needs a Site component with id {site_id!r}; "
-            f"got {type(site).__name__}. Check `components` in config_fed_client.conf."
+            f"got {type(site).__name__}. Check `components` in config_fed_client.json."
         )
     site.policy = site_policy(fl_ctx)
     cut_down = permitted(site)
