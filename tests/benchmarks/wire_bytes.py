@@ -46,7 +46,7 @@ def serialised(model, row, classes):
     """Bytes of a task and of a result: what SelectHead, the strategy and LabelHead leave of it."""
     trained = {v.path: v.numpy() for v in model.weights}
     body = {path: value for path, value in trained.items() if not path.startswith("head/")}
-    columns, kept = {}, kept_at_site(row.strategy, variable_kinds(model))
+    columns, kept = {}, kept_at_site(row.strategy, body, variable_kinds(model))
     if METHODS[row.method].personal_head:
         kept |= trained.keys() - body.keys()
     else:

@@ -68,7 +68,7 @@ def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_ru
     assert job_results.rounds_run(*finished_run(poc.folder).servers) == 2
     left = sorted(path.name for path in poc.folder.iterdir())
     assert left == ["job", "results", "run.json", "sites"]
-    assert not list(poc.job.glob("**/.__nvfl_sig.json"))
+    assert not list((poc.folder / "job").glob("**/.__nvfl_sig.json"))
     assert not processes.processes(poc.folder)
     with FlareSession(system.lead) as session:
         assert session.sites() == set(TWO)
