@@ -165,7 +165,7 @@ class TestPocSystem:
 
 
 def test_a_command_that_is_terminated_leaves_nothing_running(tmp_path):
-    code = "from cxr_study.cli.main import main; main()"
+    code = "from cxr_study.cli import start; start()"
     system = PocSystem(tmp_path / "poc")
     system.prepare(deployed.PROJECT)
     command = [sys.executable, "-c", code, "deploy", "poc", "start", "--folder", str(system.folder)]

@@ -70,7 +70,7 @@ def test_a_site_that_declares_a_class_without_permission_is_refused_in_every_tas
     reasons = lied.refused("guest")
     assert list(reasons) == [("check", None), *ANSWERS]
     for reason in reasons.values():
-        assert re.fullmatch(r"the site is not permitted to \w+ \['Edema'\]", reason)
+        assert re.match(r"the site is not permitted to \w+ \['Edema'\]", reason)
 
 
 def test_no_answer_of_one_site_ends_the_job_or_disturbs_honest_sites(lied):
@@ -89,7 +89,8 @@ def test_no_answer_of_one_site_ends_the_job_or_disturbs_honest_sites(lied):
 ABSENT = {
     "east": "its policy takes the job for unsafe (UNSAFE_JOB)",
     "west": "it calls itself 'north'",
-    "guest": "the site is not permitted to train ['Edema']",
+    "guest": "the site is not permitted to train ['Edema']: permit it in the server's table, or "
+    "take it out of the site's classes",
 }
 """Site that is in no round -> the first reason."""
 

@@ -1,11 +1,14 @@
 """The command line: `surgagg`."""
 
+import signal
 import sys
 from importlib import import_module
 
 
 def start() -> None:
     """Run the command; packages that are missing or unfit are one line, and exit code 2."""
+    # A plain SIGTERM would end this process alone and leave the simulator's behind.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         command_line = import_module("cxr_study.cli.main")
     except ModuleNotFoundError as error:
@@ -13,6 +16,8 @@ def start() -> None:
 
         print(f"surgagg: {missing(error) or error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     except ImportError as error:
         print(f"surgagg: {error}", file=sys.stderr)
         sys.exit(2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from importlib.metadata import entry_points
@@ -89,8 +88,6 @@ def main() -> None:
 
 def command() -> int:
     """Run the command; a user's mistake is one line on standard error. Returns the exit code."""
-    # A plain SIGTERM would end this process alone and leave the simulator's behind.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         return app(prog_name="surgagg", standalone_mode=False) or 0
     except _UsageError as error:

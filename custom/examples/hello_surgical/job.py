@@ -43,6 +43,7 @@ def recipe(folder, rounds):
         made.add_client_output_filter(DeclareNames(classes=classes), ["train"], [site])
     made.add_server_output_filter(SelectHead(), ["train"])
     made.add_server_input_filter(CheckResult(), ["train"])
+    made._job.set_app_packages(["surgical_aggregation"])  # installed: no copies of parts of it
     made.add_server_config({"server": {"task_request_interval": 0.1}})
     return made
 

@@ -9,6 +9,7 @@ import pytest
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.cli import main as cli
+from cxr_study.cli import run
 from cxr_study.jobs.methods import METHODS
 from cxr_study.jobs.settings import JobSettings
 from cxr_study.runs.run_request import check
@@ -56,7 +57,7 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
 
 
 def test_the_settings_are_listed(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(run.console, "_width", 200)
     call = typed("run", "--settings")
     assert call.code == 0
     lines = call.out.splitlines()

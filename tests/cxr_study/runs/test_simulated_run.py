@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from cxr_study.common.errors import InputError
+from cxr_study.common.offered_data import DemoData
 from cxr_study.data.sites import site_file
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
@@ -50,7 +51,8 @@ def phantom(monkeypatch):
     asked = []
     monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     monkeypatch.setattr(simulated_run, "prepare", lambda site_files, sites, size: None)
-    monkeypatch.setattr(simulated_run, "demo_study", lambda: asked.append("phantom"))
+    demo = DemoData((), lambda: asked.append("phantom"), None)
+    monkeypatch.setattr(simulated_run, "demo_data", lambda: demo)
     return asked
 
 
