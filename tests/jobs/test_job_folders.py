@@ -11,6 +11,7 @@ import pytest
 
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.jobs.methods import METHODS
+from tiny_job import walk
 
 JOBS = Path(__file__).parents[2] / "jobs"
 NAMES = tuple(f"app_{side}/config/config_fed_{side}.json" for side in ("server", "client"))
@@ -20,16 +21,6 @@ CONFIGS = [(job.name, name) for job in sorted(JOBS.iterdir()) if job.is_dir() fo
 @lru_cache
 def parsed(job, name):
     return json.loads((JOBS / job / name).read_text(encoding="utf-8"))
-
-
-def walk(value):
-    """All dicts inside a configuration."""
-    if isinstance(value, dict):
-        yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from walk(item)
 
 
 @pytest.mark.parametrize(("job", "name"), CONFIGS)

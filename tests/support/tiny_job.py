@@ -112,3 +112,13 @@ def initial_body(path):
     manifest = {"head_features": FEATURES, "initial_body_sha256": digest(body)}
     save(Checkpoint(body, manifest | VariableKinds(batch_norm).facts()), path)
     return path
+
+
+def walk(value):
+    """All dicts inside a configuration."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from walk(item)

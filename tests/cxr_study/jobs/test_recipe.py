@@ -21,6 +21,7 @@ from cxr_study.jobs.job_export import write
 from cxr_study.jobs.methods import JOBS
 from cxr_study.jobs.presets import JobError
 from cxr_study.jobs.recipe import JobRecipe
+from tiny_job import walk
 from tiny_site import TinySite
 
 JOBS_FOLDER = Path(__file__).parents[3] / "jobs"
@@ -60,16 +61,6 @@ def folder(tmp_path):
         return tmp_path / "folder"
 
     return make
-
-
-def walk(value):
-    """All dicts inside a configuration."""
-    if isinstance(value, dict):
-        yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from walk(item)
 
 
 def meta(job):
