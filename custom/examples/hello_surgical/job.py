@@ -50,7 +50,7 @@ def recipe(folder, rounds):
 
 def main():
     """Train, and say how well the model tells the classes of both sites."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "hello").resolve()
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/hello").resolve()
     recipe(folder, rounds=4).execute(SimEnv(clients=list(SITES), workspace_root=str(folder)))
     model = load(folder / "hello_surgical/server/simulate_job/models/last.npz")
     classes = wire.classes_of(model.variables)
