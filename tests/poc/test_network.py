@@ -18,7 +18,7 @@ import deployed
 import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.job_watch import not_started
+from cxr_study.deployment.job_watch import not_started, watch
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.run.cross_site_results import read
 from html_page import Page
@@ -291,7 +291,7 @@ def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, att
         with tiny_job.edited(file) as changed:
             changed["components"].insert(0, tiny_job.part(path, arguments, id="hostile"))
     with FlareSession(network.lead) as session:
-        meta = deployed.wait(session, session.submit(job))
+        meta = watch(session, session.submit(job), show=print, say=print).meta
     assert meta["status"] == "FINISHED:FAILED_TO_RUN" and not owned.exists()
     assert reason in not_started(meta)
 

@@ -35,6 +35,9 @@ _QUIET = 10.0
 _HEARTBEAT = 60.0
 """Seconds after which a job that waits is spoken of again, though nothing has changed."""
 
+_LATE = 5.0
+"""Seconds in which FLARE gives the reason of a job that it could not start, after its status."""
+
 _UNANSWERED = 3
 """Questions in a row after which a job that has answered before is taken to be on its way out."""
 
@@ -103,7 +106,7 @@ def watch(
         if meta["status"] != status:
             status, changed = str(meta["status"]), time.monotonic()
         if status.startswith("FINISHED"):
-            return End(meta, lost=False, seen=seen)
+            return End(_whole(session, job_id, meta), lost=False, seen=seen)
         tried = len(meta.get("schedule_history") or [])
         if status == "SUBMITTED" and (tried != tries or time.monotonic() > due):
             due, tries = time.monotonic() + _HEARTBEAT, tried
@@ -116,6 +119,17 @@ def watch(
             if orphaned(meta, session.server_started()):
                 return End(meta, lost=True, seen=seen)
         time.sleep(min(max(POLL, (time.monotonic() - changed) / _SHARE), LONGEST))
+
+
+def _whole(session: FlareSession, job_id: str, meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What FLARE knows of a job that ended, with the reason that it writes after the status."""
+    deadline = time.monotonic() + _LATE
+    while meta["status"] == NEVER_RAN[0] and not meta.get("job_deploy_detail"):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(POLL)
+        meta = session.meta(job_id)
+    return meta
 
 
 def _by_record(folder: Path) -> Progress | None:

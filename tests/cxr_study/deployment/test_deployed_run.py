@@ -60,7 +60,12 @@ class Session:
         status, _ = self.plan[len(self.jobs) - 1]
         if not isinstance(status, str):
             raise status
-        meta = {"last_schedule_time": 1.0, "deploy_map": {"app": list(SITES)}, "min_clients": 2}
+        meta = {
+            "last_schedule_time": 1.0,
+            "deploy_map": {"app": list(SITES)},
+            "min_clients": 2,
+            "job_deploy_detail": ["nih: OK"],
+        }
         return {**meta, "status": "RUNNING" if status in ("lost", "mute") else status}
 
     def server_started(self):

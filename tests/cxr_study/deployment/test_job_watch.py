@@ -48,6 +48,14 @@ def test_a_job_ends_or_is_lost_where_the_server_was_restarted(statuses, started,
     assert (end.completed, end.lost) == (completed, lost)
 
 
+def test_a_reason_that_comes_after_the_status_is_waited_for():
+    without = {"status": "FINISHED:FAILED_TO_RUN"}
+    looks = iter([without, without, {**without, "job_deploy_detail": ["nih: no such class"]}])
+    asking = SimpleNamespace(meta=lambda job_id: next(looks))
+    end = watch(asking, "job", lambda now: None, print)
+    assert job_watch.not_started(end.meta) == "nih: no such class"
+
+
 RECORD = {"RunRecord": ROUND}
 SECOND, FIFTH = ({"RunRecord": {**ROUND, "rounds": made}} for made in (2, 5))
 NEWER = {"RunRecord": {**ROUND, "of a newer version": 1}}
