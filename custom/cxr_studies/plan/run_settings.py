@@ -9,8 +9,8 @@ from typing import Any
 from cxr_studies.baseline import baseline_run
 from cxr_studies.plan import method_job
 from cxr_studies.plan.data_file import DataFileError, StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, StudyFileError
-from cxr_study.jobs.methods import Row
 from cxr_study.jobs.presets import Settings, with_preset
 from cxr_study.runs.run_request import check_network
 

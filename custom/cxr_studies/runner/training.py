@@ -10,8 +10,8 @@ from typing import Any
 
 from cxr_studies.plan import method_job
 from cxr_studies.plan.method_job import Models, job_of
+from cxr_studies.plan.row import Row
 from cxr_study.jobs.job import Job
-from cxr_study.jobs.methods import Row
 from cxr_study.jobs.presets import Settings
 from cxr_study.runs import job_results
 from cxr_study.runs.job_results import read_events

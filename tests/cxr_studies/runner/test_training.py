@@ -1,7 +1,7 @@
 import json
 
+from cxr_studies.plan.row import Row
 from cxr_studies.runner.training import federated
-from cxr_study.jobs.methods import Row
 
 
 def server(folder, *rounds):
