@@ -20,7 +20,7 @@ from cxr_studies.plan.scenario_files import ScenarioFiles
 from cxr_studies.plan.study_file import Scenario, Study
 from cxr_studies.plan.study_selection import Selection, StudyError, trainings
 from cxr_study.common import offered_data
-from cxr_study.deployment.poc_project import PocProject
+from cxr_study.deployment.poc_system import PocProject
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 
 FORMAT = 2

@@ -52,7 +52,7 @@ def check(
         used = network(data)
     except ValueError as error:
         raise DataFileError(f"{data.path}: key 'settings': {error}") from error
-    check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
+    check_network(data.initial_body, used["backbone"], used["hidden"])
     for scenario in scenarios:
         place = f"scenario {scenario.name!r}, key 'settings'"
         if own := [name for name in scenario.settings if name in (*OWN_SETTINGS, *NETWORK)]:

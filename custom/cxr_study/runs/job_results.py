@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -68,22 +69,19 @@ def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round
 
 def images(server: Path) -> int:
     """Training images that the sites of a job together went through in its last round."""
-    path = server / _METRICS
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return sum(site["weight"] for site in json.loads(lines[-1])["sites"]) if lines else 0
+    lines = json_lines(server / _METRICS)
+    return sum(site["weight"] for site in lines[-1]["sites"]) if lines else 0
 
 
 def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
     """Round -> site -> metric -> value."""
-    path = server / _METRICS
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    measured = {}
-    for entry in map(json.loads, lines):
-        measured[entry["round"]] = {
+    return {
+        entry["round"]: {
             site["name"]: {metric["name"]: metric["value"] for metric in site["metrics"]}
             for site in entry["sites"]
         }
-    return measured
+        for entry in json_lines(server / _METRICS)
+    }
 
 
 def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:
@@ -196,3 +194,38 @@ def best_checkpoint(server: Path) -> Path:
     if not path.is_file():
         raise ResultsError(f"{path} does not exist; has the run finished?")
     return path
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Rounds that a run's jobs have made, as far as known, and are to make; 0: not known."""
+
+    made: int
+    planned: int
+
+    @property
+    def all(self) -> bool:
+        """Whether none is missing."""
+        return self.made == self.planned
+
+    def __str__(self) -> str:
+        return f"{self.made} of {self.planned or 'an unknown number of'} rounds"
+
+
+def left_a_model(server: Path) -> bool:
+    """Whether a job left a model in the server's folder of it."""
+    return (server / "models" / LAST_FILE).is_file()
+
+
+def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
+    """Rounds that the jobs of a run have made, by the last model that the last of them left.
+
+    Rounds of a run that they continue do not count. None where there is no model, or the server's
+    folder of that job is not at hand.
+    """
+    if server is None or not left_a_model(server):
+        return None
+    manifest = load(server / "models" / LAST_FILE).manifest
+    earlier = [past["rounds"][0] for past in manifest.get("history", []) if past["job"] in jobs]
+    made = int(manifest["round"]) - min(earlier, default=manifest.first_round)
+    return Rounds(made, made + manifest.missing_rounds)

@@ -26,8 +26,9 @@ from cxr_study.runs.finished_run import (
     BEFORE,
     PUBLISHED,
     JobFailedError,
+    RunFacts,
+    file_digest,
     server_folder,
-    write_facts,
 )
 from cxr_study.runs.job_results import rounds_run
 from cxr_study.runs.run_request import RunRequest
@@ -42,14 +43,21 @@ FAILED = "-failed"
 """Behind the name of a run's folder: what is left of a run that made no round."""
 
 
-def prepare_data(request: RunRequest) -> None:
-    """Check the data of a run, and decode its images, before anything is made or removed.
+def prepare(site_files: Path | None, sites: Sequence[str], size: int) -> None:
+    """Check the sites' data before anything is made or removed, and decode their images once.
+
+    None: the phantom, whose data are always right.
 
     Raises:
         ValueError: What a site file names is unusable.
     """
-    if request.site_files is not None:
-        prepare(request.site_files, request.job.sites, request.job.at_server.image_size)
+    if site_files is None:
+        return
+    checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
+    for note in before_training.notes(checked):
+        Console().print(Text(f"note: {note}"), soft_wrap=True)
+    for labels in checked:
+        load_images(labels, size)
 
 
 def how_to_go_on(request: RunRequest) -> str:
@@ -89,7 +97,7 @@ def _move_aside(request: RunRequest) -> Path:
 
 
 def run(request: RunRequest, *, console: Console) -> None:
-    """Run a job that `run_request.check` and `prepare_data` have passed.
+    """Run a job that `run_request.check` and `prepare` have passed.
 
     Each site alone runs it, too, where that is asked for, and all of them run it as published.
 
@@ -109,7 +117,8 @@ def run(request: RunRequest, *, console: Console) -> None:
     alone = list(_alone(request)) if request.local_models else []
     for job, folder, _, _ in (*federated, *alone):
         job_export.write(job, folder)
-    write_facts(request.folder, request.site_files, preset=request.preset, splits=_splits(request))
+    facts = RunFacts(request.site_files, preset=request.preset, splits=_splits(request))
+    facts.write(request.folder)
     if request.earlier is not None and (start := request.start(request.workspace)):
         shutil.copy(start, request.folder / BEFORE)
     if request.site_files is None:
@@ -123,22 +132,13 @@ def run(request: RunRequest, *, console: Console) -> None:
             _simulate_all(request, simulations, progress)
 
 
-def _splits(request: RunRequest) -> dict[str, Path]:
-    """Site -> its split file; none of the phantom's."""
-    folder = request.site_files
-    if folder is None:
+def _splits(request: RunRequest) -> dict[str, tuple[str, str]]:
+    """Site -> its split file and the digest of that; none of the phantom's."""
+    if request.site_files is None:
         return {}
-    files = {site: folder / f"{site}.yaml" for site in request.job.sites}
-    return {site: read_site_file(file).split for site, file in files.items() if file.is_file()}
-
-
-def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
-    """Check the sites' data before anything starts, and decode their images once."""
-    checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
-    for note in before_training.notes(checked):
-        Console().print(Text(f"note: {note}"), soft_wrap=True)
-    for labels in checked:
-        load_images(labels, size)
+    files = {site: request.site_files / f"{site}.yaml" for site in request.job.sites}
+    splits = {site: read_site_file(file).split for site, file in files.items() if file.is_file()}
+    return {site: (str(split), file_digest(split)) for site, split in splits.items()}
 
 
 def _alone(request: RunRequest) -> Iterator[_Simulation]:

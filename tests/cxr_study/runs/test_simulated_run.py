@@ -158,21 +158,19 @@ def test_as_published_is_as_published_whatever_a_folder_of_ones_own_has(study, s
     assert (own["average_decay"], own["strategy"]) == (0.0, "fedbn+")
 
 
-def test_sites_that_share_patients_are_told_before_anything_is_made(
-    study, simulated, monkeypatch, tmp_path, capsys
-):
-    monkeypatch.setattr(simulated_run, "prepare", PREPARE)
-    (tmp_path / "sites").mkdir()
+def test_sites_that_share_patients_are_told_before_anything_is_made(simulated, tmp_path, capsys):
+    data = (tmp_path / "sites", ("nih", "chexpert"), 64)
+    data[0].mkdir()
     write_data(tmp_path / "sites")
     for site in ("nih", "chexpert"):
         write_site(tmp_path / "sites", site)
     with pytest.raises(InputError, match="a patient belongs to one site; 3 are at both"):
-        simulated_run.prepare_data(study())
+        PREPARE(*data)
     assert simulated == [] and not (tmp_path / "run").exists()
     labels = (tmp_path / "sites/labels.csv").read_text()
     (tmp_path / "sites/other.csv").write_text(labels.replace("Left effusion", "Left effusions"))
     write_site(tmp_path / "sites", "chexpert", labels="other.csv")  # of another hospital
-    simulated_run.prepare_data(study())
+    PREPARE(*data)
     said = capsys.readouterr().out
     assert "note: 3 patient ids are at both nih and chexpert" in said
     pair = "'Left effusion' (nih) and 'Left effusions' (chexpert)"
