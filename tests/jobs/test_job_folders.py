@@ -71,36 +71,3 @@ def test_every_task_with_a_model_passes_the_gate_and_its_metrics_are_kept(job):
     assert tracker["args"] == {"tracking": "{tracking}"}
     # Events would come under the name that the site gives itself.
     assert "fed_event" not in (JOBS / job / NAMES[1]).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("job", [*METHODS, "census"])
-def test_flare_and_a_task_wait_for_all_sites(job):
-    meta = json.loads((JOBS / job / "meta.json").read_text())
-    assert meta["min_clients"] == len(meta["deploy_map"]["app_client"])
-    assert parsed(job, NAMES[0])["min_clients"] == 0
-
-
-@pytest.mark.parametrize("job", METHODS)
-class TestMethod:
-    def test_strategy_and_head_are_the_same_wherever_they_are_said(self, job):
-        said = [
-            node
-            for name in NAMES
-            for node in walk(parsed(job, name))
-            if "strategy" in node and "components" not in node
-        ]
-        # the aggregators of whole models and of columns alone, and the executor
-        assert len(said) == (3 if METHODS[job].common_model else 2)
-        assert {args["strategy"] for args in said} == {"{strategy}"}
-        personal = {args.get("personal_head", False) for args in said}
-        assert personal == {METHODS[job].personal_head}
-        settings = {parsed(job, name)["strategy"] for name in NAMES}
-        assert settings == {METHODS[job].strategy}
-
-    def test_a_column_is_declared_and_labelled_unless_the_head_stays_at_the_site(self, job):
-        paths = {node["path"] for node in walk(parsed(job, NAMES[1])) if "path" in node}
-        parts = {
-            "surgical_aggregation.site.class_declaration.DeclareClasses",
-            "surgical_aggregation.site.label_head.LabelHead",
-        }
-        assert paths & parts == (set() if METHODS[job].personal_head else parts)

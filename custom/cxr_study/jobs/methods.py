@@ -40,43 +40,39 @@ class Method:
         return not (self.personal_head or self.encrypted)
 
 
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        method.name: method
-        for method in (
-            Method(
-                "surgical",
-                "Surgical aggregation",
-                "A class's column is averaged over the sites that label it; a site gets its own.",
-            ),
-            Method(
-                "personalised",
-                "Personalised federated learning",
-                "The body is averaged; every site keeps its own head.",
-                personal_head=True,
-            ),
-            Method(
-                "vanilla",
-                "Vanilla federated learning",
-                "Every site predicts the union; classes that it does not label count as absent.",
-                strategy="fedavg",
-                other_classes="absent",
-            ),
-            Method(
-                "partial_loss",
-                "Federated learning with partial loss",
-                "Every site predicts the union; classes that it does not label do not count.",
-                other_classes="unknown",
-            ),
-            Method(
-                "surgical_he",
-                "Surgical aggregation under homomorphic encryption",
-                "As surgical; the server adds and divides what it cannot read.",
-                encrypted=True,
-            ),
-        )
-    }
+_METHODS = (
+    Method(
+        "surgical",
+        "Surgical aggregation",
+        "A class's column is averaged over the sites that label it; a site gets its own.",
+    ),
+    Method(
+        "personalised",
+        "Personalised federated learning",
+        "The body is averaged; every site keeps its own head.",
+        personal_head=True,
+    ),
+    Method(
+        "vanilla",
+        "Vanilla federated learning",
+        "Every site predicts the union; classes that it does not label count as absent.",
+        strategy="fedavg",
+        other_classes="absent",
+    ),
+    Method(
+        "partial_loss",
+        "Federated learning with partial loss",
+        "Every site predicts the union; classes that it does not label do not count.",
+        other_classes="unknown",
+    ),
+    Method(
+        "surgical_he",
+        "Surgical aggregation under homomorphic encryption",
+        "As surgical; the server adds and divides what it cannot read.",
+        encrypted=True,
+    ),
 )
+METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _METHODS})
 """Name -> method."""
 
 EVALUATION = "evaluation"
