@@ -177,7 +177,8 @@ def finished_run(folder: Path) -> FinishedRun:
 def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = True) -> FinishedRun:
     """The run of any folder that holds one: ours, FLARE's workspace, or a downloaded job.
 
-    The latter two do not say where the data is: see `FinishedRun`.
+    The latter two do not say where the data is: see `FinishedRun`. In a workspace the job, which
+    FLARE has taken apart, is put together again in <workspace>/job.
 
     Raises:
         RunFolderError: The folder is none of these.
@@ -185,35 +186,23 @@ def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = Tr
     """
     if (folder / RUN_FILE).is_file():
         return finished_run(folder)
-    if (server_folder(folder) / META).is_file():
-        return workspace_run(folder, site_files, elsewhere=elsewhere)
+    server, states = folder / SERVER, {}
     jobs = [path.parent for path in folder.glob("job/*/meta.json")]
-    server = folder / SERVER
+    if (server_folder(folder) / META).is_file():
+        server, jobs = server_folder(folder), [folder / "job"]
+        shutil.copytree(server / SERVER_APP, jobs[0] / SERVER_APP, dirs_exist_ok=True)
+        shutil.copy(server / META, jobs[0] / META)
+        meta = json.loads((server / META).read_text(encoding="utf-8"))
+        for site, app in deployed_apps(meta).items():
+            own = folder / site / "simulate_job" / f"app_{site}"
+            shutil.copytree(own, jobs[0] / app, dirs_exist_ok=True)
+            states[site] = checkpoint_folder(folder, site)
     if len(jobs) != 1 or not server.is_dir():
         raise RunFolderError(
             "the folder of a run, of a downloaded job, or a workspace of FLARE's simulator is "
             f"needed; {folder} is none."
         )
-    return FinishedRun(Job.from_folder(jobs[0]), (server,), site_files, elsewhere=elsewhere)
-
-
-def workspace_run(
-    workspace: Path, site_files: Path | None = None, *, elsewhere: bool = True
-) -> FinishedRun:
-    """The run that FLARE's simulator, or a recipe in it, left in its workspace.
-
-    The job, which FLARE has taken apart, is put together again in <workspace>/job.
-    """
-    server, folder = server_folder(workspace), workspace / "job"
-    shutil.copytree(server / SERVER_APP, folder / SERVER_APP, dirs_exist_ok=True)
-    shutil.copy(server / META, folder / META)
-    meta = json.loads((folder / META).read_text(encoding="utf-8"))
-    for site, app in deployed_apps(meta).items():
-        own = workspace / site / "simulate_job" / f"app_{site}"
-        shutil.copytree(own, folder / app, dirs_exist_ok=True)
-    job = Job.from_folder(folder)
-    states = {site: checkpoint_folder(workspace, site) for site in job.sites}
-    return FinishedRun(job, (server,), site_files, states, elsewhere)
+    return FinishedRun(Job.from_folder(jobs[0]), (server,), site_files, states, elsewhere)
 
 
 def file_digest(file: Path) -> str:

@@ -23,7 +23,8 @@ from surgical_aggregation.server.models.model_files import LAST_FILE
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.state_files import BEST_FILE
 
-_METRICS = "metrics/round_metrics.jsonl"
+METRICS = "metrics/round_metrics.jsonl"
+"""In the server's folder: FLARE's own record of the rounds, a line each."""
 
 
 class ResultsError(ValueError):
@@ -63,14 +64,8 @@ def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round
     if final := _evaluations(servers[-1], "SRV_last"):
         measured[max([made, *(number + 1 for number in measured)])] = final
     if not measured:
-        raise ResultsError(f"{servers[-1] / _METRICS} does not exist; has the run finished?")
+        raise ResultsError(f"{servers[-1] / METRICS} does not exist; has the run finished?")
     return tuple(_round(number, sites, personal) for number, sites in sorted(measured.items()))
-
-
-def images(server: Path) -> int:
-    """Training images that the sites of a job together went through in its last round."""
-    lines = json_lines(server / _METRICS)
-    return sum(site["weight"] for site in lines[-1]["sites"]) if lines else 0
 
 
 def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
@@ -80,7 +75,7 @@ def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
             site["name"]: {metric["name"]: metric["value"] for metric in site["metrics"]}
             for site in entry["sites"]
         }
-        for entry in json_lines(server / _METRICS)
+        for entry in json_lines(server / METRICS)
     }
 
 

@@ -113,7 +113,7 @@ class _WatchedJob(FedJob):
         events = self._events()
         self.watch(events)
         # FLARE's simulator exits with 0 also when a configuration could not be loaded.
-        if process.returncode or _failed(events) or not self._done(events):
+        if process.returncode or _has("failed", events) or not self._done(events):
             reason = self._reason() or run_failure.tail(self.log) or "it printed nothing"
             raise SimulationError(self._told(reason))
 
@@ -121,7 +121,7 @@ class _WatchedJob(FedJob):
         """Watch it until it ends or has failed; puts all processes that it starts into `family`."""
         workers: dict[psutil.Process, str] = {}
         waiting, first_gone = self.states, math.inf
-        while process.poll() is None and not _failed(events := self._events()):
+        while process.poll() is None and not _has("failed", events := self._events()):
             for member in _descendants(process):
                 family.add(member)
                 if member not in workers and (site := _worker_site(member)):
@@ -136,7 +136,7 @@ class _WatchedJob(FedJob):
                 first_gone = min(first_gone, time.monotonic())
                 overdue = time.monotonic() - first_gone > ENDING
                 now = self._events()  # once more: sites also go because all is done, meanwhile
-                if not _ended(now) and (overdue or not self._done(now)):
+                if not _has("ended", now) and (overdue or not self._done(now)):
                     if reason := self._reason():
                         raise SimulationError(self._told(reason))
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
@@ -198,12 +198,8 @@ def _worker_site(process: psutil.Process) -> str | None:
     return None
 
 
-def _ended(events: list[dict]) -> bool:
-    return any(event["event"] == "ended" for event in events)
-
-
-def _failed(events: list[dict]) -> list[str]:
-    return [event["reason"] for event in events if event["event"] == "failed"]
+def _has(kind: str, events: list[dict]) -> bool:
+    return any(event["event"] == kind for event in events)
 
 
 def _descendants(process: subprocess.Popen) -> set[psutil.Process]:

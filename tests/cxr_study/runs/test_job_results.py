@@ -116,16 +116,6 @@ def test_a_mean_over_sites_does_not_depend_on_which_answered_first(tmp_path):
     assert {each.mean_validation_bce for each in found} == {found[0].mean_validation_bce}
 
 
-def test_the_images_of_a_round_are_those_of_all_its_sites(server, tmp_path):
-    put_rounds(
-        server,
-        {"round": 0, "sites": [{"weight": 9}]},
-        {"round": 1, "sites": [{"weight": 3}, {"weight": 4}]},
-    )
-    assert job_results.images(server) == 7
-    assert job_results.images(tmp_path) == 0
-
-
 def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(server):
     own = site("a", bce=0.1, auroc=0.9, warmed_up=3.0, train_seconds=4.0)
     put_rounds(server, {"round": 0, "sites": [own, site("b", bce=0.5, warmed_up=0.0)]})
