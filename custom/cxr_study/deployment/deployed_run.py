@@ -17,20 +17,12 @@ from cxr_study.deployment.flare_session import PAUSES, FlareSession, SessionErro
 from cxr_study.deployment.job_watch import ABORTED, End, explain
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
-from cxr_study.runs.finished_run import (
-    RESULTS,
-    SERVER,
-    SITES,
-    JobFailedError,
-    RunFacts,
-    RunFolderError,
-    read_facts,
-)
+from cxr_study.runs import finished_run
 from cxr_study.runs.job_results import Rounds, left_a_model, read_events, rounds_left
 from surgical_aggregation.wire.headers import CHECK_TASK
 
 
-class DeployedRunError(JobFailedError):
+class DeployedRunError(finished_run.JobFailedError):
     """A job on a deployed system did not end well."""
 
 
@@ -78,7 +70,7 @@ class DeployedRun:
     @property
     def results(self) -> Path:
         """Folder of the downloads, one per job, and of jobs that continue it."""
-        return self.folder / RESULTS
+        return self.folder / finished_run.RESULTS
 
     @property
     def asked(self) -> Job | None:
@@ -87,7 +79,8 @@ class DeployedRun:
 
     def note(self) -> None:
         """Write its facts: the ids of its jobs, and how some broke."""
-        RunFacts(self.site_files, self.jobs, self.elsewhere, self.breaks).write(self.folder)
+        facts = finished_run.RunFacts(self.site_files, self.jobs, self.elsewhere, self.breaks)
+        facts.write(self.folder)
 
     def read_noted(self) -> None:
         """Take over the facts that its folder has.
@@ -95,9 +88,9 @@ class DeployedRun:
         Raises:
             RunFolderError: It is no run on a deployed system.
         """
-        facts = read_facts(self.folder)
+        facts = finished_run.read_facts(self.folder)
         if not facts.jobs:
-            raise RunFolderError(
+            raise finished_run.RunFolderError(
                 "the folder of a run on a deployed system is needed; that in "
                 f"{self.folder} was made in FLARE's simulator."
             )
@@ -128,7 +121,7 @@ class DeployedRun:
         planned = self.asked.at_server.num_rounds if self.asked and trains else 0
         begun, rounds = bool(self.jobs), Rounds(0, planned)
         self._left = self.jobs[-2::-1]
-        servers = [self.results / job / SERVER for job in self.jobs[:-1]]
+        servers = [self.results / job / finished_run.SERVER for job in self.jobs[:-1]]
         servers = [server for server in servers if left_a_model(server)]
         job, before = self.job, pauses(self.pauses)
         for attempt in itertools.count():
@@ -175,7 +168,7 @@ class DeployedRun:
         self.note()
         for site, workspace in self.workspaces.items():
             if (kept := workspace / "checkpoints" / self.jobs[-1]).is_dir() and site != "server":
-                shutil.copytree(kept, self.folder / SITES / site, dirs_exist_ok=True)
+                shutil.copytree(kept, self.folder / finished_run.SITES / site, dirs_exist_ok=True)
 
     def _submit(self, job: Path) -> str:
         """Submit a job when its sites are connected."""
@@ -238,7 +231,7 @@ class DeployedRun:
             return server, rounds_left(server, self.jobs)
         with self.steps.step("download", "models and records") as said:
             downloaded = self.session.download(self.jobs[-1], self.results)
-            server = downloaded / SERVER
+            server = downloaded / finished_run.SERVER
             if not self.job.is_dir():
                 (job,) = (path.parent for path in downloaded.glob("job/*/meta.json"))
                 shutil.copytree(job, self.job, ignore=shutil.ignore_patterns(".__nvfl_sig.json"))
@@ -313,7 +306,7 @@ def check(
         job_id = session.submit(job)
         end = job_watch.watch(session, job_id, lambda _: None, steps.say)
         said += [f"job {job_id}", *end.told()]
-    server = None if end.lost else session.download(job_id, folder) / SERVER
+    server = None if end.lost else session.download(job_id, folder) / finished_run.SERVER
     answers = [
         event
         for event in ([] if server is None else read_events(server))

@@ -39,6 +39,24 @@ def read_events(server: Path) -> list[dict]:
     return json_lines(server / RECORD_FILE)
 
 
+@dataclass(frozen=True)
+class Progress:
+    """Rounds that a job has made, the record of its best model so far, whether it stopped early."""
+
+    rounds: int = 0
+    best: Mapping[str, Any] | None = None
+    stopped: bool = False
+
+
+def progress(events: Sequence[Mapping[str, Any]]) -> Progress | None:
+    """How far a job is, by its events; None: there is none yet, or it is put away already."""
+    named = [event["event"] for event in events]
+    best = [event for event in events if event["event"] in ("best", "best_dropped")][-1:]
+    dropped = not best or best[0]["event"] == "best_dropped"
+    made = Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
+    return made if named else None
+
+
 def json_lines(path: Path | zipfile.Path) -> list[dict]:
     """The objects in a file of JSON lines, which may not be there; other lines are passed over."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

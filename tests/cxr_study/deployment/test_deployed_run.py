@@ -16,10 +16,9 @@ from cxr_study.deployment import at_hand, deployed_run, job_watch
 from cxr_study.deployment.at_hand import RoomError
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.job_watch import Progress
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_facts
-from cxr_study.runs.job_results import Rounds, rounds_left
+from cxr_study.runs.job_results import Progress, Rounds, rounds_left
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = {"north": {}, "south": {}}
