@@ -80,9 +80,8 @@ class JobFolder:
         shutil.copytree(self.path / source, target, ignore=shutil.ignore_patterns("config_fed_*"))
         custom = target / "custom"
         # The marker is for FLARE's simulator alone; see `components.WAYS`.
-        if self.classes <= set(ALLOWED) and [file.name for file in custom.glob("*")] == [
-            MARKER.name
-        ]:
+        marked = [file.name for file in custom.glob("*")] == [MARKER.name]
+        if marked and self.classes <= set(ALLOWED):
             shutil.rmtree(custom)
         changed = {name: settings[name] for name in top(config).keys() & settings.keys()}
         write_json(target / name, {**config, **changed})

@@ -133,15 +133,13 @@ class Job:
         per_site: Mapping[str, Settings] | None = None,
         *,
         sites: Sequence[str] | None = None,
-        name: str | None = None,
     ) -> Job:
-        """This job with other settings, sites or another name.
+        """This job with other settings or sites.
 
         Args:
             settings: Setting -> value, at the server and at every site.
             per_site: Site -> setting -> value, at that site alone.
             sites: Names of the sites. Default: the same.
-            name: FLARE's name of it. Default: the same.
 
         Raises:
             JobError: A setting is not the job's, or not one that sites may differ in; its value is
@@ -162,13 +160,7 @@ class Job:
         }
         for site, values in per_site.items():
             own[site] = {**own.get(site, {}), **values}
-        made = replace(
-            self,
-            name=name or self.name,
-            sites=names,
-            settings={**self.settings, **settings},
-            per_site=own,
-        )
+        made = replace(self, sites=names, settings={**self.settings, **settings}, per_site=own)
         _ = made._own_settings, made.at_server  # checks them
         return made
 
