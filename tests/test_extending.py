@@ -22,7 +22,7 @@ from cxr_study.jobs.job import Job
 from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.aggregation import strategy, weighting
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 
 assert command() == 0

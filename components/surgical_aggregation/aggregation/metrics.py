@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surgical_aggregation.aggregation.class_names import unfit
-from surgical_aggregation.aggregation.size_limits import Limits
+from surgical_aggregation.aggregation.site_result import Limits
 
 Floats = NDArray[np.floating]
 

@@ -13,19 +13,24 @@ import numpy as np
 from surgical_aggregation.aggregation import one_sided
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import Spellings, shown, twins, unfit
-from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.size_limits import LARGEST_STEP, Limits
-from surgical_aggregation.aggregation.strategy import Strategy, kept_at_site
-from surgical_aggregation.aggregation.variable_kinds import MOVING_VARIANCE, VariableKinds
+from surgical_aggregation.aggregation.site_result import (
+    LARGEST_COUNT,
+    LARGEST_STEP,
+    Limits,
+    SiteResult,
+)
+from surgical_aggregation.aggregation.strategy import (
+    MOVING_VARIANCE,
+    Strategy,
+    VariableKinds,
+    kept_at_site,
+)
 
 _OTHER_KINDS = (
     ". Has the site the strategy of the server, and does the initial body come from the sites' "
     "network? Its manifest says which variables are batch normalisation's and which are constant: "
     "where another network or an older version made it, make it again"
 )
-
-LARGEST_COUNT = 10**12
-"""More images or positives than any site has; sums of such weights are exact enough, and finite."""
 
 
 @dataclass(frozen=True)

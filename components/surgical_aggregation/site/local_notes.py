@@ -23,8 +23,7 @@ from pathlib import Path
 
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.wire.error_kind import error_kind
-from surgical_aggregation.wire.untrusted_text import checked_job
+from surgical_aggregation.wire.untrusted_text import checked_job, error_kind
 
 CANNOT_TAKE_PART = "this site cannot take part in the run"
 """What a site could not do that could not start."""

@@ -11,6 +11,7 @@ from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, read, save
+from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.wire.untrusted_text import checked_job
 
 STATE_FILE = "site_state.npz"
@@ -57,10 +58,10 @@ def save_state(state: SiteState, folder: Path) -> None:
         for round_, variables in state.kept.items()
         for path, value in variables.items()
     }
-    manifest = {"round": state.round, "classes": list(state.classes), "facts": state.facts}
+    facts = {"round": state.round, "classes": list(state.classes), "facts": state.facts}
     if (folder / STATE_FILE).is_file():
         (folder / STATE_FILE).replace(folder / PREVIOUS_FILE)
-    save(Checkpoint({**state.training, **kept}, manifest), folder / STATE_FILE)
+    save(Checkpoint({**state.training, **kept}, Manifest(facts)), folder / STATE_FILE)
 
 
 def has_state(folder: Path) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Collection
 import keras
 import numpy as np
 
-from surgical_aggregation.aggregation.strategy import HEAD_LAYER
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.strategy import HEAD_LAYER, VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
+from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.site.contract.site import SiteError
 
 RANDOM_STATE = "seed_generator_state"
@@ -92,4 +92,4 @@ def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
     body = {path: np.asarray(v.numpy()) for path, v in body_variables(model).items()}
     features = int(model.get_layer(HEAD_LAYER).kernel.shape[0])
     made = {"head_features": features, "initial_body_sha256": digest(body)}
-    return Checkpoint(body, {**made, **variable_kinds(model).facts(), **facts})
+    return Checkpoint(body, Manifest({**made, **variable_kinds(model).facts(), **facts}))
