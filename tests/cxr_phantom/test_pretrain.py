@@ -4,7 +4,7 @@ from cxr_phantom.pretrain import pretrained_body
 from cxr_phantom.pretraining_images import SOURCE_CATEGORIES
 from cxr_study.training.network import build
 from surgical_aggregation.site.contract.architecture import body_variables
-from surgical_aggregation.site.contract.body_shapes import check_body, shapes_of
+from surgical_aggregation.site.contract.site import check_body, shapes_of
 
 
 def test_a_pretrained_body_fits_has_learned_and_says_how_it_was_made():

@@ -47,10 +47,15 @@ def note(fl_ctx: FLContext, text: str) -> str:
 
 
 def note_error(fl_ctx: FLContext, what: str, error: Exception) -> str:
-    """Write an error into the site's notes, and what failed, such as "train failed"; see `note`."""
+    """Write an error into the site's notes, and what failed, such as "train failed".
+
+    Returns:
+        What the log may say, without an event, which would reach the admins: what failed, and where
+        the reason is.
+    """
     said = {"what": what, "kind": error_kind(error), "reason": str(error) or type(error).__name__}
     trace = [] if isinstance(error, _FORESEEN) else traceback.format_exception(error)
-    return _write(fl_ctx, said, "".join(trace))
+    return f"{what}; {_write(fl_ctx, said, ''.join(trace))} says why"
 
 
 def _write(fl_ctx: FLContext, facts: dict[str, str], trace: str = "") -> str:

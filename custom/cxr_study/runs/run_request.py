@@ -76,7 +76,7 @@ class RunRequest:
         """Site -> folder of its state, for the sites of a workspace that restore one."""
         if self.earlier is None or self.model == "best":
             return {}
-        from surgical_aggregation.site.state_files import has_state  # needs FLARE
+        from surgical_aggregation.site.site_memory import has_state  # needs FLARE
 
         before = self.earlier / workspace.relative_to(self.folder)
         folders = {site: checkpoint_folder(before, site) for site in sites}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from typing import Any
 
 import keras
 import numpy as np
@@ -38,9 +39,12 @@ def head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Den
 
 def batch_norm_layers(model: keras.Model) -> list[keras.layers.BatchNormalization]:
     """Layers of batch normalisation, however deeply nested."""
+    return _layers(model, keras.layers.BatchNormalization)
+
+
+def _layers(model: keras.Model, kind: type[keras.Layer] = keras.Layer) -> list[Any]:
     # Keras has no public way to the layers that another layer holds, as a residual block does.
-    layers = model._flatten_layers()
-    return [layer for layer in layers if isinstance(layer, keras.layers.BatchNormalization)]
+    return [layer for layer in model._flatten_layers() if isinstance(layer, kind)]
 
 
 def body_variables(model: keras.Model) -> dict[str, keras.Variable]:
@@ -76,12 +80,37 @@ def freeze(model: keras.Model, paths: Collection[str]) -> None:
 
     A layer all of whose variables are frozen is not trainable as a whole.
     """
-    for layer in model._flatten_layers():
+    for layer in _layers(model):
         if layer.weights and all(variable.path in paths for variable in layer.weights):
             layer.trainable = False
     for variable in model.trainable_variables:
         if variable.path in paths:
             variable.trainable = False
+
+
+def bind(model: keras.Model) -> None:
+    """Have normalisations compute with their variables themselves, or with plain numbers.
+
+    `Normalization` alone keeps tensors besides its variables, made of these when it is built,
+    adapts to data or reads a file (Keras issue 20147), or of the numbers it was given. They do not
+    follow a variable that is assigned, as every round does; and a converter to ONNX takes each for
+    an input of the network. In place and however deeply nested; the layers stay Keras's own, so
+    that files of the network load without this package.
+
+    Raises:
+        SiteError: One normalises other axes than the last ones.
+    """
+    for layer in _layers(model, keras.layers.Normalization):
+        if layer.input_mean is not None:
+            layer.mean, layer.variance = np.asarray(layer.mean), np.asarray(layer.variance)
+            continue
+        mean, variance = layer.adapt_mean, layer.adapt_variance
+        if np.broadcast_shapes(mean.shape, layer.mean.shape) != tuple(layer.mean.shape):
+            raise SiteError(
+                f"Normalization {layer.name!r} needs to be over the last axes, so that it can "
+                f"follow its variables; got axis {layer.axis}. Transpose before it and after."
+            )
+        layer.mean, layer.variance = mean, variance
 
 
 def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
