@@ -1,7 +1,5 @@
 """What packages beside the method offer by name, and what to install where one is missing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

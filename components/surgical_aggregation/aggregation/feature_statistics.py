@@ -1,7 +1,5 @@
 """Where a site's images lie among the features that the head weighs, and how far others are."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

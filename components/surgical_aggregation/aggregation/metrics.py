@@ -1,7 +1,5 @@
 """Per-class binary cross-entropy and area under the ROC curve."""
 
-from __future__ import annotations
-
 import math
 import reprlib
 from collections.abc import Collection, Mapping

@@ -3,16 +3,12 @@
 Checks, aggregator, selection and records share the value that a result is read into.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import LONGEST
-
-if TYPE_CHECKING:
-    from surgical_aggregation.aggregation.averaging import Array, Variables
 
 LARGEST_STEP = 65504.0
 """Farthest that a round may move a number of the model, and the largest number that a feature has.

@@ -61,6 +61,11 @@ class VariableKinds:
         """Running means and variances of batch normalisation."""
         return frozenset(p for p in self.batch_norm if p.endswith((MOVING_MEAN, MOVING_VARIANCE)))
 
+    @property
+    def variances(self) -> frozenset[str]:
+        """Running variances of batch normalisation."""
+        return frozenset(path for path in self.batch_norm if path.endswith(MOVING_VARIANCE))
+
     def facts(self) -> dict[str, Any]:
         """For the manifest of a model."""
         return {KINDS: {"batch_norm": sorted(self.batch_norm), "constant": sorted(self.constant)}}

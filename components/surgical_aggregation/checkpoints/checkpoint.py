@@ -1,7 +1,5 @@
 """A model on disk: its variables and its manifest in one .npz, written atomically."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

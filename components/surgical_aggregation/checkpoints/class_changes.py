@@ -3,8 +3,6 @@
 Nothing else ever removes a class from a model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

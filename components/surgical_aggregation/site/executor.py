@@ -1,7 +1,5 @@
 """The executor: FLARE's train and evaluation tasks on a site's Keras model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

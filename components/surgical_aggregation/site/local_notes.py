@@ -12,8 +12,6 @@ The latter are errors: what the site could not do, see `error_kind`, and the err
 unforeseen error has its trace in the lines below.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Client-side result filter of the site's policy: the final check of what leaves."""
 
-from __future__ import annotations
-
 from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
 from nvflare.apis.filter import Filter
 from nvflare.apis.fl_constant import ReturnCode

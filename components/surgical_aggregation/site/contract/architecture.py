@@ -1,7 +1,5 @@
 """What a site's network must be, so that its body and its head can travel."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from typing import Any

@@ -1,7 +1,5 @@
 """A site's model and optimizer, without any FLARE in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -68,7 +66,9 @@ class LocalModel:
         architecture.bind(model)
         frozen = strategies.find(options.strategy).frozen(self._body, self.kinds)
         architecture.freeze(model, frozen)
-        self._received = _anchors(model) if options.proximal else []
+        # Room for the received values that FedProx holds the trainable variables to.
+        anchored = model.trainable_variables if options.proximal else []
+        self._received = [tf.Variable(v.value, trainable=False) for v in anchored]
         network = keras.Model(model.input, [self._head.input, model.output])
         self._learner, self._taught = model, None
         if options.pseudo_labels != "none" and missing and any(missing):
@@ -300,8 +300,3 @@ class _StopWhen(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         check(self._stop)
-
-
-def _anchors(model: keras.Model) -> list[tf.Variable]:
-    """Room for the received values that FedProx holds the trainable variables to."""
-    return [tf.Variable(v.value, trainable=False) for v in model.trainable_variables]

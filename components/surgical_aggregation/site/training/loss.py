@@ -1,7 +1,5 @@
 """The training loss: binary cross-entropy over labelled entries, and a teacher's pseudo-labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import keras

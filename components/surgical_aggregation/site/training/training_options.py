@@ -1,7 +1,5 @@
 """How a site trains: everything but its data and its network."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
