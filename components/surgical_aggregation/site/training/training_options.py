@@ -67,7 +67,7 @@ class TrainingOptions:
                 raise ValueError(f"{name} must be one of {words[name]}; got {value!r}.")
             least = 1 if name == "epochs" else 0
             if type(field.default) in (int, float) and not value >= least:
-                raise ValueError(f"{name} must be {least} or more; got {value}.")
+                raise ValueError(f"{name} must be at least {least}; got {value}.")
         if self.freeze_statistics_at and self.strategy != "fedavg":
             raise ValueError(
                 "freeze_statistics_at freezes statistics that all sites have in common, which "
