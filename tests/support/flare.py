@@ -15,8 +15,8 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
-from surgical_aggregation.server.access.site_identity import set_site
-from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
+from surgical_aggregation.server.access.job_sites import set_site
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.site.local_notes import notes_file
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CLASSES, LACKING, POSITIVES, PROCESS, VERSIONS
@@ -94,7 +94,7 @@ def context(
     fl_ctx.set_prop(AppConstants.CURRENT_ROUND, current_round, private=True, sticky=False)
     fl_ctx.set_prop(AppConstants.START_ROUND, 0, private=True, sticky=False)
     if model is not None:
-        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(model), private=True, sticky=True)
+        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model.to_learnable(), private=True, sticky=True)
     if policy is not None:
         fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
     if site is not None:

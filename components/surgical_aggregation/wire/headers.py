@@ -19,7 +19,7 @@ POSITIVES = "surgical.positives"
 
 LACKING = "surgical.lacking"
 """DXO meta of a training result: class -> what none of the site's training images is, see
-`one_sided.lacking`; of an aggregate: class -> site -> the same."""
+`one_sided.lacking`."""
 
 FEATURES = "surgical.features"
 """DXO meta of a test's result: where the site's images lie; see `feature_statistics`."""
@@ -58,9 +58,6 @@ MODEL_ROUND = "surgical.model_round"
 
 # Among the server's components: private properties of the context.
 
-TRAINED_BY = "surgical.holders"
-"""DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
-
 RESULT = "surgical.result"
 """While a site's result is taken: the result as a `SiteResult`, read by `CollectingController`."""
 
@@ -90,7 +87,7 @@ LEFT_OUT = "surgical.left_out"
 CONTRIBUTION_REFUSED, SITE_SILENT = "surgical.contribution_refused", "surgical.site_silent"
 REQUEST_REFUSED = "surgical.request_refused"
 REFUSAL = "surgical.refusal"
-"""With each of the three events: the `Refusal` as a dict."""
+"""With each of the three events: {"site", "task", "round", "reason"}; see `announce`."""
 
 CLASSES_DECLARED = "surgical.classes_declared"
 """A site asks for a task, and so has declared its classes."""

@@ -11,7 +11,7 @@ from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.class_names import LONGEST, resemblance, shown
 from surgical_aggregation.extras import offered
-from surgical_aggregation.server.access.declared_classes import POLICY, sites_by_class
+from surgical_aggregation.server.access.job_sites import POLICY, sites_by_class
 from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED, LOOK_ALIKE
 from surgical_aggregation.wire.privacy_json import PolicyError, scope_properties
 
@@ -47,7 +47,13 @@ class LookAlikes(FLComponent):
         if event_type == EventType.START_RUN:
             self._judges = [*offered(GROUP)] or [resemblance]
             try:
-                self._refuses = _policy(fl_ctx) == REFUSE
+                policy = (scope_properties(fl_ctx, POLICY) or {}).get("look_alikes", NOTE)
+                if policy not in (NOTE, REFUSE):
+                    raise PolicyError(
+                        f"the server's local/privacy.json: 'look_alikes' needs {NOTE!r} or "
+                        f"{REFUSE!r}; got {policy!r}."
+                    )
+                self._refuses = policy == REFUSE
             except PolicyError as error:
                 self.system_panic(str(error), fl_ctx)
         elif event_type == CLASSES_DECLARED:
@@ -81,13 +87,3 @@ class LookAlikes(FLComponent):
                 "local/privacy.json.",
                 fl_ctx,
             )
-
-
-def _policy(fl_ctx: FLContext) -> str:
-    value = (scope_properties(fl_ctx, POLICY) or {}).get("look_alikes", NOTE)
-    if value not in (NOTE, REFUSE):
-        raise PolicyError(
-            f"the server's local/privacy.json: 'look_alikes' needs {NOTE!r} or {REFUSE!r}; got "
-            f"{value!r}."
-        )
-    return str(value)

@@ -14,10 +14,8 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.aggregation.model_selection import Selection
-from surgical_aggregation.server.access.controller_limits import needs_federated_training
-from surgical_aggregation.server.access.declared_classes import declared_classes
-from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.global_model import current_global_model, set_manifest
+from surgical_aggregation.server.access.job_sites import declared_classes, site_of
+from surgical_aggregation.server.models.global_model import GlobalModel, needs_federated_training
 from surgical_aggregation.wire import headers, results
 from surgical_aggregation.wire.untrusted_text import one_line
 
@@ -67,7 +65,7 @@ class BestModelSelector(FLComponent):
             needs_federated_training(self, "the choice of the best model", fl_ctx)
         elif event_type == AppEventType.INITIAL_MODEL_LOADED:
             best = fl_ctx.get_prop(headers.BEST)
-            of_rounds = current_global_model(fl_ctx).manifest.get(headers.BEST_OF_ROUNDS, best)
+            of_rounds = GlobalModel.current(fl_ctx).manifest.get(headers.BEST_OF_ROUNDS, best)
             selection.continue_from(best, of_rounds)
             self._set_best_of_rounds(best and of_rounds, fl_ctx)
         elif event_type == AppEventType.ROUND_STARTED or (
@@ -90,7 +88,7 @@ class BestModelSelector(FLComponent):
             self.fire_event(headers.MODEL_VALIDATED, fl_ctx)
 
     def _votes(self, site: str, fl_ctx: FLContext) -> bool:
-        classes = current_global_model(fl_ctx).manifest.get("classes", {}).values()
+        classes = GlobalModel.current(fl_ctx).manifest.get("classes", {}).values()
         votes = self._selection.votes(
             site, [s for facts in classes for s in facts.get("sites", ())]
         )
@@ -107,13 +105,15 @@ class BestModelSelector(FLComponent):
             self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {got}")
 
     def _set_best_of_rounds(self, record: Mapping[str, Any] | None, fl_ctx: FLContext) -> None:
-        set_manifest(current_global_model(fl_ctx).manifest.with_best_of_rounds(record), fl_ctx)
+        GlobalModel.set_manifest(
+            GlobalModel.current(fl_ctx).manifest.with_best_of_rounds(record), fl_ctx
+        )
         best = None if record is None else record["round"]
         fl_ctx.set_prop(headers.BEST_ROUND, best, private=True, sticky=True)
 
     def _decide(self, round_: int | None, fl_ctx: FLContext) -> None:
         """Decide on the model that a round started from; None: the final one, or a candidate."""
-        model = current_global_model(fl_ctx)
+        model = GlobalModel.current(fl_ctx)
         manifest, selection = model.manifest, self._selection
         number = manifest.round if round_ is None else round_
         auroc = {} if model.is_personal else selection.auroc(model.columns)
@@ -129,7 +129,7 @@ class BestModelSelector(FLComponent):
             manifest = manifest.without("not_compared")
         elif not decision.compared and round_ is not None:
             manifest = manifest.with_facts(not_compared=manifest.get("not_compared", 0) + 1)
-        set_manifest(manifest, fl_ctx)
+        GlobalModel.set_manifest(manifest, fl_ctx)
         if decision.dropped:
             self._drop(*decision.dropped, fl_ctx)
         if decision.best_of_rounds:

@@ -20,7 +20,7 @@ from surgical_aggregation.checkpoints.checkpoint import (
     save,
 )
 from surgical_aggregation.checkpoints.offered_body import offered_body
-from surgical_aggregation.server.access.declared_classes import study
+from surgical_aggregation.server.access.job_sites import study
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LAST_FILE = "last.npz"

@@ -15,13 +15,8 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation.aggregation.class_names import shown, twins
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, digest, load
 from surgical_aggregation.checkpoints.manifest import made_now
-from surgical_aggregation.server.access.controller_limits import needs_federated_training
 from surgical_aggregation.server.models import model_files
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    from_learnable,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel, needs_federated_training
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, CANDIDATE, MODEL_VALIDATED
 
@@ -100,7 +95,7 @@ class CheckpointPersistor(ModelPersistor):
                 "class spelt twice; both are kept. Have all sites spell it in one way, and take "
                 "the other out of the model",
             )
-        self._last = to_learnable(GlobalModel(checkpoint.variables, manifest, checkpoint.moments))
+        self._last = GlobalModel(checkpoint.variables, manifest, checkpoint.moments).to_learnable()
         return self._last
 
     def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
@@ -187,6 +182,6 @@ class CheckpointPersistor(ModelPersistor):
             model_files.save_to_job(self._checkpoint(self._last), model_files.LAST_FILE, fl_ctx)
 
     def _checkpoint(self, learnable: ModelLearnable) -> Checkpoint:
-        model = from_learnable(learnable)
+        model = GlobalModel.from_learnable(learnable)
         best = {} if self._best is None else {"best": self._best}
         return replace(model, manifest=model.manifest.with_facts(**best, **made_now()))

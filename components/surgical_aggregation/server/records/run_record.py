@@ -20,7 +20,7 @@ from nvflare.widgets.info_collector import InfoCollector
 
 from surgical_aggregation import FlareError, __version__
 from surgical_aggregation import __file__ as code_file
-from surgical_aggregation.server.access.site_identity import not_started, site_of, sites_of_job
+from surgical_aggregation.server.access.job_sites import not_started, site_of, sites_of_job
 from surgical_aggregation.wire import flare_internals, headers, results
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
 from surgical_aggregation.wire.error_kind import error_kind

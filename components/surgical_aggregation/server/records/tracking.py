@@ -19,8 +19,8 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.widgets.streaming import AnalyticsReceiver
 
-from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.global_model import from_learnable
+from surgical_aggregation.server.access.job_sites import site_of
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import flare_internals, results
 from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, TRACKERS
 
@@ -121,7 +121,7 @@ class Tracking(FLComponent):
         if fl_ctx.get_prop(FLContextKey.TASK_NAME) == "test":
             return "test/"
         learnable = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
-        made = from_learnable(learnable).manifest.get(CANDIDATE) if learnable else None
+        made = GlobalModel.from_learnable(learnable).manifest.get(CANDIDATE) if learnable else None
         return f"{made}/" if made else ""
 
     def _keep_means(self, step: int, fl_ctx: FLContext) -> None:

@@ -15,7 +15,7 @@ from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation import feature_statistics, metrics
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.server.access.declared_classes import permitted_classes
+from surgical_aggregation.server.access.job_sites import permitted_classes
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
 from surgical_aggregation.wire import results
 from surgical_aggregation.wire.headers import MODEL_FEATURES, MODEL_HAS_HEAD

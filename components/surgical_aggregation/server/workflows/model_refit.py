@@ -20,14 +20,14 @@ from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.access.class_filters import TRAINED
 from surgical_aggregation.server.models.candidates import refit_of
 from surgical_aggregation.server.models.evaluated_model import model_headers
-from surgical_aggregation.server.models.global_model import GlobalModel, set_global_model
-from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE, checkpoint_folders
+from surgical_aggregation.server.models.global_model import GlobalModel
+from surgical_aggregation.server.models.model_files import checkpoint_folders
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
 from surgical_aggregation.wire import results
 from surgical_aggregation.wire.headers import CANDIDATE, NONE, REFIT
 
-MODELS = {"best": BEST_FILE, "last": LAST_FILE}
-"""Whose columns can be refitted -> its file."""
+MODELS = (NONE, "best", "last")
+"""Whose columns can be refitted, as their files are called."""
 
 
 @dataclass(eq=False)
@@ -62,8 +62,8 @@ class ModelRefit(CollectingController):
 
     def __post_init__(self) -> None:
         super().__init__()
-        if self.model not in (NONE, *MODELS):
-            raise ValueError(f"model must be one of {(NONE, *MODELS)}; got {self.model!r}.")
+        if self.model not in MODELS:
+            raise ValueError(f"model must be one of {MODELS}; got {self.model!r}.")
         check_non_negative_int("min_clients", self.min_clients)
         check_non_negative_int("wait_seconds", self.wait_seconds)
 
@@ -75,7 +75,7 @@ class ModelRefit(CollectingController):
         """Send the model, average the columns that come, and make the candidate."""
         if self.model == NONE:
             return
-        path = checkpoint_folders(fl_ctx)[0] / MODELS[self.model]
+        path = checkpoint_folders(fl_ctx)[0] / f"{self.model}.npz"
         if not path.is_file():
             self.log_warning(fl_ctx, f"there is no {self.model} model to refit")
             return
@@ -88,7 +88,7 @@ class ModelRefit(CollectingController):
         if why := _objection(model, aggregator):
             self.system_panic(f"columns cannot be refitted: {why}", fl_ctx)
             return
-        set_global_model(model, fl_ctx)
+        model.set_current(fl_ctx)
         aggregator.reset(fl_ctx)
         task = Task(
             self.task_name, _shareable(model, fl_ctx), result_received_cb=partial(_take, aggregator)
@@ -99,7 +99,7 @@ class ModelRefit(CollectingController):
         if abort_signal.triggered or fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR):
             return
         columns = from_shareable(aggregator.aggregate(fl_ctx)).data
-        set_global_model(refit_of(model, columns), fl_ctx)
+        refit_of(model, columns).set_current(fl_ctx)
         self.log_info(
             fl_ctx,
             f"the columns of the model of round {model.manifest['round']} are refitted, and are "

@@ -18,15 +18,17 @@ from nvflare.app_common.abstract.model_persistor import ModelPersistor
 from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load
-from surgical_aggregation.server.access.declared_classes import (
+from surgical_aggregation.server.access.job_sites import (
     Table,
     declaration,
     declaration_fault,
     unpermitted,
     versions_by_site,
 )
-from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.server.workflows.task_status import Collection
+from surgical_aggregation.server.workflows.collecting_controller import (
+    CollectingController,
+    TaskStatus,
+)
 from surgical_aggregation.wire import flare_internals, headers
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.untrusted_text import one_line
@@ -117,10 +119,10 @@ class SiteCheck(CollectingController):
             )
 
     def _wait(
-        self, task: Task, collection: Collection, fl_ctx: FLContext, abort_signal: Signal | None
+        self, task: Task, status: TaskStatus, fl_ctx: FLContext, abort_signal: Signal | None
     ) -> bool:
-        collection.hears_all = True
-        return super()._wait(task, collection, fl_ctx, abort_signal)
+        status.hears_all = True
+        return super()._wait(task, status, fl_ctx, abort_signal)
 
     def _tell(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
         """Tell a site alone what keeps it out: public properties go to whom the context is about.

@@ -8,7 +8,7 @@ from nvflare.apis.fl_context import FLContextManager
 from cxr_study.data.labels.vocabulary import one_finding
 from flare import Engine, context
 from surgical_aggregation.server.access import look_alikes
-from surgical_aggregation.server.access.declared_classes import hold_to_declaration
+from surgical_aggregation.server.access.job_sites import hold_to_declaration
 from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED
 
 

@@ -23,11 +23,7 @@ from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, Weightin
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.best_model_selector import BestModelSelector
-from surgical_aggregation.server.models.global_model import (
-    MergeIntoGlobalModel,
-    current_global_model,
-    from_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
 
@@ -95,16 +91,10 @@ class TestAggregate:
             aggregator.accept(sent, context(site, model=MODEL))
         dxo = from_shareable(aggregator.aggregate(fl_ctx))
         assert values(dxo) == (-1, {"Edema": -1, "Mass": 1})
-        assert dxo.meta[headers.TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
         assert fl_ctx.get_prop(headers.COLUMN_SIMILARITY) == {"Edema": pytest.approx(-1)}
         assert list(fl_ctx.get_prop(headers.ACCEPTED)) == ["a", "b"]
         aggregator.reset(fl_ctx)
         assert fl_ctx.get_prop(headers.ACCEPTED) is None
-
-    def test_says_which_classes_lack_a_kind_of_label_at_which_site(self):
-        told = train(0, ["Edema"], lacking={"Edema": "negative"})
-        dxo = aggregate(SurgicalAggregator(), [("a", told), ("b", train(0, ["Edema"]))])
-        assert dxo.meta[headers.LACKING] == {"Edema": {"a": "negative"}}
 
     def test_does_not_depend_on_the_order_of_arrival_to_the_last_bit(self):
         model = global_model({"conv/kernel": np.zeros(2)})  # in float64, where the order shows
@@ -243,7 +233,7 @@ class TestAccept:
         dense = train(1, [], {"head/kernel": np.zeros((2, 1))})
         assert "or keep it (personal_head)" in give(aggregator, "a", dense)
         dxo = aggregate(aggregator, [("a", train(1, []))])
-        assert values(dxo) == (1, {}) and dxo.meta[headers.TRAINED_BY] == {}
+        assert values(dxo) == (1, {})
 
 
 @pytest.mark.parametrize(("arguments", "why"), [
@@ -308,11 +298,13 @@ class TestFedAvg:
             whole = aggregator.aggregate_model()
             at = context(current_round=round_, model=last)
             averaged = other.aggregate(at)
-            last = from_learnable(MergeIntoGlobalModel().shareable_to_learnable(averaged, at))
+            last = GlobalModel.from_learnable(
+                MergeIntoGlobalModel().shareable_to_learnable(averaged, at)
+            )
             other.reset(at)
             assert digest(whole.params) == digest(last.variables)
             assert whole.meta == last.manifest and whole.meta["round"] == round_ + 1
-            assert current_global_model(fl_ctx).manifest == last.manifest
+            assert GlobalModel.current(fl_ctx).manifest == last.manifest
 
     def test_a_refused_result_raises_for_its_site_alone_and_is_announced(self):
         aggregator, fl_ctx = self.start()

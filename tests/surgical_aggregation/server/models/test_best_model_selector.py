@@ -11,7 +11,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from flare import Engine, context, global_model
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.models.best_model_selector import BestModelSelector
-from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.headers import AVERAGE, BEST, BEST_ROUND, CANDIDATE, REFIT
 
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def manifest(self):
-        return current_global_model(self.fl_ctx).manifest
+        return GlobalModel.current(self.fl_ctx).manifest
 
     @property
     def best_round(self):

@@ -7,11 +7,7 @@ from surgical_aggregation.server.models.candidates import (
     average_of,
     refit_of,
 )
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    current_global_model,
-    set_global_model,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, REFIT
 
@@ -57,7 +53,7 @@ class TestLocator:
         fl_ctx = context(model=MODEL, engine=Engine())
         assert CandidateLocator(REFIT).get_model_names(fl_ctx) == []
         assert CandidateLocator(AVERAGE).get_model_names(fl_ctx) == [AVERAGE]
-        assert current_global_model(fl_ctx).manifest[CANDIDATE] == AVERAGE
+        assert GlobalModel.current(fl_ctx).manifest[CANDIDATE] == AVERAGE
         dxo = CandidateLocator(AVERAGE).locate_model(AVERAGE, fl_ctx)
         assert dxo.data["conv/kernel"].tolist() == [3] and dxo.meta == {}
 
@@ -65,8 +61,8 @@ class TestLocator:
         fl_ctx = context(model=GlobalModel(VARIABLES, MANIFEST), engine=Engine())
         for model in (AVERAGE, REFIT):
             assert CandidateLocator(model).get_model_names(fl_ctx) == []
-        assert CANDIDATE not in current_global_model(fl_ctx).manifest
-        set_global_model(average_of(MODEL), fl_ctx)  # which was not refitted afterwards
+        assert CANDIDATE not in GlobalModel.current(fl_ctx).manifest
+        average_of(MODEL).set_current(fl_ctx)  # which was not refitted afterwards
         assert CandidateLocator(REFIT).get_model_names(fl_ctx) == []
 
     def test_another_kind_of_model_is_refused(self):

@@ -21,11 +21,7 @@ from surgical_aggregation.checkpoints.checkpoint import (
 )
 from surgical_aggregation.checkpoints.model_facts import Validation, facts_of
 from surgical_aggregation.server.models import model_files
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    from_learnable,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.models.model_files import InitialBody
 from surgical_aggregation.server.models.persistor import CheckpointPersistor
 from surgical_aggregation.wire import variables as wire
@@ -70,18 +66,18 @@ class Server:
         return self.model.get(ModelLearnableKey.META)
 
     def save(self, model=MODEL):
-        self.persistor.save(to_learnable(model), self.fl_ctx)
+        self.persistor.save(model.to_learnable(), self.fl_ctx)
 
     def announce(self, record, model=MODEL):
         """The model in memory is the best one."""
-        model = to_learnable(model)
+        model = model.to_learnable()
         self.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model, private=True, sticky=False)
         self.fl_ctx.set_prop(BEST, record, private=True, sticky=False)
         self.persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, self.fl_ctx)
 
     def validated(self, **facts):
         """The sites have measured the model in memory, as its manifest says."""
-        model = to_learnable(dataclasses.replace(MODEL, manifest={**MODEL.manifest, **facts}))
+        model = dataclasses.replace(MODEL, manifest={**MODEL.manifest, **facts}).to_learnable()
         self.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model, private=True, sticky=False)
         self.persistor.handle_event(MODEL_VALIDATED, self.fl_ctx)
 
@@ -111,7 +107,7 @@ def test_starts_from_the_checkpoint_and_records_its_digest(tmp_path, panics, log
     save(Checkpoint(wire.join(BODY, columns), FACTS, MOMENTS), tmp_path / "start.npz")
     server = Server(tmp_path, tmp_path / "start.npz")
     manifest = server.load()
-    model = from_learnable(server.model)
+    model = GlobalModel.from_learnable(server.model)
     assert list(model.body) == ["conv/kernel"] and list(model.columns) == [*columns]
     assert (manifest["job"], manifest["round"]) == ("job", 0)
     assert manifest["initial_body_sha256"] == digest(BODY)
@@ -254,7 +250,7 @@ class TestCandidate:
             variables={**MODEL.variables, "conv/kernel": np.float32([6, 6])},
             manifest={**MODEL.manifest, "round": 4, CANDIDATE: AVERAGE},
         )
-        learnable = to_learnable(average)
+        learnable = average.to_learnable()
         server.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, learnable, private=True, sticky=False)
         if best:
             server.fl_ctx.set_prop(BEST, AVERAGED, private=True, sticky=False)
@@ -313,7 +309,7 @@ class TestContinue:
         assert manifest["classes"] == {"Mass": {}}
         assert manifest["history"] == [{"job": "a", "rounds": [0, 3]}]
         assert "best" not in manifest  # it is not a fact of the model
-        assert from_learnable(server.model).moments.keys() == MOMENTS.keys()
+        assert GlobalModel.from_learnable(server.model).moments.keys() == MOMENTS.keys()
         assert server.fl_ctx.get_prop(BEST) == RECORD
         assert server.records("best.npz") == [RECORD] * 2
         assert server.kernels("best.npz") == [[7, 7]] * 2

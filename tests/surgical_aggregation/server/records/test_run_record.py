@@ -13,7 +13,7 @@ from nvflare.widgets.info_collector import GroupInfoCollector, InfoCollector
 
 from flare import Engine, context, result
 from surgical_aggregation import __version__
-from surgical_aggregation.server.access.refusal_events import Refusal, announce
+from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.wire import headers
 
@@ -37,7 +37,7 @@ class Run:
 
     def refuse(self, site, times=1, task="train", round_=0):
         for _ in range(times):
-            announce(self.record, Refusal(site, task, round_, "odd"), context(engine=self.engine))
+            announce(self.record, context(engine=self.engine), site, task, round_, "odd")
 
     def lines(self):
         return [json.loads(text) for text in self.path.read_text(encoding="utf-8").splitlines()]

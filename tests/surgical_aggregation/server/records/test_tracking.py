@@ -13,7 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from flare import Engine, context
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.records import tracking
 from surgical_aggregation.server.records.tracking import Tracking
 from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, REFIT, RESULT
@@ -88,7 +88,7 @@ def test_curves_are_the_sites_metrics_and_their_means_neither_counts_nor_times(s
 
 
 def test_a_candidates_curves_are_apart_from_those_of_the_rounds_models(server, tmp_path):
-    candidate = to_learnable(GlobalModel({}, {"round": 8, CANDIDATE: REFIT}))
+    candidate = GlobalModel({}, {"round": 8, CANDIDATE: REFIT}).to_learnable()
     for task in ("validate", "test"):  # it may be the best one, which is tested
         values = {"bce": 0.125 if task == "validate" else 0.25}
         props = {RESULT: SiteResult({}, {}, metrics=values), FLContextKey.TASK_NAME: task}

@@ -13,12 +13,7 @@ from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 
 from flare import Engine, context, result
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    current_global_model,
-    from_learnable,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.workflows.federated_training import FederatedTraining
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOPPED
@@ -43,7 +38,7 @@ def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, roun
     first, planned, lost = settings.pop("first"), settings["num_rounds"], settings.pop("lost")
     training, said, made = FederatedTraining(**settings), [], 0
     facts = {"planned_rounds": first + planned, "not_compared": lost}
-    engine, learnable = Engine(), to_learnable(GlobalModel(BODY, facts))
+    engine, learnable = Engine(), GlobalModel(BODY, facts).to_learnable()
 
     def fire_event(event_type, fl_ctx):
         if event_type == TRAINING_STOPPED:
@@ -60,7 +55,7 @@ def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, roun
         made += 1
     told = [{**stopped, "patience": settings["patience"]}] if stopped else []
     assert made == rounds and said == told
-    assert from_learnable(learnable).manifest["planned_rounds"] == first + rounds
+    assert GlobalModel.from_learnable(learnable).manifest["planned_rounds"] == first + rounds
 
 
 @pytest.mark.parametrize("patience", [-1, 2.5, None])
@@ -92,7 +87,7 @@ class TestStart:
         training.start_controller(fl_ctx)
         known = fl_ctx.get_prop(AppConstants.START_ROUND)
         assert training._min_clients == 0  # all sites, which FLARE's constructor does not take
-        planned = manifest and current_global_model(fl_ctx).manifest.get("planned_rounds")
+        planned = manifest and GlobalModel.current(fl_ctx).manifest.get("planned_rounds")
         return training._start_round, known, training._num_rounds, saved, planned
 
     @pytest.mark.parametrize(("round_", "planned"), [({"round": 7}, 10), ({}, 3)])

@@ -11,7 +11,7 @@ from nvflare.app_common.app_constant import AppConstants
 from flare import Engine, context, result
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
-from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.workflows.model_refit import ModelRefit
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CANDIDATE, CONTINUES, MODEL_ROUND, REFIT
@@ -54,14 +54,14 @@ class Run:
             answer = ClientTask(Client(site, "token"), task)
             made = {name: column(value) for name, value in columns.items()}
             answer.result = result({}, made, current_round=8)
-            of_site = context(site, model=current_global_model(fl_ctx), engine=self.engine)
+            of_site = context(site, model=GlobalModel.current(fl_ctx), engine=self.engine)
             of_site.set_prop(AppConstants.CURRENT_ROUND, 8, private=True, sticky=False)
             task.result_received_cb(answer, of_site)
             self.taken[site] = of_site.get_prop(AppConstants.AGGREGATION_ACCEPTED)
 
     @property
     def model(self):
-        return current_global_model(self.fl_ctx)
+        return GlobalModel.current(self.fl_ctx)
 
 
 def test_the_best_models_columns_are_averaged_over_the_sites_that_label_them(tmp_path, monkeypatch):
