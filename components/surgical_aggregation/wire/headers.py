@@ -54,7 +54,7 @@ BEST_ROUND = "surgical.best_round"
 """Round of the best of the rounds' models, if any; at the server also a private sticky property."""
 
 MODEL_ROUND = "surgical.model_round"
-"""Of an evaluation: the model's round; at the server also a property."""
+"""Of an evaluation: the model's round."""
 
 # Among the server's components: private properties of the context.
 
@@ -70,11 +70,8 @@ COLLECTED = "surgical.collected"
 COLUMN_SIMILARITY = "surgical.column_similarity"
 """What `column_similarity` says of a round's results."""
 
-MODEL_HAS_HEAD = "surgical.model_has_head"
-"""Whether the model that is measured has a column."""
-
-MODEL_FEATURES = "surgical.model_features"
-"""How many features the columns of the model that is measured weigh."""
+MEASURED = "surgical.measured"
+"""The model that is measured: {"round", "has_head", "features": number that a column weighs}."""
 
 GONE = "surgical.gone"
 """Site -> why it will not answer any more."""
@@ -108,7 +105,7 @@ MODEL_VALIDATED = "surgical.model_validated"
 """The sites have measured the final model, or a candidate; the global model's manifest has it."""
 
 BEST_DROPPED, DROPPED = "surgical.best_dropped", "surgical.dropped"
-"""Why the best model of the run that is continued cannot be this run's."""
+"""{"reason" why the best model of the run that is continued cannot be this run's}."""
 
 CANDIDATE, AVERAGE, REFIT = "candidate", "average", "refit"
 """In a manifest, and in a best model's record: how the model was made after training from those of

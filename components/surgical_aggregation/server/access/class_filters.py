@@ -1,9 +1,13 @@
-"""The server's filters: which classes a site gets, and for which it may send columns."""
+"""The server's filters: which classes a site gets, and for which it may send columns.
+
+And which workflows must have them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.event_type import EventType
 from nvflare.apis.filter import Filter
@@ -11,16 +15,15 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.workflows.base_model_controller import BaseModelController
 
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.class_names import twins
 from surgical_aggregation.server.access import job_sites
 from surgical_aggregation.server.access.job_sites import Table, permitted_classes, site_of
 from surgical_aggregation.server.access.refusal_events import announce
-from surgical_aggregation.wire import flare_internals
+from surgical_aggregation.wire import flare_internals, headers, privacy_json
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import BEST_ROUND
-from surgical_aggregation.wire.privacy_json import PolicyError
 
 
 class PermittedFilter(Filter):
@@ -47,11 +50,11 @@ class PermittedFilter(Filter):
         try:
             for table in job_sites.tables(fl_ctx, self.permitted):
                 if pair := twins(name for classes in table.values() for name in classes):
-                    raise PolicyError(
+                    raise privacy_json.PolicyError(
                         f"a table of permitted classes has {pair[0]!r} and {pair[1]!r}, which are "
                         "one class spelt twice. Spell it in one way for all sites."
                     )
-        except PolicyError as error:
+        except privacy_json.PolicyError as error:
             self.system_panic(str(error), fl_ctx)
 
     def site(self, fl_ctx: FLContext) -> str:
@@ -107,16 +110,11 @@ class SelectHead(PermittedFilter):
                 f"{site} has declared no permitted classes, so it gets the body alone. "
                 "Is DeclareClasses among the components of its client configuration?",
             )
-        best = fl_ctx.get_prop(BEST_ROUND)
+        best = fl_ctx.get_prop(headers.BEST_ROUND)
         if best is not None:
-            shareable.set_header(BEST_ROUND, best)
-        return {name: _view(v) for name, v in variables.items() if class_of[name] in own}
-
-
-def _view(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+            shareable.set_header(headers.BEST_ROUND, best)
+        # views that nobody can write to
+        return {n: np.broadcast_to(v, v.shape) for n, v in variables.items() if class_of[n] in own}
 
 
 class CheckResult(PermittedFilter):
@@ -166,6 +164,12 @@ class CheckResult(PermittedFilter):
 
 TRAINED: frozenset[type[Filter]] = frozenset({SelectHead, CheckResult})
 """Guards of a task whose results are models."""
+
+
+def model_controllers(fl_ctx: FLContext) -> list[BaseModelController]:
+    """The job's workflows of FLARE's newer kind, as its FedAvg is; none where it has no such."""
+    workflows = flare_internals.workflows(fl_ctx)
+    return [workflow for workflow in workflows if isinstance(workflow, BaseModelController)]
 
 
 def lacking_guards(task: str, guards: Collection[type[Filter]], fl_ctx: FLContext) -> str | None:

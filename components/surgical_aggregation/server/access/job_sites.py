@@ -26,14 +26,7 @@ from nvflare.apis.job_def import ALL_SITES, SERVER_SITE_NAME, JobMetaKey, get_jo
 from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation.aggregation.class_names import unfit
-from surgical_aggregation.wire import flare_internals
-from surgical_aggregation.wire.headers import CLASSES, PROCESS, VERSIONS
-from surgical_aggregation.wire.privacy_json import (
-    PolicyError,
-    by_study,
-    is_class_names,
-    scope_properties,
-)
+from surgical_aggregation.wire import flare_internals, headers, privacy_json
 from surgical_aggregation.wire.versions import told_versions, version_fault
 
 NOT_STARTED = "FLARE has not started the job there: it was not connected, or could not take it"
@@ -183,7 +176,7 @@ def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, 
     """
     try:
         allowed = [set(table.get(site_of(fl_ctx), ())) for table in tables(fl_ctx, permitted)]
-    except PolicyError:
+    except privacy_json.PolicyError:
         return ()
     return tuple(name for name in declared_classes(fl_ctx) if all(name in of for of in allowed))
 
@@ -194,16 +187,17 @@ def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
     Raises:
         PolicyError: A table is not usable.
     """
-    properties = scope_properties(fl_ctx, POLICY) or {}
+    properties = privacy_json.scope_properties(fl_ctx, POLICY) or {}
     own = [] if permitted is None else [("the job's configuration", permitted)]
     if "permitted" in properties:
         table = properties["permitted"]
-        if by_study(table):
+        if privacy_json.by_study(table):
             table = table.get(study(fl_ctx), {})
         own.append(("the server's local/privacy.json", table))
     for where, table in own:
-        if not isinstance(table, Mapping) or not all(map(is_class_names, table.values())):
-            raise PolicyError(
+        named = privacy_json.is_class_names
+        if not isinstance(table, Mapping) or not all(map(named, table.values())):
+            raise privacy_json.PolicyError(
                 f"{where}: 'permitted' needs a list of class names for each site; got {table!r}."
             )
     return tuple(table for _, table in own)
@@ -221,7 +215,9 @@ def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:
 def declaration(fl_ctx: FLContext) -> Declaration:
     """What the site of a message declares, whether that counts or not."""
     peer = fl_ctx.get_peer_context() or FLContext()
-    classes, process, told = map(peer.get_prop, (CLASSES, PROCESS, VERSIONS))
+    classes, process, told = map(
+        peer.get_prop, (headers.CLASSES, headers.PROCESS, headers.VERSIONS)
+    )
     if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
         classes = ()
     process = process if isinstance(process, str) else None

@@ -19,24 +19,20 @@ from nvflare.app_common.aggregators.model_aggregator import ModelAggregator
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation.aggregation import result_checks
+from surgical_aggregation.aggregation import result_checks, size_limits
 from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation import weighting as weightings
 from surgical_aggregation.aggregation.averaging import Array, column_similarity, mean_by_name
 from surgical_aggregation.aggregation.class_names import Spellings
-from surgical_aggregation.aggregation.result_checks import Expected
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.size_limits import limits as limits_by_name
-from surgical_aggregation.aggregation.strategy import Strategy
-from surgical_aggregation.aggregation.weighting import WeightingError, column_weights
-from surgical_aggregation.server.access.class_filters import TRAINED, lacking_guards
-from surgical_aggregation.server.access.job_sites import site_of
-from surgical_aggregation.server.access.refusal_events import announce
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    MergeIntoGlobalModel,
+from surgical_aggregation.server.access.class_filters import (
+    TRAINED,
+    lacking_guards,
     model_controllers,
 )
+from surgical_aggregation.server.access.job_sites import site_of
+from surgical_aggregation.server.access.refusal_events import announce
+from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
 from surgical_aggregation.server.models.model_files import job_folder
 from surgical_aggregation.server.models.result_files import ArraysFile, NoRoomError, on_disk
 from surgical_aggregation.wire import flare_internals, headers, results
@@ -80,7 +76,7 @@ class SurgicalAggregator(ModelAggregator):
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
     """
 
-    strategy: str | Strategy = "fedbn+"
+    strategy: str | strategies.Strategy = "fedbn+"
     personal_head: bool = False
     body_weighting: str | Any = "mean"
     head_weighting: str | Any = "mean"
@@ -90,7 +86,7 @@ class SurgicalAggregator(ModelAggregator):
     def __post_init__(self) -> None:
         super().__init__()
         strategies.find(self.strategy)
-        limits_by_name(self.limits)
+        size_limits.limits(self.limits)
         known = weightings.SITE_WEIGHTINGS, weightings.HEAD_WEIGHTINGS
         self._body_weight = weightings.find("body_weighting", self.body_weighting, known[0])
         self._column_weight = weightings.find("head_weighting", self.head_weighting, known[1])
@@ -99,7 +95,7 @@ class SurgicalAggregator(ModelAggregator):
 
     def _forget(self) -> None:
         self._accepted: dict[str, SiteResult] = {}
-        self._start: tuple[GlobalModel, Expected] | None = None
+        self._start: tuple[GlobalModel, result_checks.Expected] | None = None
         self._closed = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
@@ -189,7 +185,7 @@ class SurgicalAggregator(ModelAggregator):
             return reason
         try:
             self._weights(site, result)  # a site that cannot be weighed must not end the round
-        except WeightingError as error:
+        except weightings.WeightingError as error:
             return str(error).rstrip(".")
         if sent.differences:
             sums = wire.join(result.body, result.columns)  # new, so still in memory
@@ -208,15 +204,15 @@ class SurgicalAggregator(ModelAggregator):
     def _weights(self, site: str, result: SiteResult) -> dict[str, float]:
         """A site's weight for each variable, by its name on the wire."""
         body = self._body_weight(site, result, None)
-        head = column_weights(self._column_weight, site, result)
+        head = weightings.column_weights(self._column_weight, site, result)
         columns = {name: (own, own) for name, own in head.items()}
         return wire.join(dict.fromkeys(result.body, body), columns)
 
-    def _fault(self, result: SiteResult, expected: Expected) -> str | None:
+    def _fault(self, result: SiteResult, expected: result_checks.Expected) -> str | None:
         return result_checks.fault(result, expected)
 
-    def _expected(self, model: GlobalModel) -> Expected:
-        return Expected(
+    def _expected(self, model: GlobalModel) -> result_checks.Expected:
+        return result_checks.Expected(
             model.body,
             model.features,
             model.kinds,
@@ -224,7 +220,7 @@ class SurgicalAggregator(ModelAggregator):
             self.personal_head,
             self.columns_only,
             Spellings(model.columns),
-            limits_by_name(self.limits),
+            size_limits.limits(self.limits),
             model.columns,
         )
 
@@ -258,7 +254,7 @@ class SurgicalAggregator(ModelAggregator):
             self._closed = True
             accepted = dict(sorted(self._accepted.items()))
         if not accepted:
-            raise WeightingError(
+            raise weightings.WeightingError(
                 f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs the accepted result of "
                 "one site at least; got none. The server's log says which were refused, and why."
             )

@@ -144,7 +144,7 @@ class BestModelSelector(FLComponent):
     def _drop(self, round_: int, why: str, fl_ctx: FLContext) -> None:
         self.log_warning(fl_ctx, f"the best model so far, of round {round_}, is dropped: {why}")
         self._set_best_of_rounds(None, fl_ctx)
-        fl_ctx.set_prop(headers.DROPPED, why, private=True, sticky=False)
+        fl_ctx.set_prop(headers.DROPPED, {"reason": why}, private=True, sticky=False)
         self.fire_event(headers.BEST_DROPPED, fl_ctx)
 
     def _announce(self, best: Mapping[str, Any], why: str, fl_ctx: FLContext) -> None:

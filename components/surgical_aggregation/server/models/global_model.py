@@ -12,14 +12,9 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
-from nvflare.app_common.abstract.model import (
-    ModelLearnable,
-    ModelLearnableKey,
-    make_model_learnable,
-)
+from nvflare.app_common.abstract.model import ModelLearnable, ModelLearnableKey
 from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
 from nvflare.app_common.app_constant import AppConstants
-from nvflare.app_common.workflows.base_model_controller import BaseModelController
 
 from surgical_aggregation.aggregation import server_optimizer, weight_average
 from surgical_aggregation.aggregation.averaging import Array, Variables
@@ -27,8 +22,9 @@ from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.manifest import Manifest
+from surgical_aggregation.server.access.class_filters import model_controllers
 from surgical_aggregation.server.access.job_sites import versions_by_site
-from surgical_aggregation.wire import flare_internals, headers
+from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
 
 _MOMENTS = "surgical.moments"
@@ -75,7 +71,9 @@ class GlobalModel(Checkpoint):
 
     def to_learnable(self) -> ModelLearnable:
         """The model in FLARE's container."""
-        learnable = make_model_learnable(self.variables, dict(self.manifest))
+        learnable = ModelLearnable()
+        learnable[ModelLearnableKey.WEIGHTS] = self.variables
+        learnable[ModelLearnableKey.META] = dict(self.manifest)
         learnable[_MOMENTS] = self.moments
         return learnable
 
@@ -93,12 +91,6 @@ class GlobalModel(Checkpoint):
     def set_manifest(manifest: Manifest, fl_ctx: FLContext) -> None:
         """Give the present model another manifest, in the container that FLARE's workflow saves."""
         fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)[ModelLearnableKey.META] = dict(manifest)
-
-
-def model_controllers(fl_ctx: FLContext) -> list[BaseModelController]:
-    """The job's workflows of FLARE's newer kind, as its FedAvg is; none where it has no such."""
-    workflows = flare_internals.workflows(fl_ctx)
-    return [workflow for workflow in workflows if isinstance(workflow, BaseModelController)]
 
 
 def needs_federated_training(component: FLComponent, what: str, fl_ctx: FLContext) -> None:

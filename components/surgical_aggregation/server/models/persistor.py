@@ -73,19 +73,13 @@ class CheckpointPersistor(ModelPersistor):
             return ModelLearnable()
         if "job" in checkpoint.manifest:
             needs_federated_training(self, "continuing a run", fl_ctx)
-        if self.continues:
-            self.log_info(
-                fl_ctx,
-                f"this job continues from the last model of job {self.continues}; the configured "
-                "initial body is not read",
-            )
         manifest = checkpoint.manifest.started_by(fl_ctx.get_job_id())
         if "initial_body_sha256" not in manifest:
             manifest = manifest.with_facts(initial_body_sha256=digest(body))
         self.log_info(
             fl_ctx,
-            f"start at round {manifest['round']} from {len(body)} body variables and the columns "
-            f"of {len(columns)} classes; sha256 of the initial body "
+            f"start at round {manifest['round']} from {path}: {len(body)} body variables and the "
+            f"columns of {len(columns)} classes; sha256 of the initial body "
             f"{manifest['initial_body_sha256'][:12]}",
         )
         if pair := twins(columns):
@@ -128,17 +122,17 @@ class CheckpointPersistor(ModelPersistor):
         Raises:
             CheckpointError: There is none, or the job may not name it.
         """
-        if not self.continues and self.file:
+        if self.continues:
+            return model_files.checkpoint_of(self.continues, model_files.LAST_FILE, fl_ctx)
+        if self.file:
             return model_files.named_by_job(self.file, fl_ctx)
-        if not self.continues:
-            component = fl_ctx.get_engine().get_component(self.initial_body_id)
-            if not isinstance(component, model_files.InitialBody):
-                raise CheckpointError(
-                    f"the server's configuration needs an InitialBody component with id "
-                    f"{self.initial_body_id!r}; got {type(component).__name__}."
-                )
-            return component.path(fl_ctx)
-        return model_files.checkpoint_of(self.continues, model_files.LAST_FILE, fl_ctx)
+        component = fl_ctx.get_engine().get_component(self.initial_body_id)
+        if not isinstance(component, model_files.InitialBody):
+            raise CheckpointError(
+                f"the server's configuration needs an InitialBody component with id "
+                f"{self.initial_body_id!r}; got {type(component).__name__}."
+            )
+        return component.path(fl_ctx)
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
         """Write the last model, and the best one where there is a new one.

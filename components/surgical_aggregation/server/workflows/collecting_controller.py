@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import ClientTask, Task, TaskCompletionStatus
@@ -17,20 +17,14 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
+from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.aggregation.site_result import SiteResult
+from surgical_aggregation.server.access import job_sites
 from surgical_aggregation.server.access.class_filters import SelectHead, lacking_guards
-from surgical_aggregation.server.access.job_sites import (
-    declaration_fault,
-    hold_to_declaration,
-    not_started,
-    set_site,
-    sites_of_job,
-)
 from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.wire import flare_internals, headers
-from surgical_aggregation.wire.headers import COLLECTED, GONE, LEFT_OUT, REFUSAL, UNREADABLE
 
 UNKNOWN_TASK = "unknown"
 """Task of a refused result that answers none, whatever the result says."""
@@ -62,11 +56,11 @@ class TaskStatus:
         sites: Names of those that were asked, or should have been.
         needed: Accepted results that are needed.
         wait: Seconds to wait for the others then.
+        hears_all: Whether to hear the others also where enough cannot come any more.
         accepted: Sites whose results were accepted, in order of arrival.
         failed: Sites that answered, and whose result was not accepted.
         reasons: Site -> the first reason why its result was refused, or never came.
         reached: When enough had been accepted, in seconds; None: not yet.
-        hears_all: Whether to hear the others also where enough cannot come any more.
     """
 
     task: str
@@ -74,11 +68,11 @@ class TaskStatus:
     sites: Collection[str]
     needed: int
     wait: float
+    hears_all: bool = False
     accepted: list[str] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
     reasons: dict[str, str] = field(default_factory=dict)
     reached: float | None = None
-    hears_all: bool = False
 
     def accept(self, site: str, now: float) -> None:
         """A site's result was accepted, at a time of any monotonic clock."""
@@ -168,6 +162,9 @@ class CollectingController(Controller):
 
     guards: frozenset[type[Filter]] = frozenset({SelectHead})
 
+    hears_all = False
+    """See `TaskStatus`."""
+
     _status: TaskStatus | None = None
 
     def start_controller(self, fl_ctx: FLContext) -> None:
@@ -207,9 +204,10 @@ class CollectingController(Controller):
         if why := lacking_guards(task.name, self.guards, fl_ctx):
             self.system_panic(why, fl_ctx)
             return
-        sites = [getattr(site, "name", site) for site in targets or sites_of_job(fl_ctx)]
-        round_, wait = self.current_round(fl_ctx), wait_time_after_min_received
-        status = TaskStatus(task.name, round_, sites, min_responses or len(sites), wait)
+        sites = [getattr(site, "name", site) for site in targets or job_sites.sites_of_job(fl_ctx)]
+        round_, needed = self.current_round(fl_ctx), min_responses or len(sites)
+        wait = wait_time_after_min_received
+        status = TaskStatus(task.name, round_, sites, needed, wait, self.hears_all)
         self._status, self._answered = status, threading.Event()
         task.before_task_sent_cb = self._sending(task.before_task_sent_cb, status)
         task.result_received_cb = self._receiving(task.result_received_cb, status)
@@ -242,13 +240,13 @@ class CollectingController(Controller):
     def _sending(self, callback: Callback | None, status: TaskStatus) -> Callback:
         def send(client_task: ClientTask, fl_ctx: FLContext) -> None:
             site = client_task.client.name
-            set_site(site, fl_ctx)
-            reason = declaration_fault(fl_ctx, asking=True)
+            job_sites.set_site(site, fl_ctx)
+            reason = job_sites.declaration_fault(fl_ctx, asking=True)
             if reason and site not in status.reasons:  # else at every request
                 status.reasons[site] = reason
                 asked = headers.REQUEST_REFUSED
                 announce(self, fl_ctx, site, status.task, status.round, reason, asked)
-            hold_to_declaration(fl_ctx)
+            job_sites.hold_to_declaration(fl_ctx)
             self.fire_event(headers.CLASSES_DECLARED, fl_ctx)
             if callback:
                 callback(client_task, fl_ctx)
@@ -258,7 +256,7 @@ class CollectingController(Controller):
     def _receiving(self, callback: Callback | None, status: TaskStatus) -> Callback:
         def receive(client_task: ClientTask, fl_ctx: FLContext) -> None:
             site = client_task.client.name
-            set_site(site, fl_ctx)
+            job_sites.set_site(site, fl_ctx)
             try:
                 reason = self._reason(client_task, fl_ctx)
                 if reason is None and callback:
@@ -272,19 +270,19 @@ class CollectingController(Controller):
             else:
                 status.failed.add(site)
                 client_task.result = None
-                if fl_ctx.get_prop(REFUSAL) is None:  # a filter or the aggregator knows it better
+                if fl_ctx.get_prop(headers.REFUSAL) is None:  # else filter or aggregator know why
                     announce(self, fl_ctx, site, status.task, status.round, reason)
             self._answered.set()
 
         return receive
 
     def _reason(self, client_task: ClientTask, fl_ctx: FLContext) -> str | None:
-        if reason := fl_ctx.get_prop(LEFT_OUT, {}).get(client_task.client.name):
+        if reason := fl_ctx.get_prop(headers.LEFT_OUT, {}).get(client_task.client.name):
             return reason
         code = client_task.result.get_return_code()
         if code and code != ReturnCode.OK:
             return f"{_MEANING.get(str(code), 'it did not carry out the task')} ({code})"
-        if reason := declaration_fault(fl_ctx):
+        if reason := job_sites.declaration_fault(fl_ctx):
             return reason
         result = self.read(client_task.result)
         if reason := self.fault(result, fl_ctx):
@@ -303,28 +301,28 @@ class CollectingController(Controller):
         fl_ctx: FLContext,
     ) -> None:
         """Refuse what cannot be read, comes after its task was over, or was never asked for."""
-        set_site(client.name, fl_ctx)
+        job_sites.set_site(client.name, fl_ctx)
         task, reason = UNKNOWN_TASK, "it came when its task was over, or answers none"
-        if (why := result.get_header(UNREADABLE)) and self._status:
+        if (why := result.get_header(headers.UNREADABLE)) and self._status:
             task, reason = self._status.task, f"it could not be read ({why})"
             if client.name in self._status.reasons:  # once, FLARE has it try again
                 self._status.failed.add(client.name)
             self._answered.set()
-        if fl_ctx.get_prop(REFUSAL) is None:
+        if fl_ctx.get_prop(headers.REFUSAL) is None:
             announce(self, fl_ctx, client.name, task, self.current_round(fl_ctx), reason)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Note why results are refused, whoever refuses them."""
         super().handle_event(event_type, fl_ctx)
         if event_type == headers.CONTRIBUTION_REFUSED and self._status:
-            refusal = fl_ctx.get_prop(REFUSAL)
+            refusal = fl_ctx.get_prop(headers.REFUSAL)
             if refusal["task"] == self._status.task:
                 self._status.reasons.setdefault(refusal["site"], refusal["reason"])
 
     def _gone(self, status: TaskStatus, fl_ctx: FLContext) -> dict[str, str]:
         """Site -> why its result will not come any more."""
         ended = filter(self.get_client_disconnect_time, status.outstanding())
-        gone: dict[str, str] = not_started(fl_ctx) | fl_ctx.get_prop(GONE, {})
+        gone: dict[str, str] = job_sites.not_started(fl_ctx) | fl_ctx.get_prop(headers.GONE, {})
         return gone | dict.fromkeys(ended, "its job process has ended")
 
     def _conclude(self, task: Task, status: TaskStatus, fl_ctx: FLContext) -> None:
@@ -341,7 +339,32 @@ class CollectingController(Controller):
             status.reasons.setdefault(site, why)
             announce(self, fl_ctx, site, task.name, status.round, why, headers.SITE_SILENT)
         collected = {"accepted": sorted(status.accepted), "absent": status.absent}
-        fl_ctx.set_prop(COLLECTED, collected, private=True, sticky=False)
+        fl_ctx.set_prop(headers.COLLECTED, collected, private=True, sticky=False)
         exception = getattr(task, "exception", None)
         if shortage := status.shortage([f"the server: {exception}"] if exception else []):
             self.system_panic(shortage, fl_ctx)
+
+
+@dataclass(eq=False, init=False)
+class AskingController(CollectingController):
+    """A workflow that gives the sites tasks beside the rounds.
+
+    Runs on the server.
+
+    Args:
+        min_clients: Accepted results that a task needs. Default 0: those of all sites of the job.
+        wait_seconds: Seconds to wait for the others then. Default 600.
+    """
+
+    min_clients: int = 0
+    wait_seconds: int = 600
+
+    def __post_init__(self, **flares: Any) -> None:
+        super().__init__(**flares)
+        check_non_negative_int("min_clients", self.min_clients)
+        check_non_negative_int("wait_seconds", self.wait_seconds)
+
+    def ask(self, task: Task, fl_ctx: FLContext, targets: list[str] | None = None) -> None:
+        """Give a task to sites (None: all of the job), and wait."""
+        needed, wait, signal = self.min_clients, self.wait_seconds, fl_ctx.get_run_abort_signal()
+        self.broadcast_and_wait(task, fl_ctx, targets, needed, wait, signal)

@@ -21,8 +21,7 @@ from surgical_aggregation.server.access.class_filters import TRAINED
 from surgical_aggregation.server.access.job_sites import declared_classes
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire import flare_internals, results
-from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOPPED
+from surgical_aggregation.wire import flare_internals, headers, results
 
 
 @dataclass(eq=False)
@@ -130,7 +129,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
 
     def _consider_stopping(self, fl_ctx: FLContext) -> None:
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
-        best = fl_ctx.get_prop(BEST_ROUND)
+        best = fl_ctx.get_prop(headers.BEST_ROUND)
         manifest = GlobalModel.current(fl_ctx).manifest
         if best is None or round_ + 1 >= manifest["planned_rounds"]:
             return
@@ -146,4 +145,4 @@ class FederatedTraining(CollectingController, ScatterAndGather):
             f"than that of round {best} (patience {self.patience})",
         )
         stopped = {"round": round_, "best_round": best, "patience": self.patience}
-        self.fire_event_with_data(TRAINING_STOPPED, fl_ctx, STOPPED, stopped)
+        self.fire_event_with_data(headers.TRAINING_STOPPED, fl_ctx, headers.STOPPED, stopped)

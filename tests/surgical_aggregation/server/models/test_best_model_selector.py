@@ -200,7 +200,9 @@ class TestContinued:
     def test_one_that_cannot_be_compared_is_dropped_with_the_reason(self, caplog):
         run = self.run({**RECORD, "metric": "focal"})
         fl_ctx = run.round(5, {"a": 0.9})
-        assert fl_ctx.get_prop(headers.DROPPED).startswith("its loss is 'focal', and this")
+        assert fl_ctx.get_prop(headers.DROPPED)["reason"].startswith(
+            "its loss is 'focal', and this"
+        )
         assert headers.BEST_DROPPED in run.engine.events and run.best_round == 5
         assert "the best model so far, of round 2, is dropped: its loss" in caplog.text
 

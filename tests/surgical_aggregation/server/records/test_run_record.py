@@ -57,7 +57,7 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
 @pytest.mark.parametrize(("event", "name", "facts", "line"), [
     (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, headers.BEST, BEST_MODEL, "best"),
     (AppEventType.INITIAL_MODEL_LOADED, headers.BEST, BEST_MODEL, "best"),
-    (headers.BEST_DROPPED, headers.DROPPED, "other sites", "best_dropped"),
+    (headers.BEST_DROPPED, headers.DROPPED, {"reason": "other sites"}, "best_dropped"),
     (headers.TRAINING_STOPPED, headers.STOPPED, STOP, "stopped"),
     (headers.CONTRIBUTION_REFUSED, headers.REFUSAL, LATE, "refused"),
     (headers.SITE_SILENT, headers.REFUSAL, LATE, "silent"),
@@ -176,6 +176,6 @@ def test_an_admin_is_told_how_far_the_run_is(run):
     run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{headers.BEST: BEST_MODEL})
     run.fire(AppEventType.ROUND_DONE)
     assert told() == {"rounds": 1, "best": BEST_MODEL, "stopped": False}
-    run.fire(headers.BEST_DROPPED, **{headers.DROPPED: "other sites"})
+    run.fire(headers.BEST_DROPPED, **{headers.DROPPED: {"reason": "other sites"}})
     run.fire(headers.TRAINING_STOPPED, **{headers.STOPPED: STOP})
     assert told() == {"rounds": 1, "best": None, "stopped": True}

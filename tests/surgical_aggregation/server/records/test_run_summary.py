@@ -80,7 +80,7 @@ def test_says_of_a_best_model_that_was_made_after_training_how(tell):
 def test_logs_an_early_stop_and_that_there_is_no_best_model(tell):
     earlier = (AppEventType.INITIAL_MODEL_LOADED, None, {headers.BEST: BEST})
     assert "best model: round 4" in tell(STARTED, earlier)[0]
-    gone = {headers.DROPPED: "other sites"}
+    gone = {headers.DROPPED: {"reason": "other sites"}}
     dropped, stop = (headers.BEST_DROPPED, None, gone), {"round": 7, "best_round": 5, "patience": 2}
     stopped = (headers.TRAINING_STOPPED, None, {headers.STOPPED: stop})
     early, none, _ = tell(STARTED, earlier, dropped, stopped)

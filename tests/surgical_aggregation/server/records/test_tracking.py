@@ -16,7 +16,7 @@ from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.records import tracking
 from surgical_aggregation.server.records.tracking import Tracking
-from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, REFIT, RESULT
+from surgical_aggregation.wire.headers import CANDIDATE, MEASURED, REFIT, RESULT
 
 NORTH = {"bce": 0.5, "bce/Edema": 0.5, "bce/Mass": 0.25, "images": 9.0, "train_seconds": 2.0}
 SOUTH = {"bce": 0.25, "bce/Edema": 1.0}
@@ -46,7 +46,7 @@ class Server:
     def evaluated(self, site, metrics, task="validate", round_=8):
         props = {RESULT: SiteResult({}, {}, metrics=metrics), FLContextKey.TASK_NAME: task}
         event = AppEventType.VALIDATION_RESULT_RECEIVED
-        self.fire(event, site, **props, **{MODEL_ROUND: round_})
+        self.fire(event, site, **props, **{MEASURED: {"round": round_}})
 
 
 def track(server):
@@ -73,7 +73,7 @@ def test_curves_are_the_sites_metrics_and_their_means_neither_counts_nor_times(s
     track(server)
     server.fire(EventType.START_WORKFLOW)  # the final model's, and then a test
     server.evaluated("south", {"bce": 0.125})
-    final = {FLContextKey.WORKFLOW: "validate_final", MODEL_ROUND: 8}
+    final = {FLContextKey.WORKFLOW: "validate_final", MEASURED: {"round": 8}}
     server.fire(EventType.END_WORKFLOW, **final)
     server.evaluated("south", {"bce/Edema": 0.125}, task="test", round_=3)
     server.fire(EventType.END_WORKFLOW, **{FLContextKey.WORKFLOW: "test_best"})
@@ -92,7 +92,7 @@ def test_a_candidates_curves_are_apart_from_those_of_the_rounds_models(server, t
     for task in ("validate", "test"):  # it may be the best one, which is tested
         values = {"bce": 0.125 if task == "validate" else 0.25}
         props = {RESULT: SiteResult({}, {}, metrics=values), FLContextKey.TASK_NAME: task}
-        model = {AppConstants.GLOBAL_MODEL: candidate, MODEL_ROUND: 8}
+        model = {AppConstants.GLOBAL_MODEL: candidate, MEASURED: {"round": 8}}
         server.fire(AppEventType.VALIDATION_RESULT_RECEIVED, "north", **props, **model)
     server.fire(EventType.END_RUN)
     assert curves(tmp_path, "north") == {"refit/bce": [(8, 0.125)], "test/bce": [(8, 0.25)]}
@@ -160,15 +160,14 @@ def test_in_mlflow_every_site_has_a_run_of_its_own(tmp_path, monkeypatch, panics
 @pytest.mark.parametrize(
     ("tracker", "reason"),
     [
-        ("mlflow", "'mlflow' needs the package mlflow at the server, which is not there"),
+        ("mlflow", "mlflow halted; None in sys.modules. Mend that (pip install mlflow), or set"),
         ("wandb", "tracking must be one of tensorboard, mlflow, none; got 'wandb'."),
-        ("tensorboard", "tracking = 'tensorboard' cannot start: "),
+        ("tensorboard", "tracking = 'tensorboard' cannot start at the server: "),
         ("none", None),
     ],
 )
 def test_a_tracker_that_cannot_start_ends_the_run(tmp_path, panics, monkeypatch, tracker, reason):
-    found = {"tensorboard": "there"}
-    monkeypatch.setattr(tracking, "find_spec", found.get)
+    monkeypatch.setitem(sys.modules, "mlflow", None)
     (tmp_path / "server").write_text("in the way of its folder")
     track(Server(Tracking(tracker), tmp_path))
     assert panics == [] if reason is None else reason in panics[0]
