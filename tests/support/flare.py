@@ -80,13 +80,13 @@ class Engine:
 
 def context(
     site=None, classes=(), current_round=0, model=None, engine=None, policy=None, claims=None,
-    process=None, authenticated=True, versions=None,
+    process=None, authenticated=True, versions=None, props=(),
 ):  # fmt: skip
     """The server's context of a message from or to `site`.
 
     `policy`: properties of its scope; `claims`: what the site calls itself, if not by its name;
     `process`: which of its processes declares the classes; `authenticated`: whose message it is;
-    `versions`: what it tells of them, if not those here.
+    `versions`: what it tells of them, if not those here; `props`: private properties.
     """
     fl_ctx = FLContext()
     fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
@@ -97,6 +97,8 @@ def context(
         fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model.to_learnable(), private=True, sticky=True)
     if policy is not None:
         fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
+    for name, value in dict(props).items():
+        fl_ctx.set_prop(name, value, private=True, sticky=False)
     if site is not None:
         peer = FLContext()
         peer.set_prop(ReservedKey.IDENTITY_NAME, claims or site, private=False, sticky=False)
