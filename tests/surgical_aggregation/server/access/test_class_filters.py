@@ -34,8 +34,8 @@ def received(select=None, whole=None, **site):
 def checked(sent, declared, permitted=None, **said):
     """Return code of site "a"'s result, and the reason of its refusal."""
     engine, told = Engine(), {"site": "a", "task": "train", "round": 2}
-    fl_ctx = context("a", classes=declared, current_round=2, engine=engine, **said)
-    fl_ctx.set_prop(FLContextKey.TASK_NAME, "train", private=True, sticky=False)
+    said |= {"current_round": 2, "engine": engine, "props": {FLContextKey.TASK_NAME: "train"}}
+    fl_ctx = context("a", classes=declared, **said)
     reply = CheckResult(permitted).process(sent, fl_ctx)
     assert (engine.events == [CONTRIBUTION_REFUSED]) == (reply is not sent)
     refusal = fl_ctx.get_prop(REFUSAL) or {"reason": None, **told}
@@ -52,10 +52,9 @@ class TestSelectHead:
     def test_a_site_gets_body_and_best_round_and_its_own_columns_which_nobody_can_change(
         self, best
     ):
-        whole, fl_ctx = task(), context("a", classes=["Mass", "Edema", "Not yet trained"])
+        whole, declared = task(), ["Mass", "Edema", "Not yet trained"]
         original = from_shareable(whole).data
-        fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
-        reply = SelectHead().process(whole, fl_ctx)
+        reply = SelectHead().process(whole, context("a", declared, props={BEST_ROUND: best}))
         dxo = from_shareable(reply)
         body, own = wire.split(dxo.data)
         assert list(body) == ["conv/kernel"] and sorted(own) == ["Edema", "Mass"]

@@ -40,8 +40,8 @@ def result(client):
 ], ids=["token", "no result", "no client", "text", "long number", "list"])  # fmt: skip
 def test_a_site_is_who_sent_the_token_or_whom_the_workflow_names(claims, sent, site, claimed):
     assert site_of(context()) == "" == claimed_site(context())  # the server's own
-    fl_ctx = context("west", claims=claims, authenticated=False)
-    fl_ctx.set_prop(FLContextKey.TASK_RESULT, sent, private=True, sticky=False)
+    props = {FLContextKey.TASK_RESULT: sent}
+    fl_ctx = context("west", claims=claims, authenticated=False, props=props)
     assert (site_of(fl_ctx), claimed_site(fl_ctx)) == (site, claimed)
     set_site("west", fl_ctx)
     assert site_of(fl_ctx) == "west"
@@ -128,8 +128,8 @@ def test_a_malformed_table_is_refused_by_where_it_stands(table):
     (None, ()),
 ])  # fmt: skip
 def test_a_study_has_a_table_of_its_own(meta, permitted):
-    fl_ctx = context("a", ["Edema"], policy={"permitted": {"heart": {"a": ["Edema"]}}})
-    fl_ctx.set_prop(FLContextKey.JOB_META, meta, private=True, sticky=False)
+    policy = {"permitted": {"heart": {"a": ["Edema"]}}}
+    fl_ctx = context("a", ["Edema"], policy=policy, props={FLContextKey.JOB_META: meta})
     assert permitted_classes(fl_ctx, None) == permitted
 
 

@@ -35,8 +35,8 @@ class Run:
         """The model in memory is this one."""
         manifest = self.model.manifest.with_facts(**facts)
         best = self.fl_ctx and self.best_round
-        self.fl_ctx = context(model=GlobalModel(self.model.variables, manifest))
-        self.fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
+        model = GlobalModel(self.model.variables, manifest)
+        self.fl_ctx = context(model=model, props={BEST_ROUND: best})
 
     @property
     def manifest(self):
@@ -47,14 +47,12 @@ class Run:
         return self.fl_ctx.get_prop(BEST_ROUND)
 
     def fire(self, event, site=None, round_=None, **props):
-        fl_ctx = context(site, ("Edema",), round_, engine=self.engine)
         learnable = self.fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         said = {
             AppConstants.GLOBAL_MODEL: learnable, FLContextKey.WORKFLOW: "train",
             headers.GONE: self.gone, **props,
         }  # fmt: skip
-        for name, value in said.items():
-            fl_ctx.set_prop(name, value, private=True, sticky=False)
+        fl_ctx = context(site, ("Edema",), round_, engine=self.engine, props=said)
         self.selector.handle_event(event, fl_ctx)
         if BEST_ROUND in fl_ctx.props:
             best = fl_ctx.get_prop(BEST_ROUND)

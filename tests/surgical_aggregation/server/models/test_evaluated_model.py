@@ -34,9 +34,8 @@ def sent(fl_ctx, owner="SRV_last"):
     """What locating the last model gives, and the task of a model as it goes out then."""
     locator, task = CheckpointLocator("last"), Shareable()
     dxo = locator.locate_model("last", fl_ctx)
-    fl_ctx.set_prop(AppConstants.MODEL_OWNER, owner, private=True, sticky=False)
-    fl_ctx.set_prop(AppConstants.MODEL_TO_VALIDATE, task, private=True, sticky=False)
-    locator.handle_event(AppEventType.SEND_MODEL_FOR_VALIDATION, fl_ctx)
+    sending = {AppConstants.MODEL_OWNER: owner, AppConstants.MODEL_TO_VALIDATE: task}
+    locator.handle_event(AppEventType.SEND_MODEL_FOR_VALIDATION, context(props=sending))
     return dxo, task
 
 

@@ -38,8 +38,8 @@ def merged(last, kernel=None, columns=(), round_=0, accepted=None, mean=None, **
     body = {name: np.float32(value) for name, value in sent.items() if value is not None}
     data = wire.join(body, {name: column(value) for name, value in dict(columns).items()})
     aggregate = DXO(DataKind.WEIGHTS, data=data)
-    fl_ctx = context(current_round=round_, model=last, engine=Engine())
-    fl_ctx.set_prop(headers.ACCEPTED, accepted, private=True, sticky=False)
+    props = {headers.ACCEPTED: accepted}
+    fl_ctx = context(current_round=round_, model=last, engine=Engine(), props=props)
     generator = MergeIntoGlobalModel(**optimizer)
     after = generator.shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
     return GlobalModel.from_learnable(after), fl_ctx
@@ -164,8 +164,7 @@ class TestDroppedRound:
 
 def task(current_round=0, first=0, **facts):
     sent = model({"Edema": 1}, {"velocity/conv/kernel": np.float32([1])}, **facts)
-    fl_ctx = context(current_round=current_round)
-    fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
+    fl_ctx = context(current_round=current_round, props={AppConstants.START_ROUND: first})
     return MergeIntoGlobalModel().learnable_to_shareable(sent.to_learnable(), fl_ctx)
 
 

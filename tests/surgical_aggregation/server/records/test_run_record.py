@@ -29,9 +29,7 @@ class Run:
 
     def fire(self, event, site=None, **props):
         """The last line then."""
-        fl_ctx = context(site, current_round=2, engine=self.engine)
-        for key, value in props.items():
-            fl_ctx.set_prop(key, value, private=True, sticky=False)
+        fl_ctx = context(site, current_round=2, engine=self.engine, props=props)
         self.record.handle_event(event, fl_ctx)
         return self.lines()[-1]
 
@@ -127,27 +125,22 @@ def test_who_has_not_given_its_task_back_is_said_at_the_end(run):
     assert run.fire(EventType.END_RUN)["owing"] == {"b": "train", "c": "start"}
 
 
-def test_who_is_there_and_who_is_not_and_why_is_on_record_and_in_the_log(run, monkeypatch):
-    said = []
-    for level in ("info", "warning"):
-        monkeypatch.setattr(
-            run.record, f"log_{level}", lambda _, text, at=level: said.append((at, text))
-        )
+def test_who_is_there_and_who_is_not_and_why_is_on_record_and_in_the_log(run, logged):
     run.engine.sites = ["south", "north"]
     deployed = {"app_server": ["server"], "app_client": ["north", "south"], "app_west": ["west"]}
     line = run.fire(EventType.START_RUN, **{FLContextKey.JOB_META: {"deploy_map": deployed}})
     job = ["north", "south", "west"]
     assert line == {"event": "sites", "job": job, "deployed": ["north", "south"]}
     why = "FLARE has not started the job there: it was not connected, or could not take it"
-    assert said[-1] == ("warning", f"the job has started at north, south; without west ({why})")
-    for absent, told in [
-        ({"west": "late"}, ("warning", "west (late)")),
-        ({}, ("info", "none")),
-    ]:
+    for absent in ({"west": "late"}, {}):
         collected = {"accepted": ["north", "south"], "absent": absent}
         line = run.fire(AppEventType.ROUND_DONE, **{headers.COLLECTED: collected})
         assert line.items() >= collected.items()
-        assert said[-1] == (told[0], f"round 2: results of north, south; without {told[1]}")
+    assert logged["warning"] == [
+        f"the job has started at north, south; without west ({why})",
+        "round 2: results of north, south; without west (late)",
+    ]
+    assert logged["info"][-1] == "round 2: results of north, south; without none"
 
 
 def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):

@@ -21,10 +21,8 @@ def tell(logged, tmp_path):
         engine = Engine(tmp_path, record=RunRecord(), summary=summary)
         begin = (EventType.START_RUN, None, {})
         for event, site, props in (begin, *happened, (EventType.END_RUN, None, {})):
-            fl_ctx = context(site, engine=engine)
-            for key, value in {FLContextKey.WORKFLOW: workflow, **props}.items():
-                fl_ctx.set_prop(key, value, private=True, sticky=False)
-            engine.fire_event(event, fl_ctx)
+            props = {FLContextKey.WORKFLOW: workflow, **props}
+            engine.fire_event(event, context(site, engine=engine, props=props))
         first, *lines = logged["info"][-1].splitlines()
         assert first == "the run has ended"
         return lines

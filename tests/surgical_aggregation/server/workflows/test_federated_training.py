@@ -47,10 +47,11 @@ def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, roun
     engine.fire_event = fire_event
     flare_internals.plan_rounds(training, first, planned)
     while first + made < training._start_round + training._num_rounds:
-        fl_ctx = context(current_round=first + made, engine=engine)
-        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, learnable, private=True, sticky=False)
-        fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
-        fl_ctx.set_prop(BEST_ROUND, bests[made], private=True, sticky=False)
+        props = {
+            AppConstants.GLOBAL_MODEL: learnable, AppConstants.START_ROUND: first,
+            BEST_ROUND: bests[made],
+        }  # fmt: skip
+        fl_ctx = context(current_round=first + made, engine=engine, props=props)
         training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
         made += 1
     told = [{**stopped, "patience": settings["patience"]}] if stopped else []
@@ -65,13 +66,9 @@ def test_a_patience_that_is_no_count_is_refused(patience):
 
 
 def test_flares_workflow_gets_its_settings():
-    settings = {
-        "min_clients": 2, "wait_time_after_min_received": 7, "train_timeout": 9,
-        "aggregator_id": "a", "persistor_id": "p", "shareable_generator_id": "s",
-        "train_task_name": "t",
-    }  # fmt: skip
-    known = vars(FederatedTraining(**settings))
-    assert {name: known.get(f"_{name}", known[name]) for name in settings} == settings
+    known = vars(FederatedTraining(min_clients=2, wait_time_after_min_received=7, train_timeout=9))
+    for name in ("min_clients", "wait_time_after_min_received", "train_timeout"):
+        assert known[f"_{name}"] == known[name]
     with pytest.raises(ValueError, match="min_clients"):
         FederatedTraining(min_clients=-1)
 

@@ -19,10 +19,8 @@ GOOD = {"bce": 0.3, "bce/Edema": 0.3, "auroc": 1.0, "auroc/Edema": 1.0, "images"
 
 def fault(sent, declares, features=2, has_head=True):
     """Of what a site has measured of a model."""
-    fl_ctx = context("south", declares)
-    facts = {"round": 3, "has_head": has_head, "features": features}
-    fl_ctx.set_prop(MEASURED, facts, private=True, sticky=True)
-    return ModelEvaluation().fault(sent, fl_ctx)
+    props = {MEASURED: {"round": 3, "has_head": has_head, "features": features}}
+    return ModelEvaluation().fault(sent, context("south", declares, props=props))
 
 
 @pytest.mark.parametrize("settings", [{"min_clients": -1}, {"wait_seconds": -1}])
