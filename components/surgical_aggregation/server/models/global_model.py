@@ -17,7 +17,7 @@ from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation import server_optimizer, weight_average
-from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
@@ -166,7 +166,8 @@ class MergeIntoGlobalModel(ShareableGenerator):
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         accepted = fl_ctx.get_prop(headers.ACCEPTED) or {}
         moments |= weight_average.updated(last.moments, stepped, stepped, self.average_decay)
-        if lost := _not_finite({**stepped, **moments}):
+        made = {**stepped, **moments}
+        if lost := [name for name, value in made.items() if not np.isfinite(value).all()]:
             drop = {"round": round_, "reason": _reason(lost, accepted)}
             text = f"round {round_} is dropped: {drop['reason']}"
             self.log_error(fl_ctx, text, fire_event=False)
@@ -175,10 +176,6 @@ class MergeIntoGlobalModel(ShareableGenerator):
             return replace(last, manifest=last.manifest.with_facts(round=round_ + 1))
         manifest = last.manifest.with_round(round_, accepted, versions_by_site(fl_ctx))
         return GlobalModel({**last.variables, **stepped}, manifest, moments)
-
-
-def _not_finite(variables: Variables) -> list[str]:
-    return [name for name, value in variables.items() if not np.isfinite(value).all()]
 
 
 def _reason(lost: list[str], accepted: Mapping[str, SiteResult]) -> str:

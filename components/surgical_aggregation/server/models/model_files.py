@@ -176,8 +176,7 @@ class InitialBody(FLComponent):
         Raises:
             CheckpointError: No file is configured, or one that a job may not name.
         """
-        simulated = fl_ctx.get_job_id() == SIMULATED_JOB
-        if offered := offered_body(self.file, simulated=simulated):
+        if offered := offered_body(self.file, simulated=fl_ctx.get_job_id() == SIMULATED_JOB):
             return offered
         if not self.file:
             raise CheckpointError(

@@ -131,8 +131,7 @@ class SiteCheck(AskingController):
             **told,
             "reason": reason,
         }
-        fl_ctx.set_prop(headers.DECLARED, declared, private=True, sticky=False)
-        self.fire_event(headers.SITE_CHECKED, fl_ctx)
+        self.fire_event_with_data(headers.SITE_CHECKED, fl_ctx, headers.DECLARED, declared)
         return reason
 
 
