@@ -345,19 +345,18 @@ class CollectingController(Controller):
             self.system_panic(shortage, fl_ctx)
 
 
-@dataclass(eq=False, init=False)
 class AskingController(CollectingController):
-    """A workflow that gives the sites tasks beside the rounds.
+    """A workflow, of a dataclass, that gives the sites tasks beside the rounds.
 
     Runs on the server.
 
-    Args:
-        min_clients: Accepted results that a task needs. Default 0: those of all sites of the job.
-        wait_seconds: Seconds to wait for the others then. Default 600.
+    Attributes:
+        min_clients: Accepted results that a task needs; 0: those of all sites of the job.
+        wait_seconds: Seconds to wait for the others then.
     """
 
-    min_clients: int = 0
-    wait_seconds: int = 600
+    min_clients: int
+    wait_seconds: int
 
     def __post_init__(self, **flares: Any) -> None:
         super().__init__(**flares)

@@ -36,6 +36,8 @@ class ModelEvaluation(AskingController, GlobalModelEval):
     """
 
     model_locator_id: str = "model"
+    min_clients: int = 0
+    wait_seconds: int = 600
     validation_task_name: str = "test"
 
     def __post_init__(self) -> None:

@@ -53,6 +53,8 @@ class ModelRefit(AskingController):
     guards = TRAINED
 
     model: str = headers.NONE
+    min_clients: int = 0
+    wait_seconds: int = 600
     aggregator_id: str = "column_aggregator"
     task_name: str = "refit"
 

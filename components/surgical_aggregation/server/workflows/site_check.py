@@ -62,6 +62,8 @@ class SiteCheck(AskingController):
     hears_all = True
 
     model_id: str = "persistor"
+    min_clients: int = 0
+    wait_seconds: int = 600
     permitted: job_sites.Table | None = None
     check_only: bool = False
 

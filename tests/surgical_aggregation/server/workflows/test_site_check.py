@@ -28,7 +28,7 @@ def flow(tmp_path, monkeypatch, panics):
         monkeypatch.setattr(of, "path", lambda self, fl_ctx: body, raising=False)
         disk = SimpleNamespace(free=free)
         monkeypatch.setattr(site_check.shutil, "disk_usage", lambda path: disk)
-        engine, workflow, given = Engine(model=of.__new__(of)), SiteCheck(model_id="model"), []
+        engine, workflow, given = Engine(model=of.__new__(of)), SiteCheck("model"), []
         engine.sites = SITES
         monkeypatch.setattr(workflow, "broadcast_and_wait", lambda task, *_: given.append(task))
         signal = Signal()
