@@ -121,18 +121,6 @@ def test_a_malformed_table_is_refused_by_where_it_stands(table):
         tables(context(policy={"permited": {}}), None)
 
 
-@pytest.mark.parametrize(("meta", "permitted"), [
-    ({"study": "heart"}, ("Edema",)),
-    ({"study": "lung"}, ()),
-    ({}, ()),
-    (None, ()),
-])  # fmt: skip
-def test_a_study_has_a_table_of_its_own(meta, permitted):
-    policy = {"permitted": {"heart": {"a": ["Edema"]}}}
-    fl_ctx = context("a", ["Edema"], policy=policy, props={FLContextKey.JOB_META: meta})
-    assert permitted_classes(fl_ctx, None) == permitted
-
-
 NAN = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}
 GONE = {"site": "a", "task": "test", "round": None, "reason": "it is gone"}
 

@@ -306,6 +306,15 @@ def test_the_others_are_waited_for_from_the_last_needed_result_on_unless_none_is
     assert it.verdict(now=1009.9) == "enough"
 
 
+@pytest.mark.parametrize("hears_all", [True, False])
+def test_where_too_few_are_left_the_others_are_heard_if_asked_for_but_not_for_ever(hears_all):
+    it = TaskStatus("check", None, SITES, 4, wait=5, hears_all=hears_all)
+    it.failed.add("east")
+    heard = "open" if hears_all else "too few"
+    assert [it.verdict(now) for now in (10, 14, 15)] == [heard, heard, "too few"]
+    assert it.verdict(16, ["north", "south", "west"]) == "too few"
+
+
 events = st.lists(st.tuples(st.sampled_from(SITES), st.sampled_from(["accept", "fail", "go"])))
 
 

@@ -1,5 +1,6 @@
 """What the evaluation does with results; in a running job it is in tests/simulator."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,8 @@ from nvflare.app_common.app_constant import AppConstants
 from flare import context
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.workflows.model_evaluation import ModelEvaluation
+from surgical_aggregation.server.workflows.model_refit import ModelRefit
+from surgical_aggregation.server.workflows.site_check import SiteCheck
 from surgical_aggregation.wire.headers import FEATURES, MEASURED
 
 GOOD = {"bce": 0.3, "bce/Edema": 0.3, "auroc": 1.0, "auroc/Edema": 1.0, "images": 7.0}
@@ -23,10 +26,14 @@ def fault(sent, declares, features=2, has_head=True):
     return ModelEvaluation().fault(sent, context("south", declares, props=props))
 
 
-@pytest.mark.parametrize("settings", [{"min_clients": -1}, {"wait_seconds": -1}])
-def test_settings_that_would_never_end_are_refused(settings):
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        ModelEvaluation(**settings)
+@pytest.mark.parametrize(
+    ("workflow", "setting"),
+    [*product((ModelEvaluation, ModelRefit, SiteCheck), ("min_clients", "wait_seconds")),
+     (ModelRefit, "model")],
+)  # fmt: skip
+def test_settings_that_would_never_end_are_refused(workflow, setting):
+    with pytest.raises(ValueError, match=setting):
+        workflow(**{setting: -1})
 
 
 def test_the_other_sites_are_waited_for_as_configured(monkeypatch):
