@@ -8,18 +8,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from cxr_studies.analysis import claim_checks, class_tests, study_summary, subgroups
-from cxr_studies.analysis.analysis import Analysis, analyse
-from cxr_studies.analysis.significance import CLASSES, SCENARIOS
+from cxr_studies.analysis import claim_checks, subgroups
+from cxr_studies.analysis.analysis import Analysis, analyse, runs
+from cxr_studies.analysis.significance import CLASSES, DELONG_WARNING, SCENARIOS
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.run_folder import GLOBAL
 from cxr_studies.report import facts
-from cxr_studies.report.figures.classes import class_dots
-from cxr_studies.report.figures.embedding import MOST, embedding
-from cxr_studies.report.figures.mean_auroc import auroc_by_scenario, bars
-from cxr_studies.report.figures.reliability import reliability_diagram
+from cxr_studies.report.figures.aurocs import auroc_by_scenario, bars, class_dots
+from cxr_studies.report.figures.predicted import MOST, embedding, reliability_diagram
 from cxr_studies.report.figures.rounds import convergence, drift, learning
 from cxr_studies.report.figures.style import scenarios
 from cxr_studies.report.tables import latex, plain_tables
@@ -44,7 +42,7 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
     laid_out = tables(results, facts.described(data), _p_values(analysis.tests), real=is_real)
     cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
     frames = {
-        "runs.csv": study_summary.runs(results),
+        "runs.csv": runs(results),
         "scores.csv": results.scores,
         "means.csv": results.means,
         "seeds.csv": results.seeds,
@@ -104,7 +102,7 @@ def page(
         over_scenarios=plain_tables.tested(analysis.tests, SCENARIOS) if several else None,
         over_classes=plain_tables.tested(analysis.tests, CLASSES),
         by_patient=plain_tables.by_patient(analysis.by_patient.differences),
-        delong=class_tests.WARNING,
+        delong=DELONG_WARNING,
         dots=[
             (scenario, [class_dots(results, scenario, test, f"dots-{i}-{test}") for test in tests])
             for i, scenario in enumerate(shown)

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from cxr_studies.analysis.study_results import (
     counts_on,
     over_seeds,
     reference,
+    shared_out,
 )
 from cxr_study.jobs.methods import Row
 
@@ -166,3 +169,16 @@ def test_models_are_named_as_in_tables_and_others_left_out(method, models, test,
     run = {"scenario": "2", "method": method, "strategy": "fedbn+", "seed": 0, "test": test}
     found = as_tables(pd.DataFrame({**run, "model": models, "was": models}))
     assert dict(zip(found["was"], found["model"], strict=True)) == wanted
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_comes_out_is_in_the_order_of_the_jobs_and_each_is_reported(processes):
+    reported = []
+
+    def do(work, jobs):
+        report = lambda *done: reported.append(done)  # noqa: E731
+        return shared_out(work, jobs, processes=processes, report=report)
+
+    assert do(pow, [(2, 3), (3, 2), (5, 1)]) == [8, 9, 5]
+    assert reported == [(1, 3), (2, 3), (3, 3)]
+    assert (set(do(os.getpid, [()] * 2)) == {os.getpid()}) == (processes == 1)
