@@ -14,6 +14,8 @@ from cxr_study.cli.run import console, say
 
 app = typer.Typer()
 
+_COUNTED = ("patients", "images")
+
 
 @app.command(
     epilog="Example:  surgagg data partition sites/nih.yaml --out sites4 --number 4 --shared 2"
@@ -68,13 +70,10 @@ def partition(
     rows = []
     for path, names in zip(cut, labelled, strict=True):
         parts = made[path.stem]
-        patients, images = (
-            sum(each[of] for each in parts.values()) for of in ("patients", "images")
-        )
-        in_splits = [parts[name]["images"] for name in SPLITS]
-        rows.append(
-            [path.stem, *(f"{n:,}" for n in (patients, *in_splits, images)), ", ".join(names)]
-        )
+        in_splits = [parts[split]["images"] for split in SPLITS]
+        patients, images = (sum(each[of] for each in parts.values()) for of in _COUNTED)
+        counts = (f"{count:,}" for count in (patients, *in_splits, images))
+        rows.append([path.stem, *counts, ", ".join(names)])
     headings = ("site", "patients", "train", "validation", "test", "images", "classes")
     console.print(table("Sites", headings, rows))
     for path, missing in cut.items():

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from cxr_studies.plan.study_file import Scenario, Study, read_study, shipped
 from cxr_study.jobs.methods import Row
@@ -131,12 +130,15 @@ def _scenarios(name: str) -> tuple[Scenario, ...]:
     return read_study(name).scenarios if name in shipped() else ()
 
 
-def _line(values: dict[str, str]) -> Published:
-    figures: dict[str, Any] = {
-        name: float(values[name]) if values[name] else None
-        for name in ("auroc", "sd", "low", "high", "bce")
-    }
+def _line(values: Mapping[str, str]) -> Published:
     names = (values[name] for name in ("model", "test", "group"))
-    place = Place(values["scenario"], Row(values["method"], values["strategy"]), *names)
-    of = {name: values[name] for name in ("source", "table", "study")}
-    return Published(**of, place=place, classes=int(values["classes"]), **figures)
+    printed = [values[name] for name in ("sd", "low", "high", "bce")]
+    return Published(
+        values["source"],
+        values["table"],
+        values["study"],
+        Place(values["scenario"], Row(values["method"], values["strategy"]), *names),
+        int(values["classes"]),
+        float(values["auroc"]),
+        *(float(text) if text else None for text in printed),
+    )

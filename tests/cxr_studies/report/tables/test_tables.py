@@ -162,7 +162,7 @@ def test_values_are_ours_and_theirs_side_by_side():
 VANILLA = Row("vanilla", "fedbn+")
 INDIVIDUAL = Row("individual", "fedavg")
 ALONE = {"method": "individual", "strategy": "fedavg"}
-FOUR, AVERAGED = Column("4", "nih", ("4",)), Column("average", "nih", ("2", "4"))
+FOUR, MEAN_OF_BOTH = Column("4", "nih", ("4",)), Column("average", "nih", ("2", "4"))
 BCE = Column("BCE", "nih", ("2",), metric="bce")
 
 
@@ -177,7 +177,7 @@ def test_lines_are_rows_and_columns_are_as_asked_with_p_values_in_their_cells():
         mean(0.6, method="vanilla"),
         mean(0.7, scenario="4"),
         mean(0.5, scenario="4", method="vanilla"),
-        columns=(NIH, FOUR, AVERAGED, BCE),
+        columns=(NIH, FOUR, MEAN_OF_BOTH, BCE),
         rows=(VANILLA, SURGICAL),
         p_values={
             Place("2", VANILLA, "global", "nih", "all"): 0.03,
