@@ -99,16 +99,9 @@ def compare_pairs(first: Sequence[float | None], second: Sequence[float | None])
             defined.
         second: Of the other method, for the same classes or runs in the same order.
 
-    Raises:
-        ValueError: The two are not of one length.
-
     Source:
         Kulkarni et al., arXiv:2301.06683, v2, section IV; the signed ranks are this project's.
     """
-    if len(first) != len(second):
-        raise ValueError(
-            f"first and second need a value for each pair; got {len(first)} and {len(second)}."
-        )
     both = np.array([first, second], dtype=float)
     differences = np.round(both[0] - both[1], _DECIMALS)
     differences = differences[~np.isnan(differences)]

@@ -124,7 +124,8 @@ def _runs(
             f"a setting is given for {others[0]!r} alone, which no run is of; give it for all of "
             "them, or train that site with 'individual'."
         )
-    for group in [(site,) for site in alone] or [sites]:
+    groups: list[tuple[str, ...]] = [(site,) for site in alone] or [sites]
+    for group in groups:
         settings = baseline_run.all_settings(method, {**shared, **per_site.get(group[0], {})})
         yield BaselineRun(method, group, settings, out / group[0] if alone else out)
 

@@ -58,7 +58,7 @@ class Place:
 
     Attributes:
         scenario: Name, or `AVERAGE`.
-        model: `one_run.GLOBAL`, `LOCAL`, or the site whose own it is.
+        model: `run_folder.GLOBAL`, `LOCAL`, or the site whose own it is.
         group: Of its classes; see `study_results.GROUPS`.
     """
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -112,6 +111,8 @@ def write_copy(
     site: SiteFile, path: Path, classes: Sequence[str], split: Path, truth: Path | None = None
 ) -> None:
     """Write a site file of the same data and decisions with other classes, split and truth."""
+    by_class = {name: policy for name, policy in site.policy.by_class.items() if name in classes}
+    distinct = [name for name in site.distinct if class_name(name, site.dataset) in classes]
     write_site_file(
         path,
         dataset=site.dataset,
@@ -121,23 +122,14 @@ def write_copy(
         split=split,
         truth=truth,
         classes=list(classes),
-        **decisions(site, classes),
+        views=site.views,
+        merges={target: list(sources) for target, sources in site.merges.items()} or None,
+        distinct=distinct or None,
+        uncertain={"default": site.policy.uncertain, **by_class},
+        blank=site.policy.blank,
+        bad_images=site.bad_images,
+        **site.model_dump(include=_OF_TABLE, exclude_defaults=True),
     )
-
-
-def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
-    """A site file's decisions about some classes, as keys of a site file."""
-    by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in labelled}
-    distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in labelled]
-    return {
-        "views": pool.views,
-        "merges": {target: list(sources) for target, sources in pool.merges.items()} or None,
-        "distinct": distinct or None,
-        "uncertain": {"default": pool.policy.uncertain, **by_class},
-        "blank": pool.policy.blank,
-        "bad_images": pool.bad_images,
-        **pool.model_dump(include=_OF_TABLE, exclude_defaults=True),
-    }
 
 
 def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
@@ -162,16 +154,12 @@ def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
         )
     out_dir.mkdir(parents=True, exist_ok=True)
     if len(there) < len(table):
-        labels = _copy_rows(labels, out_dir / "labels.csv", set(there))
+        rows = pd.read_csv(labels, dtype=str, na_filter=False, index_col=False)
+        rows = rows[rows["Image Index"].str.strip().isin(there)]
+        labels = out_dir / "labels.csv"
+        rows.to_csv(labels, index=False, lineterminator="\n")
     pool = out_dir / "nih.yaml"
     write_site_file(
         pool, dataset="nih", labels=labels, images=images, split=out_dir / "sites" / "split.csv"
     )
     return pool
-
-
-def _copy_rows(source: Path, target: Path, images: set[str]) -> Path:
-    rows = pd.read_csv(source, dtype=str, na_filter=False, index_col=False)
-    there = rows["Image Index"].str.strip().isin(images)
-    rows[there].to_csv(target, index=False, lineterminator="\n")
-    return target

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -83,46 +82,37 @@ def page(
     results = analysis.results
     shown = scenarios(results)
     last = shown[-1]
-    by_subgroup = subgroups.over_seeds(analysis.by_subgroup)
     over_scenarios = analysis.tests["pairing"] == SCENARIOS
     several = averages(results.study) and analysis.tests.loc[over_scenarios, "p"].notna().any()
     tests = [test for test in results.study.tests if test in set(results.scores["test"])]
     return template(__package__).render(
+        analysis=analysis,
+        results=results,
         study=results.study,
-        known=facts.facts(results, data),
-        notices=list(facts.notices(results, data)),
-        answer=list(facts.answer(analysis)),
-        judged=analysis.judged,
-        told=partial(facts.told, results=results),
+        data=data,
+        say=facts,
+        latex=latex,
+        plain=plain_tables,
         by_scenario=auroc_by_scenario(results, "by-scenario"),
         bars=list(_bars(analysis, shown)),
         tables=laid_out,
-        caption=latex.caption,
-        notes=latex.notes,
         over_scenarios=plain_tables.tested(analysis.tests, SCENARIOS) if several else None,
         over_classes=plain_tables.tested(analysis.tests, CLASSES),
-        by_patient=plain_tables.by_patient(analysis.by_patient.differences),
         delong=DELONG_WARNING,
         dots=[
             (scenario, [class_dots(results, scenario, test, f"dots-{i}-{test}") for test in tests])
             for i, scenario in enumerate(shown)
         ],
-        kinds=plain_tables.by_class_kind(results),
         fewest=FEWEST,
-        groups=None if by_subgroup.empty else plain_tables.in_subgroups(by_subgroup),
-        without_subgroups=list(facts.without_subgroups(by_subgroup)),
+        by_subgroup=subgroups.over_seeds(analysis.by_subgroup),
         reliability=[
             reliability_diagram(results, last, test, f"reliability-{test}") for test in tests
         ],
         last=last,
         most=MOST,
-        metrics=plain_tables.measured(results),
-        convergence=convergence(results, "convergence"),
-        learning=learning(results, "learning"),
-        drift=drift(results, "drift"),
+        rounds=[each(results, each.__name__) for each in (convergence, learning, drift)],
         embedding=embedding(results, last, "embedding"),
         files=files,
-        made_with=facts.made_with(results),
     )
 
 

@@ -11,7 +11,6 @@ from cxr_studies.analysis.study_results import (
     GROUPS,
     as_tables,
     by_run,
-    counts_on,
     over_seeds,
     reference,
     shared_out,
@@ -142,19 +141,6 @@ def test_over_seeds_they_have_a_t_interval_where_there_are_two():
 )
 def test_the_reference_is_surgical_aggregation_with_fedbn_plus_or_its_first_strategy(rows, wanted):
     assert reference([study_runs.run(*row.split()) for row in rows]) == wanted
-
-
-@pytest.mark.parametrize(
-    ("models", "test", "wanted"),
-    [
-        (["global"], "nih", "global"),
-        (["nih", "chexpert"], "nih", "nih"),
-        (["nih", "chexpert"], "mimic", None),
-        (["nih-1", "nih-2"], "nih", None),
-    ],
-)
-def test_the_global_model_counts_or_that_of_the_site_that_is_tested(models, test, wanted):
-    assert counts_on(models, test) == wanted
 
 
 @pytest.mark.parametrize(("method", "models", "test", "wanted"), [

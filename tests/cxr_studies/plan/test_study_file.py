@@ -153,18 +153,6 @@ def test_a_mistake_in_a_scenario_is_refused_by_entry_and_key(write, scenario, me
         read_study(write(scenarios=[{**CUT, "name": "first"}, scenario]))
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("cliens", r"study 'cliens': needs the path of a \.yaml file, .* known: clients"),
-        ("clients.yaml", r"study file .*clients\.yaml does not exist"),  # not the shipped one
-    ],
-)
-def test_a_name_that_is_no_studys_is_refused(name, message):
-    with pytest.raises(InputError, match=message):
-        read_study(name)
-
-
 def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
     readme = (Path(__file__).parents[3] / "custom/STUDIES.md").read_text(encoding="utf-8")
     [example] = re.findall(r"```yaml\n(title: .*?)```", readme, re.DOTALL)

@@ -36,7 +36,7 @@ class Column:
 
     Attributes:
         heading: Its own; `over` is that shared with its neighbours, "" for none.
-        group: Of classes; see `means.GROUPS`.
+        group: Of classes; see `study_results.GROUPS`.
     """
 
     heading: str
