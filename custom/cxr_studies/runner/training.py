@@ -34,7 +34,7 @@ from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation.aggregation import strategy
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models import model_files
-from surgical_aggregation.site import state_files
+from surgical_aggregation.site import site_memory
 
 Models = Mapping[str, Path]
 """Site -> checkpoint of the model that is measured there: its own, or the global one."""
@@ -103,7 +103,7 @@ def _simulate(run: Run, folder: Path, parts: Sequence[Path], tell: Tell) -> None
         made = int(manifest["round"])
         job = job.with_settings({"num_rounds": manifest.missing_rounds})
         own = {site: checkpoint_folder(parts[-1], site) for site in run.where["sites"]}
-        states = {site: place for site, place in own.items() if state_files.has_state(place)}
+        states = {site: place for site, place in own.items() if site_memory.has_state(place)}
     exported = folder / f"job-{len(parts)}"
     shutil.rmtree(exported, ignore_errors=True)
     job_export.write(job, exported)
@@ -176,7 +176,7 @@ def _last(run: Run) -> bool:
 def _models(run: Run, server: Path, states: Mapping[str, Path]) -> Models:
     """Models of a federation, by the folder of the server's and those of the sites' own files."""
     if _is_personal(run):
-        own = state_files.LAST_FILE if _last(run) else state_files.BEST_FILE
+        own = site_memory.LAST_FILE if _last(run) else site_memory.BEST_FILE
         return {site: folder / own for site, folder in states.items()}
     common = model_files.LAST_FILE if _last(run) else model_files.BEST_FILE
     return dict.fromkeys(run.where["sites"], server / common)
