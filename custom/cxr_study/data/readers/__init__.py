@@ -170,7 +170,6 @@ def read(
     import numpy as np  # those who only look into `DATASETS` need no pandas
     import pandas as pd
 
-    from cxr_study.data.labels.csv_file import InputError
     from cxr_study.data.labels.label_table import classes
     from cxr_study.data.readers.patients import one_spelling
 

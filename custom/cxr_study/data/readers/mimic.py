@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.labels.csv_columns import CsvColumns, matching, read_columns
-from cxr_study.data.labels.csv_file import CsvFile, open_csv
+from cxr_study.data.labels.csv_columns import CsvColumns, CsvFile, matching, open_csv, read_columns
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import cell_values

@@ -11,8 +11,7 @@ import pandas as pd
 
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
-from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import open_csv
+from cxr_study.data.labels.csv_columns import open_csv, read_columns
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, class_name
 from cxr_study.data.readers import cell_values, finding_lists

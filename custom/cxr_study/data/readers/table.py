@@ -21,8 +21,7 @@ import pandas as pd
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import key, nearest
 from cxr_study.data.images.image_files import below
-from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
-from cxr_study.data.labels.csv_file import open_csv
+from cxr_study.data.labels.csv_columns import CsvColumns, open_csv, read_columns
 from cxr_study.data.labels.label_table import BLANK, LOADED, NEGATIVE, POSITIVE, VIEWS, assemble
 from cxr_study.data.readers import cell_values, finding_lists
 from cxr_study.data.readers.cell_values import NO_CLASS

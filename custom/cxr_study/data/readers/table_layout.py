@@ -55,6 +55,7 @@ def _meant(word: str) -> str:
 
 def _encoding(value: object) -> str:
     try:
+        "".encode(str(value))  # which codecs that are no encodings of texts refuse
         return codecs.lookup(str(value)).name
     except LookupError:
         raise NeedError("the name of an encoding, such as cp1252") from None

@@ -15,8 +15,7 @@ import pandas as pd
 from cxr_study.common import progress
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError, walk
-from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import open_csv
+from cxr_study.data.labels.csv_columns import open_csv, read_columns
 from cxr_study.data.readers.mimic import view
 from cxr_study.data.readers.table import PLAIN, meaning
 

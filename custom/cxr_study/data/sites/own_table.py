@@ -13,8 +13,7 @@ import pandas as pd
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import key
 from cxr_study.data.images.image_files import ImageError, locate, walk
-from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
-from cxr_study.data.labels.csv_file import SEPARATORS, open_csv
+from cxr_study.data.labels.csv_columns import SEPARATORS, CsvColumns, open_csv, read_columns
 from cxr_study.data.labels.label_table import BLANK, classes
 from cxr_study.data.readers import read
 from cxr_study.data.readers.cell_values import NO_CLASS, PROBABILITY

@@ -28,8 +28,7 @@ import yaml
 
 from cxr_study.common.errors import InputError
 from cxr_study.common.yaml_files import parse_yaml
-from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import open_csv
+from cxr_study.data.labels.csv_columns import open_csv, read_columns
 from cxr_study.data.readers.cell_values import filled, one_of
 from cxr_study.data.sites.patient_split import SPLITS, UNUSED, check, positive_patients
 
