@@ -9,7 +9,7 @@ import pandas as pd
 from cxr_studies.partition.class_sets import ClassSets, check_known
 from cxr_studies.partition.split_sites import split_sites
 from cxr_study.data.images.image_files import ImageError, locate
-from cxr_study.data.labels import uncertain_labels
+from cxr_study.data.labels.label_table import apply_policy, certain
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
@@ -60,8 +60,8 @@ def write_sites(
     folder.mkdir(parents=True, exist_ok=True)
     split, truth = folder / "split.csv", folder / "truth.csv"
     write_split(assignment, table, split, scheme=scheme, seed=seed)
-    labels = uncertain_labels.apply(table, pool.policy).set_index("image")[class_columns(table)]
-    uncertain_labels.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
+    labels = apply_policy(table, pool.policy).set_index("image")[class_columns(table)]
+    certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
     written = {}
     for name, labelled in zip(names, class_sets, strict=True):
         path = folder / f"{name}.yaml"

@@ -12,8 +12,7 @@ import pandas as pd
 
 from cxr_studies.partition.partition import write_copy, write_nih_pool
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
-from cxr_study.data.labels import uncertain_labels
-from cxr_study.data.labels.label_table import DESCRIPTORS
+from cxr_study.data.labels.label_table import DESCRIPTORS, apply_policy
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.readers import official_files
 from cxr_study.data.sites.site_data import find_files, labelled_classes, read_labels, select_views
@@ -99,7 +98,7 @@ def _read(path: Path) -> DataSet:
 
 
 def _digest(site: SiteFile, table: pd.DataFrame) -> str:
-    decided = uncertain_labels.apply(table, site.policy)
+    decided = apply_policy(table, site.policy)
     files = find_files(site, table["image"])
     sizes = np.array([-1 if file is None else file.stat().st_size for file in files], np.int64)
     sha = hashlib.sha256(",".join(decided.columns).encode("utf-8"))

@@ -5,12 +5,14 @@ A store is a folder `images/<images folder>-<size>-<key>` of the cache. It holds
 can be deleted.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,15 @@ from filelock import FileLock
 
 from cxr_study.common import files as common_files
 from cxr_study.data.images import bit_depth
-from cxr_study.data.images.image_files import ImageError, Source, allowed, file_stamp, look_at
+from cxr_study.data.images.image_files import (
+    SIDES,
+    ImageError,
+    Source,
+    allowed,
+    file_stamp,
+    look_at,
+)
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
-from cxr_study.data.images.sides import SIDES
 
 RECIPE = 5  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
@@ -248,3 +256,32 @@ def list_problems(prepared: Prepared) -> None:
         return
     with common_files.whole(prepared.problems) as half:
         bad.to_csv(half, index=False, lineterminator="\n", errors="surrogateescape")
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Decoded images of a site, with what is known of each.
+
+    Attributes:
+        table: A row per image, with a RangeIndex: a label table, or labels alone.
+        pixels: uint8 (m, side, side), memory-mapped: the store.
+        rows: Row of `pixels` of each image, shape (n,), int64.
+        site: Whose they are; "": several sites'.
+        labelled: Classes that the site labels itself; those of other columns are the truth's.
+    """
+
+    table: pd.DataFrame
+    pixels: np.ndarray
+    rows: np.ndarray
+    site: str = ""
+    labelled: frozenset[str] = frozenset()
+
+    def of(self, split: str) -> Images:
+        """Those of a split."""
+        chosen = np.flatnonzero(self.table["split"] == split)
+        table = self.table.iloc[chosen].reset_index(drop=True)
+        return replace(self, table=table, rows=self.rows[chosen])
+
+    def labels(self, classes: Sequence[str]) -> np.ndarray:
+        """Labels of some classes, float64 (n, classes); NaN where nobody knows."""
+        return self.table.reindex(columns=list(classes)).to_numpy(float)

@@ -14,7 +14,7 @@ from cxr_study.common.spelling import nearest
 from cxr_study.data.labels.csv_columns import open_csv, read_columns
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, class_name
-from cxr_study.data.readers import cell_values, finding_lists
+from cxr_study.data.readers import cell_values
 
 
 def read(csv: Path) -> pd.DataFrame:
@@ -79,7 +79,7 @@ def _names(path: Path) -> list[str]:
 
 
 def _labels(text: str) -> tuple[float, ...]:
-    found = finding_lists.parts(text, "|")
+    found = cell_values.split_findings(text, "|")
     if found == ["No Finding"]:
         return (NEGATIVE,) * len(NIH_CLASSES)
     present = {_class(finding) for finding in found}

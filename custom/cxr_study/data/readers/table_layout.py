@@ -28,7 +28,7 @@ class Findings(FileModel):
 
     Attributes:
         column: Names of findings, in one row of an image or in several.
-        separator: What stands between the findings of a cell: a text, or `finding_lists.LIST`.
+        separator: What stands between the findings of a cell: a text, or `cell_values.LIST`.
             None: not said, so a cell that looks like several is refused.
         value: Column with the label of what is listed. None: it is positive.
         unlisted: "negative" where a finding that is not listed is absent. None: it is blank.

@@ -10,16 +10,19 @@ from typing import Any
 import pandas as pd
 
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.class_overlap import undecided, unknown
-from cxr_study.data.labels.label_table import UNCERTAIN, classes, one_sided
+from cxr_study.data.labels.label_table import UNCERTAIN, apply_policy, classes, one_sided
 from cxr_study.data.labels.merges import parts_against
 from cxr_study.data.readers import mimic, nih, official_files
 from cxr_study.data.sites import patient_split
-from cxr_study.data.sites.before_training import site_classes
-from cxr_study.data.sites.header_index import write_index
-from cxr_study.data.sites.own_table import find_csv, find_images, look
-from cxr_study.data.sites.site_data import find_files, labelled_classes, read_labels, select_views
+from cxr_study.data.sites.own_table import find_csv, find_images, look, write_index
+from cxr_study.data.sites.site_data import (
+    find_files,
+    labelled_classes,
+    read_labels,
+    select_views,
+    site_classes,
+)
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
 from cxr_study.data.sites.split_file import counts, earlier, write_split
 
@@ -144,7 +147,7 @@ def split_site(
     labelled = labelled_classes(site, classes(table))
     rows = table["patient"].map(assignment.set_index("patient")["split"]) == "train"
     policy = replace(site.policy, blank=site.policy.blank or "not labelled")
-    trained = uncertain_labels.apply(table.loc[rows, ["image", *labelled]], policy)
+    trained = apply_policy(table.loc[rows, ["image", *labelled]], policy)
     for name in labelled:
         positive, negative = (trained[name] > 0.5).sum(), (trained[name] < 0.5).sum()
         say(f"training   {name}: {positive:,} positive, {negative:,} negative")

@@ -1,4 +1,6 @@
-"""A site's labels and pixels, as its site file says."""
+"""A site's labels and pixels, as its site file says; what is said of several before training."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +16,14 @@ from cxr_study.common.spelling import nearest
 from cxr_study.data import readers
 from cxr_study.data.images import image_store
 from cxr_study.data.images.image_files import locate
-from cxr_study.data.images.labelled_images import Images
-from cxr_study.data.labels import merges, uncertain_labels
-from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes
+from cxr_study.data.images.image_store import Images
+from cxr_study.data.labels import merges
+from cxr_study.data.labels.class_overlap import SiteClasses, holders, near_duplicates
+from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, apply_policy, classes, one_sided
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import dataset_of
-from cxr_study.data.readers.patients import plain
-from cxr_study.data.sites import header_index
+from cxr_study.data.readers.table import plain
+from cxr_study.data.sites.own_table import join
 from cxr_study.data.sites.patient_split import UNUSED
 from cxr_study.data.sites.site_file import SiteFile
 from cxr_study.data.sites.split_file import SplitFile, apply_split, read_split
@@ -58,7 +61,7 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
     """
     table = readers.read(site.dataset, site.labels, site.metadata, site, site.images)
     if site.dataset == "table" and site.metadata is not None:
-        table = header_index.join(table, site.metadata)
+        table = join(table, site.metadata)
     try:
         table = merges.apply(table, site.merges, site.dataset)
     except ValueError as error:
@@ -125,7 +128,7 @@ def load_labels(site: SiteFile) -> SiteLabels:
     labelled = labelled_classes(site, classes(read))
     table = rows[[*DESCRIPTORS, *labelled, "split"]].copy()
     try:
-        table = uncertain_labels.apply(table, site.policy)
+        table = apply_policy(table, site.policy)
     except InputError as error:
         raise InputError(f"{site.path}: {', '.join(map(str, site.labels))}: {error}") from None
     table["file"] = ["" if file is None else str(file) for file in find_files(site, table["image"])]
@@ -281,3 +284,46 @@ def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
             "key 'merges', or leave one out with key 'classes'."
         )
     return tuple(labelled)
+
+
+def notes_before_training(sites: Sequence[SiteLabels]) -> list[str]:
+    """What people should know before they start, as far as all site files are at hand.
+
+    Notes of the readers, classes that lack a kind of label, patient ids that two hospitals have,
+    and classes of different sites that may be one finding.
+
+    Raises:
+        InputError: A patient is at two of the sites; see `check_disjoint`.
+    """
+    shared = check_disjoint(sites)
+    own = [
+        f"{each.site.site}: {note}"
+        for each in sites
+        for note in (
+            *each.read.attrs["notes"],
+            *one_sided(each.table[each.table["split"] == "train"]),
+        )
+    ]
+    return [*own, *shared, *_look_alikes(sites)]
+
+
+def site_classes(site: SiteFile, read: pd.DataFrame) -> SiteClasses:
+    """What a site says about classes, by its file and its labels as read.
+
+    Raises:
+        InputError: See `labelled_classes`.
+    """
+    columns = classes(read)
+    labelled = labelled_classes(site, columns)
+    return SiteClasses(site.site, site.dataset, labelled, tuple(columns), site.distinct)
+
+
+def _look_alikes(sites: Sequence[SiteLabels]) -> list[str]:
+    named = [site_classes(each.site, each.read) for each in sites]
+    at = holders(named)
+    return [
+        f"'{pair.name}' ({', '.join(pair.sites)}) and '{pair.other}' "
+        f"({', '.join(at[pair.other])}) may be one finding: {pair.reason}; {pair.suggestion}"
+        for pair in near_duplicates(named)
+        if pair.other in at
+    ]
