@@ -11,7 +11,6 @@ from cxr_studies.partition.split_sites import split_sites
 from cxr_study.data.images.image_files import ImageError, locate
 from cxr_study.data.labels.label_table import apply_policy, certain
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import (
     thin,
@@ -82,16 +81,16 @@ def write_copy(
         metadata=site.metadata,
         images=site.images,
         split=split,
-        truth=truth,
         classes=list(classes),
         **decisions(site, classes),
+        truth=truth,
     )
 
 
 def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
     """A site file's decisions about some classes, as keys of a site file."""
     by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in labelled}
-    distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in labelled]
+    distinct = [name for name in pool.distinct if name in labelled]
     return {
         "views": pool.views,
         "merges": {target: list(sources) for target, sources in pool.merges.items()} or None,

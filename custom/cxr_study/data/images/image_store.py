@@ -73,7 +73,6 @@ def prepare(
     *,
     channels: int = 1,
     bits: int | None = None,
-    cache_dir: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prepared:
     """Decode the images that are new or whose file has changed, and open all.
@@ -90,7 +89,6 @@ def prepare(
         channels: 1, grey, or 3, red, green and blue.
         bits: That the values of 16-bit pictures fill, see `decoding.decode`. Default: as some of
             them tell, see `bit_depth.decide`.
-        cache_dir: Default `cxr_study.common.files.cache_dir()`.
         progress: Called as progress(done, total) after each file decoded.
 
     Raises:
@@ -102,11 +100,10 @@ def prepare(
             f"images become squares of {SIDES[0]} to {SIDES[-1]} pixels a side; got {size!r}."
         )
     folder = Path(folder).absolute()
-    cache_dir = common_files.cache_dir() if cache_dir is None else Path(cache_dir)
     sources, failures = look_at(folder, images, files)
     if bits is None:
         bits = bit_depth.decide([source.path for source in sources if source.stamp])
-    store = _store(folder, size, cache_dir, bits, channels)
+    store = _store(folder, size, bits, channels)
     journal = ImageJournal(store, size, channels)
     decoded = 0
     try:
@@ -143,13 +140,11 @@ class KeptImages:
     Args:
         size: Side of their squares, pixels.
         bits: See `prepare`; what was decoded with others is not found.
-        cache_dir: Default `cxr_study.common.files.cache_dir()`.
     """
 
-    def __init__(self, size: int, bits: int | None = None, cache_dir: Path | None = None):
+    def __init__(self, size: int, bits: int | None = None):
         self.size = size
         self.bits = bits
-        self.cache_dir = common_files.cache_dir() if cache_dir is None else cache_dir
         self._opened: dict[Path, tuple[Mapping[str, Known], np.ndarray] | None] = {}
 
     def find(self, path: str) -> tuple[np.ndarray, Known] | None:
@@ -166,7 +161,7 @@ class KeptImages:
 
     def _open(self, folder: Path) -> tuple[Mapping[str, Known], np.ndarray] | None:
         if folder not in self._opened:
-            store = _store(folder, self.size, self.cache_dir, self.bits)
+            store = _store(folder, self.size, self.bits)
             journal = ImageJournal(store, self.size)
             self._opened[folder] = (journal.read(), journal.pixels()) if store.is_dir() else None
         return self._opened[folder]
@@ -195,14 +190,12 @@ def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
     )
 
 
-def _store(
-    folder: Path, size: int, cache_dir: Path, bits: int | None = None, channels: int = 1
-) -> Path:
+def _store(folder: Path, size: int, bits: int | None, channels: int = 1) -> Path:
     kind = f"{size}{'-colour' if channels == 3 else ''}{f'-{bits}bit' if bits else ''}"
     resolved = folder.resolve()
     key = hashlib.sha256(f"{resolved}\0{RECIPE}".encode("utf-8", "surrogateescape"))
     name = re.sub(r"[^\w.-]+", "_", "-".join(resolved.parts[-2:]))
-    return cache_dir / "images" / f"{name}-{kind}-{key.hexdigest()[:12]}"
+    return common_files.cache_dir() / "images" / f"{name}-{kind}-{key.hexdigest()[:12]}"
 
 
 def _unchanged(file: Path, known: Known) -> bool:

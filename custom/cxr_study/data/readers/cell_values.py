@@ -90,23 +90,15 @@ def number(text: str) -> str:
 
 
 def age(text: str) -> float:
-    """Years; NaN for a blank and for a number above `OLDEST`."""
-    if not text:
-        return np.nan
-    return plausible(float(matching(r"[0-9]+(\.[0-9]*)?", text, "a number of years")[0]))
+    """Years of an age that may have DICOM's unit: 58, 58.5, 058Y, 011M.
 
-
-def age_with_unit(text: str) -> float:
-    """Years of an age that may have DICOM's unit: 58, 58.5, 058Y, 011M; else as `age`."""
+    NaN for a blank and for an age above `OLDEST`.
+    """
     if not text:
         return np.nan
     need = "a number of years, e.g. 58 or 058Y"
     amount = matching(r"([0-9]+(?:\.[0-9]*)?)\s*([YMWD]?)", text, need)
-    return plausible(float(amount[1]) / _UNITS_PER_YEAR[amount[2]])
-
-
-def plausible(years: float) -> float:
-    """An age; NaN above `OLDEST`."""
+    years = float(amount[1]) / _UNITS_PER_YEAR[amount[2]]
     return years if years <= OLDEST else np.nan
 
 

@@ -35,7 +35,7 @@ def read(csv: Path) -> pd.DataFrame:
             "Patient ID": lambda text: cell_values.number(text).lstrip("0") or "0",
             "View Position": lambda text: text if text in ("PA", "AP") else "frontal",
             "Patient Gender": cell_values.sex,
-            "Patient Age": cell_values.age_with_unit,
+            "Patient Age": cell_values.age,
         }
     )
     columns.require_unique("Image Index")

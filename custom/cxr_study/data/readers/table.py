@@ -37,7 +37,7 @@ _MEANINGS: dict[str, Callable[[str], Any]] = {
     "patient": cell_values.filled,
     "view": lambda text: _view(text.casefold()),
     "sex": lambda text: _sex(text.casefold()),
-    "age": lambda text: cell_values.age_with_unit(text.replace(",", ".")),
+    "age": lambda text: cell_values.age(text.replace(",", ".")),
 }
 
 

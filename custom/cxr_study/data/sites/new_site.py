@@ -57,25 +57,27 @@ def make_site(
     index = path.with_name(f"{path.stem}_images.csv")
     split = path.with_name(f"{path.stem}_split.csv")
     if dataset == "table":
-        csv = find_csv(folder)
-        keys: dict[str, Any] = {"labels": csv, "images": folder if folder.is_dir() else csv.parent}
+        labels, metadata = find_csv(folder), None
+        images = folder if folder.is_dir() else labels.parent
     else:
         labels, metadata, images = official_files(dataset, folder)
-        keys = {"labels": labels, "metadata": metadata, "images": images}
-    keys |= {"split": split, **{key: value for key, value in said.items() if value is not None}}
+    keys: dict[str, Any] = {
+        **{"dataset": dataset, "labels": labels, "metadata": metadata, "images": images},
+        **{"split": split, **{key: value for key, value in said.items() if value is not None}},
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        site = _written(path, dataset, keys)
+        site = _written(path, keys)
         if dataset == "table":
             keys |= _own_table(site, keys["images"], images_by, index, say)
-            site = _written(path, dataset, keys)
+            site = _written(path, keys)
         table = read_labels(site)
         if not any(find_files(site, table["image"])):
             raise InputError(
                 f"none of the {len(table)} images of these labels lie below {site.images}, first "
                 f"{table['image'][0]}. Put the images there, or link them."
             )
-        site = _written(path, dataset, keys | _decided(site, table, say))
+        site = _written(path, keys | _decided(site, table, say))
         split_site(site, Fraction(1), seed, say=say)
     except ValueError:
         for file in (path, split, *([index] if images_by else [])):
@@ -156,8 +158,8 @@ def split_site(
         say(f"  {line}")
 
 
-def _written(path: Path, dataset: str, keys: Mapping[str, Any]) -> SiteFile:
-    write_site_file(path, dataset=dataset, **keys)
+def _written(path: Path, keys: Mapping[str, Any]) -> SiteFile:
+    write_site_file(path, **keys)
     return read_site_file(path)
 
 

@@ -110,12 +110,7 @@ def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: i
     """Leave out all but a share of the training patients, at each site alike, as `UNUSED`.
 
     With the same seed a smaller share is a part of a larger one.
-
-    Raises:
-        ValueError: The share is not above 0 and at most 1.
     """
-    if not 0 < share <= 1:
-        raise ValueError(f"a share of the training patients is above 0, at most 1; got {share}.")
     thinned = assignment.copy()
     training = assignment[assignment["split"] == "train"]
     groups = [training] if "site" not in training else [g for _, g in training.groupby("site")]

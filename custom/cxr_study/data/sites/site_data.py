@@ -20,7 +20,6 @@ from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels import merges
 from cxr_study.data.labels.class_overlap import SiteClasses, holders, near_duplicates
 from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, apply_policy, classes, one_sided
-from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import dataset_of
 from cxr_study.data.readers.table import plain
 from cxr_study.data.sites.own_table import join
@@ -177,24 +176,14 @@ def prepare(
     return table, prepared
 
 
-def _notes(table: pd.DataFrame, index: pd.DataFrame) -> list[str]:
+def _notes(table: pd.DataFrame, index: pd.DataFrame) -> pd.Series:
     """What speaks against each usable image, its file's view included."""
-    notes = []
-    for usable, note, view, labelled in zip(
-        index["status"] == "ok", index["notes"], index["view"], table["view"], strict=True
-    ):
-        said = [note] if note else []
-        if view and labelled and _differ(view, labelled):
-            said.append(f"view {view}, labelled {labelled}")
-        notes.append("; ".join(said) if usable else "")
-    return notes
-
-
-def _differ(view: str, labelled: str) -> bool:
-    """Whether a DICOM file's view is another than that of the labels."""
-    if labelled in ("PA", "AP") and view in ("PA", "AP"):
-        return view != labelled
-    return (view in FRONTAL) != (labelled in FRONTAL)
+    view, labelled = index["view"], table["view"]
+    sure = view.isin(("PA", "AP")) & labelled.isin(("PA", "AP"))
+    differ = (view != labelled).where(sure, view.isin(FRONTAL) != labelled.isin(FRONTAL))
+    differ &= (view != "") & (labelled != "")
+    said = (index["notes"] + "; view " + view + ", labelled " + labelled).str.removeprefix("; ")
+    return index["notes"].mask(differ, said).where(index["status"] == "ok", "")
 
 
 def load_images(labels: SiteLabels, size: int) -> Images:
@@ -263,11 +252,10 @@ def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
     labelled = list(site.classes or [name for name in preset if name in known])
     if site.classes is None:
         labelled += [name for name in site.merges if name not in labelled]
-    distinct = [class_name(name, site.dataset) for name in site.distinct]
     for key, names, of in (
         ("classes", labelled, known),
         ("uncertain", site.policy.by_class, labelled),
-        ("distinct", distinct, labelled),
+        ("distinct", site.distinct, labelled),
     ):
         for name in names:
             if name not in of:
@@ -315,7 +303,7 @@ def site_classes(site: SiteFile, read: pd.DataFrame) -> SiteClasses:
     """
     columns = classes(read)
     labelled = labelled_classes(site, columns)
-    return SiteClasses(site.site, site.dataset, labelled, tuple(columns), site.distinct)
+    return SiteClasses(site.site, labelled, tuple(columns), site.distinct)
 
 
 def _look_alikes(sites: Sequence[SiteLabels]) -> list[str]:

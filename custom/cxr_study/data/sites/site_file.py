@@ -5,7 +5,7 @@ has one with all keys. Where it is, a hospital's policy says, else the job; unna
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -87,7 +87,7 @@ class SiteFile(TableLayout):
     merges: Annotated[dict[Word, Annotated[_Words, _Several, _Some]], AfterValidator(_merges)] = (
         Field(default_factory=dict)
     )
-    distinct: Annotated[_Words, _Several] = ()
+    distinct: Annotated[_Words, _Several, AfterValidator(_names)] = ()
     uncertain: Annotated[dict[Word, Uncertain], BeforeValidator(_policies)] = Field(
         default_factory=dict
     )
@@ -142,37 +142,20 @@ def read_site_file(path: Path) -> SiteFile:
     return read_model(SiteFile, path, "site file", InputError)
 
 
-def write_site_file(
-    path: Path,
-    *,
-    dataset: str,
-    labels: Path | Sequence[Path],
-    images: Path,
-    split: Path,
-    metadata: Path | None = None,
-    truth: Path | None = None,
-    **decisions: object,
-) -> None:
-    """Write a site file, with paths relative to it; its folder exists already.
+def write_site_file(path: Path, **keys: Any) -> None:
+    """Write a site file with these keys, paths relative to it; its folder exists already.
 
-    `decisions` are the other keys, as they are to stand in the file; None leaves one out.
+    `labels` is a path or several; a key of None is left out.
     """
-    folder = Path(path).parent
 
-    def relative(target: Path | None) -> str | None:
-        return None if target is None else Path(os.path.relpath(target, folder)).as_posix()
+    def relative(target: Path) -> str:
+        return Path(os.path.relpath(target, Path(path).parent)).as_posix()
 
-    several = [labels] if isinstance(labels, Path) else list(labels)
-    keys = {
-        "dataset": dataset,
-        "labels": relative(several[0]) if len(several) == 1 else list(map(relative, several)),
-        "metadata": relative(metadata),
-        "images": relative(images),
-        "split": relative(split),
-        **decisions,
-        "truth": relative(truth),
-    }
     given = {key: value for key, value in keys.items() if value is not None}
+    given |= {key: relative(value) for key, value in given.items() if isinstance(value, Path)}
+    if not isinstance(given["labels"], str):
+        several = list(map(relative, given["labels"]))
+        given["labels"] = several if len(several) > 1 else several[0]
     Path(path).write_text(yaml.safe_dump(given, sort_keys=False), encoding="utf-8")
 
 

@@ -1,13 +1,9 @@
-import csv
 import gzip
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cxr_study.common.errors import InputError
 from cxr_study.data.labels.csv_columns import open_csv, read_columns
-from profiles import examples
 
 TEXT = "Name;Größe, cm\nMüller;1,5\nŁódź;2\n"
 
@@ -139,36 +135,6 @@ def test_a_pattern_gives_the_groups_of_all_cells_or_names_those_it_does_not_matc
     assert [texts.tolist() for texts in found] == [["1", "3"], ["2", "4"]]
     with pytest.raises(InputError, match="line 4, column 'a': needs p1; got 'p3/s4'"):
         columns.match("a", r"(p1)/(s\d)", "p1")
-
-
-@given(
-    rows=st.lists(
-        st.tuples(*[st.text("ab ,;\t\"'\x85é\x0b", max_size=3) for _ in range(3)]), min_size=1
-    ),
-    separator=st.sampled_from([",", ";", "\t"]),
-    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
-    end=st.sampled_from(["\n", "\r\n"]),
-)
-@settings(max_examples=examples(150), derandomize=True)
-def test_every_reader_of_csv_would_find_the_same_cells(
-    tmp_path_factory, rows, separator, quoting, end
-):
-    path = tmp_path_factory.getbasetemp() / "any.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter=separator, quoting=quoting, lineterminator=end).writerows(
-            [("one", "two", "three"), *rows]
-        )
-    cells = [tuple(cell.strip() for cell in row) for row in rows]
-    lines = {row: row + 2 for row in range(len(rows)) if any(cells[row])}
-    several = [len(cell.splitlines()) > 1 for row in lines for cell in cells[row]]
-    if not lines or any(several):
-        with pytest.raises(InputError):
-            read_columns(path, ["one", "two", "three"])
-        return
-    columns = read_columns(path, ["one", "two", "three"])
-    got = zip(*(columns[name] for name in columns.texts), strict=True)
-    assert list(got) == [cells[row] for row in lines]
-    assert columns.lines.tolist() == list(lines.values())
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
