@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import re
+import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from cxr_study.common.spelling import nearest
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 MOST_SHOWN = 20
 """Faults of one file that an error lists; it counts them all."""
+
+Fault = tuple[int, str | None, str, int]
+"""Line, column (None: the whole line), what is wrong, and how often."""
 
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # xlsx and ods; xls
 _LOOKED_AT = 100  # lines that tell two separators apart
@@ -74,19 +78,14 @@ class CsvColumns:
 
     Attributes:
         path: The csv.
-        lines: Line in the file of each row (header: 1), shape (rows,).
-        codes: Column -> for each row, which of the texts its cell has, shape (rows,).
-        texts: Column -> its texts, stripped.
+        cells: The columns; the index is the line in the file of each row (header: 1).
     """
 
     path: Path
-    lines: np.ndarray
-    codes: Mapping[str, np.ndarray]
-    texts: Mapping[str, np.ndarray]
+    cells: pd.DataFrame
 
     def __getitem__(self, column: str) -> pd.Series:
-        cells = self.texts[column][self.codes[column]]
-        return pd.Series(cells, pd.Index(self.lines, name="line"), dtype=object, name=column)
+        return self.cells[column]
 
     def refuse(
         self,
@@ -106,15 +105,11 @@ class CsvColumns:
         Raises:
             InputError: A row is wrong; names the first ones and counts all.
         """
+        lines = self.cells.index
         rows: list[int] = np.flatnonzero(np.asarray(wrong)).tolist()
-        if rows:
-            raise faults(
-                self.path,
-                [
-                    (self._place(row, column), message.format(*(value[row] for value in values)), 1)
-                    for row in rows
-                ],
-            )
+        texts = (message.format(*(value[row] for value in values)) for row in rows)
+        if found := [(lines[row], column, text, 1) for row, text in zip(rows, texts, strict=True)]:
+            raise faults(self.path, found)
 
     def decode(self, column: str, meaning: Callable[[str], object]) -> np.ndarray:
         """Decode one column, see `decode_all`."""
@@ -132,28 +127,25 @@ class CsvColumns:
                 first, and counts them all.
         """
         decoded: dict[str, np.ndarray] = {}
-        wrong: dict[tuple[str, str], np.ndarray] = {}  # column and what is wrong -> rows
+        found: list[Fault] = []
         for column, meaning in meanings.items():
-            codes, values = self.codes[column], []
-            for code, text in enumerate(self.texts[column]):
+            codes, texts = pd.factorize(self.cells[column])
+            values, odd = [], {}
+            for text in texts:
                 try:
                     values.append(meaning(text))
                 except ValueError as error:
-                    rows = np.flatnonzero(codes == code)
-                    wrong[column, str(error)] = np.append(
-                        wrong.get((column, str(error)), np.array([], int)), rows
-                    )
-            if not wrong:
+                    odd[text] = str(error)
+            wrong = self.cells[column].map(odd).dropna()
+            for what, lines in wrong.groupby(wrong).groups.items():
+                found.append((lines[0], column, str(what), len(lines)))
+            if not found:
                 # Texts stay Python's own: an array of them takes the longest one's room per row.
                 first = values[0][0] if isinstance(values[0], tuple) else values[0]
                 kind = object if isinstance(first, str) else None
                 decoded[column] = np.array(values, dtype=kind)[codes]
-        if wrong:
-            first = sorted(wrong.items(), key=lambda fault: fault[1][0])
-            raise faults(
-                self.path,
-                [(self._place(rows[0], column), what, len(rows)) for (column, what), rows in first],
-            )
+        if found:
+            raise faults(self.path, sorted(found, key=lambda fault: fault[0]))
         return decoded
 
     def match(self, column: str, pattern: str, need: str) -> list[np.ndarray]:
@@ -179,15 +171,12 @@ class CsvColumns:
             column: Its name.
             names: What identifies each row, shape (rows,). Default: the cells.
         """
-        named = self[column] if names is None else pd.Series(names, self.lines, dtype=object)
+        named = self[column] if names is None else pd.Series(names, self.cells.index, dtype=object)
         again = named.duplicated()
         if again.any():
             first = pd.Series(named[~again].index, index=named[~again])
             message = "'{}' stands in line {} already; remove one of them."
             self.refuse(again, column, message, named.to_numpy(), first[named].to_numpy())
-
-    def _place(self, row: int, column: str) -> str:
-        return f"line {self.lines[row]}, column '{column}'"
 
 
 def matching(pattern: str, text: str, need: str) -> re.Match[str]:
@@ -253,55 +242,50 @@ def read_columns(
     file = csv if isinstance(csv, CsvFile) else open_csv(csv, comments=comments)
     spellings = [(name,) if isinstance(name, str) else name for name in wanted]
     where = {names[0]: _position(file, names) for names in spellings}
-    codes: dict[str, list[int]] = {name: [] for name in where}
-    texts: dict[str, dict[str, int]] = {name: {} for name in where}  # text -> its code
-    cells = [(at, codes[name], texts[name]) for name, at in where.items()]
-    lines, wrong, width = [], [], len(file.header)
+    cells: dict[str, list[str]] = {name: [] for name in where}
+    lines: list[int] = []
+    wrong: list[Fault] = []
     for line, row in islice(file.rows(), 1, None):
-        if not "".join(row).strip():
+        whole = "".join(row)
+        if not whole.strip():
             continue
-        if len(row) != width:
+        if len(row) != len(file.header):
             what = (
-                f"the line has {len(row)} cells, the header {width}; is the file cut off, or one "
-                f"of its {SEPARATORS[file.separator]} in a cell without quotes around it?"
+                f"the line has {len(row)} cells, the header {len(file.header)}; is the file cut "
+                f"off, or one of its {SEPARATORS[file.separator]} in a cell without quotes around "
+                "it?"
             )
-            wrong.append((f"line {line}", what, 1))
+            wrong.append((line, None, what, 1))
             continue
         lines.append(line)
-        for at, own, known in cells:
-            own.append(known.setdefault(row[at].strip(), len(known)))
+        for name, at in where.items():
+            cells[name].append(sys.intern(row[at].strip()))  # most columns have few texts
+        if len(whole.splitlines()) > 1:
+            what = "the cell has several lines; a quote too many?"
+            plain = [name for name in where if name not in several_lines]
+            odd = [name for name in plain if len(cells[name][-1].splitlines()) > 1]
+            wrong += [(line, name, what, 1) for name in odd]
     if wrong:
         raise faults(file.path, wrong)
     if not lines:
         raise InputError(f"{file.path} has a header but no rows; needs one line per row.")
-    columns = CsvColumns(
-        file.path,
-        np.array(lines),
-        {name: np.array(own) for name, own in codes.items()},
-        {name: np.array(list(known), object) for name, known in texts.items()},
-    )
-    columns.decode_all({name: _one_line for name in where if name not in several_lines})
-    return columns
+    table = pd.DataFrame(cells, pd.Index(lines, name="line"), dtype=object)
+    return CsvColumns(file.path, table)
 
 
-def faults(path: Path, found: Sequence[tuple[str, str, int]]) -> InputError:
-    """Error about the faults of a csv: the first in full, then the others, a line each.
-
-    Args:
-        path: The csv.
-        found: Where ("line 3, column 'Edema'"), what is wrong, and how often, each.
-    """
-    (where, what, _), total = found[0], sum(number for *_, number in found)
-    first = f"{path}, {where}: {what}"
+def faults(path: Path, found: Sequence[Fault]) -> InputError:
+    """Error about the faults of a csv: the first in full, then the others, a line each."""
+    total = sum(number for *_, number in found)
+    listed = []
+    for line, column, what, number in found[:MOST_SHOWN]:
+        where = f"line {line}" if column is None else f"line {line}, column '{column}'"
+        listed.append(f"{where}: {what}{f' ({number:,} times)' if number > 1 else ''}")
     if total == 1:
-        return InputError(first)
-    listed = [
-        f"  {where}: {what}{f' ({number:,} times)' if number > 1 else ''}"
-        for where, what, number in found[:MOST_SHOWN]
-    ]
+        return InputError(f"{path}, {listed[0]}")
     if len(found) > MOST_SHOWN:
-        listed.append(f"  and {sum(number for *_, number in found[MOST_SHOWN:]):,} more")
-    return InputError("\n".join([first, f"In all {total:,} faults:", *listed]))
+        listed.append(f"and {sum(number for *_, number in found[MOST_SHOWN:]):,} more")
+    first = f"{path}, {listed[0].removesuffix(f' ({found[0][3]:,} times)')}"
+    return InputError("\n  ".join([f"{first}\nIn all {total:,} faults:", *listed]))
 
 
 def _utf8(path: Path, encoding: str | None) -> bytes:
@@ -350,12 +334,6 @@ def _separator(path: Path, line: int, text: bytes) -> str:
             "cannot be told. Save the file with one of them, and names that hold another in quotes."
         )
     return found[0] if found else ","
-
-
-def _one_line(text: str) -> str:
-    if len(text.splitlines()) > 1:
-        raise ValueError("the cell has several lines; a quote too many?")
-    return text
 
 
 def _position(file: CsvFile, names: tuple[str, ...]) -> int:

@@ -40,7 +40,7 @@ def read(labels: Path, metadata: Path) -> pd.DataFrame:
     by_hand = _MANUAL in file.header
     studies = _studies(file, by_hand, patient_of)
     study = pd.Index(studies["study_id"]).get_indexer(pd.Index(images["study_id"]))
-    names = [*CHEXPERT_CLASSES, *(name for name in studies.texts if name == NORMAL)]
+    names = [*CHEXPERT_CLASSES, *(name for name in studies.cells if name == NORMAL)]
     decoded = studies.decode_all(dict.fromkeys(names, cell_values.label))
     table = assemble(
         {name: np.where(study < 0, np.nan, decoded[name][study]) for name in names},

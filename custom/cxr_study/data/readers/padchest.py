@@ -31,7 +31,7 @@ def read(csv: Path) -> pd.DataFrame:
     columns = read_columns(csv, [*names, "PatientSex_DICOM", "Projection", "Labels"])
     columns.decode("ImageID", cell_values.filled)
     columns.require_unique("ImageID")
-    folder = pd.Series(columns.decode("ImageDir", cell_values.number), columns.lines)
+    folder = pd.Series(columns.decode("ImageDir", cell_values.number), columns.cells.index)
     age = columns.decode("StudyDate_DICOM", _study_year) - columns.decode("PatientBirth", _year)
     lists = [found for found in set(columns.decode("Labels", _findings)) if found is not None]
     occurring = sorted(frozenset().union(*lists))

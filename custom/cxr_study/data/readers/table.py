@@ -89,7 +89,7 @@ def read(
     said = {what: values[column] for what, column in column_of.items()}
     cells = {what: columns[column] for what, column in column_of.items()}
     if lists is not None:
-        label, cell = np.full(len(columns.lines), POSITIVE), columns[lists.column]
+        label, cell = np.full(len(columns.cells), POSITIVE), columns[lists.column]
         if lists.value is not None:
             label, cell = values[lists.value], (cell + " = " + columns[lists.value])
         labels = cell_values.listed_labels(values[lists.column], label)
@@ -205,7 +205,7 @@ def _one_per_image(
             "got '{}', but line {} has '{}' for the same image; correct or remove one of them "
             "(of a row for each finding: --findings).",
             cell.to_numpy(),
-            columns.lines[first],
+            columns.cells.index[first],
             cell.to_numpy()[first],
         )
     return rows.groupby("image", sort=False).first().reset_index()

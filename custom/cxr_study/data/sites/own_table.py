@@ -124,7 +124,7 @@ def look(site: SiteFile, by_number: bool = False) -> tuple[dict[str, str], pd.Da
     what = {kind: name for name, kind in kinds.items() if kind != IGNORED}
     what |= dict(zip(("findings", "value"), site.listing, strict=False))
     found = [
-        f"csv        {csv}: {len(cells.lines):,} rows, {SEPARATORS[file.separator]} between the "
+        f"csv        {csv}: {len(cells.cells):,} rows, {SEPARATORS[file.separator]} between the "
         "cells",
         f"columns    {', '.join(f'{kind}: {name}' for kind, name in what.items())}",
         *([f"blank      {blanks:,} labels, which count as {site.blank}"] if blanks else []),
@@ -211,7 +211,7 @@ def _refuse_whole_rows(cells: CsvColumns, images: Sequence[str], separator: str)
     """Refuse a cell that holds whole rows, as a quote too many makes it."""
     for image in images:
         ending = re.escape(cells[image].map(lambda name: Path(name).suffix).mode()[0]) or "(?!)"
-        for name in cells.texts:
+        for name in map(str, cells.cells):
             row = cells[name].str.contains(rf"\n.*{ending}\"?(?:{separator}|\n|$)")
             cells.refuse(row, name, "the cell has a whole row in it; is there a quote too many?")
 

@@ -29,8 +29,7 @@ def write(tmp_path):
 def test_columns_are_found_by_name_and_rows_by_the_line_where_they_begin(write, text, cells):
     for path in (write(text), write(gzip.compress(text.encode()), "table.csv.gz")):
         columns = read_columns(path, ["c", ("b", "B")])
-        assert list(columns.texts) == ["c", "b"]
-        assert {line: [columns["c"][line], columns["b"][line]] for line in columns.lines} == cells
+        assert columns.cells.T.to_dict("list") == cells and list(columns.cells) == ["c", "b"]
 
 
 def test_cells_of_columns_that_may_have_line_breaks_do(write):
@@ -178,4 +177,4 @@ def test_an_encoding_that_the_file_is_not_in_is_refused(write):
 
 def test_excels_line_about_the_separator_is_no_header(write):
     file = open_csv(write(b"sep=;\r\na,b;c\r\n1;2\r\n"))
-    assert (file.header, read_columns(file, ["c"]).lines.tolist()) == (["a,b", "c"], [3])
+    assert (file.header, read_columns(file, ["c"]).cells.index[0]) == (["a,b", "c"], 3)
