@@ -63,8 +63,8 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
         table = join(table, site.metadata)
     try:
         table = merges.apply(table, site.merges, site.dataset)
-    except ValueError as error:
-        raise InputError(f"{site.path}: {error}") from None
+    except InputError as error:
+        raise InputError(f"{site.path}: key 'merges': {error}") from None
     labelled = site.classes or dataset_of(site.dataset).default_classes or classes(table)
     against = merges.parts_against(table, site.policy.blank == "negative")
     table.attrs["notes"] += [
