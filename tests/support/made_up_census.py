@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_audit.census.census import take
+from cxr_audit.census.census import CellCount, take
 from cxr_audit.census.pixels import BINS
 from cxr_audit.census.shareable_census import share
-from cxr_audit.census.suppression import CellCount
 from cxr_study.data.labels.label_table import LabelPolicy, apply_policy
 from cxr_study.data.sites.site_data import SiteLabels
 
