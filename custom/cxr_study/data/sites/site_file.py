@@ -4,10 +4,12 @@ A YAML file that stays at the site and is named as it, with paths relative to it
 has one with all keys. Where it is, a hospital's policy says, else the job; unnamed, the phantom's.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo
@@ -27,8 +29,9 @@ from cxr_study.data.labels.label_table import Blank, LabelPolicy, Uncertain
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import dataset_of
 from cxr_study.data.readers.table_layout import TableLayout, Word
-from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
+
+if TYPE_CHECKING:
+    from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 _Words = tuple[Word, ...]
 
@@ -177,6 +180,10 @@ def find_site_file(site: str, given: str | None, policy: SitePolicy) -> Path:
     Raises:
         SiteError: The job names a folder and may not, nobody does, or there is no such file.
     """
+    # FLARE, which those who only read a site file do not need
+    from surgical_aggregation.site.contract.site import SiteError
+    from surgical_aggregation.site.contract.site_policy import NO_POLICY
+
     if policy is not NO_POLICY:
         own = policy.site_files or os.environ.get(VARIABLE)
         if given not in (None, "", own, os.environ.get(VARIABLE)):
