@@ -50,19 +50,17 @@ class Tracking(FLComponent):
             "mlflow": MLflowReceiver, a run for every site and none for the means, at
             MLFLOW_TRACKING_URI where the server has that variable, else in mlflow.db of the job's
             results. "none": nothing is kept.
-        workflow: Id of the workflow that validates the final model. Default "validate_final".
     """
 
-    def __init__(self, tracking: str = _DEFAULT, workflow: str = "validate_final"):
+    def __init__(self, tracking: str = _DEFAULT):
         super().__init__()
         self.tracking = tracking
-        self.workflow = workflow
         self._receiver: AnalyticsReceiver | None = None
         self._sites: dict[str, dict[str, float]] = {}
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Make the receiver when the run starts; keep metrics and their means."""
-        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
+        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == "validate_final"
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         if event_type == EventType.START_RUN:
             self._start(fl_ctx)
