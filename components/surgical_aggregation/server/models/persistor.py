@@ -97,10 +97,8 @@ class CheckpointPersistor(ModelPersistor):
             return
         beside = path.with_name(model_files.BEST_FILE)
         try:
-            is_best = record["round"] == start.manifest.round and (
-                record.get(CANDIDATE) == start.manifest.get(CANDIDATE)
-            )
-            best = start if is_best else load(beside)
+            of_start = start.manifest.round, start.manifest.get(CANDIDATE)
+            best = start if (record["round"], record.get(CANDIDATE)) == of_start else load(beside)
             if best.manifest.get("best") != record:
                 raise CheckpointError(f"{str(beside)!r} is another model")
         except CheckpointError as error:

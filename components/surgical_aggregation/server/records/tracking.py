@@ -62,6 +62,7 @@ class Tracking(FLComponent):
         """Make the receiver when the run starts; keep metrics and their means."""
         final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == "validate_final"
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        measured = fl_ctx.get_prop(headers.MEASURED, {}).get("round")
         if event_type == EventType.START_RUN:
             self._start(fl_ctx)
         if self._receiver is None:
@@ -77,11 +78,11 @@ class Tracking(FLComponent):
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
                 self._measured(round_, fl_ctx)
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            self._measured(fl_ctx.get_prop(headers.MEASURED)["round"], fl_ctx)
+            self._measured(measured, fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
             self._keep_means(round_, fl_ctx)
-        elif event_type == EventType.END_WORKFLOW and final and self._sites:
-            self._keep_means(fl_ctx.get_prop(headers.MEASURED)["round"], fl_ctx)
+        elif event_type == EventType.END_WORKFLOW and final:
+            self._keep_means(measured, fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
         known = ", ".join((*headers.TRACKERS, headers.NONE))

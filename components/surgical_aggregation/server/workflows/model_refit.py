@@ -95,11 +95,8 @@ class ModelRefit(AskingController):
             return
         columns = from_shareable(aggregator.aggregate(fl_ctx)).data
         refit_of(model, columns).set_current(fl_ctx)
-        self.log_info(
-            fl_ctx,
-            f"the columns of the model of round {model.manifest['round']} are refitted, and are "
-            "measured next",
-        )
+        of = f"the model of round {model.manifest['round']}"
+        self.log_info(fl_ctx, f"the columns of {of} are refitted, and are measured next")
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
         """Nothing is left to stop."""

@@ -33,9 +33,7 @@ class Run:
         self.become(**facts)
 
     def context(self, *about, **props):
-        fl_ctx = context(*about, engine=self.engine, props=props)
-        fl_ctx.put(ReservedKey.MANAGER, self.manager, private=True, sticky=False)
-        return fl_ctx
+        return context(*about, engine=self.engine, props=props, manager=self.manager)
 
     def become(self, **facts):
         """The model in memory is this one."""
