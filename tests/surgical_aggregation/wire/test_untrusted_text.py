@@ -5,7 +5,7 @@ from nvflare.apis.fl_component import FLComponent
 
 from flare import Engine, context
 from surgical_aggregation.server.access.refusal_events import announce
-from surgical_aggregation.site.state_files import site_folder
+from surgical_aggregation.site.site_memory import site_folder
 from surgical_aggregation.wire.headers import REFUSAL
 from surgical_aggregation.wire.untrusted_text import LONGEST, checked_job, one_line
 

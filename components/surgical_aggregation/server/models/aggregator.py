@@ -19,7 +19,7 @@ from nvflare.app_common.aggregators.model_aggregator import ModelAggregator
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation.aggregation import result_checks, size_limits
+from surgical_aggregation.aggregation import result_checks, site_result
 from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation import weighting as weightings
 from surgical_aggregation.aggregation.averaging import Array, column_similarity, mean_by_name
@@ -86,7 +86,7 @@ class SurgicalAggregator(ModelAggregator):
     def __post_init__(self) -> None:
         super().__init__()
         strategies.find(self.strategy)
-        size_limits.limits(self.limits)
+        site_result.limits(self.limits)
         known = weightings.SITE_WEIGHTINGS, weightings.HEAD_WEIGHTINGS
         self._body_weight = weightings.find("body_weighting", self.body_weighting, known[0])
         self._column_weight = weightings.find("head_weighting", self.head_weighting, known[1])
@@ -117,7 +117,7 @@ class SurgicalAggregator(ModelAggregator):
             model = GlobalModel.from_learnable(loaded)
             GlobalModel.set_manifest(model.manifest.with_strategy(self.strategy), fl_ctx)
             try:
-                strategies.check_start(self.strategy, model.kinds, model.body)
+                strategies.find(self.strategy).check_start(model.body, model.kinds)
             except strategies.StrategyError as error:
                 self.system_panic(str(error), fl_ctx)
 
@@ -204,7 +204,7 @@ class SurgicalAggregator(ModelAggregator):
     def _weights(self, site: str, result: SiteResult) -> dict[str, float]:
         """A site's weight for each variable, by its name on the wire."""
         body = self._body_weight(site, result, None)
-        head = weightings.column_weights(self._column_weight, site, result)
+        head = {name: self._column_weight(site, result, name) for name in result.columns}
         columns = {name: (own, own) for name, own in head.items()}
         return wire.join(dict.fromkeys(result.body, body), columns)
 
@@ -220,7 +220,7 @@ class SurgicalAggregator(ModelAggregator):
             self.personal_head,
             self.columns_only,
             Spellings(model.columns),
-            size_limits.limits(self.limits),
+            site_result.limits(self.limits),
             model.columns,
         )
 
