@@ -9,8 +9,9 @@ from nvflare.apis.dxo import DXO, DataKind
 from nvflare.fuel.utils import fobs
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
 
+from cxr_studies.plan.row import Row
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
-from cxr_study.jobs.methods import METHODS, Row
+from cxr_study.jobs.methods import METHODS
 from flare import Engine, context
 from surgical_aggregation.aggregation.strategy import kept_at_site
 from surgical_aggregation.server.access.class_filters import SelectHead
