@@ -110,35 +110,31 @@ def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
         say(f"note: {note}")
     failed = False
     for labels in loaded:
-        name = labels.site.site
+        site, name = labels.site, labels.site.site
         with progress.bar(f"{name}: decoding images") as report:
             _, prepared = prepare(labels, size, report)
-        found = prepared.index["status"].value_counts()
+        index, usable = prepared.index, prepared.index["status"] == "ok"
         say(
-            f"{name}: {found.get('ok', 0):,} of {len(prepared.index):,} images usable, "
-            f"{prepared.decoded:,} decoded now; {prepared.folder}"
+            f"{name}: {usable.sum():,} of {len(index):,} images usable, {prepared.decoded:,} "
+            f"decoded now; {prepared.folder}"
         )
-        if prepared.bits and not labels.site.bits:
+        if prepared.bits and not site.bits:
             fixed = f"'bits: {prepared.bits}' in the site file makes it so for good"
             say(f"{name}: 16-bit pictures are taken to have {prepared.bits} bits; {fixed}")
         try:
-            image_store.check_limit(
-                prepared, labels.site.bad_images, f"{labels.site.path}: key 'bad_images'"
-            )
+            image_store.check_limit(prepared, site.bad_images, f"{site.path}: key 'bad_images'")
         except image_store.ImageError as error:
             say(f"surgagg: {error}", Console(stderr=True))
             failed = True
         else:
-            for _, row in prepared.index[prepared.index["status"] != "ok"].iterrows():
-                say(f"  left out: {row['image']} {row['status']} {row['detail']}".rstrip())
-        noted = prepared.index[(prepared.index["status"] == "ok") & (prepared.index["notes"] != "")]
-        if len(noted):
+            for row in index[~usable].itertuples():
+                say(f"  left out: {row.image} {row.status} {row.detail}".rstrip())
+        noted = [f"  {row.image}: {row.notes}" for row in index[usable].itertuples() if row.notes]
+        if noted:
             say(f"{name}: {len(noted):,} images are used that may not be what they should be:")
-        for _, row in noted.head(MOST_NOTED).iterrows():
-            say(f"  {row['image']}: {row['notes']}")
-        if len(noted) > MOST_NOTED:
-            say(f"  and {len(noted) - MOST_NOTED:,} more")
-        if len(noted):
+            more = [f"  and {len(noted) - MOST_NOTED:,} more"] * (len(noted) > MOST_NOTED)
+            for line in [*noted[:MOST_NOTED], *more]:
+                say(line)
             say("  'contradictions: refuse' in the site file leaves them out")
     if failed:
         raise typer.Exit(1)
