@@ -52,7 +52,9 @@ def sample_cohort(
     At least the share `rare_at_least` of the images shows even the rarest finding; 0 gives the real
     shares.
     """
-    person = _persons(FRONTALS_PER_PATIENT[site] / (1 + _SECOND_FRONTAL[site]), frontals, rng)
+    # Examinations of a person are geometric.
+    mean = FRONTALS_PER_PATIENT[site] / (1 + _SECOND_FRONTAL[site])
+    person = np.repeat(np.arange(frontals), rng.geometric(1 / mean, size=frontals))[:frontals]
     device = choose_devices(site, frontals, rng)
     view = np.array([machine.view for machine in SITES[site]])[device]
     shown = 1 + (rng.random(frontals) < _SECOND_FRONTAL[site])
@@ -65,7 +67,11 @@ def sample_cohort(
     tendency = _tendency(person, rng)
     share = label_shares(site, rare_at_least)["present"].to_numpy()
     present = tendency > 1 - share
-    age, sex = _people(person, present.sum(axis=1), rng)
+    # Who has more findings is older.
+    burden = np.bincount(person, present.sum(axis=1)) / np.bincount(person)
+    age = 44 + 3 * burden + 15 * rng.standard_normal(len(burden))
+    age = np.clip(age, 18, 94).astype(int)
+    sex = np.where(rng.random(len(burden)) < 0.46, "F", "M")
     study = np.repeat(np.arange(studies), shown + lateral)
     number = np.arange(len(study)) - np.searchsorted(study, study)
     is_lateral = number >= shown[study]
@@ -116,12 +122,6 @@ def read_reports(
     return labels | {"No Finding": np.where(found, BLANK, POSITIVE)}
 
 
-def _persons(mean: float, studies: int, rng: np.random.Generator) -> np.ndarray:
-    """Person of each examination; examinations per person are geometric with the given mean."""
-    counts = rng.geometric(1 / mean, size=studies)
-    return np.repeat(np.arange(studies), counts)[:studies]
-
-
 def _lateral_share(site: str, view: np.ndarray) -> np.ndarray:
     """Probability that an examination has a lateral, so that the site's share comes out."""
     pa = np.average(view == "PA")
@@ -139,16 +139,6 @@ def _tendency(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     passing = rng.standard_normal((len(person), len(UNION_CLASSES)))
     normal = np.sqrt(PERSISTENCE) * lasting + np.sqrt(1 - PERSISTENCE) * passing
     return np.asarray(ndtr(normal @ mixing.T))
-
-
-def _people(
-    person: np.ndarray, findings: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Age and sex of each person; who has more findings is older."""
-    people = person[-1] + 1
-    burden = np.bincount(person, findings) / np.bincount(person)
-    age = np.clip(44 + 3 * burden + 15 * rng.standard_normal(people), 18, 94).astype(int)
-    return age, np.where(rng.random(people) < 0.46, "F", "M")
 
 
 def _doubt(share: float, visibility: np.ndarray) -> np.ndarray:
