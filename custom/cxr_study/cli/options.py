@@ -17,7 +17,7 @@ from cxr_study.common import offered_data
 from cxr_study.common.offered_data import DRAWINGS
 from cxr_study.jobs.methods import JOBS
 from cxr_study.jobs.presets import PRESETS
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.extras import offered_body
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
