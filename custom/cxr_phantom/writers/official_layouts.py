@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_phantom.patients.cohort import Cohort
-from cxr_phantom.patients.real_statistics import WITHOUT_VIEW
+from cxr_phantom.patients.cohort import WITHOUT_VIEW, Cohort
 from cxr_study.data.labels.label_table import BLANK
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
 

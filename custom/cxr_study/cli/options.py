@@ -32,15 +32,13 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[_Command], _
 
     def add(function: _Command) -> _Command:
         text, *rest = re.split(r"\n\n(Options|Example):\n", inspect.getdoc(function) or "")
-        sections = {
-            title: _entries(body) for title, body in zip(rest[::2], rest[1::2], strict=True)
-        }
+        sections = dict(zip(rest[::2], map(_entries, rest[1::2]), strict=True))
         helps = dict(entry.split(": ", 1) for entry in sections.get("Options", ()))
         signature = inspect.signature(function, eval_str=True)
         explained = [_explained(one, helps.get(one.name)) for one in signature.parameters.values()]
         made: Any = function
         made.__signature__ = signature.replace(parameters=explained)
-        example = "      ".join(sections["Example"])
+        example = "      ".join(sections.get("Example", ()))
         app.command(name, help=text, epilog=f"Example:  {example}")(function)
         return function
 
@@ -55,14 +53,12 @@ def _entries(section: str) -> list[str]:
 def _explained(parameter: inspect.Parameter, text: str | None) -> inspect.Parameter:
     """A command's parameter as typer takes it, with its help."""
     kind, info = parameter.annotation, None
-    if text is None:
-        return parameter
     if get_origin(kind) is Annotated:
         kind, info = get_args(kind)
     elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY:
         info = Argument()
     info = copy(info or Option())
-    info.help = text
+    info.help = text or info.help
     return parameter.replace(annotation=Annotated[kind, info])
 
 

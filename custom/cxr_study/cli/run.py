@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -179,12 +180,13 @@ def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
 def run_and_report(request: RunRequest, title: str, force: bool) -> None:
     """Run a job, print its result, and say where everything is."""
     check(request)  # before an earlier run is removed for this one
-    if request.earlier is None:
+    if request.earlier is None and "backbone" in request.job.settings:
         network = request.job.at_server
         check_network(request.initial_body, backbone=network.backbone, hidden=network.hidden)
     check_room(request.folder, force)
     from cxr_study.runs import simulated_run
 
+    import_module("cxr_study.reports.run.evaluate_run")  # what it lacks is told before training
     simulated_run.prepare_data(request)
     make_room(request.folder, force)
     try:

@@ -46,6 +46,11 @@ def home(tmp_path):
     return tmp_path
 
 
+def imported(home, classes, into, out, *more, code=0):
+    given = ("--classes", classes, "--into", home / into, "--out", home / out)
+    return surgagg("import", home / "best.npz", *given, *more, code=code)
+
+
 def predicted(model, home):
     return load_model(model).predict(home / "images").drop(columns=["image", "flags"])
 
@@ -60,9 +65,8 @@ def in_keras(path, home):
 
 
 def test_classes_that_are_kept_are_predicted_as_before(home):
-    said = surgagg(
-        "remove-classes", home / "best.npz", "--all-but", "Mass,Edema", "--out", home / "two.npz"
-    )
+    out = ("--out", home / "two.npz")
+    said = surgagg("remove-classes", home / "best.npz", "--all-but", "Mass,Edema", *out)
     assert said.startswith(f"{home / 'two.npz'}: 2 classes: Edema and Mass")
     two = predicted(home / "two.npz", home)
     pd.testing.assert_frame_equal(two, predicted(home / "best.npz", home)[["Edema", "Mass"]])
@@ -78,11 +82,7 @@ def test_either_what_goes_or_what_stays_is_named(home, words):
 
 
 def test_imported_classes_are_predicted_as_by_their_model(home):
-    out = home / "new.npz"
-    said = surgagg(
-        "import", home / "best.npz", "--classes", "Hernia, Edema", "--into", home / "mine.npz",
-        "--out", out,
-    )  # fmt: skip
+    out, said = home / "new.npz", imported(home, "Hernia, Edema", "mine.npz", "new.npz")
     assert "new.npz: 3 classes" in said and "own       Nodule: unchanged" in said
     assert "Nobody has tested them" in said
     new, own = load(out), load(home / "mine.npz")
@@ -96,28 +96,23 @@ def test_imported_classes_are_predicted_as_by_their_model(home):
 
 
 def test_another_body_is_refused_with_the_way_out(home):
-    into = ("--classes", "Edema", "--into", home / "other.npz", "--out", home / "new.npz")
-    said = surgagg("import", home / "best.npz", *into, code=2)
+    said = imported(home, "Edema", "other.npz", "new.npz", code=2)
     assert "their bodies differ in" in said and "--refit" in said
     assert not (home / "new.npz").exists()
 
 
 def test_a_keras_file_gets_classes_and_keeps_its_own(home):
-    mine, out = home / "mine.keras", home / "new.keras"
-    answer("export", home / "mine.npz", "--to", "keras", "--out", mine)
-    into = ("--into", mine, "--out", out)
-    surgagg("import", home / "best.npz", "--classes", "Mass,Edema", *into)
+    out = home / "new.keras"
+    answer("export", home / "mine.npz", "--to", "keras", "--out", home / "mine.keras")
+    imported(home, "Mass,Edema", "mine.keras", "new.keras")
     expected = predicted(home / "mine.npz", home).join(
         predicted(home / "best.npz", home)[["Edema", "Mass"]]
     )
     np.testing.assert_allclose(in_keras(out, home), expected, atol=1e-5)
     # and again, with the classes that it has now
-    more = home / "more.keras"
-    surgagg("import", home / "best.npz", "--classes", "Hernia", "--into", out, "--out", more)
-    assert in_keras(more, home).shape == (4, 4)
-    said = surgagg("import", home / "best.npz", "--classes", "Mass", "--into", out, "--out",
-                   home / "x.keras", code=2)  # fmt: skip
-    assert "has ['Mass'] already" in said
+    imported(home, "Hernia", "new.keras", "more.keras")
+    assert in_keras(home / "more.keras", home).shape == (4, 4)
+    assert "has ['Mass'] already" in imported(home, "Mass", "new.keras", "x.keras", code=2)
 
 
 def test_a_keras_file_from_elsewhere_gets_classes_too(home):
@@ -125,10 +120,9 @@ def test_a_keras_file_from_elsewhere_gets_classes_too(home):
 
     model = load_model(home / "mine.npz").local.model
     keras.Model(model.input, model.output).save(home / "raw.keras")
-    into = ("--classes", "Mass", "--into", home / "raw.keras", "--out", home / "new.keras")
-    said = surgagg("import", home / "best.npz", *into, code=2)
+    said = imported(home, "Mass", "raw.keras", "new.keras", code=2)
     assert "does not say which classes it predicts" in said and "--own-classes" in said
-    surgagg("import", home / "best.npz", *into, "--own-classes", "Nodule")
+    imported(home, "Mass", "raw.keras", "new.keras", "--own-classes", "Nodule")
     new = keras.saving.load_model(home / "new.keras")
     kernel, _ = new.get_layer("head").get_weights()
     for k, (file, name) in enumerate((("mine.npz", "Nodule"), ("best.npz", "Mass"))):
@@ -139,10 +133,8 @@ def test_a_keras_file_from_elsewhere_gets_classes_too(home):
     np.testing.assert_array_max_ulp(
         new.predict_on_batch(images)[:, :1], old.predict_on_batch(images), last_places(new)
     )
-    said = surgagg(
-        "import", home / "best.npz", *into[:-1], home / "x.keras", "--own-classes", "Nodule",
-        "--refit", "--site-files", home, "--sites", "a", code=2,
-    )  # fmt: skip
+    own = ("--own-classes", "Nodule", "--refit", "--site-files", home, "--sites", "a")
+    said = imported(home, "Mass", "raw.keras", "x.keras", *own, code=2)
     assert "does not say how its images are made" in said
 
 
@@ -153,10 +145,7 @@ def test_a_column_is_fitted_anew_on_own_images(home):
     out = home / "new.npz"
 
     def refit(classes, *more, code=0):
-        return surgagg(
-            "import", home / "best.npz", "--classes", classes, "--into", home / "other.npz",
-            "--out", out, "--refit", *more, code=code,
-        )  # fmt: skip
+        return imported(home, classes, "other.npz", "new.npz", "--refit", *more, code=code)
 
     assert "--site-files sites --sites a" in refit("Mass", code=2)
     assert "Hernia needs 20 positive and 20 negative training images" in refit(
