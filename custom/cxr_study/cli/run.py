@@ -24,10 +24,10 @@ from cxr_study.runs.finished_run import (
     RunFolderError,
     checkpoint_folder,
     finished_run,
-    read_site_files,
+    read_facts,
     run_of,
 )
-from cxr_study.runs.run_request import RunRequest, check, check_network
+from cxr_study.runs.run_request import RunRequest, check
 
 app = typer.Typer()
 
@@ -138,26 +138,25 @@ def continue_(
     Example:
         surgagg continue runs/run --out runs/more --set num_rounds=6
     """
-    read_site_files(earlier)  # it is a run's folder
+    facts = read_facts(earlier)
     if out.resolve() in (earlier.resolve(), *earlier.resolve().parents):
         raise RunFolderError(
             f"a continued run needs a folder of its own; {out} holds the run to continue. Give "
             "another --out."
         )
-    before = finished_run(earlier)
     for_all, per_site = parse(settings or [])
-    job = before.job.with_settings(
+    job = Job.from_folder(earlier / "job").with_settings(
         {**_missing_rounds(earlier, start), **for_all}, per_site, sites=split(sites) or None
     )
     request = RunRequest(
         job,
         out,
-        site_files or before.site_files,
+        site_files or facts.site_files,
         None,
         earlier,
         start,
         local_models,
-        preset=before.made.get("preset"),
+        preset=facts.preset,
     )
     check(request)
     say(f"{job.at_server.num_rounds} rounds from {request.start(request.workspace)}")
@@ -180,14 +179,12 @@ def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
 def run_and_report(request: RunRequest, title: str, force: bool) -> None:
     """Run a job, print its result, and say where everything is."""
     check(request)  # before an earlier run is removed for this one
-    if request.earlier is None and "backbone" in request.job.settings:
-        network = request.job.at_server
-        check_network(request.initial_body, backbone=network.backbone, hidden=network.hidden)
     check_room(request.folder, force)
     from cxr_study.runs import simulated_run
 
+    job = request.job
     import_module("cxr_study.reports.run.evaluate_run")  # what it lacks is told before training
-    simulated_run.prepare_data(request)
+    simulated_run.prepare(request.site_files, job.sites, job.at_server.image_size)
     make_room(request.folder, force)
     try:
         simulated_run.run(request, console=console)
