@@ -5,13 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from surgical_aggregation.aggregation.feature_statistics import (
-    FEWEST_IMAGES,
-    distances,
-    fault,
-    limits,
-    statistics_of,
-)
+from surgical_aggregation.aggregation import feature_statistics
+from surgical_aggregation.aggregation.feature_statistics import distances, fault, statistics_of
 
 OWN = np.random.default_rng(0).normal([0, 5, 2], [1, 10, 0], (1000, 3)).astype(np.float32)
 
@@ -31,8 +26,8 @@ def test_a_distance_is_the_mean_square_of_standard_scores():
 
 
 def test_few_images_or_a_feature_that_is_not_finite_give_none():
-    assert statistics_of(OWN[: FEWEST_IMAGES - 1]) is None
-    assert statistics_of(OWN[:FEWEST_IMAGES]) is not None
+    assert statistics_of(OWN[: feature_statistics.FEWEST_IMAGES - 1]) is None
+    assert statistics_of(OWN[: feature_statistics.FEWEST_IMAGES]) is not None
     assert statistics_of(np.where(OWN > 30, np.nan, OWN)) is None
 
 
@@ -74,4 +69,4 @@ def test_no_honest_limit_is_above_what_one_image_in_a_hundred_allows(images):
 )
 def test_a_limit_is_lowered_where_images_would_lie_much_wider_than_at_the_middle_site(widths, kept):
     sites = {str(n): {"limit": width / 9, "variance": [9.0]} for n, width in enumerate(widths)}
-    assert [9 * limit for limit in limits(sites).values()] == pytest.approx(kept)
+    assert [9 * limit for limit in feature_statistics.limits(sites).values()] == pytest.approx(kept)
