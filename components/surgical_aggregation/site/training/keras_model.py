@@ -65,7 +65,8 @@ class LocalModel:
         self.kinds = architecture.variable_kinds(model)
         architecture.bind(model)
         frozen = strategies.find(options.strategy).frozen(self._body, self.kinds)
-        architecture.freeze(model, frozen)
+        # With what never changes, so that a layer of nothing else is not trainable as a whole.
+        architecture.freeze(model, frozen | self.kinds.constant)
         # Room for the received values that FedProx holds the trainable variables to.
         anchored = model.trainable_variables if options.proximal else []
         self._received = [tf.Variable(v.value, trainable=False) for v in anchored]
