@@ -48,8 +48,7 @@ def partition(
     from rich.table import Table
 
     from cxr_studies.partition.partition import write_sites
-    from cxr_study.data.sites.patient_split import CURE, SPLITS
-    from cxr_study.data.sites.split_file import read_split
+    from cxr_study.data.sites.patient_split import CURE, SPLITS, read_split
 
     try:
         whole = _whole(pool, out)

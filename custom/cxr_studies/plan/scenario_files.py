@@ -17,8 +17,7 @@ from cxr_studies.partition.class_sets import ClassSets
 from cxr_studies.partition.partition import write_sites
 from cxr_studies.plan.data_sets import DataSet, write_copy
 from cxr_studies.plan.planned_run import Run, key_of
-from cxr_study.data.sites.patient_split import RECIPE, SCHEME, split_patients
-from cxr_study.data.sites.split_file import write_split
+from cxr_study.data.sites.patient_split import RECIPE, SCHEME, split_patients, write_split
 from cxr_study.runs.simulated_run import prepare
 
 

@@ -224,7 +224,6 @@ def read_columns(
     csv: Path | CsvFile,
     wanted: Sequence[str | tuple[str, ...]],
     *,
-    comments: bool = False,
     several_lines: Collection[str] = (),
 ) -> CsvColumns:
     """Read the named columns of a csv (or .csv.gz); other columns and blank lines are ignored.
@@ -232,14 +231,13 @@ def read_columns(
     Args:
         csv: The file, or one that is open already.
         wanted: Column names; a tuple holds alternative spellings, the first names the result.
-        comments: See `open_csv`, of a file that is not open.
         several_lines: Columns whose cells may have line breaks in quotes.
 
     Raises:
         InputError: The file cannot be read or has no rows, a column is missing or stands there
             twice, a line has not as many cells as the header, or a cell has several lines.
     """
-    file = csv if isinstance(csv, CsvFile) else open_csv(csv, comments=comments)
+    file = csv if isinstance(csv, CsvFile) else open_csv(csv)
     spellings = [(name,) if isinstance(name, str) else name for name in wanted]
     where = {names[0]: _position(file, names) for names in spellings}
     cells: dict[str, list[str]] = {name: [] for name in where}
