@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cxr_studies.plan.row import Row
 from cxr_study.jobs.job import Job
-from cxr_study.jobs.methods import METHODS, Row
+from cxr_study.jobs.methods import METHODS
 from cxr_study.jobs.presets import Settings
 from cxr_study.runs.finished_run import checkpoint_folder
 from surgical_aggregation.aggregation import strategy
 from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE
-from surgical_aggregation.site.state_files import BEST_FILE as SITE_BEST_FILE
-from surgical_aggregation.site.state_files import LAST_FILE as SITE_LAST_FILE
+from surgical_aggregation.site.site_memory import BEST_FILE as SITE_BEST_FILE
+from surgical_aggregation.site.site_memory import LAST_FILE as SITE_LAST_FILE
 
 Models = Mapping[str, Path]
 """Site -> checkpoint of the model that is measured there."""
