@@ -143,7 +143,7 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
 POLICY = SitePolicy(report_counts=True)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def folders(tmp_path, monkeypatch):
     """The site's file, in every folder."""
     monkeypatch.chdir(tmp_path)
@@ -165,6 +165,7 @@ def folders(tmp_path, monkeypatch):
     ("started", POLICY, "started", "started"),
     (PHANTOM, POLICY, PHANTOM, "demo"),
 ])  # fmt: skip
+@pytest.mark.usefixtures("folders")
 def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
     given, policy, variable, folder, monkeypatch
 ):
@@ -180,6 +181,7 @@ def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
     ("../job/nih", None, SitePolicy(site_files="hospital"), "does not exist"),
     ("/etc/nih", "job", NO_POLICY, "does not exist"),
 ])  # fmt: skip
+@pytest.mark.usefixtures("folders")
 def test_a_job_leads_a_hospital_neither_to_another_folder_nor_to_the_phantom(
     site, given, policy, message, monkeypatch
 ):
