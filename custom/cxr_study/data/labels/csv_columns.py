@@ -276,14 +276,15 @@ def faults(path: Path, found: Sequence[Fault]) -> InputError:
     total = sum(number for *_, number in found)
     listed = []
     for line, column, what, number in found[:MOST_SHOWN]:
-        where = f"line {line}" if column is None else f"line {line}, column '{column}'"
-        listed.append(f"{where}: {what}{f' ({number:,} times)' if number > 1 else ''}")
+        place = f"line {line}" if column is None else f"line {line}, column '{column}'"
+        listed.append((f"{place}: {what}", f" ({number:,} times)" if number > 1 else ""))
+    first = f"{path}, {listed[0][0]}"
     if total == 1:
-        return InputError(f"{path}, {listed[0]}")
+        return InputError(first)
+    lines = [first, f"In all {total:,} faults:", *(f"  {text}{times}" for text, times in listed)]
     if len(found) > MOST_SHOWN:
-        listed.append(f"and {sum(number for *_, number in found[MOST_SHOWN:]):,} more")
-    first = f"{path}, {listed[0].removesuffix(f' ({found[0][3]:,} times)')}"
-    return InputError("\n  ".join([f"{first}\nIn all {total:,} faults:", *listed]))
+        lines.append(f"  and {sum(number for *_, number in found[MOST_SHOWN:]):,} more")
+    return InputError("\n".join(lines))
 
 
 def _utf8(path: Path, encoding: str | None) -> bytes:
