@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxr_studies.partition.split_sites import split_sites
+from cxr_studies.partition.partition import split_sites
 from cxr_study.common.errors import InputError
 from cxr_study.data.sites.patient_split import (
     CURE,
