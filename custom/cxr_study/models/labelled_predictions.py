@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from cxr_study.common.errors import InputError
+from cxr_study.data.sites.patient_split import earlier, read_split
 from cxr_study.data.sites.site_data import load_images, load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.data.sites.split_file import earlier, read_split
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.evaluation.test_split import to_test
 from surgical_aggregation.site.contract.site import Site, Split
