@@ -8,9 +8,9 @@ import pandas as pd
 
 from cxr_studies.analysis.study_results import StudyResults, by_run, gather, over_seeds
 from cxr_studies.plan import run_folder
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS, Result, Run, write_result
 from cxr_studies.plan.study_file import Scenario, Study, read_study
-from cxr_study.jobs.methods import Row
 
 SITES = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
 LACKS = None

@@ -17,8 +17,8 @@ from cxr_studies.analysis.significance import class_tests, significance
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.analysis.subgroups import subgroups
 from cxr_studies.papers.claims import read_claims
+from cxr_studies.plan.row import Row
 from cxr_study.common.progress import bar
-from cxr_study.jobs.methods import Row
 
 
 @dataclass(frozen=True, eq=False)

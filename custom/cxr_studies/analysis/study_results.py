@@ -28,6 +28,7 @@ from joblib import Parallel, delayed
 from cxr_studies.analysis.intervals_and_tests import interval
 from cxr_studies.papers.published_results import LOCAL
 from cxr_studies.plan.data_file import DATA_SETS
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import (
     GLOBAL,
     RUNS,
@@ -42,7 +43,6 @@ from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.evaluation.calibration import calibration_error, reliability
-from cxr_study.jobs.methods import Row
 from surgical_aggregation.aggregation.metrics import auroc, bce
 
 METRICS = ("auroc", "auprc", "bce", "ece")

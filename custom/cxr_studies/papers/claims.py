@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario
-from cxr_study.jobs.methods import Row
 
 EVERY_SITE = "every site"
 """In place of a test set: the mean over all of them that have such classes."""

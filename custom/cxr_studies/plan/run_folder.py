@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from cxr_studies.plan.row import Row
 from cxr_study.common.files import replace
 from cxr_study.data.labels.label_table import DESCRIPTORS
-from cxr_study.jobs.methods import Row
 
 RUNS, TEST_SETS, DATA, SITES = FOLDERS = "runs", "test_sets", "data", "sites"
 """In the folder of studies, beside the studies' reports: folders of runs; tables of test sets, see

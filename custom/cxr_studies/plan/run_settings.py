@@ -8,10 +8,11 @@ from typing import Any
 
 from cxr_studies.baseline import baseline_run
 from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario
 from cxr_study.common.errors import InputError
 from cxr_study.jobs.job import Job
-from cxr_study.jobs.methods import METHODS, Row
+from cxr_study.jobs.methods import METHODS
 from cxr_study.jobs.presets import Settings, with_preset
 from cxr_study.runs.run_request import check_network
 
@@ -49,7 +50,7 @@ def check(
     """
     _check(f"{data.path}: key 'settings'", data, data.settings, own=OWN_SETTINGS)
     used = network(data)
-    check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
+    check_network(data.initial_body, used["backbone"], used["hidden"])
     for scenario in scenarios:
         _check(f"scenario {scenario.name!r}, key 'settings'", data, scenario.settings)
     for row, settings in rows.items():

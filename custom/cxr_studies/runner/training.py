@@ -22,13 +22,13 @@ from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.run_folder import Run, Trained
 from cxr_study.deployment import poc_run
-from cxr_study.deployment.poc_run import PocRun
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import METHODS
 from cxr_study.runs import finished_run, job_results
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
-from cxr_study.runs.job_results import json_lines, read_events
+from cxr_study.runs.job_results import METRICS, json_lines, read_events
+from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import LostSiteError, simulate
 from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation.aggregation import strategy
@@ -123,25 +123,25 @@ def in_poc(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
     """Train in a POC: real services, TLS and an admin's session; one POC at a time."""
     home, where = folder / "run", run.where
     job = _job(run, initial_body=where["initial_body"])
-    poc = PocRun(job, home, Path(where["project"]), Path(where["site_files"]))
+    request = RunRequest(job, home, Path(where["site_files"]))
     with FileLock(folder.parents[1] / ".poc.lock"):
-        poc.system.stop()
+        poc_run.system(request).stop()
         shutil.rmtree(folder, ignore_errors=True)
-        with _watched(poc, tell):
-            poc_run.run(poc, Console(file=sys.stderr))
+        with _watched(home, tell):
+            poc_run.run(request, Path(where["project"]), Console(file=sys.stderr))
     finished = finished_run.finished_run(home)
     models = _models(run, finished.servers[-1] / "models", finished.states)
     return models, federated(run, job_results.rounds_run(*finished.servers), finished.servers)
 
 
 @contextmanager
-def _watched(poc: PocRun, tell: Tell) -> Iterator[None]:
+def _watched(run: Path, tell: Tell) -> Iterator[None]:
     """Say how many rounds a POC's newest job has made, while the body of a `with` block runs."""
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(_POLL):
-            records = poc.folder.glob("poc/system/*/prod_00/server/*/run_record.jsonl")
+            records = run.glob("poc/system/*/prod_00/server/*/run_record.jsonl")
             events = [read_events(record.parent) for record in records]
             made = [sum(event["event"] == "round" for event in each) for each in events]
             tell(max(made, default=0))
@@ -188,12 +188,13 @@ def federated(run: Run, rounds: int, servers: Sequence[Path]) -> Trained:
     sites = [[site.validation_auroc for site in each.sites.values()] for each in measured]
     # Of each round; one that was made again is the later part's.
     events = {e["round"]: e for each in servers for e in read_events(each) if e["event"] == "round"}
+    lasts = [lines[-1] for each in servers if (lines := json_lines(each / METRICS))]
     return Trained(
         rounds=rounds,
         losses=tuple(each.mean_validation_bce for each in measured),
         aurocs=tuple(map(_mean, sites)),
         # The last of the jobs may have made no round, only what comes after them.
-        images=next(filter(None, map(job_results.images, reversed(servers))), 0),
+        images=sum(site["weight"] for site in lasts[-1]["sites"]) if lasts else 0,
         column_similarity=tuple(events[number]["column_similarity"] for number in sorted(events)),
     )
 

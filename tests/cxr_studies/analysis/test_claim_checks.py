@@ -16,7 +16,7 @@ from cxr_studies.analysis.claim_checks import (
 )
 from cxr_studies.analysis.intervals_and_tests import interval
 from cxr_studies.papers.claims import EVERY_SITE, Claim, Comparison
-from cxr_study.jobs.methods import Row
+from cxr_studies.plan.row import Row
 from study_runs import LACKS, scored
 
 OURS, THEIRS, OTHERS = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "partial_loss"))

@@ -9,10 +9,10 @@ import pytest
 
 from cxr_studies.analysis import analysis, study_results
 from cxr_studies.plan.plan import check
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Selection, path_of, read_study, shipped
 from cxr_studies.report import study_report
 from cxr_studies.runner import run_study as module
-from cxr_study.jobs.methods import Row
 from typed import answer, typed
 
 

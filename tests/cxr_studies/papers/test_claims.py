@@ -6,8 +6,8 @@ import pytest
 from cxr_studies.analysis.study_results import GROUPS
 from cxr_studies.papers.claims import EVERY_SITE, KINDS, Comparison, read_claims
 from cxr_studies.papers.published_results import read
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, read_study, shipped
-from cxr_study.jobs.methods import Row
 
 OURS, THEIRS, BASELINE = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "complete"))
 SITES = [Scenario(name=str(sites), cut="nih", sites=sites) for sites in (2, 4, 10)]

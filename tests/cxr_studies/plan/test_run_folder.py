@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import study_runs
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import (
     FEATURES_OF,
     RESULT_FILE,
@@ -24,7 +25,6 @@ from cxr_studies.plan.run_folder import (
     write_result,
     write_spec,
 )
-from cxr_study.jobs.methods import Row
 
 
 def test_it_tells_its_name_rounds_and_processes():

@@ -2,10 +2,10 @@ import pytest
 
 from cxr_studies.baseline import baseline_run
 from cxr_studies.plan import run_settings
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario
 from cxr_study.common.errors import InputError
 from cxr_study.jobs.job import Job
-from cxr_study.jobs.methods import Row
 from cxr_study.runs.run_request import InitialBodyError
 
 

@@ -13,10 +13,10 @@ from cxr_studies.analysis.significance import significance
 from cxr_studies.analysis.subgroups import subgroups
 from cxr_studies.papers.claims import read_claims
 from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.report import study_report
 from cxr_studies.report.facts import PHANTOM
 from cxr_studies.report.study_report import page, write
-from cxr_study.jobs.methods import Row
 from html_page import Page
 from surgical_aggregation.site.training import tensorflow_setup
 

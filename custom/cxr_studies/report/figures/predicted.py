@@ -14,6 +14,7 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
 from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.plan.row import TITLES, Row
 from cxr_studies.plan.run_folder import (
     FEATURES_FILE,
     GLOBAL,
@@ -31,7 +32,6 @@ from cxr_studies.report.tables.layouts import TESTS
 from cxr_study.common.wording import FEW_IMAGES
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
-from cxr_study.jobs.methods import TITLES, Row
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg
 

@@ -14,10 +14,10 @@ from cxr_studies.analysis.intervals_and_tests import interval, mark
 from cxr_studies.analysis.study_results import GROUPS, StudyResults, by_run
 from cxr_studies.papers import published_results
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place, Published
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL
 from cxr_studies.report.tables import layouts
 from cxr_studies.report.tables.layouts import TESTS, Column, Layout, Metric
-from cxr_study.jobs.methods import Row
 from cxr_study.reports.page import numbers
 from cxr_study.reports.page.numbers import UNDEFINED, figure
 

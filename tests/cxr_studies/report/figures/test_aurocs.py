@@ -6,8 +6,8 @@ from matplotlib.collections import LineCollection
 
 import study_runs
 from cxr_studies.analysis.intervals_and_tests import interval
+from cxr_studies.plan.row import Row
 from cxr_studies.report.figures.aurocs import CHANCE, auroc_by_scenario, bars, class_dots
-from cxr_study.jobs.methods import Row
 from drawn_texts import legend, texts
 
 ALIKE = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Mass"]}

@@ -4,9 +4,9 @@ import pytest
 from scipy import stats
 
 from cxr_studies.papers.published_results import AVERAGE, Place
+from cxr_studies.plan.row import Row
 from cxr_studies.report.tables.layouts import Column
 from cxr_studies.report.tables.tables import Cell, Ours, measure
-from cxr_study.jobs.methods import Row
 from study_tables import NIH, SURGICAL, mean, means, published, table
 
 PLACE = Place("2", SURGICAL, "global", "nih", "all")
