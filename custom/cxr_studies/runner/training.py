@@ -135,13 +135,13 @@ def in_poc(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
 
 
 @contextmanager
-def _watched(run: Path, tell: Tell) -> Iterator[None]:
+def _watched(home: Path, tell: Tell) -> Iterator[None]:
     """Say how many rounds a POC's newest job has made, while the body of a `with` block runs."""
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(_POLL):
-            records = run.glob("poc/system/*/prod_00/server/*/run_record.jsonl")
+            records = home.glob("poc/system/*/prod_00/server/*/run_record.jsonl")
             events = [read_events(record.parent) for record in records]
             made = [sum(event["event"] == "round" for event in each) for each in events]
             tell(max(made, default=0))
@@ -188,15 +188,20 @@ def federated(run: Run, rounds: int, servers: Sequence[Path]) -> Trained:
     sites = [[site.validation_auroc for site in each.sites.values()] for each in measured]
     # Of each round; one that was made again is the later part's.
     events = {e["round"]: e for each in servers for e in read_events(each) if e["event"] == "round"}
-    lasts = [lines[-1] for each in servers if (lines := json_lines(each / METRICS))]
     return Trained(
         rounds=rounds,
         losses=tuple(each.mean_validation_bce for each in measured),
         aurocs=tuple(map(_mean, sites)),
         # The last of the jobs may have made no round, only what comes after them.
-        images=sum(site["weight"] for site in lasts[-1]["sites"]) if lasts else 0,
+        images=next(filter(None, map(_images, reversed(servers))), 0),
         column_similarity=tuple(events[number]["column_similarity"] for number in sorted(events)),
     )
+
+
+def _images(server: Path) -> int:
+    """Training images that the sites of a job together went through in its last round."""
+    lines = json_lines(server / METRICS)
+    return sum(site["weight"] for site in lines[-1]["sites"]) if lines else 0
 
 
 def without_federation(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
