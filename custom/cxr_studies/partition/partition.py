@@ -128,7 +128,6 @@ def write_copy(
         blank=site.policy.blank,
         bad_images=site.bad_images,
         **site.model_dump(include=_OF_TABLE, exclude_defaults=True),
-        truth=truth,
     )
 
 
