@@ -59,27 +59,24 @@ def network(tmp_path_factory):
     to train. Only the project admin may bring code. chexpert's logs are streamed, as FLARE does by
     default; the others' are not, though the job asks for them.
     """
-    network = deployed.Network(tmp_path_factory.mktemp("network")).provision(list(SITES))
+    folder = tmp_path_factory.mktemp("network")
     policies = {
         "nih": SitePolicy(report_counts=True),
-        "chexpert": SitePolicy(share=SHARED, min_positives=rare(network.folder) + 1),
+        "chexpert": SitePolicy(share=SHARED, min_positives=rare(folder) + 1),
         "mercy": SitePolicy(),
     }
     permitted = {
         "nih": SITES["nih"]["classes"], "chexpert": ["Edema", "Fracture"], "mercy": ["Fracture"],
     }  # fmt: skip
-    network.localise(policies, permitted, byoc="admin")
-    resources = network.kit("chexpert") / "local/resources.json"
-    content = json.loads(resources.read_text())
-    resources.write_text(json.dumps({**content, "allow_log_streaming": True}))
-    try:
+    with deployed.Network(folder).provision(list(SITES)) as network:
+        network.localise(policies, permitted, byoc="admin")
+        with tiny_job.edited(network.kit("chexpert") / "local/resources.json") as resources:
+            resources["allow_log_streaming"] = True
         assert network.preflight("server") == "pass"
         network.start_server()
         assert network.preflight("nih") == network.preflight(network.lead.name) == "pass"
         network.start_sites()
         yield network
-    finally:
-        network.stop()
 
 
 def rare(folder):
@@ -100,9 +97,7 @@ def job(network):
         folder = network.folder / f"{name}-{code}"
         settings = settings or {"num_rounds": 2, "warmup_epochs": 1}
         settings = {"report_counts": True, "min_clients": 2, **settings}
-        made = tiny_job.make(
-            folder, SITES, job=name, settings=settings, site=tiny_job.KERAS, code=code
-        )
+        made = tiny_job.make(folder, SITES, job=name, settings=settings, code=code)
         for file in made.glob("app_*/config/config_fed_client.json"):
             with tiny_job.edited(file) as client:
                 client["components"].append(STREAMER)

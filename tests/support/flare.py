@@ -112,6 +112,13 @@ def context(
     return fl_ctx
 
 
+def site_context(name, engine, policy=None):
+    """A site's own context in a run."""
+    fl_ctx = context(engine=engine, policy=policy)
+    fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, name, private=False, sticky=False)
+    return fl_ctx
+
+
 def global_model(body, columns=None, features=2, batch_norm=()):
     """A global model whose columns weigh `features` features."""
     manifest = {"head_features": features, **VariableKinds(frozenset(batch_norm)).facts()}
