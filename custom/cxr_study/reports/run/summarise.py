@@ -17,7 +17,7 @@ from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.extras import offered_body
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CANDIDATE
 
