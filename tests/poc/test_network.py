@@ -90,36 +90,30 @@ def rare(folder):
     return int(found["Rare Sign"])
 
 
-@pytest.fixture(scope="module")
-def job(network):
-    """Makes a tiny job whose code gets to the sites in a given way."""
-
-    def make(code, name="surgical", **settings):
-        folder = network.folder / f"{name}-{code}"
-        settings = settings or {"num_rounds": 2, "warmup_epochs": 1}
-        settings = {"report_counts": True, "min_clients": 2, **settings}
-        made = tiny_job.make(folder, SITES, job=name, settings=settings, code=code)
-        for file in made.glob("app_*/config/config_fed_client.json"):
-            with tiny_job.edited(file) as client:
-                client["components"].append(STREAMER)
-        return made
-
-    return make
+def streamed(folder, name, code, **settings):
+    """A tiny job whose code gets to the sites in a given way, and whose logs are streamed."""
+    settings = {"report_counts": True, "min_clients": 2, **settings}
+    made = tiny_job.make(folder / f"{name}-{code}", SITES, job=name, settings=settings, code=code)
+    for file in made.glob("app_*/config/config_fed_client.json"):
+        with tiny_job.edited(file) as client:
+            client["components"].append(STREAMER)
+    return made
 
 
 @pytest.fixture(scope="module")
-def results(network, job):
+def results(network):
     """What two jobs left: `trained` and `evaluated`.
 
     A training with installed code, submitted as the lead by FLARE's command. An evaluation of its
     best model that brings its code (BYOC), submitted as the project admin in the console.
     """
-    submit = ("job", "submit", "-j", job("installed"), "--startup-kit", network.lead)
+    job = streamed(network.folder, "surgical", "installed", num_rounds=2, warmup_epochs=1)
+    submit = ("job", "submit", "-j", job, "--startup-kit", network.lead)
     said = network.nvflare(*submit, "--format", "json")
     with FlareSession(network.lead) as session:
         trained = deployed.ended(session, network, json.loads(said)["data"]["job_id"])
-    folder = job("carried", name="evaluation", model_of=trained.job_id)
-    said = network.console(network.admin, f"submit_job {folder}")
+    job = streamed(network.folder, "evaluation", "carried", model_of=trained.job_id)
+    said = network.console(network.admin, f"submit_job {job}")
     with FlareSession(network.admin) as session:  # a lead may not download another's job
         job_id = re.search(r"Submitted job: (\S+)", said)[1]
         evaluated = deployed.ended(session, network, job_id)
