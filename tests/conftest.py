@@ -84,6 +84,11 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+def pytest_make_parametrize_id(val):
+    """A long text is not the name of a test, which goes into each process's environment."""
+    return repr(val[:40]) if isinstance(val, (str, bytes)) and len(val) > 200 else None
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Mark every test with its tier, and its file as a group; begin with what takes longest."""
