@@ -15,7 +15,7 @@ from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.wire import variables as wire
 
-RUN = FinishedRun(Path("job"), (), None, {}, {})
+RUN = FinishedRun(Path("job"), (), None)
 
 
 def evaluation(site, *unvalidated, labels=None):
