@@ -18,7 +18,7 @@ ABOVE_QUICK = {
     "cxr_phantom/test_pretrain.py": "slow",
     "cxr_phantom/writers/test_write_phantom.py": "slow",
     "cxr_study/reports/run/test_evaluate_run.py": "slow",
-    "cxr_studies/report/figures/test_embedding.py": "slow",
+    "cxr_studies/report/figures/test_predicted.py": "slow",
     "cxr_studies/report/test_study_report.py": "slow",
     "cxr_study/evaluation/test_predictions.py": "slow",
     "cxr_study/models/export/test_export_model.py": "slow",

@@ -98,15 +98,13 @@ def _write_card(run: BaselineRun) -> Path:
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.checkpoints.model_facts import facts_of
 
-    where = " and ".join(run.sites)
-    alone = f"One hospital, {where}, trained it alone."
-    pooled = f"It was trained without a federation, on the images of {where} in one place."
-    trained = alone if run.method == "individual" else pooled
-    facts = facts_of(load(run.out / BEST_FILE))
-    name = f"{run.method}, {', '.join(run.sites)}"
-    return write(
-        CardSource(name, facts, settings=run.settings, trained=trained, chest=True), run.out
-    )
+    trained = f"One hospital, {run.sites[0]}, trained it alone."
+    if run.method != "individual":
+        where = " and ".join(run.sites)
+        trained = f"It was trained without a federation, on the images of {where} in one place."
+    name, facts = f"{run.method}, {', '.join(run.sites)}", facts_of(load(run.out / BEST_FILE))
+    source = CardSource(name, facts, settings=run.settings, trained=trained, chest=True)
+    return write(source, run.out)
 
 
 def _runs(
@@ -121,17 +119,15 @@ def _runs(
     shared, per_site = parse(given)
     alone = sites if method == "individual" else ()
     shared, per_site = with_preset(preset, {**shared, **named}, per_site, alone)
-    for site in per_site:
-        if site not in alone:
-            raise JobError(
-                f"a setting is given for {site!r} alone, which no run is of; give it for all of "
-                "them, or train that site with 'individual'."
-            )
-    for site in alone:
-        settings = baseline_run.all_settings(method, {**shared, **per_site.get(site, {})})
-        yield BaselineRun(method, (site,), settings, out / site)
-    if not alone:
-        yield BaselineRun(method, sites, baseline_run.all_settings(method, shared), out)
+    if others := [site for site in per_site if site not in alone]:
+        raise JobError(
+            f"a setting is given for {others[0]!r} alone, which no run is of; give it for all of "
+            "them, or train that site with 'individual'."
+        )
+    groups: list[tuple[str, ...]] = [(site,) for site in alone] or [sites]
+    for group in groups:
+        settings = baseline_run.all_settings(method, {**shared, **per_site.get(group[0], {})})
+        yield BaselineRun(method, group, settings, out / group[0] if alone else out)
 
 
 def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_studies.partition.split_sites import split_sites
+from cxr_studies.partition.partition import split_sites
 from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.readers import nih

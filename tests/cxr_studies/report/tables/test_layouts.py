@@ -1,7 +1,8 @@
+import dataclasses
+
 import pytest
 
 import study_runs
-from cxr_studies.analysis.study_results import gather
 from cxr_studies.papers.published_results import Place, of_study
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import read_study
@@ -19,24 +20,22 @@ UNSAID = [Row(method, "") for method in ("individual", "complete", "centralised"
 
 
 @pytest.fixture
-def built(tmp_path):
+def built(study):
     """Tables of runs, each: row, scenario, sites, and model -> AUROC of its classes everywhere."""
 
-    def built(study, tests, *runs, **more):
+    def built(name, tests, *runs, **more):
         labelled = {
             test: study_runs.table(dict.fromkeys(names, LABELS)) for test, names in tests.items()
         }
-        finished = []
         for row, scenario, sites, models in runs:
-            run = study_runs.run(row.method, row.strategy, 0, scenario, sites)
             predicted = {
-                (model, test): {name: REACHED[auroc] for name, auroc in reached.items()}
+                model: {name: REACHED[auroc] for name, auroc in reached.items()}
                 for model, reached in models.items()
-                for test in tests
             }
-            study_runs.finish(run, tmp_path, labelled, predicted)
-            finished.append(run)
-        return tables(gather(study, finished, tmp_path), "phantom", **more)
+            study.add(
+                predicted, labelled, *dataclasses.astuple(row), scenario=scenario, sites=sites
+            )
+        return tables(study.gathered(name), "phantom", **more)
 
     return built
 
