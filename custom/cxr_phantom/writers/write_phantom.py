@@ -176,6 +176,6 @@ def _write_site(root: Path, site: str, cohort: Cohort, layout: SiteLayout, seed:
         labels=layout.labels,
         images=layout.images,
         split=split_csv,
-        truth=truth_csv,
         classes=None if layout.classes is None else list(layout.classes),
+        truth=truth_csv,
     )

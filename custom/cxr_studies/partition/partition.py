@@ -9,9 +9,8 @@ import pandas as pd
 from cxr_studies.partition.class_sets import ClassSets, check_known
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError, locate
-from cxr_study.data.labels import uncertain_labels
+from cxr_study.data.labels.label_table import apply_policy, certain
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import (
     positive_patients,
@@ -63,8 +62,8 @@ def write_sites(
     folder.mkdir(parents=True, exist_ok=True)
     split, truth = folder / "split.csv", folder / "truth.csv"
     write_split(assignment, table, split, scheme=scheme, seed=seed)
-    labels = uncertain_labels.apply(table, pool.policy).set_index("image")[class_columns(table)]
-    uncertain_labels.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
+    labels = apply_policy(table, pool.policy).set_index("image")[class_columns(table)]
+    certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
     written = {}
     for name, labelled in zip(names, class_sets, strict=True):
         path = folder / f"{name}.yaml"
@@ -112,7 +111,7 @@ def write_copy(
 ) -> None:
     """Write a site file of the same data and decisions with other classes, split and truth."""
     by_class = {name: policy for name, policy in site.policy.by_class.items() if name in classes}
-    distinct = [name for name in site.distinct if class_name(name, site.dataset) in classes]
+    distinct = [name for name in site.distinct if name in classes]
     write_site_file(
         path,
         dataset=site.dataset,
@@ -120,7 +119,6 @@ def write_copy(
         metadata=site.metadata,
         images=site.images,
         split=split,
-        truth=truth,
         classes=list(classes),
         views=site.views,
         merges={target: list(sources) for target, sources in site.merges.items()} or None,

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
-from cxr_study.deployment.poc_project import PocProject
+from cxr_study.deployment.poc_system import PocProject
 
 from cxr_studies.partition.class_sets import class_sets_of
 from cxr_studies.plan import run_settings

@@ -18,8 +18,7 @@ from cxr_studies.partition.class_sets import ClassSets
 from cxr_studies.partition.partition import write_copy, write_nih_pool, write_sites
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
 from cxr_studies.plan.run_folder import Run, key_of
-from cxr_study.data.labels import uncertain_labels
-from cxr_study.data.labels.label_table import DESCRIPTORS
+from cxr_study.data.labels.label_table import DESCRIPTORS, apply_policy
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.readers import official_files
 from cxr_study.data.sites.patient_split import RECIPE, SCHEME, split_patients
@@ -99,7 +98,7 @@ def _read(path: Path) -> DataSet:
     site = read_site_file(path)
     table = select_views(site, read_labels(site))
     classes = labelled_classes(site, class_columns(table))
-    decided = uncertain_labels.apply(table[[*DESCRIPTORS, *classes]], site.policy)
+    decided = apply_policy(table[[*DESCRIPTORS, *classes]], site.policy)
     files = find_files(site, table["image"])
     sizes = np.array([-1 if file is None else file.stat().st_size for file in files], np.int64)
     sha = hashlib.sha256(",".join(decided.columns).encode("utf-8"))

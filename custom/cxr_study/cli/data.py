@@ -69,8 +69,7 @@ def classes(site_files: SiteFiles) -> None:
     if len({path.stem for path in site_files}) < len(site_files):
         raise typer.BadParameter("sites need different names; two site files have the same.")
     from cxr_study.data.labels.class_overlap import near_duplicates, print_report
-    from cxr_study.data.sites.before_training import site_classes
-    from cxr_study.data.sites.site_data import read_labels
+    from cxr_study.data.sites.site_data import read_labels, site_classes
     from cxr_study.data.sites.site_file import read_site_file
 
     files = map(read_site_file, site_files)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.images.labelled_images import Images
-from cxr_study.data.labels.label_table import assemble
-from cxr_study.data.labels.uncertain_labels import certain
+from cxr_study.data.images.image_store import Images
+from cxr_study.data.labels.label_table import assemble, certain
 from cxr_study.evaluation.predictions import Predictions, predict, restore
 from cxr_study.models.model_choice import choose
 from cxr_study.models.prediction.calibration_file import Calibration, read_calibration

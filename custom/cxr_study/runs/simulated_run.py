@@ -14,8 +14,7 @@ from rich.text import Text
 
 from cxr_study.common.offered_data import demo_data
 from cxr_study.common.progress import RoundProgress, round_bars
-from cxr_study.data.sites import before_training
-from cxr_study.data.sites.site_data import load_images
+from cxr_study.data.sites.site_data import load_images, notes_before_training
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import job_export
@@ -48,7 +47,7 @@ def prepare(site_files: Path | None, sites: Sequence[str], size: int) -> None:
     if site_files is None:
         return
     checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
-    for note in before_training.notes(checked):
+    for note in notes_before_training(checked):
         Console().print(Text(f"note: {note}"), soft_wrap=True)
     for labels in checked:
         load_images(labels, size)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.data.sites.site_data import (
@@ -19,8 +19,7 @@ from cxr_study.data.sites.site_data import (
     load_images,
     load_labels,
 )
-from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.data.sites.site_folder import site_file
+from cxr_study.data.sites.site_file import find_site_file, read_site_file
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import normalisation
 from cxr_study.training.network_facts import Network
@@ -41,7 +40,7 @@ class ChestXraySite(Site):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site; see `site_folder.site_file`.
+        sites: Folder of site files, at the site; see `find_site_file`.
         backbone: See `network.build`.
         image_size: Side of the input, pixels.
         hidden: See `network.build`.
@@ -161,7 +160,7 @@ class ChestXraySite(Site):
     @cached_property
     def _file(self) -> Path:
         """Path of the site file, which exists."""
-        return site_file(self.site, self.sites, self.policy)
+        return find_site_file(self.site, self.sites, self.policy)
 
     @cached_property
     def labels(self) -> SiteLabels:

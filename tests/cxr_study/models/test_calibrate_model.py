@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.models.calibrate_model import calibrate
 from cxr_study.models.prediction.calibration_file import (

@@ -13,7 +13,7 @@ import pandas as pd
 from PIL import Image
 
 from cxr_study.common.files import replace
-from cxr_study.data.images.decoding import decode_bytes
+from cxr_study.data.images.decoding import decode
 from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
 from cxr_study.models.prediction.calibration_file import POSITIVE
 from cxr_study.models.prediction.image_reader import ReadImage
@@ -143,7 +143,7 @@ def _doubts(flags: str) -> list[str]:
 
 def _picture(read: ReadImage) -> np.ndarray:
     """The image as the network sees it, with more pixels: uint8 (SIDE, SIDE)."""
-    return decode_bytes(Path(read.path).read_bytes(), SIDE, read.bits)
+    return decode(Path(read.path).read_bytes(), SIDE, bits=read.bits).pixels
 
 
 def _over(picture: np.ndarray, heat: np.ndarray) -> Image.Image:
