@@ -119,6 +119,7 @@ def write_copy(
         metadata=site.metadata,
         images=site.images,
         split=split,
+        truth=truth,
         classes=list(classes),
         views=site.views,
         merges={target: list(sources) for target, sources in site.merges.items()} or None,
