@@ -51,7 +51,7 @@ class Typist:
             "SURGAGG_CACHE": str(self.home / "cache"), "COLUMNS": "120", "MPLBACKEND": "agg",
         }  # fmt: skip
         done = subprocess.run(
-            list(map(str, command)), cwd=self.home, env={**os.environ, **own}, timeout=600,
+            list(map(str, command)), cwd=self.home, env={**os.environ, **own},
             capture_output=True, text=True,
         )  # fmt: skip
         return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)

@@ -12,20 +12,8 @@ from typer import Argument, Option
 
 from cxr_studies.baseline import baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
-from cxr_study.cli.run import (
-    Force,
-    InitialBody,
-    Phantom,
-    Preset,
-    Settings,
-    SiteFiles,
-    check_data,
-    check_room,
-    console,
-    make_room,
-    say,
-    split,
-)
+from cxr_study.cli import options
+from cxr_study.cli.common import check_data, check_room, console, make_room, say, split
 from cxr_study.jobs.job import check_names
 from cxr_study.jobs.presets import JobError, parse, with_preset
 from cxr_study.training import BEST_FILE, ROUNDS_FILE
@@ -48,10 +36,10 @@ def baseline(
     method: Annotated[str, Argument(help="individual, centralised or centralised-partial.")],
     out: Annotated[Path, Option(help="New folder for the models.")] = Path("runs/baseline"),
     sites: Annotated[str, Option(help="Names, by comma.")] = "nih,chexpert",
-    site_files: SiteFiles = None,
-    phantom: Phantom = False,
-    initial_body: InitialBody = None,
-    preset: Preset = None,
+    site_files: options.SiteFiles = None,
+    phantom: options.Phantom = False,
+    initial_body: options.InitialBody = None,
+    preset: options.Preset = None,
     strategy: Annotated[
         str | None, Option(help="fedavg: batch normalisation trains; fedbn+: it is frozen.")
     ] = None,
@@ -59,8 +47,8 @@ def baseline(
     patience: Annotated[
         int | None, Option(help="Stop after so many without a better model; 0: no.", min=0)
     ] = None,
-    settings: Settings = None,
-    force: Force = False,
+    settings: options.Settings = None,
+    force: options.Force = False,
 ) -> None:
     """Train without a federation, with the recipe of the jobs, for comparison.
 

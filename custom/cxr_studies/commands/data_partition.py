@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from cxr_study.cli.common import console, say
 from cxr_study.cli.data import Seed, Share, fraction
-from cxr_study.cli.run import console, say
 
 app = typer.Typer()
 

@@ -39,12 +39,13 @@ FAILED = "-failed"
 def prepare(site_files: Path | None, sites: Sequence[str], size: int) -> None:
     """Check the sites' data before anything is made or removed, and decode their images once.
 
-    None: the phantom, whose data are always right.
+    None: the phantom, which is drawn where it is not there yet.
 
     Raises:
         ValueError: What a site file names is unusable.
     """
     if site_files is None:
+        demo_data().site_files()
         return
     checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
     for note in notes_before_training(checked):
@@ -115,8 +116,6 @@ def run(request: RunRequest, *, console: Console) -> None:
     facts.write(request.folder)
     if request.earlier is not None and (start := request.start(request.workspace)):
         shutil.copy(start, request.folder / finished_run.BEFORE)
-    if request.site_files is None:
-        demo_data().site_files()
     # The phantom's processes are small; with a hospital's data one run at a time has the memory.
     at_once = [[*federated, *alone]]
     if request.site_files is not None:

@@ -3,7 +3,7 @@ import shutil
 import pytest
 import yaml
 
-from cxr_phantom.drawing.acquisition import SITES
+from cxr_phantom.drawing.rendering import SITES
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_studies.plan import shipped_files
 from cxr_studies.plan.data_file import DATA_SETS, read_data
