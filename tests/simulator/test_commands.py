@@ -128,6 +128,15 @@ class TestRun:
                 assert Job.from_folder(folder).at(site).learning_rate == rate
         assert Job.from_folder(job).folder.apps == {"nih": "app_nih", "chexpert": "app_client"}
 
+    def test_the_examples_read_it_and_use_its_model(self, surgagg, phantom):
+        (phantom.folder.parent / "example").symlink_to(phantom.folder)
+        said = surgagg.example("run_and_results.py")
+        assert f"best round {phantom.summary.best.round}" in said and "unlabelled" in said
+        assert (surgagg.home / "rounds.png").is_file()
+        said = surgagg.example("use_model.py")
+        assert f"{len(phantom.summary.union)} classes" in said
+        assert len([line for line in said.splitlines() if line.startswith("Cardiomegaly  ")]) == 1
+
 
 @pytest.mark.data
 @pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")

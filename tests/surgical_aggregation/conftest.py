@@ -5,9 +5,8 @@ import json
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import ReservedKey
 
-from flare import Engine, context
+from flare import Engine, site_context
 from numpy_model import ArraySite, LocalModel
 from one_process import executor_with
 from surgical_aggregation.site.training import tensorflow_setup
@@ -81,8 +80,7 @@ def start(site, monkeypatch, tmp_path):
 
     def make(policy=None, **args):
         engine = Engine(tmp_path, site=site)
-        fl_ctx = context(engine=engine, policy=policy)
-        fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, "north", private=False, sticky=False)
+        fl_ctx = site_context("north", engine, policy)
         keras.utils.set_random_seed(0)
         executor = executor_with({"warmup_epochs": 1, **args})
         for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
