@@ -163,7 +163,7 @@ def _measured(
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Predictor
     from cxr_study.evaluation.scores import score
-    from cxr_study.training.network_facts import Network
+    from cxr_study.training.network import Network
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.wire import variables as wire
 

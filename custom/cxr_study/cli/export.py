@@ -10,7 +10,7 @@ from typer import Option
 from cxr_study.cli.model_use import Arguments, Model, OwnSite, Site, opened
 from cxr_study.cli.run import say
 from cxr_study.common.wording import counted
-from cxr_study.models.export import Format
+from cxr_study.models import Format
 
 EPILOG = (
     "Example:  surgagg export runs/demo --to keras      "
@@ -34,7 +34,7 @@ def export(
     of your own the input is what its network takes. The names of the classes, in the order of the
     output, are in the file's metadata.
     """
-    from cxr_study.models.export import export_model
+    from cxr_study.models import export_model
 
     loaded = opened(model, site, own_site, arguments)
     path = out or export_model.default_name(loaded.file, to)

@@ -52,8 +52,7 @@ def init(
 
     tensorflow_setup.configure(tensorflow_setup.cores(), seed)
     from cxr_study.common.errors import InputError
-    from cxr_study.training.network import build
-    from cxr_study.training.network_facts import Network
+    from cxr_study.training.network import Network, build
     from cxr_study.training.own_site import own_site
     from surgical_aggregation.aggregation import strategy
     from surgical_aggregation.aggregation.variable_kinds import kinds_of

@@ -17,7 +17,7 @@ from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from cxr_study.models.loaded_model import LoadedModel
-    from cxr_study.models.prediction.calibration_file import CalibrationFile
+    from cxr_study.models.model_calibration import CalibrationFile
     from surgical_aggregation.checkpoints.model_facts import ModelFacts
     from surgical_aggregation.site.contract.site import Site as AnySite
 
@@ -61,7 +61,7 @@ def show(
     json_: Annotated[bool, Option("--json", help="For programs.")] = False,
 ) -> None:
     """Say what a model is: classes, network, who trained it, what sites measured."""
-    from cxr_study.models.model_choice import choose
+    from cxr_study.models.loaded_model import choose
     from cxr_study.reports.card.model_card import trained_by
     from cxr_study.reports.page.numbers import figure
     from cxr_study.reports.run.console import table
@@ -176,8 +176,7 @@ def _opened(
     Says so where it may have been trained with some of these.
     """
     from cxr_study.common import offered_data
-    from cxr_study.models.labelled_predictions import seen_in_training
-    from cxr_study.models.loaded_model import load_model
+    from cxr_study.models.loaded_model import load_model, seen_in_training
     from cxr_study.training.own_site import own_sites
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
@@ -228,21 +227,20 @@ def calibrate(
     stay uncalibrated, and are named. Thresholds are tested on the sites' test images.
     """
     from cxr_study.common.files import replace
-    from cxr_study.models import calibrate_model
-    from cxr_study.models.labelled_predictions import of_site
-    from cxr_study.models.prediction.calibration_file import as_json, beside
+    from cxr_study.models import model_calibration
 
     splits = ("validation", "test")
     loaded, sources = _opened(model, site, site_files, sites, phantom, own_site, arguments, *splits)
-    path = beside(loaded.file)
+    path = model_calibration.beside(loaded.file)
     if path.exists() and not force:
         raise FileExistsError(
             f"the model has a calibration, {path}. Say --force to replace it, or move it away."
         )
-    said = [of_site(loaded, name, source, "validation") for name, source in sources.items()]
-    tests = [of_site(loaded, *each, "test", needed=False) for each in sources.items()]
-    made = calibrate_model.calibrate(loaded.checkpoint, said, tests, sensitivity=sensitivity)
-    replace(path, as_json(made))
+    of_sites = sources.items()
+    said = [loaded.predict_site(source, name, "validation") for name, source in of_sites]
+    tests = [loaded.predict_site(it, name, "test", needed=False) for name, it in of_sites]
+    made = model_calibration.calibrate(loaded.checkpoint, said, tests, sensitivity=sensitivity)
+    replace(path, model_calibration.as_json(made))
     _print_tables(made)
     say(
         "ECE: expected calibration error; after: of images whose patients the calibration had not "
@@ -252,7 +250,7 @@ def calibrate(
         "Sensitivity and specificity are too good on the images that the threshold was chosen on, "
         "hence beside them: on test images. In brackets: 95 % intervals, bootstrap by patient."
     )
-    own = {n: why for n, why in made.refused.items() if why != calibrate_model.NO_LABEL}
+    own = {n: why for n, why in made.refused.items() if why != model_calibration.NO_LABEL}
     for name, why in own.items():
         say(f"{name}: not calibrated; {why}")
     if unlabelled := [name for name in made.refused if name not in own]:
@@ -313,21 +311,19 @@ def package(
     What is marked TO FILL IN there, a person must write into card.yaml beside the model before it
     is published.
     """
-    from cxr_study.models.packaging.package_model import package as write
-    from cxr_study.models.prediction.calibration_file import current_calibration
-    from cxr_study.reports.card import card_answers, model_card
+    from cxr_study.models.export_model import package as write
+    from cxr_study.reports.card import model_card
 
     loaded = opened(model, site, own_site, arguments)
     written = loaded.file.with_name(model_card.FILE)
     if written.is_file():
         card = written.read_text(encoding="utf-8")
     else:
-        calibration = current_calibration(loaded.file, loaded.checkpoint)
-        source = model_card.CardSource(out.name, loaded.facts, calibration=calibration)
+        source = model_card.CardSource(out.name, loaded.facts, calibration=loaded.calibration)
         card = model_card.markdown(source)
-    card = card_answers.answered(card, loaded.file.parent)
+    card = model_card.answered(card, loaded.file.parent)
     write(loaded, card, out)
-    left = card.count(f"**{card_answers.TO_FILL}:")
+    left = card.count(f"**{model_card.TO_FILL}:")
     say(f"package  {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
     say(f"check    python {out / 'check.py'}")
     say(f"card     {out / 'README.md'}: {counted(left, 'place')} to fill in")

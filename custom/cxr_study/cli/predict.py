@@ -71,13 +71,12 @@ def predict(
     rate = f", {number / (time.monotonic() - began):.0f} a second" if number >= 100 else ""
     say(f"model        {loaded.file}: {counted(len(loaded.classes), 'class', 'classes')}")
     say(f"predictions  {out}: {counted(number, 'image')}{rate}")
-    for name, why in loaded.never_learned.items():
+    for name, why in loaded.facts.never_learned.items():
         say(f"never learned  {name}: {why}; its column means nothing")
     if calibration is not None:
-        file = calibration.file
         say(
-            f"calibrated   {len(file.classes)} of {len(loaded.classes)} classes, on "
-            f"{', '.join(file.sites)}; thresholds by {file.threshold_rule}"
+            f"calibrated   {len(calibration.classes)} of {len(loaded.classes)} classes, on "
+            f"{', '.join(calibration.sites)}; thresholds by {calibration.threshold_rule}"
         )
     else:
         say("calibrated   no; see surgagg model calibrate" if not raw else "calibrated   no")
@@ -100,11 +99,11 @@ def _files(
     """Predict image files; how many were, and what is said of them."""
     from cxr_study.common import progress
     from cxr_study.data.sites.site_file import read_site_file
+    from cxr_study.models.images_to_predict import find
     from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
-    from cxr_study.models.prediction import found_images
 
     bits = None if site_file is None else read_site_file(site_file).bits
-    found = found_images.find(images)
+    found = find(images)
     flags: Counter[str] = Counter()
     flagged, pages, predicted, problems = 0, 0, 0, []
     with _opened_table(out) as append, progress.bar("predicting images") as report:

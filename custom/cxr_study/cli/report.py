@@ -58,8 +58,7 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
     if not (server / cross_site_results.RESULTS_FILE).is_file():
         return lambda: say(f"results  {server}", to)  # of a job that measures no model
     results = cross_site_results.read(server)
-    file = folder / evaluate_run.TABLE
-    cross_site_results.write_csv(results, file)
+    file = cross_site_results.write_csv(results, folder)
     sites = cross_site_results.evaluations(results)
     rows = [row for site in sites for row in site.test if row.labelled]
     means = [mean for site in sites for mean in site.means if mean.classes == "labelled"]

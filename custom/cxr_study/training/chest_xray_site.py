@@ -23,7 +23,7 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.site_folder import site_file
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import normalisation
-from cxr_study.training.network_facts import Network
+from cxr_study.training.network import Network
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set

@@ -7,13 +7,13 @@ import pytest
 from sklearn.metrics import f1_score
 
 from cxr_study.data.images.labelled_images import Images
+from cxr_study.evaluation.calibration import calibration_error, reliability
 from cxr_study.evaluation.predictions import Predictions
-from cxr_study.models.calibrate_model import calibrate
-from cxr_study.models.prediction.calibration_file import (
-    Calibration,
+from cxr_study.models.model_calibration import (
     CalibrationError,
     CalibrationFile,
     as_json,
+    calibrate,
 )
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 
@@ -41,7 +41,7 @@ def test_probabilities_that_are_too_sure_become_right():
     made = calibration.classes["Mass"]
     assert made.ece_before > 0.1 and made.ece_after < 0.03
     unseen = site(seed=1)
-    said = Calibration(calibration).calibrated(unseen.probabilities)
+    said = calibration.applied(unseen.probabilities)
     logits = (np.log(unseen.probabilities["Mass"] / (1 - unseen.probabilities["Mass"])) + 1) / 2
     assert np.abs(said["Mass"] - sigmoid(logits)).mean() < 0.03
     inverse = [0.5, 0.5]  # of what the model did
@@ -59,9 +59,8 @@ def test_thresholds_reach_the_sensitivity_or_the_highest_f1():
         assert of.sensitivity == positive[truth].mean()
         assert of.specificity == (~positive[~truth]).mean()
         assert made.threshold_rule == f"sensitivity {sensitivity}"
-        calibration = Calibration(made)
-        answer = calibration.positive(calibration.calibrated(one.probabilities))
-        assert (answer["Mass positive"] == positive).mean() > 0.999
+        answer = made.applied(one.probabilities)["Mass positive"]
+        assert (answer == positive).mean() > 0.999
     of = calibrate(MODEL, [one]).classes["Mass"]
     best = f1_score(truth, said >= of.threshold)
     assert best >= max(f1_score(truth, said >= t) for t in np.linspace(0.05, 0.9, 50)) - 1e-9
@@ -141,8 +140,6 @@ def test_the_error_after_is_of_patients_that_were_not_seen():
     noise.images.table["Mass"] = rng.integers(0, 2, 60).astype(float)
     made = calibrate(MODEL, [noise]).classes["Mass"]
     curve = made.curve.apply(noise.probabilities["Mass"].to_numpy(float))
-    from cxr_study.evaluation.calibration import calibration_error, reliability
-
     by_heart = calibration_error(reliability(noise.images.table["Mass"].to_numpy(), curve))
     assert made.ece_after > by_heart + 0.01
 
