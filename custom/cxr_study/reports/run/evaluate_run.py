@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 
 from cxr_study.common import offered_data
 from cxr_study.common.files import replace
-from cxr_study.evaluation.predictions import Predictor
+from cxr_study.evaluation.predictions import Predictions, Predictor
 from cxr_study.evaluation.scores import SiteEvaluation, evaluate_site
 from cxr_study.evaluation.summary_json import Data, Model, Summary
-from cxr_study.models.prediction.calibration_file import current_calibration
+from cxr_study.models.model_calibration import current_calibration
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template
 from cxr_study.reports.run import cross_site_results, run_view
-from cxr_study.reports.run.example_pictures import Example, choose
-from cxr_study.reports.run.notices import notices
-from cxr_study.reports.run.summarise import summarise, warnings_of
+from cxr_study.reports.run.summarise import summarise
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
-from cxr_study.training.network_facts import Network
+from cxr_study.training.network import Network
 from surgical_aggregation.aggregation.strategy import has_personal
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
 
-TABLE = "federated_test.csv"
-"""In a report's folder: what the sites measured; see `cross_site_results`."""
+PER_SITE = 6
+MOST_CLASSES = 3  # present in one picture, so that a person can tell what shows what
+TOP_PREDICTIONS = 5
+"""Predictions shown per example, besides the classes that are present."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,8 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
     here = not run.elsewhere and not run.job.encrypted
     table = None
     if not here or (server / cross_site_results.RESULTS_FILE).is_file():
-        table = folder / TABLE
         results = cross_site_results.read(server)
-        cross_site_results.write_csv(results, table)
+        table = cross_site_results.write_csv(results, folder)
     if here:
         models = job_results.personal_checkpoints(run.states)
         own = {site: load(path) for site, path in models.items()}
@@ -77,18 +78,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
         evaluations = cross_site_results.evaluations(results, head, sites)
         personal = not head or has_personal(str(best.manifest.get("strategy")))
     data: Data = "elsewhere" if not here else "phantom" if run.site_files is None else "real"
-    in_half = here and run.job.at_server.mixed_precision
-    said = warnings_of(
-        run,
-        best,
-        evaluations,
-        on_phantom=data == "phantom",
-        without_mixed_precision=in_half and not tensorflow_setup.half_precision(),
-        look_alikes=job_results.look_alikes(*run.servers),
-    )
-    summary = summarise(
-        run, best, evaluations, title, data=data, personal=personal, warnings=list(said)
-    )
+    summary = summarise(run, best, evaluations, title, data=data, personal=personal)
     known = [each.predictions for each in evaluations if each.predictions is not None]
     examples = [example for each in known for example in choose(each, summary.union)]
     page = write_report(summary, examples, folder)
@@ -149,8 +139,8 @@ def write_report(summary: Summary, examples: Sequence[Example], folder: Path) ->
     """Write `report.html`, whose path it returns, and `summary.json`, each in one step.
 
     Raises:
-        ValueError: The summary does not have the documented form.
-        ValueError: An example's image is not a square of 8-bit grey values.
+        ValueError: The summary does not have the documented form, or an example's image is not a
+            square of 8-bit grey values.
     """
     text, page = summary.to_json(), render(summary, examples)
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,10 +154,61 @@ def render(summary: Summary, examples: Sequence[Example]) -> str:
     from cxr_study.reports.run import run_figures  # here, for not every report needs matplotlib
 
     shown = [(example, picture(example.image, example.site)) for example in examples]
-    return template(__package__, percent=run_view.percent).render(
-        summary=summary,
-        view=run_view,
-        limits=notices,
-        examples=shown,
-        figures=run_figures,
-    )
+    page = template(__package__)
+    return page.render(summary=summary, view=run_view, examples=shown, figures=run_figures)
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A test picture, with its labels and the global model's predictions.
+
+    Attributes:
+        site: Whose test split it is from.
+        image: Grey values, shape (s, s), dtype uint8.
+        truth: Classes labelled present.
+        predictions: Class -> probability in [0, 1].
+        labelled: Classes that the site labels itself.
+    """
+
+    site: str
+    image: np.ndarray
+    truth: Sequence[str]
+    predictions: Mapping[str, float]
+    labelled: AbstractSet[str]
+
+    def shown(self) -> list[str]:
+        """The most probable classes, then those present, the model's before all others."""
+        ranked = sorted(self.predictions, key=lambda name: (-self.predictions[name], name))
+        top, rest = ranked[:TOP_PREDICTIONS], ranked[TOP_PREDICTIONS:]
+        unknown = [name for name in self.truth if name not in self.predictions]
+        return [*top, *(name for name in rest if name in self.truth), *unknown]
+
+
+def choose(predictions: Predictions, union: Sequence[str], count: int = PER_SITE) -> list[Example]:
+    """Pick test pictures that together show many classes, by their labels alone.
+
+    First come pictures of at most three classes, each the one that adds most classes not shown yet;
+    the last has none, if there is such a one. Predictions, which are the global model's, play no
+    part: the choice flatters nobody.
+    """
+    images = predictions.images
+    present = images.labels(union) == 1
+    number = present.sum(axis=1)
+    clear = np.flatnonzero((number >= 1) & (number <= MOST_CLASSES))
+    normal = np.flatnonzero(number == 0)[:1]
+    picks: list[int] = []
+    shown = np.zeros(len(union), bool)
+    while len(picks) < count - len(normal) and len(picks) < len(clear):
+        left = np.setdiff1d(clear, picks)
+        picks.append(int(left[np.argmax((present[left] & ~shown).sum(axis=1))]))
+        shown |= present[picks[-1]]
+    return [
+        Example(
+            site=images.site,
+            image=np.asarray(images.pixels[images.rows[[pick]]][0]),
+            truth=[name for name, there in zip(union, present[pick], strict=True) if there],
+            predictions=predictions.probabilities.iloc[pick].to_dict(),
+            labelled=images.labelled,
+        )
+        for pick in [*picks, *normal.tolist()]
+    ]

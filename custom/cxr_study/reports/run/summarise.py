@@ -18,17 +18,17 @@ from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CANDIDATE
 
-PHANTOM_NOTE = "They show the method's behaviour, not clinical performance."
-ELSEWHERE_NOTE = (
-    "Every site measured the model itself, on the classes that it labels; there are no intervals, "
-    "and nothing on the classes that it does not label."
-)
-PERSONAL_NOTE = "Every site has a personal model: 'global' stands for that model here."
-
-_NOTES = {"phantom": PHANTOM_NOTE, "elsewhere": ELSEWHERE_NOTE, "real": ""}
+_NOTES = {
+    "phantom": "They show the method's behaviour, not clinical performance.",
+    "elsewhere": "Every site measured the model itself, on the classes that it labels; there are "
+    "no intervals, and nothing on the classes that it does not label.",
+    "real": "",
+}
+_PERSONAL = "Every site has a personal model: 'global' stands for that model here."
 
 
 def summarise(
@@ -39,7 +39,6 @@ def summarise(
     *,
     data: Data,
     personal: bool,
-    warnings: Sequence[Notice],
 ) -> Summary:
     """Put together what a report says; see `Summary`.
 
@@ -50,10 +49,10 @@ def summarise(
         title: Of the report.
         data: See `Summary`.
         personal: See `Summary`.
-        warnings: See `warnings_of`.
 
     Raises:
         ResultsError: The run has not finished.
+        SplitError: Two sites share a patient.
     """
     settings = run.job.at_server
     network = dict(best.manifest)  # what models of sites of their own say of it, if anything
@@ -71,7 +70,7 @@ def summarise(
         for name in ("test", "means", "differences", "subgroups", "calibration")
     }
     of_best = best.manifest["best"]
-    notes = [_NOTES[data], PERSONAL_NOTE if personal else ""]
+    notes = [_NOTES[data], _PERSONAL if personal else ""]
     return Summary(
         title=title,
         job=run.job.name,
@@ -96,7 +95,7 @@ def summarise(
         refusals=job_results.refusals(*run.servers),
         **measured,
         planned_rounds=last.get("planned_rounds"),
-        warnings=tuple(warnings),
+        warnings=tuple(warnings_of(run, best, evaluations, data)),
         made=_made(run, best, settings.strategy),
         settings={name: str(value) for name, value in run.job.settings.items()},
         contributions=job_results.contributions(last, run.job.sites, *run.servers),
@@ -127,28 +126,14 @@ def started_from_drawings(best: Checkpoint) -> bool:
 
 
 def warnings_of(
-    run: FinishedRun,
-    best: Checkpoint,
-    evaluations: Sequence[SiteEvaluation],
-    *,
-    on_phantom: bool,
-    without_mixed_precision: bool = False,
-    look_alikes: Sequence[str] = (),
+    run: FinishedRun, best: Checkpoint, evaluations: Sequence[SiteEvaluation], data: Data
 ) -> Iterator[Notice]:
-    """Find what must be said of a run.
-
-    Args:
-        run: Which one.
-        best: Its best model.
-        evaluations: On its sites' test splits.
-        on_phantom: Whether its images are the phantom's.
-        without_mixed_precision: Whether it was asked for, and this machine has none.
-        look_alikes: Classes that may be one; see `job_results.look_alikes`.
+    """Find what must be said of a run; arguments as of `summarise`.
 
     Raises:
         SplitError: Two sites share a patient.
     """
-    if not on_phantom and started_from_drawings(best):
+    if data != "phantom" and started_from_drawings(best):
         yield Notice(
             "Started from drawings.",
             "The body was pre-trained on drawn pictures, not on photographs or radiographs. For "
@@ -172,20 +157,20 @@ def warnings_of(
             f"{listed(found)}. The model says the same of every image there: do not read these "
             "classes. They do not count for the choice of the best round.",
         )
-    if look_alikes:
+    if look_alikes := job_results.look_alikes(*run.servers):
         yield Notice(
             "Classes that may be one finding.",
             f"{'; '.join(look_alikes)}. Ask the sites: as one finding it needs one name "
             "(`merges` in a site file); each of these has a column of its own.",
         )
-    if without_mixed_precision:
+    here = data != "elsewhere"
+    if here and run.job.at_server.mixed_precision and not tensorflow_setup.half_precision():
         yield Notice(
             "No mixed precision here.",
             "The setting mixed_precision had no effect without a GPU, or a CPU with bfloat16: the "
             "sites computed in float32.",
         )
-    missing = [each for each in evaluations if each.unvalidated]
-    if missing:
+    if missing := [each for each in evaluations if each.unvalidated]:
         found = [f"{each.site}: {shortened(each.unvalidated)}" for each in missing]
         yield Notice(
             "Classes without a positive validation image.",

@@ -6,9 +6,16 @@ from markdown_it import MarkdownIt
 
 from cxr_study.common.wording import Notice
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Contribution
-from cxr_study.models.prediction.calibration_file import CalibrationFile, ClassCalibration, Curve
-from cxr_study.reports.card.card_answers import QUESTIONS, cell, mark
-from cxr_study.reports.card.model_card import CardSource, markdown, metadata, write
+from cxr_study.models.model_calibration import CalibrationFile, ClassCalibration, Curve
+from cxr_study.reports.card.model_card import (
+    QUESTIONS,
+    CardSource,
+    cell,
+    mark,
+    markdown,
+    metadata,
+    write,
+)
 from html_page import Page
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.checkpoints.model_facts import facts_of

@@ -78,8 +78,7 @@ def test_without_a_tested_model_it_says_where_to_look(server, tmp_path, results)
 
 
 def test_the_csv_has_a_row_for_every_class_of_every_site_that_measures_it(rows, tmp_path):
-    write_csv(rows, tmp_path / "new/test.csv")
-    assert (tmp_path / "new/test.csv").read_text(encoding="utf-8").splitlines() == [
+    assert write_csv(rows, tmp_path / "new").read_text(encoding="utf-8").splitlines() == [
         "class_name,site,auroc,bce,positives,negatives",
         "Edema,north,0.75,0.25,10,30",
         "Edema,south,0.5,0.5,,",

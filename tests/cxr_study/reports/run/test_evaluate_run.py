@@ -2,11 +2,13 @@ import dataclasses
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from cxr_study.data.images.labelled_images import Images
+from cxr_study.evaluation.predictions import Predictions
 from cxr_study.evaluation.summary_json import RefusedResult, Summary
-from cxr_study.reports.run.evaluate_run import render, write_report
-from cxr_study.reports.run.example_pictures import Example
+from cxr_study.reports.run.evaluate_run import Example, choose, render, write_report
 from html_page import Page
 
 EVIL = "<script>alert('x')</script>&\""
@@ -90,3 +92,45 @@ def test_page_and_summary_are_written_together_or_not_at_all(summary, tmp_path):
         write_report(summary, [example(np.zeros((8, 8)))], path.parent)
     assert [file.read_text(encoding="utf-8") for file in files] == before
     assert sorted(path.parent.iterdir()) == files
+
+
+UNION = ("A", "B", "C", "D", "E")
+
+
+def pick(pictures, count=6, probability=0.5):
+    """Choose among pictures given by the letters of their classes."""
+    labels = np.array([[float(name in letters) for name in UNION] for letters in pictures])
+    pixels = np.arange(len(pictures), dtype=np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
+    table = pd.DataFrame(labels, columns=list(UNION))
+    rows = np.arange(len(pictures))
+    images = Images(table, pixels, rows, "nih", frozenset("AB"))
+    chances = pd.DataFrame({name: [probability] * len(pictures) for name in UNION})
+    return choose(Predictions(images, chances, labels), UNION, count)
+
+
+@pytest.mark.parametrize(
+    ("pictures", "count", "chosen"),
+    [
+        (["A", "AB", "BC", "CDE"], 3, [3, 1, 0]),  # each adds most classes not shown yet
+        (["ABCD", "AB"], 6, [1]),  # none of more than three
+        (["", "A", "", "B"], 2, [1, 0]),  # the last is the first without any
+        (["A", "A", "A"], 6, [0, 1, 2]),  # none twice
+        (["ABCDE"], 6, []),
+    ],
+)
+def test_pictures_show_many_classes_whatever_is_predicted(pictures, count, chosen):
+    for probability in (0.1, 0.9):
+        found = pick(pictures, count, probability)
+        assert [int(example.image[0, 0]) for example in found] == chosen
+
+
+def test_an_example_has_all_that_a_report_shows():
+    (example,) = pick(["BA"], probability=0.25)
+    assert (example.site, example.truth, example.labelled) == ("nih", ["A", "B"], {"A", "B"})
+    assert example.predictions == dict.fromkeys(UNION, 0.25)
+    assert example.image.shape == (2, 2) and example.image.dtype == np.uint8
+    # Present classes are shown, however improbable and unknown to the model.
+    probable = {**dict.fromkeys("abcdefg", 0.5), "Fracture": 0.125, "e": 0.75}
+    image = np.zeros((2, 2), np.uint8)
+    example = Example("nih", image, ["Fracture", "Hernia"], probable, {"a"})
+    assert example.shown() == ["e", "a", "b", "c", "d", "Fracture", "Hernia"]

@@ -13,14 +13,13 @@ from cxr_study.evaluation.summary_json import (
 )
 from cxr_study.reports.run import run_figures, run_view
 from cxr_study.reports.run.evaluate_run import render
-from cxr_study.reports.run.notices import notices as notices_of
 from html_page import Page, texts
 
 
 def notices(summary, **changes):
     """Heading -> text, of a run with changes."""
     changed = dataclasses.replace(summary, **changes)
-    return {notice.heading: notice.text for notice in notices_of(changed)}
+    return {notice.heading: notice.text for notice in run_view.notices(changed)}
 
 
 def headlines(summary, **changes):
