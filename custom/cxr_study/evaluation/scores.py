@@ -12,14 +12,8 @@ import pandas as pd
 
 from cxr_study.data.images.labelled_images import Images
 from cxr_study.data.sites.site_data import SiteLabels, load_images
-from cxr_study.evaluation import test_split
-from cxr_study.evaluation.bootstrap import (
-    Resampled,
-    class_ends,
-    difference_interval,
-    mean_interval,
-    resample,
-)
+from cxr_study.evaluation import bootstrap, test_split
+from cxr_study.evaluation.bootstrap import Resampled, resample
 from cxr_study.evaluation.calibration import calibration_error, reliability
 from cxr_study.evaluation.predictions import Predictions, Predictor
 from cxr_study.evaluation.subgroup_scores import by_subgroup
@@ -143,7 +137,7 @@ def score(
     images = predictions.images
     drawn = _resampled(predictions, [n for n in union if n in predictions.probabilities], seed)
     values = dict(zip(drawn.classes, drawn.values["auroc"], strict=True))
-    ends = dict(zip(drawn.classes, class_ends(drawn, "auroc"), strict=True))
+    ends = dict(zip(drawn.classes, bootstrap.class_ends(drawn, "auroc"), strict=True))
     enough = drawn.enough(drawn.classes)
     rows = []
     for name, labels in zip(union, images.labels(union).T, strict=True):
@@ -156,7 +150,7 @@ def score(
         rows.append(ClassAuroc(*facts, few=auroc is not None and name not in enough))
 
     def ends_of_mean(classes: Sequence[str]) -> Ends:
-        found = mean_interval(drawn, "auroc", classes)
+        found = bootstrap.mean_interval(drawn, "auroc", classes)
         return (found.low, found.high) if found else (None, None)
 
     return rows, group_means(rows, ends_of_mean)
@@ -219,7 +213,7 @@ def compare(
     if not classes:
         return None
     one, other = (_resampled(each, classes, seed) for each in (ours, theirs))
-    found = difference_interval(one, other, "auroc", one.enough(classes))
+    found = bootstrap.difference_interval(one, other, "auroc", one.enough(classes))
     if found is None:
         return None
     few = int(np.isfinite(one.values["auroc"]).sum()) - found.classes

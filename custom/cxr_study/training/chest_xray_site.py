@@ -14,11 +14,7 @@ from numpy.typing import NDArray
 from cxr_study.data.images.labelled_images import Images
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.data.sites.site_data import (
-    SiteLabels,
-    load_images,
-    load_labels,
-)
+from cxr_study.data.sites.site_data import SiteLabels, load_images, load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.site_folder import site_file
 from cxr_study.training.augmentation import augmentation_ranges

@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cxr_study.training.backbones import (
-    APPLICATIONS,
-    BACKBONES,
-    HIDDEN_UNITS,
-    Normalisation,
-    normalisation,
-    offered,
-)
+from cxr_study.training import backbones
+from cxr_study.training.backbones import APPLICATIONS, HIDDEN_UNITS, Normalisation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError
 from surgical_aggregation.site.contract.site import Site
 
@@ -42,7 +36,7 @@ def input_facts(backbone: str) -> dict[str, Any]:
         "pixels": {"colour": "grey", "black": 0, "white": 255},
         "resizing": {"method": "bilinear", "antialias": True, "keep_aspect_ratio": False},
         "channels": CHANNELS,
-        "normalisation": normalisation(backbone).facts(),
+        "normalisation": backbones.normalisation(backbone).facts(),
     }
 
 
@@ -57,7 +51,7 @@ class Network:
     @property
     def normalisation(self) -> Normalisation:
         """What the network wants its pixels to be."""
-        return normalisation(self.backbone)
+        return backbones.normalisation(self.backbone)
 
     def build(self, classes: int) -> keras.Model:
         """The network, uncompiled, with a head of so many classes."""
@@ -103,7 +97,7 @@ def network_of(checkpoint: Checkpoint) -> Network:
             "write. Give the folder of its run, whose job says them."
         )
     backbone = manifest["backbone"]
-    if backbone not in BACKBONES:
+    if backbone not in backbones.BACKBONES:
         raise CheckpointError(
             f"the model's network is {backbone!r}, which this version cannot build. Its own "
             "application can, or the version that trained it."
@@ -146,14 +140,14 @@ def build(
     import keras
     from keras import layers
 
-    own = offered(backbone)
+    own = backbones.offered(backbone)
     if hidden not in HIDDEN_UNITS:
         raise ValueError(f"a network has 0 to {HIDDEN_UNITS[-1]} hidden units; got {hidden!r}.")
     shape = (image_size, image_size, 3)
     try:
         if backbone in APPLICATIONS:
             body = _application(backbone, shape, weights)
-            if weights == "imagenet" and normalisation(backbone).by_variables:
+            if weights == "imagenet" and backbones.normalisation(backbone).by_variables:
                 body = _with_factor_in_variance(body, _application(backbone, shape, None))
         else:
             body = own.build(shape) if own else _small_densenet(shape, **_SIZES[backbone])

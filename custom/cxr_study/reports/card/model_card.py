@@ -116,7 +116,10 @@ def write(source: CardSource, folder: Path) -> Path:
 
 
 def markdown(source: CardSource) -> str:
-    """The card as Markdown, with the metadata block that Hugging Face's hub reads."""
+    """The card as Markdown, with the metadata block that Hugging Face's hub reads.
+
+    See huggingface.co/docs/hub/model-cards. The licence is "other" until a person has decided.
+    """
     markup = environment(
         __package__,
         keep_trailing_newline=True,
@@ -124,59 +127,23 @@ def markdown(source: CardSource) -> str:
     )
     markup.filters["trained"] = trained_by
     markup.globals["to_fill"] = lambda key: Markup(mark(key))
-    body = markup.get_template("card.md.j2").render(
+    summary = source.summary
+    of_hub = [row for row in (summary.means if summary else ()) if row.auroc is not None]
+    return markup.get_template("card.md.j2").render(
         source=source,
         facts=source.facts,
-        summary=source.summary,
-        method=METHODS.get(source.summary.job) if source.summary else None,
+        summary=summary,
+        results=[row for row in of_hub if (row.model, row.classes) == ("global", "all")],
+        method=METHODS.get(summary.job) if summary else None,
         recipe=_recipe(source),
         calibration=source.calibration,
-        reliability=source.summary.calibration_groups() if source.summary else {},
+        reliability=summary.calibration_groups() if summary else {},
         fewest=FEWEST,
         shared_patients=SHARED_PATIENTS,
         contributors=[f"{s} ({rounds_listed(spans)})" for s, spans in _contributed(source).items()],
         absent=_absent(source),
         lacks=[CONTRACT[key] for key in source.facts.lacks],
     )
-    block = yaml.safe_dump(metadata(source), sort_keys=False, allow_unicode=True)
-    return f"---\n{block}---\n\n{body}"
-
-
-def metadata(source: CardSource) -> dict[str, Any]:
-    """The metadata block, see huggingface.co/docs/hub/model-cards.
-
-    The licence is "other" until a person has decided.
-    """
-    chest = ["chest-x-ray", "medical-imaging"] if source.chest else []
-    drawn = "drawn " if source.summary and source.summary.data == "phantom" else ""
-    task, of = "image-classification", "Findings on chest X-rays" if chest else "Classes"
-    results = [
-        {
-            "task": {"type": task, "name": of},
-            "dataset": {
-                "type": "phantom" if drawn else row.site,
-                "name": f"{drawn}test split of {row.site}",
-                "split": "test",
-            },
-            "metrics": [{"type": "roc_auc", "name": f"mean AUROC over {row.over}", "value": value}],
-        }
-        for row in (source.summary.means if source.summary else ())
-        if row.model == "global" and row.classes == "all" and row.auroc is not None
-        for value in [round(row.auroc, 4)]
-    ]
-    return {
-        "language": "en",
-        "license": "other",
-        "license_name": "to-be-filled-in",
-        "library_name": "keras",
-        "pipeline_tag": task,
-        "tags": [
-            *chest, "multi-label-classification", "federated-learning", "surgical-aggregation",
-            "research-only",
-        ],
-        "metrics": ["roc_auc"],
-        **({"model-index": [{"name": source.name, "results": results}]} if results else {}),
-    }  # fmt: skip
 
 
 def trained_by(training: ClassTraining | None) -> str:

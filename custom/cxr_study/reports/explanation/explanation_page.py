@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import keras
@@ -26,30 +25,7 @@ from surgical_aggregation.site.training.keras_model import LocalModel
 
 SIDE = 384  # pixels of a picture on the page
 _STRONGEST = 0.6  # how much of the picture the hottest place hides
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A class of one image.
-
-    Attributes:
-        probability: As the table has it.
-        threshold: From where the class counts as positive; None: it has no threshold.
-        picture: The image with the class's heat over it, as bright as the class is probable, as a
-            `data:` address; "": not explained.
-        blank: Whether it is explained, and no place of the image spoke for the class.
-    """
-
-    name: str
-    probability: float
-    threshold: float | None
-    picture: str = ""
-    blank: bool = False
-
-    @property
-    def positive(self) -> bool:
-        """Whether it reaches its threshold."""
-        return self.threshold is not None and self.probability >= self.threshold
+_NO_NAME = r"[^\w.-]+"  # what a page's file name has none of
 
 
 def write(
@@ -77,55 +53,35 @@ def write(
     page = template(__package__)
     classes = model.calibration.classes if model.calibration else {}
     thresholds = {n: of.threshold for n, of in classes.items() if f"{n}{POSITIVE}" in table}
+    never = model.facts.never_learned
     pages = []
     for (_, row), at in zip(table.iterrows(), table.index.tolist(), strict=True):
         read = chunk[at]
         # As the network sees it, with more pixels.
         picture = decode_bytes(Path(read.path).read_bytes(), SIDE, read.bits)
-        findings = _findings(model, read, row, thresholds, most, picture)
+        ranked = row[list(model.classes)].astype(float).sort_values(ascending=False).to_dict()
+        calibrated = [name for name in ranked if name in thresholds]
+        others = [name for name in ranked if name not in thresholds]
+        tops = [[n for n in names if n not in never][:most] for names in (calibrated, others)]
+        pixels, how = np.asarray(read.pixels), model.network.normalisation
+        heats = heat_maps(model.local, pixels, [*tops[0], *tops[1]], how)
         flags = row[FLAGS].split("; ")  # every image of the model has those of NEVER_LEARNED
         text = page.render(
             image=read.image,
             model=model,
             flags="; ".join(flag for flag in flags if not flag.startswith(NEVER_LEARNED)),
             picture=address(Image.fromarray(picture)),
-            findings=findings,
+            probabilities=ranked,
+            thresholds=thresholds,
+            groups=[names for names in (calibrated, others) if names],
+            heats={n: address(_over(picture, ranked[n] * heat)) for n, heat in heats.items()},
+            blank=[n for n, heat in heats.items() if not heat.any()],
         )
-        name = re.sub(r"[^\w.-]+", "-", f"{at}-{read.image}")
-        path = folder / f"{name}.html"
+        path = folder / f"{re.sub(_NO_NAME, '-', f'{at}-{read.image}')}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         replace(path, text)
         pages.append(path)
     return pages
-
-
-def _findings(
-    model: LoadedModel,
-    read: ReadImage,
-    row: pd.Series,
-    thresholds: dict[str, float],
-    most: int,
-    picture: np.ndarray,
-) -> list[Finding]:
-    """Calibrated classes, then the others, most probable first."""
-    ranked = row[list(model.classes)].astype(float).sort_values(ascending=False)
-    names = sorted(map(str, ranked.index), key=lambda name: name not in thresholds)
-    learned = [name for name in names if name not in model.facts.never_learned]
-    calibrated = [name for name in learned if name in thresholds]
-    others = [name for name in learned if name not in thresholds]
-    explained = [*calibrated[:most], *others[:most]]
-    pixels = np.asarray(read.pixels)
-    heats = heat_maps(model.local, pixels, explained, model.network.normalisation)
-    return [
-        Finding(
-            name,
-            float(ranked[name]),
-            thresholds.get(name),
-            address(_over(picture, ranked[name] * heats[name])) if name in heats else "",
-            blank=name in heats and not heats[name].any(),
-        )
-        for name in names
-    ]
 
 
 def _over(picture: np.ndarray, heat: np.ndarray) -> Image.Image:

@@ -13,7 +13,6 @@ from cxr_study.reports.card.model_card import (
     cell,
     mark,
     markdown,
-    metadata,
     write,
 )
 from html_page import Page
@@ -81,8 +80,8 @@ def test_the_hubs_own_library_reads_it(source):
     found = {(r.dataset_type, r.metric_type): r.metric_value for r in card.data.eval_results}
     assert found == {("phantom", "roc_auc"): 0.84}
     real = dataclasses.replace(source, summary=dataclasses.replace(source.summary, data="real"))
-    named = {row["dataset"]["type"] for row in metadata(real)["model-index"][0]["results"]}
-    assert named == {"nih", "chexpert"}
+    named = ModelCard(markdown(real)).data.eval_results
+    assert {row.dataset_type for row in named} == {"nih", "chexpert"}
     assert card.text.lstrip().startswith("# Two hospitals")
 
 
