@@ -62,10 +62,20 @@ def export(model: LoadedModel, to: Format, out: Path) -> None:
     Raises:
         ValueError: The name has the wrong suffix, a converter is missing, or the file does not
             run, or says something else than the model.
+        FileExistsError: There is such a file.
         CheckpointError: The model has no class.
         CalibrationError: The model's calibration is that of another model.
     """
-    check(to, out)
+    target = _TARGETS[to]
+    if target.suffix and out.suffix != target.suffix:
+        raise ValueError(f"{to} needs a file {target.suffix}; got {out}.")
+    if out.exists():
+        raise FileExistsError(f"an exported model needs a new file; {out} exists. Give another.")
+    if missing := [name for name in target.needs if importlib.util.find_spec(name) is None]:
+        raise ValueError(
+            f"{to} needs {' and '.join(missing)}, which is not installed: pip install "
+            "'surgical-aggregation[export]'."
+        )
     facts = metadata(model)
     write_network(exported(model), to, out, facts, reference(model))
 
@@ -83,25 +93,6 @@ def reference(model: LoadedModel) -> tuple[np.ndarray, np.ndarray]:
     small = np.asarray(square(Image.fromarray(chest), model.network.image_size))
     said = model.predictions(small[None]).probabilities.to_numpy()
     return chest[None].astype(np.float32), said
-
-
-def check(to: Format, out: Path) -> None:
-    """Refuse what `export` could not write, before anything is built.
-
-    Raises:
-        ValueError: The name has the wrong suffix, or a converter is missing.
-        FileExistsError: There is such a file.
-    """
-    target = _TARGETS[to]
-    if target.suffix and out.suffix != target.suffix:
-        raise ValueError(f"{to} needs a file {target.suffix}; got {out}.")
-    if out.exists():
-        raise FileExistsError(f"an exported model needs a new file; {out} exists. Give another.")
-    if missing := [name for name in target.needs if importlib.util.find_spec(name) is None]:
-        raise ValueError(
-            f"{to} needs {' and '.join(missing)}, which is not installed: pip install "
-            "'surgical-aggregation[export]'."
-        )
 
 
 def default_name(model: Path, to: Format) -> Path:

@@ -59,7 +59,8 @@ def write(
         read = chunk[at]
         # As the network sees it, with more pixels.
         picture = decode_bytes(Path(read.path).read_bytes(), SIDE, read.bits)
-        ranked = row[list(model.classes)].astype(float).sort_values(ascending=False).to_dict()
+        likeliest = row[list(model.classes)].astype(float).sort_values(ascending=False)
+        ranked = {str(name): float(probability) for name, probability in likeliest.items()}
         calibrated = [name for name in ranked if name in thresholds]
         others = [name for name in ranked if name not in thresholds]
         tops = [[n for n in names if n not in never][:most] for names in (calibrated, others)]

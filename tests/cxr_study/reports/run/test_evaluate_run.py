@@ -1,15 +1,22 @@
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.data.images.labelled_images import Images
 from cxr_study.evaluation.predictions import Predictions
-from cxr_study.evaluation.summary_json import RefusedResult, Summary
-from cxr_study.reports.run.evaluate_run import Example, choose, render, write_report
+from cxr_study.evaluation.scores import SiteEvaluation
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RefusedResult, Summary
+from cxr_study.reports.run import evaluate_run
+from cxr_study.reports.run.evaluate_run import Example, choose, render, warnings_of, write_report
+from cxr_study.runs.finished_run import FinishedRun
 from html_page import Page
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
+from surgical_aggregation.wire import variables as wire
 
 EVIL = "<script>alert('x')</script>&\""
 
@@ -134,3 +141,58 @@ def test_an_example_has_all_that_a_report_shows():
     image = np.zeros((2, 2), np.uint8)
     example = Example("nih", image, ["Fracture", "Hernia"], probable, {"a"})
     assert example.shown() == ["e", "a", "b", "c", "d", "Fracture", "Hernia"]
+
+
+JOB = SimpleNamespace(at_server=SimpleNamespace(mixed_precision=False))
+RUN = FinishedRun(JOB, (), None, {}, {})
+
+
+def evaluation(site, *unvalidated, labels=None):
+    return SiteEvaluation(site, None, (), (), unvalidated=unvalidated, labels=labels)
+
+
+def warned(best=None, evaluations=(), data="real", **of_run):
+    run = dataclasses.replace(RUN, **of_run)
+    return list(warnings_of(run, best or Checkpoint({}), evaluations, data))
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"evaluations": [evaluation("nih")]}, None),
+    ({"evaluations": [evaluation("nih", "Hernia"), evaluation("b")]}, "nih: Hernia. The choice of"),
+    ({"other_splits": ("nih",)}, "nih: the split is not the one of the training"),
+    ({"breaks": ("the server crashed.",)}, "The server crashed."),
+    ({"unfinished": ("as published", "nih alone")}, "ended: as published and nih alone."),
+])  # fmt: skip
+def test_each_warning_has_its_cause_and_a_fine_run_has_none(changes, said):
+    found = [warning.text for warning in warned(**changes)]
+    assert len(found) == (said is not None) and (said or "") in "".join(found)
+
+
+def test_so_have_look_alikes_shared_patients_and_a_precision_that_is_not_here(monkeypatch):
+    shared = lambda sites: [f"{sites} share 3 ids"] * bool(sites)  # noqa: E731
+    monkeypatch.setattr(evaluate_run, "check_disjoint", shared)
+    (shared,) = warned(evaluations=[evaluation("a", labels="A"), evaluation("b")])
+    assert (shared.heading, shared.text) == (SHARED_PATIENTS, "['A'] share 3 ids.")
+    monkeypatch.setattr(JOB.at_server, "mixed_precision", True)
+    for half, told in ((True, []), (False, ["No mixed precision here."])):
+        monkeypatch.setattr(evaluate_run.tensorflow_setup, "half_precision", lambda h=half: h)
+        assert [each.heading for each in warned()] == told and warned(data="elsewhere") == []
+    monkeypatch.setattr(evaluate_run.job_results, "look_alikes", lambda: ["a and b: same words"])
+    assert warned(data="elsewhere")[0].text.startswith("a and b: same words. Ask")
+
+
+def test_a_class_that_no_site_could_teach_does():
+    variables = wire.join({}, {"Mass": (np.float32([1]), np.float32([2]))})
+    trained = {"sites": ["a"], "lacking": {"a": "negative"}}
+    best = Checkpoint(variables, {"classes": {"Mass": trained, "not in the model": trained}})
+    (never,) = warned(best)
+    assert never.heading == "Never learned."
+    assert never.text.startswith("Mass (no site had a negative image).")
+
+
+@pytest.mark.parametrize("data", ["phantom", "real"])
+def test_real_images_that_started_from_drawings_do(data):
+    start = load(PRETRAINED_BODY).manifest["initial_body_sha256"]
+    best = Checkpoint({}, {"initial_body_sha256": start})
+    found = [each.heading for each in warned(best, data=data)]
+    assert found == ([] if data == "phantom" else ["Started from drawings."])
