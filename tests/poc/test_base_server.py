@@ -9,7 +9,6 @@ import deployed
 import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
 SITES = {
@@ -22,10 +21,10 @@ SITES = {
 def network(tmp_path):
     """A network whose server finds the base install alone; always stopped."""
     network = deployed.Network(tmp_path / "network").provision(list(SITES))
-    classes = (*ALLOWED, *tiny_job.CLASSES)
+    own = {"byoc": "anyone", "allow": tiny_job.CLASSES}
     for site in SITES:
-        localise_site(network.kit(site), NO_POLICY, byoc="anyone", classes=classes)
-    localise_server(network.server, tmp_path / "storage", byoc="anyone", classes=classes)
+        localise_site(network.kit(site), NO_POLICY, **own)
+    localise_server(network.server, tmp_path / "storage", **own)
     found = [str(base_install.hook(tmp_path / "hook")), os.environ["PYTHONPATH"]]
     body = tiny_job.initial_body(tmp_path / "body.npz")
     try:

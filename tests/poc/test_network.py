@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 import deployed
 import tiny_job
+from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.job_watch import not_started, watch
@@ -294,6 +295,21 @@ def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, att
         meta = watch(session, session.submit(job), show=print, say=print).meta
     assert meta["status"] == "FINISHED:FAILED_TO_RUN" and not owned.exists()
     assert reason in not_started(meta)
+
+
+def test_a_name_that_a_job_gives_is_never_imported(network):
+    folder = network.folder / "by-name"
+    write_phantom(folder / "phantom", images_per_site=40, size=16, sites=["nih"])
+    job = tiny_job.make(folder, SITES, code="installed", settings={"min_clients": 1})
+    site = {"site": "nih", "sites": str(folder / "phantom"), "backbone": "os:system"}
+    for file in job.glob("app_*/config/config_fed_client.json"):
+        with tiny_job.edited(file) as client:
+            path = "cxr_study.training.chest_xray_site.ChestXraySite"
+            client["components"][0] = tiny_job.part(path, site, id="site")
+    result = deployed.run(network, job)
+    assert result.status != "FINISHED:COMPLETED"
+    notes = (network.kit("nih") / notes_file(result.job_id)).read_text()
+    assert "backbone must be one of ('small_densenet'" in notes and "got 'os:system'" in notes
 
 
 # After the tests of the server's files: one stranger takes part in a job.

@@ -16,7 +16,6 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.deployment.poc_system import _KITS, MARK, PocSystem
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.checkpoints.checkpoint import load
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
@@ -81,7 +80,7 @@ class Network(PocSystem):
 
     def localise(self, policies, permitted=None, **own):
         """Write the kits' local files as hospitals do, by site -> its policy."""
-        own["classes"] = (*ALLOWED, *tiny_job.CLASSES)
+        own["allow"] = tiny_job.CLASSES
         for site, policy in policies.items():
             localise_site(self.kit(site), policy, **own)
         localise_server(self.server, self.folder / "storage", permitted=permitted, **own)

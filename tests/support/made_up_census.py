@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_audit.census.census import take
+from cxr_audit.census.census import CellCount, take
 from cxr_audit.census.pixels import BINS
 from cxr_audit.census.shareable_census import share
-from cxr_audit.census.suppression import CellCount
 from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.uncertain_labels import LabelPolicy
 from cxr_study.data.sites.site_data import SiteLabels

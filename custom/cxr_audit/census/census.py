@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from cxr_audit.census.suppression import CellCount
 from cxr_study.data.labels.label_table import (
     BLANK,
     FRONTAL,
@@ -41,6 +40,14 @@ _PER_PATIENT = {"1": (1, 1), "2": (2, 2), "3-5": (3, 5), "6-10": (6, 10), "11+":
 
 
 @dataclass(frozen=True)
+class CellCount:
+    """Images in a cell, and of how many patients (images, where patients are unknown)."""
+
+    images: int
+    patients: int
+
+
+@dataclass(frozen=True)
 class ClassCensus:
     """The labels of one class, over the images that are used.
 
@@ -58,15 +65,6 @@ class ClassCensus:
 
 
 @dataclass(frozen=True)
-class BadImage:
-    """An unusable image, and why."""
-
-    image: str
-    status: str
-    detail: str
-
-
-@dataclass(frozen=True)
 class Census:
     """A site's data. An image is used when it is in a split and can be decoded.
 
@@ -79,7 +77,7 @@ class Census:
         per_patient: Images per patient -> patients.
         age_quantiles: Minimum, quartiles and maximum of the known ages; empty when none is known.
         cooccurrence: Images positive for both classes, in the order of `classes`.
-        bad_images: Unusable images of the splits.
+        bad_images: Unusable images of the splits: `image`, `status` and `detail`.
         duplicates_across: Duplicates of an image in another split.
         noted: What contradicts that an image is a radiograph of a chest in the view that its row
             says -> images that are used all the same.
@@ -101,7 +99,7 @@ class Census:
     splits: Mapping[str, CellCount]
     classes: Mapping[str, ClassCensus]
     cooccurrence: Sequence[Sequence[int]]
-    bad_images: Sequence[BadImage]
+    bad_images: Sequence[Mapping[str, str]]
     duplicates_across: int
     noted: Mapping[str, int]
 
@@ -115,6 +113,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
         index: The state of their images, row by row; see `image_store.Prepared`.
     """
     site, read = labels.site, labels.read
+    bad = index[index["status"] != "ok"]
     used = in_split[(index["status"] == "ok").to_numpy()]
     read_used = read.set_index("image").loc[used["image"]]
     labelled = classes(labels.table)
@@ -158,10 +157,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
             for name in labelled
         },
         cooccurrence=(positive.T @ positive).tolist(),
-        bad_images=[
-            BadImage(row.image, row.status, row.detail)
-            for row in index[index["status"] != "ok"].itertuples()
-        ],
+        bad_images=bad[["image", "status", "detail"]].to_dict("records"),
         duplicates_across=_across(in_split, index),
         noted=_noted(index),
     )

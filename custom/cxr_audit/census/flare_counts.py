@@ -12,8 +12,7 @@ from pathlib import Path
 
 from cxr_audit.census.census import AGES, SEXES, STATES, VIEW_NAMES
 from cxr_audit.census.pixels import BINS
-from cxr_audit.census.shareable_census import CensusError, SharedCensus, SharedClass
-from cxr_audit.census.suppression import Cells
+from cxr_audit.census.shareable_census import Cells, CensusError, SharedCensus, SharedClass
 
 DATASET = "census"
 """Name of the one data set."""

@@ -12,8 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from cxr_audit.census import pixels
 from cxr_audit.census.census import AGES, OUTCOMES, STATES, UNKNOWN, Census
-from cxr_audit.census.shareable_census import SharedCensus, prevalence
-from cxr_audit.census.suppression import Cells
+from cxr_audit.census.shareable_census import Cells, SharedCensus, prevalence
 from cxr_audit.report.audit_view import union
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.numbers import WITHHELD

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from cxr_audit.census.across_sites import EqualImages
 from cxr_audit.census.census import OUTCOMES, STATES, Census
-from cxr_audit.census.image_hashes import EqualImages
-from cxr_audit.census.shareable_census import SharedCensus, prevalence
-from cxr_audit.census.suppression import Cells
+from cxr_audit.census.shareable_census import Cells, SharedCensus, prevalence
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
 from cxr_study.data.sites.patient_split import SPLITS
 from cxr_study.reports.page.numbers import UNDEFINED, share
@@ -107,7 +106,7 @@ def site_notices(census: Census) -> Iterator[Notice]:
             "They are left out; is one patient under two numbers?",
         )
     if census.bad_images:
-        found = dict.fromkeys(bad.status for bad in census.bad_images)
+        found = dict.fromkeys(bad["status"] for bad in census.bad_images)
         statuses = [f"{census.dropped[status]:,} {status}" for status in found]
         yield Notice(
             f"{counted(len(census.bad_images), 'image')} cannot be used.",

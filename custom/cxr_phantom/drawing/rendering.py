@@ -3,10 +3,9 @@
 import numpy as np
 
 from cxr_phantom.drawing.acquisition import SITES, expose, project
-from cxr_phantom.drawing.anatomy import Anatomy, Shown
-from cxr_phantom.drawing.chest import draw_chest
-from cxr_phantom.drawing.findings import deform, paint
-from cxr_phantom.drawing.lateral import draw_lateral
+from cxr_phantom.drawing.anatomy import Anatomy
+from cxr_phantom.drawing.chest import draw_chest, draw_lateral
+from cxr_phantom.drawing.findings import Shown, deform, paint
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 
 _BATCH = 32  # pictures drawn at once: at 64 x 64 their arrays stay in a core's cache
@@ -44,22 +43,16 @@ def render(
     pictures = np.empty((n, size, size), dtype=np.uint8)
     for stream, start in zip(streams, range(0, n, _BATCH), strict=True):
         batch = np.arange(start, min(start + _BATCH, n))
-        density = np.empty((len(batch), size, size), dtype=np.float32)
         front, side, *exposures = stream.spawn(2 + len(machines))
-        for from_side, source in ((False, front), (True, side)):
-            chosen = lateral[batch] == from_side
-            rows = batch[chosen]
-            if len(rows):
-                chests = anatomy.take(rows)
-                if from_side:
-                    density[chosen] = draw_lateral(chests, size, source)
-                    continue
-                chests = project(chests, pa[rows])
-                density[chosen] = _draw(chests, labels[rows], visibility[rows], size, source)
+        from_side = lateral[batch]
+        density = np.empty((len(batch), size, size), dtype=np.float32)
+        density[from_side] = draw_lateral(anatomy[batch[from_side]], size, side)
+        rows = batch[~from_side]
+        chests = project(anatomy[rows], pa[rows])
+        density[~from_side] = _draw(chests, labels[rows], visibility[rows], size, front)
         for k, (machine, exposure) in enumerate(zip(machines, exposures, strict=True)):
             taken = devices[batch] == k
-            if taken.any():
-                pictures[batch[taken]] = expose(density[taken], machine, exposure)
+            pictures[batch[taken]] = expose(density[taken], machine, exposure)
     return pictures
 
 

@@ -104,17 +104,11 @@ def read_reports(
     labels: dict[str, np.ndarray] = {}
     for name in CHEXPERT_CLASSES:
         column = UNION_CLASSES.index(name)
-        share = shares.loc[name]
+        _, of_present, of_absent, stated = shares.loc[name]
         chance = rng.random(study[-1] + 1)[study]
-        doubted = chance < _doubt(share["uncertain_if_present"], cohort.visibility[:, column])
-        absent = np.select(
-            [
-                chance < share["uncertain_if_absent"],
-                chance < share["uncertain_if_absent"] + share["stated_if_absent"],
-            ],
-            [UNCERTAIN, NEGATIVE],
-            BLANK,
-        )
+        doubted = chance < _doubt(of_present, cohort.visibility[:, column])
+        doubt_or_denial = [chance < of_absent, chance < of_absent + stated]
+        absent = np.select(doubt_or_denial, [UNCERTAIN, NEGATIVE], BLANK)
         present = np.where(doubted, UNCERTAIN, POSITIVE)
         labels[name] = np.where(cohort.present[:, column] == 1, present, absent)
     disease = [labels[name] for name in CHEXPERT_CLASSES if name != "Support Devices"]

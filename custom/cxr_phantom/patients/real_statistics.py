@@ -83,13 +83,9 @@ def _counts() -> dict[str, pd.DataFrame]:
 @cache
 def correlations() -> np.ndarray:
     """Correlations of the latent normals, (20, 20) by `UNION_CLASSES`, read-only."""
-    loadings = np.array(
-        [
-            [_SEVERITY, *(cause.get(name, 0.0) for cause in _CAUSES.values())]
-            for name in UNION_CLASSES
-        ]
-    )
-    wanted = pd.DataFrame(loadings @ loadings.T, list(UNION_CLASSES), list(UNION_CLASSES))
+    severity = dict.fromkeys(UNION_CLASSES, _SEVERITY)
+    loadings = pd.DataFrame({"severity": severity, **_CAUSES}).fillna(0)
+    wanted = loadings @ loadings.T
     csv = Path(__file__).with_name("nih_correlations.csv")
     nih = pd.read_csv(csv, comment="#", index_col="class")
     wanted.loc[list(NIH_CLASSES), list(NIH_CLASSES)] = nih

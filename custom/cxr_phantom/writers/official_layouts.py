@@ -26,10 +26,6 @@ from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
 
 _FIELD_MM = 360.0  # width of the detector, for the pixel spacing
 _SPELLING = {"Pleural Effusion": "Effusion", "Pleural Thickening": "Pleural_Thickening"}
-_NIH_HEADER = (
-    "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,"
-    "OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]"
-)
 _CHEXPERT_LABELS = (
     *("No Finding", "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion"),
     *("Edema", "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion"),
@@ -85,22 +81,20 @@ def write_nih(folder: Path, cohort: Cohort, size: int) -> SiteLayout:
     present = cohort.present[:, [UNION_CLASSES.index(name) for name in NIH_CLASSES]] == 1
     spacing = round(_FIELD_MM / size, 3)
     columns = {
-        "image": names,
-        "findings": ["|".join(spellings[row]) or "No Finding" for row in present],
-        "visit": images["visit"],
-        "patient": images["person"] + 1,
-        "age": images["age"],
-        "sex": images["sex"],
-        "view": images["view"],
-        "width": size,
-        "height": size,
-        "spacing_x": spacing,
-        "spacing_y": spacing,
+        "Image Index": names,
+        "Finding Labels": ["|".join(spellings[row]) or "No Finding" for row in present],
+        "Follow-up #": images["visit"],
+        "Patient ID": images["person"] + 1,
+        "Patient Age": images["age"],
+        "Patient Gender": images["sex"],
+        "View Position": images["view"],
+        "OriginalImage[Width": size,  # the official header has commas within its brackets
+        "Height]": size,
+        "OriginalImagePixelSpacing[x": spacing,
+        "y]": spacing,
     }
-    # pandas would quote the commas that the official header has within its brackets.
-    rows = pd.DataFrame(columns).to_csv(index=False, header=False, lineterminator="\n")
     csv = folder / "Data_Entry_2017_v2020.csv"
-    csv.write_text(f"{_NIH_HEADER}\n{rows}", encoding="utf-8")
+    write_csv(pd.DataFrame(columns), csv)
     return SiteLayout("nih", csv, folder / "images", names)
 
 
@@ -168,7 +162,10 @@ def write_mimic(
         PatientOrientationCodeSequence_CodeMeaning="Erect",
     )
     write_csv(metadata, folder / "mimic-cxr-2.0.0-metadata.csv.gz")
-    _write_study_labels(folder / "mimic-cxr-2.0.0-chexpert.csv.gz", keys, reports, rng)
+    labels = pd.DataFrame({name: _cells(reports[name]) for name in sorted(reports)})
+    labelled = keys[["subject_id", "study_id"]].join(labels).drop_duplicates("study_id")
+    labelled = labelled.drop(labelled.index[rng.integers(len(labelled))])
+    write_csv(labelled, folder / "mimic-cxr-2.0.0-chexpert.csv.gz")
     split = _official_split(images["person"].to_numpy(), rng)
     split_csv = folder / "mimic-cxr-2.0.0-split.csv.gz"
     write_csv(keys[["dicom_id", "study_id", "subject_id"]].assign(split=split), split_csv)
@@ -191,14 +188,6 @@ def write_mimic(
     csv = folder / "cxr-lt-2024" / "train_labeled.csv"
     write_csv(pd.DataFrame(columns | {name: present[name] for name in sorted(present)}), csv)
     return SiteLayout("cxr-lt", csv, folder, names, UNION_CLASSES)
-
-
-def _write_study_labels(
-    csv: Path, keys: pd.DataFrame, reports: dict[str, np.ndarray], rng: np.random.Generator
-) -> None:
-    labels = pd.DataFrame({name: _cells(reports[name]) for name in sorted(reports)})
-    studies = keys[["subject_id", "study_id"]].join(labels).drop_duplicates("study_id")
-    write_csv(studies.drop(studies.index[rng.integers(len(studies))]), csv)
 
 
 def _positions(images: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:

@@ -37,6 +37,14 @@ kit_app = typer.Typer(
 )
 Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
 Byoc = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}.")]
+Allow = Annotated[
+    list[str] | None,
+    Option(
+        metavar="NAME",
+        help="A component class (package.module.Class) that jobs without code may name, or an "
+        "installed package whose parts they may; may be repeated. Default: this software's alone.",
+    ),
+]
 Replace = Annotated[bool, Option("--force", help="Replace files that are there already.")]
 
 Folder = Annotated[Path, Option(help="The POC's folder; everything of it is in there.")]
@@ -168,6 +176,7 @@ def site(
     gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
     gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
     byoc: Byoc = "nobody",
+    allow: Allow = None,
     force: Replace = False,
 ) -> None:
     """Write a hospital's policy, resources and rights into its site's kit.
@@ -183,7 +192,9 @@ def site(
         report_features=report_features,
         site_files=None if site_files is None else str(site_files.absolute()),
     )
-    written = localise_site(kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, force=force)
+    written = localise_site(
+        kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or (), force=force
+    )
     _say_written(written)
     if site_files is None:
         say("note     no --site-files: CXR_SITES must say where they are when this site starts.")
@@ -202,11 +213,14 @@ def server(
         ),
     ] = None,
     byoc: Byoc = "nobody",
+    allow: Allow = None,
     force: Replace = False,
 ) -> None:
     """Write the server's storage, rights and table of permitted classes into its kit."""
     table = None if permitted is None else _permitted(permitted)
-    _say_written(localise_server(kit, storage, permitted=table, byoc=byoc, force=force))
+    _say_written(
+        localise_server(kit, storage, permitted=table, byoc=byoc, allow=allow or (), force=force)
+    )
 
 
 def _permitted(file: Path) -> dict[str, Any]:

@@ -114,6 +114,20 @@ def test_a_strategy_is_no_door_to_a_class_that_the_kit_does_not_allow(tmp_path, 
     assert reason in said if reason else said == ""
 
 
+@pytest.mark.parametrize(("allowed", "refused"), [([], True), (["radiology-parts"], False)])
+def test_a_part_counts_where_the_kit_names_its_package(tmp_path, monkeypatch, allowed, refused):
+    group, info = "surgical_aggregation.strategies", tmp_path / "radiology_parts-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: radiology-parts\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\nsilobn = radiology_parts:SiloBN\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    app = tmp_path / "app"
+    (app / "config").mkdir(parents=True)
+    (app / CLIENT).write_text('executors = [{ executor { args { strategy = "silobn" } } }]')
+    said, _ = JobFiles(packages={group: allowed}).validate(str(app))
+    assert ("--allow radiology-parts" in said) is refused
+
+
 @pytest.mark.parametrize(("meta", "blocked"), [({"job_id": "local"}, True), ({"name": "x"}, False)])
 def test_a_submission_with_an_id_of_its_own_is_blocked(meta, blocked):
     fl_ctx = FLContext()
