@@ -38,17 +38,15 @@ def home(tmp_path_factory):
     model = load_model(saved(home / "best.npz", hidden=4))
     for to, name in FILES.items():
         export_model.export(model, to, home / name)
-    rng = np.random.default_rng(0)
-    arrays = {}
+    (home / "images").mkdir()
+    rng, arrays = np.random.default_rng(0), {}
     for number, (height, width) in enumerate(SIZES):
         noise = rng.integers(0, 256, (20, height, width))
         smooth = 255 * np.abs(np.sin(np.arange(20)[:, None, None] + np.arange(width) / 9))
-        arrays[str(number)] = np.where(np.arange(20)[:, None, None] < 10, noise, smooth).astype(
-            np.uint8
-        )
-        for k, pixels in enumerate(arrays[str(number)]):
-            (home / "images").mkdir(exist_ok=True)
-            Image.fromarray(pixels).save(home / f"images/{number}-{k:02}.png")
+        pixels = np.concatenate([noise[:10], np.broadcast_to(smooth[10:], noise[10:].shape)])
+        arrays[str(number)] = pixels.astype(np.uint8)
+        for k, image in enumerate(arrays[str(number)]):
+            Image.fromarray(image).save(home / f"images/{number}-{k:02}.png")
     np.savez(home / "images.npz", **arrays)
     return home, model.predict(home / "images")[list(CLASSES)].to_numpy().reshape(5, 20, -1)
 
