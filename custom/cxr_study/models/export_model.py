@@ -128,9 +128,13 @@ def metadata(model: LoadedModel) -> dict[str, Any]:
         name: of.model_dump(include={"curve", "threshold"})
         for name, of in model.calibration.classes.items()
     }
+    given = {"name": "pixels", "layout": "(images, height, width)", "black": 0, "white": 255}
+    if isinstance(model.built_as, SiteNetwork):
+        sides = ("any" if side is None else str(side) for side in model.local.model.input_shape[1:])
+        given = {"name": "images", "layout": f"({', '.join(['images', *sides])})"}
     return {
         "classes": list(model.classes),
-        "input": _input(model),
+        "input": given,
         "output": OUTPUT,
         "calibration": curves,
         "model_sha256": digest(model.checkpoint.variables),
@@ -141,13 +145,6 @@ def metadata(model: LoadedModel) -> dict[str, Any]:
         "network": dict(facts.network),
         "intended_use": "Research use only; not for diagnosis.",
     }
-
-
-def _input(model: LoadedModel) -> dict[str, Any]:
-    if isinstance(model.built_as, SiteNetwork):
-        sides = ("any" if side is None else str(side) for side in model.local.model.input_shape[1:])
-        return {"name": "images", "layout": f"({', '.join(['images', *sides])})"}
-    return {"name": "pixels", "layout": "(images, height, width)", "black": 0, "white": 255}
 
 
 def write_network(

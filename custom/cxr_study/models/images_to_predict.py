@@ -65,17 +65,15 @@ def find(sources: Iterable[str | Path]) -> list[FoundImage]:
     found = []
     for source in map(Path, sources):
         if source.is_dir():
-            images = _of_folder(source)
-            needed = "an image file"
+            images, needed = _of_folder(source), "an image file"
         elif not source.is_file():
             raise ValueError(
                 f"an image, a folder or a csv file is needed; {source} does not exist."
             )
         elif source.suffix.lower() == ".csv":
-            images = _of_csv(source)
-            needed = "a row"
+            images, needed = _of_csv(source), "a row"
         else:
-            images = [FoundImage(str(source), str(source))]
+            images, needed = [FoundImage(str(source), str(source))], ""
         if not images:
             raise ValueError(f"{source} needs {needed}; there is none.")
         found += images

@@ -127,7 +127,12 @@ def markdown(source: CardSource) -> str:
     )
     markup.filters["trained"] = trained_by
     markup.globals["to_fill"] = lambda key: Markup(mark(key))
-    summary = source.summary
+    summary, given = source.summary, source.settings or {}
+    recipe = {name: given[name] for name in _RECIPE if name in given}
+    if summary and "Preset" in summary.made:
+        recipe = {"preset": summary.made["Preset"], **recipe}
+    contributed = _contributed(source)
+    known = summary.contributions if summary else {}
     of_hub = [row for row in (summary.means if summary else ()) if row.auroc is not None]
     return markup.get_template("card.md.j2").render(
         source=source,
@@ -135,13 +140,13 @@ def markdown(source: CardSource) -> str:
         summary=summary,
         results=[row for row in of_hub if (row.model, row.classes) == ("global", "all")],
         method=METHODS.get(summary.job) if summary else None,
-        recipe=_recipe(source),
+        recipe=recipe,
         calibration=source.calibration,
         reliability=summary.calibration_groups() if summary else {},
         fewest=FEWEST,
         shared_patients=SHARED_PATIENTS,
-        contributors=[f"{s} ({rounds_listed(spans)})" for s, spans in _contributed(source).items()],
-        absent=_absent(source),
+        contributors=[f"{site} ({rounds_listed(of)})" for site, of in contributed.items()],
+        absent={site: of.reason for site, of in known.items() if site not in contributed},
         lacks=[CONTRACT[key] for key in source.facts.lacks],
     )
 
@@ -169,19 +174,6 @@ def _contributed(source: CardSource) -> Mapping[str, Spans]:
     if source.facts.site and source.summary:
         return {s: of.rounds for s, of in source.summary.contributions.items() if of.rounds}
     return source.facts.contributed
-
-
-def _absent(source: CardSource) -> dict[str, str]:
-    """Site of the job that is not in the model -> why, as far as it is known."""
-    known = source.summary.contributions if source.summary else {}
-    return {site: of.reason for site, of in known.items() if site not in _contributed(source)}
-
-
-def _recipe(source: CardSource) -> dict[str, Any]:
-    given = source.settings or {}
-    made = source.summary.made if source.summary else {}
-    preset = {"preset": made["Preset"]} if "Preset" in made else {}
-    return preset | {name: given[name] for name in _RECIPE if name in given}
 
 
 def mark(key: str) -> str:

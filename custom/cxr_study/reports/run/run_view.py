@@ -305,7 +305,16 @@ def notices(summary: Summary) -> Iterator[Notice]:
         if not row.few and any(count is not None and count < FEW_IMAGES for count in counts)
     ]
     if small:
-        yield Notice("Small test set: wide intervals.", _small(small, len(defined)))
+        text = (
+            f"{len(small)} of {len(defined)} AUROCs rest on fewer than {FEW_IMAGES} positive (or "
+            "negative) images. Their intervals are wide: read them as a range, not as a value."
+        )
+        row = max(small, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
+        if row.low is not None:
+            positives = counted(row.positives or 0, "positive")
+            images = f"{positives}, {counted(row.negatives or 0, 'negative')}"
+            text += f" Widest: {row.class_name} at {row.site}, {numbers.auroc(row)}, {images}."
+        yield Notice("Small test set: wide intervals.", text)
     if len(defined) > 1 and all(row.auroc == CHANCE for row in defined):
         yield Notice(
             "A constant model.",
@@ -337,19 +346,6 @@ def notices(summary: Summary) -> Iterator[Notice]:
     if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
         text = "The last model is the best one, so more rounds may still improve it."
         yield Notice("Not yet converged.", text)
-
-
-def _small(small: Sequence[ClassAuroc], defined: int) -> str:
-    """Describe how wide the intervals of small test splits are."""
-    text = (
-        f"{len(small)} of {defined} AUROCs rest on fewer than {FEW_IMAGES} positive (or negative) "
-        "images. Their intervals are wide: read them as a range, not as a value."
-    )
-    row = max(small, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
-    if row.low is None:
-        return text
-    images = f"{counted(row.positives or 0, 'positive')}, {counted(row.negatives or 0, 'negative')}"
-    return f"{text} Widest: {row.class_name} at {row.site}, {numbers.auroc(row)}, {images}."
 
 
 def _across_sites(summary: Summary, classes: Group) -> str:
