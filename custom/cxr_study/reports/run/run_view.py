@@ -173,8 +173,12 @@ def rounds_made(summary: Summary) -> str:
 
 
 def measurable(summary: Summary) -> list[ClassAuroc]:
-    """What could have been measured: a site that measures by itself has its own classes alone."""
-    return [row for row in summary.test if row.labelled or summary.data != "elsewhere"]
+    """AUROCs that are told one by one: on a class that its site does not label the global model's.
+
+    A site that measures by itself has its own classes alone.
+    """
+    here = summary.data != "elsewhere"
+    return [row for row in summary.test if row.labelled or (here and row.model == "global")]
 
 
 def undefined_reason(row: ClassAuroc) -> str:
