@@ -6,7 +6,7 @@ import pytest
 from cxr_phantom.pretrain import SOURCE_CATEGORIES, pretrained_body, source_images
 from cxr_study.training.network import build
 from surgical_aggregation.site.contract.architecture import body_variables
-from surgical_aggregation.site.contract.body_shapes import check_body, shapes_of
+from surgical_aggregation.site.contract.site import check_body, shapes_of
 
 
 def test_a_pretrained_body_fits_has_learned_and_says_how_it_was_made():

@@ -14,7 +14,7 @@ from nvflare.apis.fl_constant import FLContextKey, ReservedKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.server.access.site_identity import set_site
 from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
 from surgical_aggregation.site.local_notes import notes_file

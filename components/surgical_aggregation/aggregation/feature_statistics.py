@@ -1,7 +1,5 @@
 """Where a site's images lie among the features that the head weighs, and how far others are."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surgical_aggregation.aggregation.metrics import Floats
-from surgical_aggregation.aggregation.result_checks import LARGEST_COUNT
-from surgical_aggregation.aggregation.size_limits import LARGEST_STEP
+from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, LARGEST_STEP
 
 FEWEST_IMAGES = 50
 """Of fewer images a site makes no statistics: they would say too much of each."""

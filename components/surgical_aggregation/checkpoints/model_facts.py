@@ -1,10 +1,8 @@
 """What a model's manifest says of it; what an older one lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from surgical_aggregation.aggregation.one_sided import never_learned
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
@@ -29,8 +27,7 @@ CONTRACT = {
 _ALONE = ("created", "version", "strategy", "initial_body_sha256", "round", "site")
 
 
-@dataclass(frozen=True)
-class TrainedRounds:
+class TrainedRounds(NamedTuple):
     """Consecutive rounds, the last included, in which the same sites trained a class."""
 
     first: int
@@ -38,8 +35,7 @@ class TrainedRounds:
     sites: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ClassTraining:
+class ClassTraining(NamedTuple):
     """Who trained a class.
 
     Attributes:
@@ -57,8 +53,7 @@ class ClassTraining:
     never_learned: str | None = None
 
 
-@dataclass(frozen=True)
-class Validation:
+class Validation(NamedTuple):
     """What sites measured of a model on their validation splits.
 
     Attributes:

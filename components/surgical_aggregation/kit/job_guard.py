@@ -6,8 +6,6 @@ folder that a job's id names. And it puts the service's environment, and whateve
 HOCON file includes, into a job's settings, from where a class's name would carry it to the server.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

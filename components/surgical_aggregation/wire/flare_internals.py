@@ -3,8 +3,6 @@
 Tests fail where an installed version does not have it any more.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable
 from functools import wraps

@@ -67,8 +67,8 @@ class CensusStatistics(Statistics):
         try:
             return self._counted(site_policy(self._fl_ctx))
         except Exception as error:  # which FLARE would put into the error log
-            notes = note_error(self._fl_ctx, "this site counts nothing", error)
-            raise SiteError(f"this site counts nothing; {notes} says why") from None
+            said = note_error(self._fl_ctx, "this site counts nothing", error)
+            raise SiteError(said) from None
 
     def _counted(self, policy: SitePolicy) -> dict[str, int]:
         if not policy.report_counts:

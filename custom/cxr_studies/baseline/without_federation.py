@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation.aggregation.metrics import mean_over, of_classes
-from surgical_aggregation.aggregation.strategy import check_start
+from surgical_aggregation.aggregation.strategy import find
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.checkpoints.manifest import made_now, with_round
+from surgical_aggregation.checkpoints.manifest import Manifest, made_now, with_round
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
 
@@ -66,7 +66,7 @@ def train_alone(
     Raises:
         BaselineError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
-        StrategyError: Nor the strategy; see `strategy.check_start`.
+        StrategyError: Nor the strategy; see `Strategy.check_start`.
     """
     from surgical_aggregation.site.training.trainer import LocalTraining
 
@@ -103,7 +103,7 @@ def train_alone(
             }
             if best:
                 manifest["best"] = best
-            model = Checkpoint(training.labelled_variables(), manifest)
+            model = Checkpoint(training.labelled_variables(), Manifest(manifest))
             if best.get("round") == round_:
                 save(model, out / BEST_FILE)
             save(model, out / LAST_FILE)
@@ -136,7 +136,7 @@ def train_alone(
 def _start(training: LocalTraining, initial: Checkpoint) -> bool:
     """Load the initial model; whether columns had to be warmed up."""
     body, columns = wire.split(initial.variables)
-    check_start(training.options.strategy, training.model.kinds, body)
+    find(training.options.strategy).check_start(body, training.model.kinds)
     training.receive(body, {name: columns[name] for name in training.classes if name in columns})
     unknown = training.unknown(columns)
     if unknown:

@@ -11,8 +11,8 @@ from cxr_study.jobs.presets import Settings
 from cxr_study.runs.finished_run import checkpoint_folder
 from surgical_aggregation.aggregation import strategy
 from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE
-from surgical_aggregation.site.state_files import BEST_FILE as SITE_BEST_FILE
-from surgical_aggregation.site.state_files import LAST_FILE as SITE_LAST_FILE
+from surgical_aggregation.site.site_memory import BEST_FILE as SITE_BEST_FILE
+from surgical_aggregation.site.site_memory import LAST_FILE as SITE_LAST_FILE
 
 Models = Mapping[str, Path]
 """Site -> checkpoint of the model that is measured there."""

@@ -20,7 +20,7 @@ from cxr_study.deployment.poc_run import PocRun
 from cxr_study.runs import finished_run, job_results
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.server.models import model_files
-from surgical_aggregation.site import state_files
+from surgical_aggregation.site import site_memory
 
 _POLL = 1.0
 """Seconds between two looks at a run's record."""
@@ -46,7 +46,7 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
             poc_run.run(poc, Console(file=sys.stderr))
     finished = finished_run.finished_run(folder)
     if method_job.is_personal(training.row):
-        own = state_files.LAST_FILE if training.last else state_files.BEST_FILE
+        own = site_memory.LAST_FILE if training.last else site_memory.BEST_FILE
         models = {site: folder / own for site, folder in finished.states.items()}
     else:
         common = model_files.LAST_FILE if training.last else model_files.BEST_FILE

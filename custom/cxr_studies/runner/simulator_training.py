@@ -14,7 +14,7 @@ from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.simulator_process import LostSiteError, simulate
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models.model_files import LAST_FILE
-from surgical_aggregation.site.state_files import has_state
+from surgical_aggregation.site.site_memory import has_state
 
 _ATTEMPTS = 3
 """A run that lost a site's process, to a full memory say, goes on from its last round."""

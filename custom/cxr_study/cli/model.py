@@ -55,7 +55,6 @@ def init(
     from cxr_study.training.network import Network, build
     from cxr_study.training.own_site import own_site
     from surgical_aggregation.aggregation import strategy
-    from surgical_aggregation.aggregation.variable_kinds import kinds_of
     from surgical_aggregation.site.contract.architecture import initial_body
 
     if site is not None:
@@ -75,9 +74,9 @@ def init(
     save(checkpoint, file)
     digest = checkpoint.manifest["initial_body_sha256"]
     say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
-    kinds = kinds_of(checkpoint.manifest, checkpoint.variables)
+    kinds = strategy.kinds_of(checkpoint.manifest, checkpoint.variables)
     try:
-        strategy.check_start("fedbn+", kinds, checkpoint.variables)
+        strategy.find("fedbn+").check_start(checkpoint.variables, kinds)
     except strategy.StrategyError:
         say("Random weights: take strategy fedavg or fedbn; fedbn+ freezes batch normalisation.")
 

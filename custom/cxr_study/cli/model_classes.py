@@ -53,21 +53,21 @@ def import_(
     """
     from cxr_study.models import own_model
     from cxr_study.models.loaded_model import load_model
-    from surgical_aggregation.checkpoints import import_classes
+    from surgical_aggregation.checkpoints import class_changes
 
     source = load_model(model)
     own = own_model.read(into, split(own_classes))
-    names = import_classes.check_classes(own.checkpoint, source.checkpoint, split(classes))
+    names = class_changes.check_classes(own.checkpoint, source.checkpoint, split(classes))
     own_model.check(own, out)
     if refit:
         made = _refitted(own, source, names, site_files, sites)
-    elif why := import_classes.differing_bodies(own.checkpoint, source.checkpoint):
+    elif why := class_changes.differing_bodies(own.checkpoint, source.checkpoint):
         raise ValueError(
             f"the classes cannot be imported: {why}. Fit the columns on your own labelled images: "
             "--refit --site-files sites --sites a"
         )
     else:
-        made = import_classes.import_classes(own.checkpoint, source.checkpoint, names)
+        made = class_changes.import_classes(own.checkpoint, source.checkpoint, names)
     own_model.write(own, made, out)
     say(f"{out}: {counted(len(own.classes) + len(names), 'class', 'classes')}")
     say(f"own       {listed(own.classes)}: unchanged")
@@ -93,7 +93,7 @@ def remove_classes(
         )
     from cxr_study.models.loaded_model import choose
     from surgical_aggregation.checkpoints.checkpoint import load, save
-    from surgical_aggregation.checkpoints.remove_classes import keep, remove
+    from surgical_aggregation.checkpoints.class_changes import keep, remove
     from surgical_aggregation.wire import variables as wire
 
     file, _ = choose(model)
@@ -117,7 +117,7 @@ def _refitted(
     own: OwnModel, source: LoadedModel, names: tuple[str, ...], site_files: Path | None, sites: str
 ) -> Checkpoint:
     from cxr_study.models import own_model
-    from surgical_aggregation.checkpoints.import_classes import with_columns
+    from surgical_aggregation.checkpoints.class_changes import with_columns
 
     if site_files is None or len(split(sites)) != 1:
         raise typer.BadParameter(

@@ -26,7 +26,7 @@ from cxr_study.runs.finished_run import (
     read_site_files,
 )
 from cxr_study.runs.run_request import RunRequest, check, check_network
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.extras import offered_body
 
 if TYPE_CHECKING:
     from cxr_study.reports.run.evaluate_run import Report

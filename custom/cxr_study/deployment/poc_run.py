@@ -20,7 +20,7 @@ from cxr_study.jobs.job import Job
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs import simulated_run
 from cxr_study.runs.run_request import check_network, check_phantom, check_site_files
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.extras import offered_body
 from surgical_aggregation.site.training import tensorflow_setup
 
 if TYPE_CHECKING:

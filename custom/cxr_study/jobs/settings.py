@@ -16,8 +16,8 @@ from cxr_study.jobs.methods import CENSUS, EVALUATION, METHODS
 from cxr_study.jobs.presets import JobError
 from cxr_study.training.augmentation import AUGMENTATIONS
 from cxr_study.training.backbones import BACKBONES, HIDDEN_UNITS
-from surgical_aggregation.aggregation import server_optimizer, weight_average, weighting
-from surgical_aggregation.aggregation.server_optimizer import OPTIMIZERS
+from surgical_aggregation.aggregation import moments, weighting
+from surgical_aggregation.aggregation.moments import OPTIMIZERS
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 from surgical_aggregation.aggregation.weighting import HEAD_WEIGHTINGS, SITE_WEIGHTINGS
 from surgical_aggregation.site.training.training_options import (
@@ -161,8 +161,11 @@ class JobSettings(BaseModel):
             return self
         options = {field.name for field in fields(TrainingOptions)} & given
         TrainingOptions(**{name: getattr(self, name) for name in options})
-        server_optimizer.check(
-            self.server_optimizer, self.server_learning_rate, self.server_momentum
+        moments.check(
+            self.server_optimizer,
+            self.server_learning_rate,
+            self.server_momentum,
+            self.average_decay,
         )
         if self.server_optimizer == "fedadam" and self.server_learning_rate >= TOO_FAST:
             raise JobError(
@@ -175,7 +178,6 @@ class JobSettings(BaseModel):
         weighting.find("weighting", self.weighting, SITE_WEIGHTINGS)
         weighting.find("body_weighting", self.body_weighting, SITE_WEIGHTINGS)
         weighting.find("head_weighting", self.head_weighting, heads)
-        weight_average.check(self.average_decay)
         self._check_after_training(given)
         if self.head_weighting == "positives" and not self.report_counts:
             raise JobError(

@@ -18,6 +18,7 @@ from cxr_study.models.loaded_model import LoadedModel
 from cxr_study.training.network import network_of, with_head
 from surgical_aggregation.aggregation.metrics import auroc
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
+from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.tensorflow_setup import import_quietly
@@ -87,7 +88,7 @@ def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
         raise ValueError(f"{path}: {error} Rename the layer.") from None
     body = {name: np.asarray(v.numpy()) for name, v in body_variables(network).items()}
     variables = wire.label({**body, "head/kernel": kernel, "head/bias": bias}, names)
-    manifest = {"head_features": len(kernel), **(facts or {}).get("network", {})}
+    manifest = Manifest({"head_features": len(kernel), **(facts or {}).get("network", {})})
     own = Checkpoint(variables, manifest)
     return OwnModel(own, path, names, graph, _takes_pixels(graph), facts)
 

@@ -20,7 +20,7 @@ from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.checkpoints.manifest import contributed, rounds_in, spans
 from surgical_aggregation.server.models.model_files import LAST_FILE
 from surgical_aggregation.server.records.run_record import RECORD_FILE
-from surgical_aggregation.site.state_files import BEST_FILE
+from surgical_aggregation.site.site_memory import BEST_FILE
 
 _METRICS = "metrics/round_metrics.jsonl"
 

@@ -76,7 +76,7 @@ class RunRequest:
         """Site -> folder of its state, for the sites of a workspace that restore one."""
         if self.earlier is None or self.model == "best":
             return {}
-        from surgical_aggregation.site.state_files import has_state  # needs FLARE
+        from surgical_aggregation.site.site_memory import has_state  # needs FLARE
 
         before = self.earlier / workspace.relative_to(self.folder)
         folders = {site: checkpoint_folder(before, site) for site in sites}
@@ -149,15 +149,14 @@ def _check_published_start(request: RunRequest, start: Path) -> None:
     """Refuse a start that the method as published could not have, before the other runs are made.
 
     Raises:
-        StrategyError: See `check_start`.
+        StrategyError: See `Strategy.check_start`.
     """
-    from surgical_aggregation.aggregation.strategy import check_start
-    from surgical_aggregation.aggregation.variable_kinds import kinds_of
+    from surgical_aggregation.aggregation.strategy import find, kinds_of
     from surgical_aggregation.checkpoints.checkpoint import load
 
     body = load(start)
     kinds = kinds_of(body.manifest, body.variables)
-    check_start(METHODS[request.job.method].strategy, kinds, body.variables)
+    find(METHODS[request.job.method].strategy).check_start(body.variables, kinds)
 
 
 def check_body(site_files: Path | None, initial_body: Path | None) -> None:

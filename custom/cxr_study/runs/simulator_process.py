@@ -23,7 +23,7 @@ from cxr_study.jobs.job import Job
 from cxr_study.runs import run_failure
 from cxr_study.runs.finished_run import JobFailedError, checkpoint_folder, server_folder
 from cxr_study.runs.job_results import read_events
-from surgical_aggregation.site.state_files import BEST_FILE, LAST_FILE
+from surgical_aggregation.site.site_memory import BEST_FILE, LAST_FILE
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LOG_FILE = "simulator.log"

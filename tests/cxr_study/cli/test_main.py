@@ -86,7 +86,7 @@ def test_the_settings_are_listed(monkeypatch):
             "--out mine --force": "is removed; mine holds no job/meta.json",
             "--out old --force --set x=1": "has no setting 'x'",
             "--out old --force --set num_rounds=0": "setting 'num_rounds' must be 1 or more",
-            "--out old --force --set nih:learning_rate=-1": "learning_rate must be 0 or more",
+            "--out old --force --set nih:learning_rate=-1": "learning_rate must be at least 0",
             "--out old --force --sites nih,nih": "sites need names of letters, digits and -._@",
         }.items()],
         ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),

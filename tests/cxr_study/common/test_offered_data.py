@@ -9,7 +9,7 @@ import pytest
 from cxr_study.common import offered_data
 from cxr_study.common.offered_data import DemoDataError
 from cxr_study.data.sites.site_folder import site_file
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.extras import offered_body
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
 ENTRY_POINTS = """

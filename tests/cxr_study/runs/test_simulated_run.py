@@ -23,7 +23,7 @@ from cxr_study.runs.simulator_process import SimulationError
 from site_files import write_data, write_site
 from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
-from surgical_aggregation.site.state_files import STATE_FILE
+from surgical_aggregation.site.site_memory import STATE_FILE
 
 PREPARE = simulated_run.prepare
 SETTINGS = {"num_rounds": 2, "learning_rate": 0.5}

@@ -13,9 +13,8 @@ from surgical_aggregation.aggregation.result_checks import (
     fault,
     oversize,
 )
-from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.size_limits import Limits, limits
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.site_result import Limits, SiteResult, limits
+from surgical_aggregation.aggregation.strategy import VariableKinds
 
 BODY = {"conv/kernel": np.zeros((2, 2), np.float32), "bn/gamma": np.ones(2, np.float32)}
 COLUMN = (np.zeros(3, np.float32), np.zeros(1, np.float32))
@@ -161,7 +160,7 @@ def test_limits_are_whole_numbers_above_0_by_their_names():
         message = "'model_classes' must be a whole number above 0; got"
         with pytest.raises(ValueError, match=message):
             limits({"model_classes": value})
-    with pytest.raises(ValueError, match=r"limits are class_name_bytes, .*; got \['classes'\]"):
+    with pytest.raises(ValueError, match=r"limits are class_name_bytes, .*; got 'classes'"):
         limits({"classes": 7})
 
 

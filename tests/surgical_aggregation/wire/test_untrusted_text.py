@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from flare import Engine, context
 from surgical_aggregation.server.access.refusal_events import Refusal
-from surgical_aggregation.site.state_files import site_folder
+from surgical_aggregation.site.site_memory import site_folder
 from surgical_aggregation.wire.untrusted_text import LONGEST, checked_job, one_line
 
 

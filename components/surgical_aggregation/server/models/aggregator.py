@@ -26,9 +26,9 @@ from surgical_aggregation.aggregation.averaging import Array, column_similarity,
 from surgical_aggregation.aggregation.class_names import Spellings
 from surgical_aggregation.aggregation.result_checks import Expected
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.size_limits import limits as limits_by_name
+from surgical_aggregation.aggregation.site_result import limits as limits_by_name
 from surgical_aggregation.aggregation.strategy import Strategy
-from surgical_aggregation.aggregation.weighting import WeightingError, column_weights
+from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.server.access.class_filters import TRAINED
 from surgical_aggregation.server.access.controller_limits import lacking_guards, model_controllers
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
@@ -126,7 +126,7 @@ class SurgicalAggregator(ModelAggregator):
         model = from_learnable(loaded)
         set_manifest(model.manifest.with_strategy(self.strategy), fl_ctx)
         try:
-            strategies.check_start(self.strategy, model.kinds, model.body)
+            strategies.find(self.strategy).check_start(model.body, model.kinds)
         except strategies.StrategyError as error:
             self.system_panic(str(error), fl_ctx)
 
@@ -217,7 +217,7 @@ class SurgicalAggregator(ModelAggregator):
     def _weights(self, site: str, result: SiteResult) -> dict[str, float]:
         """A site's weight for each variable, by its name on the wire."""
         body = self._body_weight(site, result, None)
-        head = column_weights(self._column_weight, site, result)
+        head = {name: self._column_weight(site, result, name) for name in result.columns}
         columns = {name: (own, own) for name, own in head.items()}
         return wire.join(dict.fromkeys(result.body, body), columns)
 

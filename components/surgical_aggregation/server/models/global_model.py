@@ -19,10 +19,10 @@ from nvflare.app_common.abstract.model import (
 from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.aggregation import server_optimizer, weight_average
+from surgical_aggregation.aggregation import moments as server_moments
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
+from surgical_aggregation.aggregation.strategy import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.server.access.controller_limits import needs_federated_training
@@ -34,7 +34,7 @@ from surgical_aggregation.wire import variables as wire
 _MOMENTS = "surgical.moments"
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class GlobalModel(Checkpoint):
     """The server's model. Manifest and moments never leave the server."""
 
@@ -109,12 +109,12 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     Args:
         optimizer: "none" (default): what was averaged becomes the model. "fedavgm" or "fedadam":
-            the server takes a step towards it, see `server_optimizer`.
+            the server takes a step towards it, see `aggregation.moments`.
         learning_rate: Of the optimizer. Default 0.0: its own, 1.0 for fedavgm, and 0.003 for
             fedadam, which moves a variable by about this much a round.
         momentum: Of the optimizer. Default 0.9.
         average_decay: Of the average over late rounds, which is a candidate for the best model; see
-            `weight_average`. Default 0.0: none is kept.
+            `aggregation.moments`. Default 0.0: none is kept.
     """
 
     optimizer: str = "none"
@@ -124,8 +124,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     def __post_init__(self) -> None:
         super().__init__()
-        server_optimizer.check(self.optimizer, self.learning_rate, self.momentum)
-        weight_average.check(self.average_decay)
+        server_moments.check(self.optimizer, self.learning_rate, self.momentum, self.average_decay)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Refuse what FLARE's FedAvg cannot have: it uses no shareable generator."""
@@ -151,14 +150,14 @@ class MergeIntoGlobalModel(ShareableGenerator):
     def merged(self, aggregate: DXO, fl_ctx: FLContext) -> GlobalModel:
         """The present global model, updated with what `SurgicalAggregator` has averaged."""
         last = current_global_model(fl_ctx)
-        stepped, moments = server_optimizer.step(
+        stepped, moments = server_moments.step(
             self.optimizer, last.variables, aggregate.data, last.moments,
             statistics=last.kinds.statistics, learning_rate=self.learning_rate,
             momentum=self.momentum,
         )  # fmt: skip
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         accepted = fl_ctx.get_prop(headers.ACCEPTED) or {}
-        moments |= weight_average.updated(last.moments, stepped, stepped, self.average_decay)
+        moments |= server_moments.average(last.moments, stepped, stepped, self.average_decay)
         if lost := _not_finite({**stepped, **moments}):
             drop_round(self, round_, _reason(lost, accepted), fl_ctx)
             return replace(last, manifest=last.manifest.with_facts(round=round_ + 1))

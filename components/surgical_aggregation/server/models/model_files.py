@@ -19,7 +19,7 @@ from surgical_aggregation.checkpoints.checkpoint import (
     give_second_name,
     save,
 )
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.extras import offered_body
 from surgical_aggregation.server.access.declared_classes import study
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
@@ -159,8 +159,8 @@ class InitialBody(FLComponent):
 
     Args:
         file: Path of the checkpoint on the server, see `named_by_job`, or the name of a body that
-            a package installed there offers, see `offered_body`. None, the default, and "" name
-            none: then a package may offer one for its own data in FLARE's simulator.
+            a package installed there offers, see `extras.offered_body`. None, the default, and ""
+            name none: then a package may offer one for its own data in FLARE's simulator.
     """
 
     def __init__(self, file: str | None = None):

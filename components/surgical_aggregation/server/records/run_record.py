@@ -23,8 +23,7 @@ from surgical_aggregation import __file__ as code_file
 from surgical_aggregation.server.access.site_identity import not_started, site_of, sites_of_job
 from surgical_aggregation.wire import flare_internals, headers, results
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
-from surgical_aggregation.wire.error_kind import error_kind
-from surgical_aggregation.wire.untrusted_text import one_line
+from surgical_aggregation.wire.untrusted_text import error_kind, one_line
 
 RECORD_FILE = "run_record.jsonl"
 

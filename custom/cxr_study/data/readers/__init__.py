@@ -23,7 +23,7 @@ from cxr_study.data.labels.vocabulary import (
     VINDR_NAMES,
     class_name,
 )
-from surgical_aggregation.aggregation.parts import part
+from surgical_aggregation.extras import part
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from nvflare.app_common.app_constant import AppConstants
 
 from flare import Engine, context
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.server.models.global_model import (

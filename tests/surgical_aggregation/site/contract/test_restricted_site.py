@@ -2,12 +2,7 @@ import numpy as np
 import pytest
 
 from flare import Engine, context
-from surgical_aggregation.site.contract.restricted_site import (
-    PermittedSite,
-    find_site,
-    permitted,
-    withheld,
-)
+from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site, withheld
 from surgical_aggregation.site.contract.site import Site, SiteError
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.wire.privacy_json import PolicyError
@@ -46,8 +41,7 @@ def test_a_site_with_too_little_takes_no_part(policy, reason):
 
 def test_a_restricted_site_has_fewer_labels_and_units_and_else_the_same(tiny, monkeypatch):
     whole = tiny(*CLASSES)
-    whole.policy = SitePolicy(share=("Hernia", "Nodule/Mass"))
-    cut = permitted(whole)
+    cut = found(whole, {"share": ["Hernia", "Nodule/Mass"]})
     assert cut.classes == ("Nodule/Mass", "Hernia") and cut.policy is whole.policy
     np.testing.assert_array_equal(cut.training_labels, whole.training_labels[:, [1, 3]])
     for split, training in (("train", True), ("test", False)):

@@ -1,12 +1,14 @@
-"""Classes of one model for another with the same body, without any training."""
+"""Classes imported into a model with the same body, without any training, and removed from one.
 
-from __future__ import annotations
+Nothing else ever removes a class from a model.
+"""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from surgical_aggregation.aggregation.moments import without
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS
@@ -18,20 +20,14 @@ def check_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str]) 
     Raises:
         ValueError: One is not the source's, or the model has it already, or none was named.
     """
-    wanted = tuple(sorted(set(classes)))
-    offered, own = wire.classes_of(source.variables), wire.classes_of(into.variables)
-    unknown = [name for name in wanted if name not in offered]
-    if unknown or not wanted:
-        raise ValueError(
-            f"classes to import must be among {list(offered)}; got {unknown or 'none'}. Check the "
-            "spelling."
-        )
+    wanted = _known(classes, wire.classes_of(source.variables), "import")
+    own = wire.classes_of(into.variables)
     if twice := [name for name in wanted if name in own]:
         raise ValueError(
             f"the model has {twice} already, and its own columns are never replaced. Import the "
             "others, or remove its own first"
         )
-    return wanted
+    return tuple(wanted)
 
 
 def differing_bodies(into: Checkpoint, source: Checkpoint) -> str | None:
@@ -108,3 +104,61 @@ def _origin(source: Checkpoint, name: str) -> dict[str, Any]:
         "created": manifest.get("created"),
         "auroc": {site: of[name] for site, of in measured.items() if name in of},
     }
+
+
+def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
+    """Drop the columns and the optimizer's moments of classes, their AUROC, and the best record.
+
+    The manifest then says under `removed`, for each class, the round and the sites that trained it.
+
+    Raises:
+        ValueError: The model has no such class, would have none left, or none was named.
+    """
+    has = wire.classes_of(checkpoint.variables)
+    gone = _known(classes, has, "remove")
+    if len(gone) == len(has):
+        raise ValueError(f"a model needs at least one class; {gone} are all that it has.")
+    manifest = checkpoint.manifest
+    facts = manifest.get("classes", {})
+    sites = {name: facts.get(name, {}).get("sites", []) for name in gone}
+    removed = {name: {"round": manifest.round, "sites": sites[name]} for name in gone}
+    kept = manifest.without("best", BEST_OF_ROUNDS).with_facts(
+        classes={name: of for name, of in facts.items() if name not in gone},
+        removed={**manifest.get("removed", {}), **removed},
+    )
+    if measured := kept.get("validation"):
+        auroc = {
+            site: left
+            for site, of in measured["auroc"].items()
+            if (left := {name: value for name, value in of.items() if name not in gone})
+        }
+        kept = kept.with_facts(validation={**measured, "auroc": auroc})
+    dropped = {name for name in checkpoint.variables if wire.class_of(name) in gone}
+    return Checkpoint(
+        {name: v for name, v in checkpoint.variables.items() if name not in dropped},
+        kept,
+        without(checkpoint.moments, dropped),
+    )
+
+
+def keep(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
+    """Keep some classes, and remove all others; see `remove`.
+
+    Raises:
+        ValueError: The model has no such class, or none was named.
+    """
+    has = wire.classes_of(checkpoint.variables)
+    wanted = _known(classes, has, "keep")
+    others = [name for name in has if name not in wanted]
+    return remove(checkpoint, others) if others else checkpoint
+
+
+def _known(classes: Iterable[str], has: Sequence[str], to: str) -> list[str]:
+    """The classes to import, keep or remove, sorted: one at least, of those that a model has."""
+    named = sorted(set(classes))
+    if (unknown := [name for name in named if name not in has]) or not named:
+        raise ValueError(
+            f"classes to {to} must be among {list(has)}; got {unknown or 'none'}. Check the "
+            "spelling."
+        )
+    return named

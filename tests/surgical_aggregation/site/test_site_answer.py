@@ -12,7 +12,7 @@ from nvflare.private.privacy_manager import Scope
 
 from flare import context
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.result_filters import check_filters
+from surgical_aggregation.site.site_answer import check_filters
 
 
 @pytest.mark.parametrize("of", ["site", "train", "refit"])

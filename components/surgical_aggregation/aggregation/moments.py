@@ -1,4 +1,4 @@
-"""The server's optimizer: a round's aggregate taken as a step, not as the next model.
+"""What the server keeps from round to round: moments of its optimizer, and a mean of late models.
 
 With x the last global model, a the round's aggregate, d = a - x the round's step, learning rate h
 and momentum b, per variable
@@ -8,11 +8,20 @@ and momentum b, per variable
     fedadam   m' = b m + (1 - b) d
               v' = c v + (1 - c) d^2                   x' = x + h m' / (sqrt(v') + t)
 
-A variable that no site sends in a round keeps its value and its moments.
+A variable that no site sends in a round keeps its value and its moments. With x' the model after
+the round and g the decay, the mean of the late models is
+
+    a' = g a + (1 - g) x'       for every variable that a site sent in the round,
+
+and a' = x' the first time. The rounds of the last 1 / (1 - g) or so count most. A column whose
+sites are away keeps its mean, as a class's column keeps its value.
 
 Source:
     FedAvgM: Hsu, Qi and Brown, arXiv:1909.06335. FedAdam: Reddi et al., "Adaptive Federated
     Optimization", ICLR 2021, Algorithm 2, without bias correction and with v starting at t^2.
+    Averages of the models late in training: Izmailov et al., UAI 2018 (SWA), and in a federation
+    FedSWA, arXiv:2507.20016. There all late models weigh the same; with a decay nobody needs to
+    know beforehand which rounds will be the late ones.
 """
 
 from __future__ import annotations
@@ -31,6 +40,8 @@ SQUARE_DECAY = 0.99
 
 ADAPTIVITY = 1e-3
 """t, below which FedAdam takes a step for noise (Reddi et al.'s tau)."""
+
+_AVERAGE = "average/"
 
 
 def _fedavgm(d: Array, moments: Moments, momentum: float) -> Step:
@@ -57,14 +68,15 @@ OWN_RATES = {"none": 1.0, "fedavgm": 1.0, "fedadam": 0.003}
 """h where none is given. FedAdam moves each number by about h a round, whatever d is."""
 
 
-def check(optimizer: str, learning_rate: float, momentum: float) -> None:
+def check(optimizer: str, learning_rate: float, momentum: float, average_decay: float) -> None:
     """Raise `ValueError` for an unknown optimizer or settings out of range."""
     if optimizer not in OPTIMIZERS:
         raise ValueError(f"optimizer must be one of {OPTIMIZERS}; got {optimizer!r}.")
     if not learning_rate >= 0:
         raise ValueError(f"learning_rate must be 0 or more; got {learning_rate!r}.")
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be at least 0 and below 1; got {momentum!r}.")
+    for name, value in (("momentum", momentum), ("average_decay", average_decay)):
+        if not 0 <= value < 1:
+            raise ValueError(f"{name} must be at least 0 and below 1; got {value!r}.")
 
 
 def step(
@@ -125,3 +137,47 @@ def step(
 def without(moments: Variables, names: set[str]) -> dict[str, Array]:
     """Moments of all variables but those called `names`."""
     return {k: value for k, value in moments.items() if k.partition("/")[2] not in names}
+
+
+def average(
+    moments: Variables, model: Variables, sent: Collection[str], decay: float
+) -> dict[str, Array]:
+    """The means of the late models after a round, computed in float64; see the module.
+
+    Args:
+        moments: What the last round returned, among other moments of the server.
+        model: The model after the round, by name.
+        sent: Names of the variables that a site sent.
+        decay: g above; 0: there is no average.
+
+    Returns:
+        `average/<name>` -> average, in the variable's dtype, but at least float32.
+
+    Example:
+        >>> import numpy as np
+        >>> after = average({"average/w": np.float32([1])}, {"w": np.float32([5])}, ["w"], 0.75)
+        >>> after["average/w"].tolist()
+        [2.0]
+    """
+    if not decay:
+        return {}
+    import numpy as np
+
+    averages = {name: value for name, value in moments.items() if name.startswith(_AVERAGE)}
+    for name in sent:
+        mean = model[name].astype(np.float64)
+        if (before := averages.get(f"{_AVERAGE}{name}")) is not None:
+            mean = decay * before.astype(np.float64) + (1 - decay) * mean
+        kept = np.promote_types(model[name].dtype, np.float32)
+        averages[f"{_AVERAGE}{name}"] = np.asarray(mean, kept)
+    return averages
+
+
+def averaged(model: Variables, moments: Variables) -> dict[str, Array] | None:
+    """The model with its averages in place of the variables that have one; None without any."""
+    if not any(name.startswith(_AVERAGE) for name in moments):
+        return None
+    return {
+        name: moments.get(f"{_AVERAGE}{name}", value).astype(value.dtype)
+        for name, value in model.items()
+    }
