@@ -23,7 +23,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from flare import context, global_model, result
 from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
-from surgical_aggregation.server.models.global_model import MergeIntoGlobalModel, to_learnable
+from surgical_aggregation.server.models.global_model import MergeIntoGlobalModel
 from surgical_aggregation.server.models.persistor import CheckpointPersistor
 from surgical_aggregation.wire.headers import BEST
 
@@ -44,7 +44,7 @@ def one_round(shapes, classes, sites):
     kernels = rng.random((classes, FEATURES), dtype=np.float32)
     columns = {f"class {i}": (kernels[i], np.float32([i])) for i in range(classes)}
     model = global_model(body, columns, FEATURES)
-    generator, last = MergeIntoGlobalModel(), to_learnable(model)
+    generator, last = MergeIntoGlobalModel(), model.to_learnable()
     persistor = CheckpointPersistor()
     select, check = SelectHead(), CheckResult()
     ours = SurgicalAggregator("fedavg", body_weighting="samples", head_weighting="samples")

@@ -9,16 +9,13 @@ from nvflare.apis.dxo import DXO, DataKind
 from nvflare.fuel.utils import fobs
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
 
+from cxr_studies.plan.row import Row
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
-from cxr_study.jobs.methods import METHODS, Row
+from cxr_study.jobs.methods import METHODS
 from flare import Engine, context
 from surgical_aggregation.aggregation.strategy import kept_at_site
 from surgical_aggregation.server.access.class_filters import SelectHead
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    MergeIntoGlobalModel,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
 from surgical_aggregation.site.contract.architecture import variable_kinds
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.label_head import LabelHead
@@ -55,7 +52,7 @@ def serialised(model, row, classes):
     site = SiteOfClasses()
     site.classes = tuple(columns)
     fl_ctx = context("nih", site.classes, engine=Engine(site=site))
-    learnable = to_learnable(GlobalModel(wire.join(body, columns)))
+    learnable = GlobalModel(wire.join(body, columns)).to_learnable()
     task = MergeIntoGlobalModel().learnable_to_shareable(learnable, fl_ctx)
     task = SelectHead().process(task, fl_ctx)
     sent = {path: value for path, value in trained.items() if path not in kept}

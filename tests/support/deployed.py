@@ -13,8 +13,7 @@ from types import SimpleNamespace
 import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_project import PocProject
-from cxr_study.deployment.poc_system import _KITS, MARK, PocSystem
+from cxr_study.deployment.poc_system import _KITS, MARK, PocProject, PocSystem
 from cxr_study.deployment.site_kit import localise_server, localise_site
 from surgical_aggregation.checkpoints.checkpoint import load
 

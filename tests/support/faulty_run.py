@@ -17,7 +17,7 @@ from rich.console import Console
 import deployed
 import tiny_job
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import deployed_run, job_watch, processes
+from cxr_study.deployment import job_watch, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.job_watch import ABORTED
@@ -84,10 +84,11 @@ class FaultyRun(Run):
     def _to_the_end(self, job, session):
         places = self.system.workspaces if self.at_hand else {}
         wanted = DeployedRun(
-            job.parent, retries=len(self.plan), workspaces=places, pauses=[0.0]
+            session, Steps(Console(file=self.said)), job.parent,
+            retries=len(self.plan), workspaces=places, pauses=[0.0],
         )  # fmt: skip
         try:
-            deployed_run.run(wanted, session, Steps(Console(file=self.said)))
+            wanted.run()
         except DeployedRunError:
             if self.parts[-1].status != ABORTED:
                 raise

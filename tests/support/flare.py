@@ -15,8 +15,8 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation.strategy import VariableKinds
-from surgical_aggregation.server.access.site_identity import set_site
-from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
+from surgical_aggregation.server.access.job_sites import set_site
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.site.local_notes import notes_file
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CLASSES, LACKING, POSITIVES, PROCESS, VERSIONS
@@ -80,13 +80,13 @@ class Engine:
 
 def context(
     site=None, classes=(), current_round=0, model=None, engine=None, policy=None, claims=None,
-    process=None, authenticated=True, versions=None,
+    process=None, authenticated=True, versions=None, props=(),
 ):  # fmt: skip
     """The server's context of a message from or to `site`.
 
     `policy`: properties of its scope; `claims`: what the site calls itself, if not by its name;
     `process`: which of its processes declares the classes; `authenticated`: whose message it is;
-    `versions`: what it tells of them, if not those here.
+    `versions`: what it tells of them, if not those here; `props`: private properties.
     """
     fl_ctx = FLContext()
     fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
@@ -94,9 +94,11 @@ def context(
     fl_ctx.set_prop(AppConstants.CURRENT_ROUND, current_round, private=True, sticky=False)
     fl_ctx.set_prop(AppConstants.START_ROUND, 0, private=True, sticky=False)
     if model is not None:
-        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(model), private=True, sticky=True)
+        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model.to_learnable(), private=True, sticky=True)
     if policy is not None:
         fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
+    for name, value in dict(props).items():
+        fl_ctx.set_prop(name, value, private=True, sticky=False)
     if site is not None:
         peer = FLContext()
         peer.set_prop(ReservedKey.IDENTITY_NAME, claims or site, private=False, sticky=False)

@@ -15,12 +15,7 @@ from nvflare.private.fed.utils.fed_utils import fobs_initialize
 from flare import Engine, context
 from surgical_aggregation.server.access.class_filters import SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    MergeIntoGlobalModel,
-    from_learnable,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.site.label_head import LabelHead
@@ -125,7 +120,7 @@ class OneProcess:
             learnable = self.merge.shareable_to_learnable(
                 self.aggregator.aggregate(context(**at)), context(**at)
             )
-            self.model = done.model = from_learnable(learnable)
+            self.model = done.model = GlobalModel.from_learnable(learnable)
         self.aggregator.reset(context(**at))
         self.round += 1
         return done
@@ -142,5 +137,5 @@ class OneProcess:
 
     def task(self, fl_ctx):
         """A site's task with the model, as it arrives there."""
-        task = self.merge.learnable_to_shareable(to_learnable(self.model), fl_ctx)
+        task = self.merge.learnable_to_shareable(self.model.to_learnable(), fl_ctx)
         return fobs.loads(fobs.dumps(SelectHead().process(task, fl_ctx)))

@@ -7,10 +7,10 @@ import pandas as pd
 
 from cxr_studies.plan import kept_tables
 from cxr_studies.plan.planned_run import Run
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS, Result, write_result
 from cxr_studies.runner import prediction_files
 from cxr_study.evaluation.predictions import Predictions
-from cxr_study.jobs.methods import Row
 
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
 

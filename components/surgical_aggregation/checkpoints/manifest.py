@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, create_model
 
 from surgical_aggregation import __version__
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.strategy import Strategy, has_personal
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS, CANDIDATE
 
@@ -118,35 +119,33 @@ class Manifest(Mapping[str, Any]):
     def with_round(
         self,
         round_: int,
-        trained_by: Mapping[str, Sequence[str]],
-        lacking: Mapping[str, Mapping[str, str]],
+        accepted: Mapping[str, SiteResult],
         versions: Mapping[str, Mapping[str, str]],
-        accepted: Iterable[str],
     ) -> Manifest:
         """Of the model that a round made; what was measured of the one before is left out.
 
         Args:
             round_: The round.
-            trained_by: Class -> sites whose columns were averaged.
-            lacking: Class -> site -> what it lacks there, see `one_sided.lacking`.
-            versions: Site -> package -> version, of the sites of the round.
-            accepted: Sites whose results were averaged.
+            accepted: Site -> its result, which was averaged.
+            versions: Site -> package -> version.
         """
         before, sites = self.get("classes", {}), dict(contributed(self))
-        now = {
-            name: with_round(before.get(name, {}), round_, of, lacking.get(name, {}))
-            for name, of in trained_by.items()
-        }
+        now = {}
+        for name in {name for result in accepted.values() for name in result.columns}:
+            of = {site: sent.lacking for site, sent in accepted.items() if name in sent.columns}
+            lacking = {site: lacks[name] for site, lacks in of.items() if name in lacks}
+            now[name] = with_round(before.get(name, {}), round_, [*of], lacking)
         for site in accepted:
             sites[site] = spans({*rounds_in(sites.get(site, ())), round_})
+        told = {site: dict(versions[site]) for site in accepted if site in versions}
         made = self.without("validation", CANDIDATE).with_facts(
             round=round_ + 1,
-            versions={**self.get("versions", {}), **versions},
+            versions={**self.get("versions", {}), **told},
             classes=dict(sorted({**before, **now}.items())),
             contributed=dict(sorted(sites.items())),
         )
         if removed := self.get("removed"):  # until a site trains them again
-            kept = {name: facts for name, facts in removed.items() if name not in trained_by}
+            kept = {name: facts for name, facts in removed.items() if name not in now}
             made = made.with_facts(removed=kept)
         return made
 

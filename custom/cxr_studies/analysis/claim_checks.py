@@ -27,8 +27,8 @@ from cxr_studies.analysis.seed_intervals import (
 )
 from cxr_studies.analysis.study_results import StudyResults, counts_on
 from cxr_studies.papers.claim import EVERY_SITE, KINDS, SAME, Claim, Comparison
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario
-from cxr_study.jobs.methods import Row
 
 _COLUMNS = [
     "claim", "source", "published", "kind", "better", "worse", "model", "test", "group",

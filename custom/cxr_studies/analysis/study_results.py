@@ -29,13 +29,13 @@ from cxr_studies.papers.published_results import LOCAL
 from cxr_studies.plan import kept_tables
 from cxr_studies.plan.data_file import DATA_SETS
 from cxr_studies.plan.planned_run import Run
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result, read_result
 from cxr_studies.plan.study_file import Study
 from cxr_studies.runner import prediction_files
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.evaluation.calibration import calibration_error, reliability
-from cxr_study.jobs.methods import Row
 from surgical_aggregation.aggregation.metrics import auroc, bce
 
 METRICS = ("auroc", "auprc", "bce", "ece")

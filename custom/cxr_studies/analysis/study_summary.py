@@ -13,7 +13,7 @@ from rich.text import Text
 from cxr_studies.analysis.claim_checks import judge
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.papers import published_claims
-from cxr_study.jobs.methods import Row
+from cxr_studies.plan.row import Row
 
 
 def runs(results: StudyResults) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from cxr_studies.plan.shipped_files import names
 from cxr_study.cli.run import check_data, say, split
-from cxr_study.deployment.poc_project import PROJECT
+from cxr_study.cli.systems import PROJECT
 
 app = typer.Typer(
     name="study",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import fmean, linear_regression
 
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario
-from cxr_study.jobs.methods import Row
 
 AHEAD = "is ahead of"
 NEARER = "is nearer to the fully labelled baseline than"

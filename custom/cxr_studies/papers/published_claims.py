@@ -12,7 +12,7 @@ import yaml
 
 from cxr_studies.papers import claim
 from cxr_studies.papers.claim import Claim, Comparison
-from cxr_study.jobs.methods import Row
+from cxr_studies.plan.row import Row
 
 _FILE = Path(__file__).with_name("published_claims.yaml")
 

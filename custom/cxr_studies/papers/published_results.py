@@ -31,8 +31,8 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, Study, read_study, shipped
-from cxr_study.jobs.methods import Row
 
 SOURCES: Mapping[str, str] = MappingProxyType(
     {

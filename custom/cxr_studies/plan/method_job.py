@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cxr_studies.plan.row import Row
 from cxr_study.jobs.job import Job
-from cxr_study.jobs.methods import METHODS, Row
+from cxr_study.jobs.methods import METHODS
 from cxr_study.jobs.presets import Settings
 from cxr_study.runs.finished_run import checkpoint_folder
 from surgical_aggregation.aggregation import strategy

@@ -14,13 +14,13 @@ from cxr_studies.plan import run_settings
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.data_sets import DataSet, given_sites
 from cxr_studies.plan.planned_run import Run
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import SITES, TEST_SETS
 from cxr_studies.plan.scenario_files import ScenarioFiles
 from cxr_studies.plan.study_file import Scenario, Study
 from cxr_studies.plan.study_selection import Selection, StudyError, trainings
 from cxr_study.common import offered_data
-from cxr_study.deployment.poc_project import PocProject
-from cxr_study.jobs.methods import Row
+from cxr_study.deployment.poc_system import PocProject
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 
 FORMAT = 2

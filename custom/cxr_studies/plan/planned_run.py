@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cxr_study.jobs.methods import Row
+from cxr_studies.plan.row import Row
 
 
 def key_of(what: Mapping[str, Any]) -> str:

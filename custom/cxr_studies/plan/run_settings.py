@@ -9,8 +9,8 @@ from typing import Any
 from cxr_studies.baseline import baseline_run
 from cxr_studies.plan import method_job
 from cxr_studies.plan.data_file import DataFileError, StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, StudyFileError
-from cxr_study.jobs.methods import Row
 from cxr_study.jobs.presets import Settings, with_preset
 from cxr_study.runs.run_request import check_network
 
@@ -52,7 +52,7 @@ def check(
         used = network(data)
     except ValueError as error:
         raise DataFileError(f"{data.path}: key 'settings': {error}") from error
-    check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
+    check_network(data.initial_body, used["backbone"], used["hidden"])
     for scenario in scenarios:
         place = f"scenario {scenario.name!r}, key 'settings'"
         if own := [name for name in scenario.settings if name in (*OWN_SETTINGS, *NETWORK)]:

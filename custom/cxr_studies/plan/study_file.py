@@ -28,10 +28,10 @@ from pydantic import (
 from cxr_studies.partition.class_sets import class_sets_of, published_sites
 from cxr_studies.plan import shipped_files
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
+from cxr_studies.plan.row import SOLO_STRATEGIES, TITLES, Row
 from cxr_study.common.spelling import nearest
 from cxr_study.common.yaml_files import EachOnce, FileModel, NeedError, Text, one_of, read_model
 from cxr_study.data.readers import DATASETS
-from cxr_study.jobs.methods import SOLO_STRATEGIES, TITLES, Row
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 ALL_SITES = "all"

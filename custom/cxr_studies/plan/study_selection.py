@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, Study
 from cxr_study.common.spelling import nearest
 from cxr_study.common.wording import counted
-from cxr_study.jobs.methods import Row
 
 
 class StudyError(ValueError):

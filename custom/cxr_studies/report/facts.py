@@ -14,12 +14,12 @@ from cxr_studies.analysis.seed_intervals import DOES_NOT_HOLD, HOLDS, NOT_DECIDE
 from cxr_studies.analysis.study_results import StudyResults, reference
 from cxr_studies.plan import kept_tables
 from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL, TEST_SETS, Result
 from cxr_studies.report.figures.style import row_name, scenarios
 from cxr_studies.report.tables.layouts import TESTS, classes
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation.subgroup_scores import FEWEST, KINDS
-from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.numbers import UNDEFINED, interval
 
 PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance."

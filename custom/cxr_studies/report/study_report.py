@@ -14,6 +14,7 @@ from cxr_studies.analysis.significance import CLASSES, SCENARIOS
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place
 from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL
 from cxr_studies.report import facts
 from cxr_studies.report.figures.classes import class_dots
@@ -27,7 +28,6 @@ from cxr_studies.report.tables.layouts import averages
 from cxr_studies.report.tables.tables import PValues, Table, tables
 from cxr_study.common.files import replace
 from cxr_study.evaluation.subgroup_scores import FEWEST
-from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.html import template
 from surgical_aggregation.site.training import tensorflow_setup
 

@@ -20,6 +20,7 @@ from typing import Any
 from filelock import FileLock
 
 from cxr_studies.plan import kept_tables
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import (
     GLOBAL,
     MODELS,
@@ -43,7 +44,6 @@ from cxr_study.common import code_version
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Predictor
-from cxr_study.jobs.methods import Row
 from cxr_study.runs.simulator_process import SimulationError
 from cxr_study.training.network import Network
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save

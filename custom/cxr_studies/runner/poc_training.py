@@ -16,9 +16,9 @@ from cxr_studies.plan import method_job
 from cxr_studies.runner.training import Trained, Training, federated
 from cxr_studies.runner.training_process import Tell
 from cxr_study.deployment import poc_run
-from cxr_study.deployment.poc_run import PocRun
 from cxr_study.runs import finished_run, job_results
 from cxr_study.runs.job_results import read_events
+from cxr_study.runs.run_request import RunRequest
 from surgical_aggregation.server.models import model_files
 from surgical_aggregation.site import site_memory
 
@@ -38,12 +38,12 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
     """
     folder = training.folder / "run"
     job = training.job(initial_body=str(training.initial_body.absolute()))
-    poc = PocRun(job, folder, project, training.site_files)
+    request = RunRequest(job, folder, training.site_files)
     with FileLock(training.folder.parents[1] / ".poc.lock"):
-        poc.system.stop()
+        poc_run.system(request).stop()
         shutil.rmtree(training.folder, ignore_errors=True)
-        with _watched(poc, tell):
-            poc_run.run(poc, Console(file=sys.stderr))
+        with _watched(folder, tell):
+            poc_run.run(request, project, Console(file=sys.stderr))
     finished = finished_run.finished_run(folder)
     if method_job.is_personal(training.row):
         own = site_memory.LAST_FILE if training.last else site_memory.BEST_FILE
@@ -57,13 +57,13 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
 
 
 @contextmanager
-def _watched(poc: PocRun, tell: Tell) -> Iterator[None]:
+def _watched(run: Path, tell: Tell) -> Iterator[None]:
     """Say how many rounds a POC's newest job has made, while the body of a `with` block runs."""
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(_POLL):
-            records = poc.folder.glob("poc/system/*/prod_00/server/*/run_record.jsonl")
+            records = run.glob("poc/system/*/prod_00/server/*/run_record.jsonl")
             events = [read_events(record.parent) for record in records]
             made = [sum(event["event"] == "round" for event in each) for each in events]
             tell(max(made, default=0))

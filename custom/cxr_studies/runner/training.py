@@ -10,11 +10,11 @@ from typing import Any
 
 from cxr_studies.plan import method_job
 from cxr_studies.plan.method_job import Models, job_of
+from cxr_studies.plan.row import Row
 from cxr_study.jobs.job import Job
-from cxr_study.jobs.methods import Row
 from cxr_study.jobs.presets import Settings
 from cxr_study.runs import job_results
-from cxr_study.runs.job_results import read_events
+from cxr_study.runs.job_results import METRICS, json_lines, read_events
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def federated(row: Row, models: Models, rounds: int, servers: Sequence[Path]) ->
         losses=tuple(each.mean_validation_bce for each in measured),
         aurocs=tuple(map(mean, sites)),
         # The last of the jobs may have made no round, only what comes after them.
-        images=next(filter(None, map(job_results.images, reversed(servers))), 0),
+        images=next(filter(None, map(_images, reversed(servers))), 0),
         column_similarity=_similarities(servers),
     )
 
@@ -84,6 +84,12 @@ def mean(values: Sequence[float | None]) -> float | None:
     """None where a value is missing, or all are."""
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
+
+
+def _images(server: Path) -> int:
+    """Training images that the sites of a job together went through in its last round."""
+    lines = json_lines(server / METRICS)
+    return sum(site["weight"] for site in lines[-1]["sites"]) if lines else 0
 
 
 def _similarities(servers: Sequence[Path]) -> tuple[Mapping[str, float], ...]:

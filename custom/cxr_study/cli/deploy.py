@@ -21,7 +21,7 @@ from cxr_study.jobs.components import WAYS, check_way
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import JOBS
 from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
-from cxr_study.runs.run_request import check_site_files
+from cxr_study.runs.run_request import check_sites
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 if TYPE_CHECKING:
@@ -107,23 +107,20 @@ def submit(
     splits are downloaded.
     """
     asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or ())
-    check_site_files(site_files, asked.sites)
+    if site_files:
+        check_sites(site_files, asked.sites)
     check_room(out, force)
     from cxr_study.deployment import at_hand
     from cxr_study.deployment.deployed_run import DeployedRun
 
     with _connected(kit, server_timeout, study) as (session, steps):  # before anything is removed
         make_room(out, force)
+        elsewhere, places = not (site_files or phantom), at_hand.workspaces(kit)
         deployed = DeployedRun(
-            out,
-            site_files,
-            not (site_files or phantom),
-            retries,
-            at_hand.workspaces(kit),
-            sites_timeout,
+            session, steps, out, site_files, elsewhere, retries, places, sites_timeout
         )
         job_export.write(asked, deployed.job)
-        _to_the_end(deployed, session, steps, [])
+        _to_the_end(deployed)
 
 
 @app.command(
@@ -152,20 +149,20 @@ def watch(
 
     folder = Path(run) if Path(run).is_dir() else out or Path("runs", run)
     with _connected(kit, server_timeout, study) as (session, steps):
-        if not (folder / RUN_FILE).is_file():
+        elsewhere, places = not (site_files or phantom), at_hand.workspaces(kit)
+        deployed = DeployedRun(
+            session, steps, folder, site_files, elsewhere, retries, places, sites_timeout,
+            aborts=False, jobs=[run],
+        )  # fmt: skip
+        if (folder / RUN_FILE).is_file():
+            deployed.read_noted()
+        else:
             if folder.is_dir():
                 check_room(folder, force=False)
             session.meta(run)  # there is such a job
             folder.mkdir(parents=True)
-            DeployedRun(folder, site_files, not (site_files or phantom)).note([run])
-        deployed, begun = DeployedRun.noted(
-            folder,
-            retries=retries,
-            workspaces=at_hand.workspaces(kit),
-            sites_timeout=sites_timeout,
-            aborts=False,
-        )
-        _to_the_end(deployed, session, steps, begun)
+            deployed.note()
+        _to_the_end(deployed)
 
 
 @app.command(epilog="Example:  surgagg deploy status --kit lead@university.org")
@@ -194,13 +191,9 @@ def _connected(kit: Path, patience: float, study: str) -> Iterator[tuple[FlareSe
         yield session, steps
 
 
-def _to_the_end(
-    deployed: DeployedRun, session: FlareSession, steps: Steps, begun: list[str]
-) -> None:
+def _to_the_end(deployed: DeployedRun) -> None:
     """Run a job, or watch one that has begun, and report."""
-    from cxr_study.deployment import deployed_run
-
-    deployed_run.run(deployed, session, steps, begun)
+    deployed.run()
     run = finished_run(deployed.folder)
     make_report(run, deployed.folder / "report", run.job.name, console)()
 
@@ -258,7 +251,7 @@ def jobs(
     That is their checkpoints, which later jobs may go on from, a site's local notes, FLARE's
     folders, and at the server what is in its job store. A job that runs or waits stays.
     """
-    from cxr_study.deployment.job_files import JobFilesError, job_files
+    from cxr_study.deployment.at_hand import JobFilesError, job_files
 
     if remove and not (job or older_than):
         raise JobFilesError("--remove needs --job or --older-than, to say of which jobs.")

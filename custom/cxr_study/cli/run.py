@@ -23,9 +23,9 @@ from cxr_study.runs.finished_run import (
     RunFolderError,
     checkpoint_folder,
     finished_run,
-    read_site_files,
+    read_facts,
 )
-from cxr_study.runs.run_request import RunRequest, check, check_network
+from cxr_study.runs.run_request import RunRequest, check
 from surgical_aggregation.extras import offered_body
 
 if TYPE_CHECKING:
@@ -189,26 +189,25 @@ def continue_(
     and the result is that of a run which was never interrupted; after a run that ended, as many
     rounds again are made.
     """
-    read_site_files(earlier)  # it is a run's folder
+    facts = read_facts(earlier)
     if out.resolve() in (earlier.resolve(), *earlier.resolve().parents):
         raise RunFolderError(
             f"a continued run needs a folder of its own; {out} holds the run to continue. Give "
             "another --out."
         )
-    before = finished_run(earlier)
     for_all, per_site = parse(settings or [])
-    job = before.job.with_settings(
+    job = Job.from_folder(earlier / "job").with_settings(
         {**_missing_rounds(earlier, start), **for_all}, per_site, sites=split(sites) or None
     )
     request = RunRequest(
         job,
         out,
-        site_files or read_site_files(earlier),
+        site_files or facts.site_files,
         None,
         earlier,
         start,
         local_models,
-        preset=before.made.get("preset"),
+        preset=facts.preset,
     )
     check(request)
     say(f"{job.at_server.num_rounds} rounds from {request.start(request.workspace)}")
@@ -227,9 +226,6 @@ def _requested(
     preset: str | None = None,
 ) -> RunRequest:
     job = Job.asked(name, sites=split(sites), preset=preset, given=given or ())
-    if "backbone" in job.settings:  # a census has none
-        network = job.at_server
-        check_network(initial_body, backbone=network.backbone, hidden=network.hidden)
     return RunRequest(job, out, site_files, initial_body, preset=preset)
 
 
@@ -267,7 +263,8 @@ def run_and_report(request: RunRequest, title: str, force: bool) -> None:
     from cxr_study.reports.run.evaluate_run import report
     from cxr_study.runs import simulated_run
 
-    simulated_run.prepare_data(request)
+    job = request.job
+    simulated_run.prepare(request.site_files, job.sites, job.at_server.image_size)
     make_room(request.folder, force)
     try:
         simulated_run.run(request, console=console)

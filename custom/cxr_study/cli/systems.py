@@ -12,10 +12,10 @@ from cxr_study.cli import run as cli_run
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
-from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import finished_run
+from cxr_study.runs.run_request import RunRequest, check_body
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.wire.privacy_json import by_study, is_class_names
 
@@ -55,6 +55,9 @@ Retries = Annotated[
 ]
 HERE = Path("runs/poc")
 
+PROJECT = Path("poc/project.yml")
+"""This project's own, from its root."""
+
 
 @poc_app.command(epilog="Example:  surgagg deploy poc run surgical --phantom --set num_rounds=6")
 def run(
@@ -83,14 +86,13 @@ def run(
     asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or (), settings=body)
     check_room(out, force)
     from cxr_study.deployment import poc_run
-    from cxr_study.runs.run_request import check_body
 
-    poc = poc_run.PocRun(asked, out, project, site_files, port, retries, keep)
-    poc_run.check(poc)
+    request = RunRequest(asked, out, site_files)
+    poc_run.check(request, project, port)
     check_body(site_files, initial_body)
-    poc.system.stop()  # one that an earlier run left
+    poc_run.system(request).stop()  # one that an earlier run left
     make_room(out, force)
-    poc_run.run(poc, console)
+    poc_run.run(request, project, console, port=port, retries=retries, keep=keep)
     title = f"{asked.name} in POC, on {', '.join(asked.sites)}"
     make_report(finished_run(out), out / "report", title, console)()
 

@@ -17,7 +17,7 @@ from cxr_studies.analysis.claim_checks import (
 )
 from cxr_studies.analysis.seed_intervals import interval
 from cxr_studies.papers.claim import EVERY_SITE, NEARER, SAME, Comparison
-from cxr_study.jobs.methods import Row
+from cxr_studies.plan.row import Row
 from study_scores import LACKS, results
 
 OURS, THEIRS, OTHERS = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "partial_loss"))

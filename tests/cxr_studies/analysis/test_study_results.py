@@ -13,7 +13,7 @@ from cxr_studies.analysis.study_results import (
     over_seeds,
     reference,
 )
-from cxr_study.jobs.methods import Row
+from cxr_studies.plan.row import Row
 
 RNG = np.random.default_rng(0)
 LABELS = {

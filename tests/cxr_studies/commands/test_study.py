@@ -9,11 +9,11 @@ import pytest
 
 from cxr_studies.analysis import study_results, study_summary
 from cxr_studies.plan.plan import check
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import path_of, read_study, shipped
 from cxr_studies.plan.study_selection import Selection
 from cxr_studies.report import study_report
 from cxr_studies.runner import run_study as module
-from cxr_study.jobs.methods import Row
 from typed import answer, typed
 
 

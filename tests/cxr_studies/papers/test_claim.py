@@ -11,8 +11,8 @@ from cxr_studies.papers.claim import (
     SAME,
     Comparison,
 )
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario
-from cxr_study.jobs.methods import Row
 
 OURS, THEIRS, BASELINE = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "complete"))
 SITES = [Scenario(name=str(sites), cut="nih", sites=sites) for sites in (2, 4, 10)]

@@ -14,8 +14,8 @@ from cxr_studies.papers.claim import (
     SAME,
 )
 from cxr_studies.papers.published_results import read
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import read_study, shipped
-from cxr_study.jobs.methods import Row
 
 CLAIMS = published_claims.read()
 PAIRS = [(claim, which) for claim in CLAIMS for which in claim.comparisons]

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from cxr_studies.plan import method_job
+from cxr_studies.plan.row import Row
 from cxr_study.jobs.job import Job
-from cxr_study.jobs.methods import Row
 from cxr_study.runs.finished_run import checkpoint_folder
 
 SITES = ("nih", "chexpert")

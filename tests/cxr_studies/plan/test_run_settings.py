@@ -3,8 +3,8 @@ import pytest
 from cxr_studies.baseline import baseline_run
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.data_file import DataFileError
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, StudyFileError
-from cxr_study.jobs.methods import Row
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs.run_request import InitialBodyError
 

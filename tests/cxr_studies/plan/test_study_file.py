@@ -8,9 +8,9 @@ import yaml
 
 from cxr_studies.partition.class_sets import published
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, StudyFileError, read_study, shipped
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
-from cxr_study.jobs.methods import Row
 
 CUT = {"name": "cut", "cut": "nih", "sites": 2}
 WHOLE = {"name": "whole", "sites": ["nih", "chexpert"]}

@@ -2,9 +2,9 @@ import dataclasses
 
 import pytest
 
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import read_study
 from cxr_studies.plan.study_selection import Selection, StudyError, trainings
-from cxr_study.jobs.methods import Row
 
 NOT_CUT = {"scenarios": ("non-iid partial",), "methods": ("complete",)}
 

@@ -9,9 +9,9 @@ from cxr_studies.analysis.claim_checks import HOLDS, Finding
 from cxr_studies.analysis.seed_intervals import Interval
 from cxr_studies.papers.claim import Comparison
 from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.report import facts as module
 from cxr_studies.report.facts import PHANTOM, facts, notices, told
-from cxr_study.jobs.methods import Row
 from study_scores import results
 
 REAL = StudyData.model_construct(path=Path("mine.yaml"))

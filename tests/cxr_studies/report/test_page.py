@@ -14,9 +14,9 @@ from cxr_studies.analysis.study_results import gather
 from cxr_studies.analysis.subgroups import subgroups
 from cxr_studies.papers import published_claims
 from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import read_study
 from cxr_studies.report import study_report
-from cxr_study.jobs.methods import Row
 
 SHARED = ["Cardiomegaly", "Consolidation", "Edema", "Pneumonia"]
 SITES = {

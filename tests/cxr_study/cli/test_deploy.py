@@ -11,11 +11,12 @@ import pytest
 
 from cxr_study.cli import deploy
 from cxr_study.data.sites import site_file
-from cxr_study.deployment import deployed_run, flare_session
+from cxr_study.deployment import flare_session
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.poc_project import PocProject
+from cxr_study.deployment.poc_system import PocProject
 from cxr_study.jobs.job import Job
+from cxr_study.runs.finished_run import read_facts
 from tiny_job import JOBS
 from typed import answer
 
@@ -44,18 +45,19 @@ def submitted(monkeypatch):
             if job == "unknown":
                 raise SessionError("no such job")
 
-    def run(deployed, session, steps, begun):
-        runs.append((deployed, session))
+    def run(deployed):
+        runs.append((deployed, deployed.session))
         if not deployed.job.is_dir():
             shutil.copytree(JOBS / "surgical", deployed.job)
-        deployed.note([*begun, "2"] if begun else ["1", "2"])
+        deployed.jobs = [*(deployed.jobs or "1"), "2"]
+        deployed.note()
 
     def report(run, folder, title, to):
         runs.append((run, folder))
         return lambda: None
 
     monkeypatch.setattr(flare_session, "FlareSession", Session)
-    monkeypatch.setattr(deployed_run, "run", run)
+    monkeypatch.setattr(DeployedRun, "run", run)
     monkeypatch.setattr(deploy, "make_report", report)
     return runs
 
@@ -94,9 +96,9 @@ def test_a_job_is_watched_by_its_id_and_the_folder_that_this_makes(submitted, tm
     watch("1", "--out", out)
     (first, _), (report, _) = submitted
     assert not first.aborts and first.elsewhere and report.elsewhere
-    assert DeployedRun.noted(out)[1] == ["1", "2"]
+    assert read_facts(out).jobs == ["1", "2"]
     watch(out, "--retries", "0")
-    assert submitted[2][0].retries == 0 and DeployedRun.noted(out)[1] == ["1", "2", "2"]
+    assert submitted[2][0].retries == 0 and read_facts(out).jobs == ["1", "2", "2"]
     watch("1", "--phantom", "--out", tmp_path / "more")
     assert not submitted[-1][0].elsewhere
     assert "no such job" in watch("unknown", "--out", tmp_path / "none", code=2)

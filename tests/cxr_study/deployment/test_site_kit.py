@@ -12,7 +12,7 @@ from nvflare.fuel.sec.authz import AuthzContext, Person
 from nvflare.security.security import FLAuthorizer
 
 from cxr_study.deployment import site_kit
-from cxr_study.deployment.poc_project import PocProject
+from cxr_study.deployment.poc_system import PocProject
 from cxr_study.deployment.site_kit import KitError, localise_server, localise_site
 from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy

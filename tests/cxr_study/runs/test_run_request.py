@@ -96,8 +96,9 @@ def test_real_images_start_from_drawings_only_where_that_is_asked_for(
 
 def test_a_disk_on_which_the_models_would_not_fit_is_refused(request_of, tmp_path, monkeypatch):
     body = tmp_path / "body.npz"
-    body.write_bytes(bytes(2**20))
-    free = SimpleNamespace(free=79 * 2**20)  # logs, and five models at the server and two sites
+    save(Checkpoint({"x": np.zeros(2**18, np.float32)}, {}), body)
+    # Logs, and five models at the server and two sites.
+    free = SimpleNamespace(free=64 * 2**20 + 15 * body.stat().st_size)
     monkeypatch.setattr(run_request.shutil, "disk_usage", lambda folder: free)
     check(request_of(initial_body=body))
     free.free -= 1
@@ -121,6 +122,6 @@ def test_an_initial_body_must_be_of_the_jobs_network(tmp_path, facts, backbone, 
     if facts is not None:
         save(Checkpoint({"dense/kernel": np.ones(2)}, facts), file)
     with nullcontext() if message is None else pytest.raises(ValueError, match=message):
-        check_network(file, backbone=backbone, hidden=hidden)
+        check_network(file, backbone, hidden)
     with pytest.raises(ValueError, match="does not exist"):
-        check_network(tmp_path / "none.npz", backbone=backbone, hidden=hidden)
+        check_network(tmp_path / "none.npz", backbone, hidden)

@@ -22,7 +22,7 @@ from nvflare.fuel.f3.streaming.stream_types import StreamError
 from nvflare.private.fed.server.server_runner import ServerRunner, ServerRunnerConfig
 
 from flare import Engine, context
-from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.access.job_sites import site_of
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.server.workflows.model_refit import ModelRefit

@@ -12,7 +12,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load
-from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.access.job_sites import site_of
 from surgical_aggregation.server.models import model_files
 from surgical_aggregation.wire import results
 

@@ -15,11 +15,7 @@ from surgical_aggregation.aggregation.averaging import Variables
 from surgical_aggregation.aggregation.moments import averaged
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.server.models.evaluated_model import CheckpointLocator
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    current_global_model,
-    set_global_model,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, REFIT
 
 CANDIDATES = (AVERAGE, REFIT)
@@ -61,11 +57,11 @@ class CandidateLocator(CheckpointLocator):
 
     def get_model_names(self, fl_ctx: FLContext) -> list[str]:
         """The candidate's name, or nothing where the run has not made it."""
-        if self.model == AVERAGE and (average := average_of(current_global_model(fl_ctx))):
-            set_global_model(average, fl_ctx)
-        made = current_global_model(fl_ctx).manifest.get(CANDIDATE)
+        if self.model == AVERAGE and (average := average_of(GlobalModel.current(fl_ctx))):
+            average.set_current(fl_ctx)
+        made = GlobalModel.current(fl_ctx).manifest.get(CANDIDATE)
         return [self.model] if made == self.model else []
 
     def checkpoint(self, fl_ctx: FLContext) -> Checkpoint:
         """The candidate."""
-        return current_global_model(fl_ctx)
+        return GlobalModel.current(fl_ctx)

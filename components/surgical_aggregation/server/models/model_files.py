@@ -20,7 +20,7 @@ from surgical_aggregation.checkpoints.checkpoint import (
     save,
 )
 from surgical_aggregation.extras import offered_body
-from surgical_aggregation.server.access.declared_classes import study
+from surgical_aggregation.server.access.job_sites import study
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LAST_FILE = "last.npz"
@@ -176,8 +176,7 @@ class InitialBody(FLComponent):
         Raises:
             CheckpointError: No file is configured, or one that a job may not name.
         """
-        simulated = fl_ctx.get_job_id() == SIMULATED_JOB
-        if offered := offered_body(self.file, simulated=simulated):
+        if offered := offered_body(self.file, simulated=fl_ctx.get_job_id() == SIMULATED_JOB):
             return offered
         if not self.file:
             raise CheckpointError(

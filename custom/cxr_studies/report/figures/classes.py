@@ -10,10 +10,10 @@ import pandas as pd
 
 from cxr_studies.analysis.seed_intervals import interval
 from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.plan.row import Row
 from cxr_studies.report.figures import style
 from cxr_studies.report.figures.style import LOOK, marked
 from cxr_studies.report.tables.layouts import TESTS
-from cxr_study.jobs.methods import Row
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg
 

@@ -13,12 +13,12 @@ from matplotlib.ticker import MaxNLocator
 from cxr_studies.analysis.seed_intervals import Spread, spread
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.papers.published_results import LOCAL, Place
+from cxr_studies.plan.row import Row
 from cxr_studies.report.figures import style
 from cxr_studies.report.figures.style import LOOK, METHODS, lined, marked
 from cxr_studies.report.tables.cells import Ours, measure
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_study.common.wording import listed
-from cxr_study.jobs.methods import Row
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.plan import kept_tables
+from cxr_studies.plan.row import TITLES, Row
 from cxr_studies.plan.run_folder import RUNS, TEST_SETS
 from cxr_studies.report.figures import style
 from cxr_studies.report.figures.style import LOOK, lined, marked
@@ -17,7 +18,6 @@ from cxr_studies.runner import prediction_files
 from cxr_study.common.wording import FEW_IMAGES
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
-from cxr_study.jobs.methods import TITLES, Row
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg
 

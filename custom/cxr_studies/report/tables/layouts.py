@@ -11,8 +11,8 @@ import pandas as pd
 
 from cxr_studies.analysis.study_results import GROUPS
 from cxr_studies.papers.published_results import AVERAGE, Place, Published
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Study
-from cxr_study.jobs.methods import Row
 
 
 class _Titles(dict[str, str]):

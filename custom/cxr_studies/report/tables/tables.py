@@ -10,11 +10,11 @@ import pandas as pd
 from cxr_studies.analysis.study_results import GROUPS, StudyResults, by_run
 from cxr_studies.papers import published_results
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place, Published
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL
 from cxr_studies.report.tables import layouts
 from cxr_studies.report.tables.cells import Cell, measure
 from cxr_studies.report.tables.layouts import TESTS, Column, Layout
-from cxr_study.jobs.methods import Row
 
 PValues = Mapping[Place, float]
 """What a cell is about -> p of a test of its AUROC against surgical aggregation."""

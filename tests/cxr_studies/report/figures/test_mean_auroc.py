@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cxr_studies.analysis.seed_intervals import interval
+from cxr_studies.plan.row import Row
 from cxr_studies.report.figures.mean_auroc import CHANCE, auroc_by_scenario, bars
-from cxr_study.jobs.methods import Row
 from drawn_texts import texts
 
 SITES = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Mass"]}

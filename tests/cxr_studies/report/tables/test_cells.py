@@ -4,8 +4,8 @@ import pytest
 from scipy import stats
 
 from cxr_studies.papers.published_results import AVERAGE, Place
+from cxr_studies.plan.row import Row
 from cxr_studies.report.tables.cells import Cell, Ours, measure
-from cxr_study.jobs.methods import Row
 from study_tables import SURGICAL, mean, means, published
 
 PLACE = Place("2", SURGICAL, "global", "nih", "all")

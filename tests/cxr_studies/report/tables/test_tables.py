@@ -1,8 +1,8 @@
 import pytest
 
 from cxr_studies.papers.published_results import AVERAGE, Place
+from cxr_studies.plan.row import Row
 from cxr_studies.report.tables.layouts import Column
-from cxr_study.jobs.methods import Row
 from study_tables import NIH, SURGICAL, mean, table
 
 VANILLA = Row("vanilla", "fedbn+")

@@ -3,11 +3,11 @@ import pytest
 import study_runs
 from cxr_studies.analysis.study_results import gather
 from cxr_studies.papers.published_results import Place, of_study
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import read_study
 from cxr_studies.report.tables.layouts import PAPERS
 from cxr_studies.report.tables.tables import tables
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, SHARED, UNION_CLASSES
-from cxr_study.jobs.methods import Row
 from study_tables import SURGICAL
 
 LABELS = [1.0, 1.0, 0.0, 0.0]

@@ -144,7 +144,7 @@ def test_an_example_has_all_that_a_report_shows():
 
 
 JOB = SimpleNamespace(at_server=SimpleNamespace(mixed_precision=False))
-RUN = FinishedRun(JOB, (), None, {}, {})
+RUN = FinishedRun(JOB, (), None)
 
 
 def evaluation(site, *unvalidated, labels=None):

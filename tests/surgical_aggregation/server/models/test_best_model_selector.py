@@ -11,7 +11,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from flare import Engine, context, global_model
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.models.best_model_selector import BestModelSelector
-from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.headers import AVERAGE, BEST, BEST_ROUND, CANDIDATE, REFIT
 
@@ -35,26 +35,24 @@ class Run:
         """The model in memory is this one."""
         manifest = self.model.manifest.with_facts(**facts)
         best = self.fl_ctx and self.best_round
-        self.fl_ctx = context(model=GlobalModel(self.model.variables, manifest))
-        self.fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
+        model = GlobalModel(self.model.variables, manifest)
+        self.fl_ctx = context(model=model, props={BEST_ROUND: best})
 
     @property
     def manifest(self):
-        return current_global_model(self.fl_ctx).manifest
+        return GlobalModel.current(self.fl_ctx).manifest
 
     @property
     def best_round(self):
         return self.fl_ctx.get_prop(BEST_ROUND)
 
     def fire(self, event, site=None, round_=None, **props):
-        fl_ctx = context(site, ("Edema",), round_, engine=self.engine)
         learnable = self.fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         said = {
             AppConstants.GLOBAL_MODEL: learnable, FLContextKey.WORKFLOW: "train",
             headers.GONE: self.gone, **props,
         }  # fmt: skip
-        for name, value in said.items():
-            fl_ctx.set_prop(name, value, private=True, sticky=False)
+        fl_ctx = context(site, ("Edema",), round_, engine=self.engine, props=said)
         self.selector.handle_event(event, fl_ctx)
         if BEST_ROUND in fl_ctx.props:
             best = fl_ctx.get_prop(BEST_ROUND)
@@ -200,7 +198,9 @@ class TestContinued:
     def test_one_that_cannot_be_compared_is_dropped_with_the_reason(self, caplog):
         run = self.run({**RECORD, "metric": "focal"})
         fl_ctx = run.round(5, {"a": 0.9})
-        assert fl_ctx.get_prop(headers.DROPPED).startswith("its loss is 'focal', and this")
+        assert fl_ctx.get_prop(headers.DROPPED)["reason"].startswith(
+            "its loss is 'focal', and this"
+        )
         assert headers.BEST_DROPPED in run.engine.events and run.best_round == 5
         assert "the best model so far, of round 2, is dropped: its loss" in caplog.text
 

@@ -7,15 +7,17 @@ from nvflare.apis.fl_context import FLContextManager
 from nvflare.apis.shareable import Shareable
 
 from flare import Engine, context
-from surgical_aggregation.server.access.declared_classes import (
+from surgical_aggregation.server.access.job_sites import (
+    claimed_site,
     declaration_fault,
     declared_classes,
     hold_to_declaration,
     permitted_classes,
+    set_site,
+    site_of,
     tables,
 )
-from surgical_aggregation.server.access.refusal_events import Refusal, announce, drop_round
-from surgical_aggregation.server.access.site_identity import claimed_site, set_site, site_of
+from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.privacy_json import PolicyError
@@ -38,8 +40,8 @@ def result(client):
 ], ids=["token", "no result", "no client", "text", "long number", "list"])  # fmt: skip
 def test_a_site_is_who_sent_the_token_or_whom_the_workflow_names(claims, sent, site, claimed):
     assert site_of(context()) == "" == claimed_site(context())  # the server's own
-    fl_ctx = context("west", claims=claims, authenticated=False)
-    fl_ctx.set_prop(FLContextKey.TASK_RESULT, sent, private=True, sticky=False)
+    props = {FLContextKey.TASK_RESULT: sent}
+    fl_ctx = context("west", claims=claims, authenticated=False, props=props)
     assert (site_of(fl_ctx), claimed_site(fl_ctx)) == (site, claimed)
     set_site("west", fl_ctx)
     assert site_of(fl_ctx) == "west"
@@ -119,38 +121,25 @@ def test_a_malformed_table_is_refused_by_where_it_stands(table):
         tables(context(policy={"permited": {}}), None)
 
 
-@pytest.mark.parametrize(("meta", "permitted"), [
-    ({"study": "heart"}, ("Edema",)),
-    ({"study": "lung"}, ()),
-    ({}, ()),
-    (None, ()),
-])  # fmt: skip
-def test_a_study_has_a_table_of_its_own(meta, permitted):
-    fl_ctx = context("a", ["Edema"], policy={"permitted": {"heart": {"a": ["Edema"]}}})
-    fl_ctx.set_prop(FLContextKey.JOB_META, meta, private=True, sticky=False)
-    assert permitted_classes(fl_ctx, None) == permitted
-
-
 NAN = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}
 GONE = {"site": "a", "task": "test", "round": None, "reason": "it is gone"}
-DROP = {"round": 3, "reason": "it is not finite"}
 
 
-@pytest.mark.parametrize(("facts", "event", "name", "text"), [
-    (NAN, headers.CONTRIBUTION_REFUSED, headers.REFUSAL,
+@pytest.mark.parametrize(("facts", "event", "text"), [
+    (NAN, headers.CONTRIBUTION_REFUSED,
      "refused the result of a, task 'train' of round 3: it has NaN."),
-    (GONE, headers.REQUEST_REFUSED, headers.REFUSAL,
+    (GONE, headers.REQUEST_REFUSED,
      "sent no columns at the request of a, task 'test': it is gone."),
-    (GONE, headers.SITE_SILENT, headers.REFUSAL, "no result of a, task 'test': it is gone."),
-    (DROP, headers.ROUND_DROPPED, headers.DROP, "round 3 is dropped: it is not finite"),
+    (GONE, headers.SITE_SILENT, "no result of a, task 'test': it is gone."),
 ])  # fmt: skip
-def test_is_logged_and_told_to_the_servers_components(facts, event, name, text, logged):
+def test_is_logged_and_told_to_the_servers_components(facts, event, text, logged):
     engine = Engine()
     fl_ctx = context("a", engine=engine)
-    if facts is DROP:
-        drop_round(RunRecord(), *DROP.values(), fl_ctx)
-    else:
-        announce(RunRecord(), Refusal(**facts), fl_ctx, event)
-    assert engine.events == [event] and logged["warning"] + logged["error"] == [text]
+    announce(RunRecord(), fl_ctx, *facts.values(), event)
+    assert engine.events == [event] and logged["warning"] == [text]
     # A public property would travel to the sites, and a refusal may name another site's class.
-    assert fl_ctx.get_prop_detail(name) == {"value": facts, "private": True, "sticky": False}
+    assert fl_ctx.get_prop_detail(headers.REFUSAL) == {
+        "value": facts,
+        "private": True,
+        "sticky": False,
+    }

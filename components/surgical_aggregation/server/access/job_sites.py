@@ -1,4 +1,7 @@
-"""Which classes a site trains in a run: what it declared first, as far as the server permits it.
+"""The sites of a job: whose a message is, what a site declares, and what it may train of that.
+
+A site's name is that which FLARE's server has authenticated. Its classes are those that it declared
+first, as far as the server permits them.
 
 The server's operator writes permitted classes into FLARE's `local/privacy.json` there, as a site
 its own policy (see `site_policy`):
@@ -16,20 +19,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.client import Client
+from nvflare.apis.fl_constant import FLContextKey, ServerCommandKey
 from nvflare.apis.fl_context import FLContext
-from nvflare.apis.job_def import get_job_meta_study
+from nvflare.apis.job_def import ALL_SITES, SERVER_SITE_NAME, JobMetaKey, get_job_meta_study
+from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation.aggregation.class_names import unfit
-from surgical_aggregation.server.access.site_identity import claimed_site, site_of
-from surgical_aggregation.wire.headers import CLASSES, PROCESS, VERSIONS
-from surgical_aggregation.wire.privacy_json import (
-    PolicyError,
-    by_study,
-    is_class_names,
-    scope_properties,
-)
+from surgical_aggregation.wire import flare_internals, headers, privacy_json
 from surgical_aggregation.wire.versions import told_versions, version_fault
+
+NOT_STARTED = "FLARE has not started the job there: it was not connected, or could not take it"
+
+_SITE = "surgical.site"
 
 Table = Mapping[str, Sequence[str]]
 """Site -> classes that it may train; a site that is not in it may train none."""
@@ -38,6 +40,54 @@ POLICY = ("permitted", "look_alikes")
 """Keys of the server's policy; for the second see `look_alikes`."""
 
 _DECLARATIONS = "surgical.declarations"
+
+
+def sites_of_job(fl_ctx: FLContext) -> list[str]:
+    """Names of the sites that the job is for, also of those at which FLARE has not started it.
+
+    They are in the `deploy_map` of the job's meta; with "@ALL" there, those at which it has.
+    """
+    meta = fl_ctx.get_prop(FLContextKey.JOB_META) or {}
+    deployed = meta.get(JobMetaKey.DEPLOY_MAP.value, {}).values()
+    named = {site for sites in deployed for site in sites} - {SERVER_SITE_NAME, ALL_SITES}
+    return sorted(_started(fl_ctx) | named)
+
+
+def not_started(fl_ctx: FLContext) -> dict[str, str]:
+    """Site of the job at which FLARE has not started it -> why it takes no part."""
+    started = _started(fl_ctx)
+    return {site: NOT_STARTED for site in sites_of_job(fl_ctx) if site not in started}
+
+
+def _started(fl_ctx: FLContext) -> set[str]:
+    return {client.name for client in fl_ctx.get_engine().get_clients()}
+
+
+def set_site(site: str, fl_ctx: FLContext) -> None:
+    """Say whose message a context is about; only the workflow knows it when it sends a task."""
+    fl_ctx.set_prop(_SITE, site, private=True, sticky=False)
+
+
+def site_of(fl_ctx: FLContext) -> str:
+    """Authenticated name of the site that a message comes from or goes to; empty: not known.
+
+    Never what the message says of itself: the peer context is written by the client. Our own
+    workflows say it; under any other it is the sender of a result, or the site that has the task.
+    """
+    site = fl_ctx.get_prop(_SITE)
+    if site is not None:
+        return site
+    result = fl_ctx.get_prop(FLContextKey.TASK_RESULT)
+    # FLARE's server puts the header there, over whatever came, by the token of the connection.
+    client = isinstance(result, Shareable) and result.get_header(ServerCommandKey.FL_CLIENT)
+    return client.name if isinstance(client, Client) else flare_internals.site_of_task(fl_ctx)
+
+
+def claimed_site(fl_ctx: FLContext) -> str:
+    """What the peer calls itself; empty where it is no text."""
+    peer = fl_ctx.get_peer_context()
+    name = peer.get_identity_name() if peer else ""
+    return name if isinstance(name, str) else ""
 
 
 class Declaration(NamedTuple):
@@ -109,11 +159,7 @@ def versions_by_site(fl_ctx: FLContext) -> dict[str, Mapping[str, str]]:
 
 
 def unpermitted(fl_ctx: FLContext, permitted: Table | None) -> str | None:
-    """Why the site of a message may not train all that it declares; None: it may.
-
-    Raises:
-        PolicyError: A table is not usable.
-    """
+    """Why the site of a message may not train all that it declares; None: it may."""
     beyond = set(declared_classes(fl_ctx)) - set(permitted_classes(fl_ctx, permitted))
     if not beyond:
         return None
@@ -126,14 +172,13 @@ def unpermitted(fl_ctx: FLContext, permitted: Table | None) -> str | None:
 def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
     """Classes that the site of a message declares and that all `tables` permit.
 
-    Raises:
-        PolicyError: A table is not usable.
+    None where a table is not usable: `PermittedFilter` ends the run for that.
     """
-    names = declared_classes(fl_ctx)
-    for table in tables(fl_ctx, permitted):
-        allowed = set(table.get(site_of(fl_ctx), ()))
-        names = tuple(name for name in names if name in allowed)
-    return names
+    try:
+        allowed = [set(table.get(site_of(fl_ctx), ())) for table in tables(fl_ctx, permitted)]
+    except privacy_json.PolicyError:
+        return ()
+    return tuple(name for name in declared_classes(fl_ctx) if all(name in of for of in allowed))
 
 
 def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
@@ -142,16 +187,17 @@ def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
     Raises:
         PolicyError: A table is not usable.
     """
-    properties = scope_properties(fl_ctx, POLICY) or {}
+    properties = privacy_json.scope_properties(fl_ctx, POLICY) or {}
     own = [] if permitted is None else [("the job's configuration", permitted)]
     if "permitted" in properties:
         table = properties["permitted"]
-        if by_study(table):
+        if privacy_json.by_study(table):
             table = table.get(study(fl_ctx), {})
         own.append(("the server's local/privacy.json", table))
     for where, table in own:
-        if not isinstance(table, Mapping) or not all(map(is_class_names, table.values())):
-            raise PolicyError(
+        named = privacy_json.is_class_names
+        if not isinstance(table, Mapping) or not all(map(named, table.values())):
+            raise privacy_json.PolicyError(
                 f"{where}: 'permitted' needs a list of class names for each site; got {table!r}."
             )
     return tuple(table for _, table in own)
@@ -169,7 +215,9 @@ def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:
 def declaration(fl_ctx: FLContext) -> Declaration:
     """What the site of a message declares, whether that counts or not."""
     peer = fl_ctx.get_peer_context() or FLContext()
-    classes, process, told = map(peer.get_prop, (CLASSES, PROCESS, VERSIONS))
+    classes, process, told = map(
+        peer.get_prop, (headers.CLASSES, headers.PROCESS, headers.VERSIONS)
+    )
     if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
         classes = ()
     process = process if isinstance(process, str) else None
