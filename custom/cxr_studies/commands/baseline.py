@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cxr_studies.baseline import baseline_run
+from cxr_studies.baseline import BEST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_study.cli.run import (
     Force,
@@ -28,7 +28,6 @@ from cxr_study.cli.run import (
 )
 from cxr_study.jobs.job import check_names
 from cxr_study.jobs.presets import JobError, parse, with_preset
-from cxr_study.training import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary_json import Group, MeanAuroc

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cxr_studies.baseline import baseline_run
+from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_studies.plan import run_settings
 from cxr_studies.runner.training import Trained, Training, mean
 from cxr_studies.runner.training_process import Tell
-from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 
 
 def train(training: Training, tell: Tell) -> Trained:

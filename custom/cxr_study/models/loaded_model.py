@@ -27,10 +27,10 @@ from cxr_study.models.images_to_predict import FAR, FoundImage, ReadImage
 from cxr_study.models.model_calibration import CalibrationFile, read_calibration
 from cxr_study.runs.finished_run import FinishedRun, RunFolderError, run_of
 from cxr_study.runs.job_results import best_checkpoint, personal_checkpoints
-from cxr_study.training import BEST_FILE
 from cxr_study.training.network import AnyNetwork, Network, SiteNetwork, network_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load
 from surgical_aggregation.checkpoints.model_facts import ModelFacts, facts_of
+from surgical_aggregation.server.models.model_files import BEST_FILE
 from surgical_aggregation.site.contract.site import Site, Split
 from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 

@@ -4,12 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from cxr_studies.baseline import baseline_run
+from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.row import Row
 from cxr_studies.runner import baseline_training
 from cxr_studies.runner.training import Training
-from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 
 SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
 

@@ -10,7 +10,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Te
 from PIL import Image
 
 from cxr_study.common.wording import counted, duration, listed
-from cxr_study.reports.page.numbers import auroc, count, interval, share
+from cxr_study.reports.page.numbers import auroc, count, interval
 
 CRISP_PIXELS = 128
 """Pictures up to this size are enlarged pixel by pixel; larger ones are smoothed."""
@@ -22,12 +22,13 @@ LARGEST_PIXELS = 256
 def template(package: str, **filters: object) -> Template:
     """Read the `template.html.j2` of a package, which may extend and import those of this one.
 
-    Values are escaped. Filters are those of `environment` and those given; `style` and `crisp`
-    (`CRISP_PIXELS`) are variables.
+    Values are escaped. Filters are those of `environment` and those given; `style`, the look
+    of every page as CSS, and `crisp` (`CRISP_PIXELS`) are variables.
     """
     pages = environment(package, autoescape=True)
     pages.filters |= filters
-    pages.globals |= {"crisp": CRISP_PIXELS, "style": style()}
+    style = resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+    pages.globals |= {"crisp": CRISP_PIXELS, "style": style}
     return pages.get_template("template.html.j2")
 
 
@@ -45,14 +46,9 @@ def environment(package: str, **options: Any) -> Environment:
         loader=ChoiceLoader([PackageLoader(name, "") for name in (package, __package__)]),
         **options,
     )
-    made.filters |= {"auroc": auroc, "interval": interval, "number": count, "share": share}
+    made.filters |= {"auroc": auroc, "interval": interval, "number": count}
     made.filters |= {"counted": counted, "duration": duration, "listed": listed}
     return made
-
-
-def style() -> str:
-    """The look of every page, as CSS: for the screen, narrow ones too, and for A4 paper."""
-    return resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
 
 
 def picture(image: np.ndarray, site: str) -> str:
