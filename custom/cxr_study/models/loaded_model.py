@@ -21,7 +21,6 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import earlier, read_split
 from cxr_study.evaluation.predictions import Predictions, predict, restore
 from cxr_study.evaluation.test_split import to_test
-from cxr_study.jobs.job import Job
 from cxr_study.models import images_to_predict
 from cxr_study.models.images_to_predict import FAR, FoundImage, ReadImage
 from cxr_study.models.model_calibration import CalibrationFile, read_calibration
@@ -301,7 +300,16 @@ def choose(
                 f"the folder of a run, or one with a {BEST_FILE}, is needed; {path} is neither."
             ) from None
         return file, None
-    return _model_of(run, site), _network(run.job, own_site)
+    model = _model_of(run, site)
+    if not run.job.has_own_site:
+        settings = run.job.at_server
+        return model, Network(settings.backbone, settings.image_size, settings.hidden)
+    if own_site:
+        return model, None
+    raise ValueError(
+        f"the sites of job {run.job.name!r} have a network of their own. Name their class: "
+        "--own-site my.module:MySite --arg site={SITE_NAME} --arg folder=data"
+    )
 
 
 def _model_of(run: FinishedRun, site: str | None) -> Path:
@@ -325,18 +333,6 @@ def _model_of(run: FinishedRun, site: str | None) -> Path:
             f"{best_checkpoint(run.servers[-1])} --context client_context.tenseal --out plain.npz"
         )
     return best_checkpoint(run.servers[-1])
-
-
-def _network(job: Job, own_site: bool) -> Network | None:
-    if not job.has_own_site:
-        settings = job.at_server
-        return Network(settings.backbone, settings.image_size, settings.hidden)
-    if own_site:
-        return None
-    raise ValueError(
-        f"the sites of job {job.name!r} have a network of their own. Name their class: "
-        "--own-site my.module:MySite --arg site={SITE_NAME} --arg folder=data"
-    )
 
 
 def seen_in_training(

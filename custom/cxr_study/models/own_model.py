@@ -96,12 +96,8 @@ def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
 def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
     """Write a model with the columns of a checkpoint, which has its body, in the form it had.
 
-    In a Keras file its own classes keep their order, and the new ones follow.
-
-    Raises:
-        ValueError: It would be another kind of file.
+    In a Keras file its own classes keep their order, and the new ones follow. See `check` first.
     """
-    check(model, out)
     if model.graph is None:
         save(checkpoint, out)
         return
