@@ -19,7 +19,7 @@ from measure import fastest, options, seconds
 from PIL import Image
 from scipy.ndimage import zoom
 
-from cxr_study.data.images.decoding import decode_bytes
+from cxr_study.data.images.decoding import decode
 from cxr_study.data.images.image_files import locate
 from cxr_study.data.images.image_store import prepare
 from cxr_study.training.input_pipeline import dataset
@@ -56,7 +56,7 @@ def plain_pipeline(files, size):
 def decode_each(files, size):
     """Decode all images in threads and keep none."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        consume(pool.map(lambda file: decode_bytes(file.read_bytes(), size), files))
+        consume(pool.map(lambda file: decode(file.read_bytes(), size), files))
 
 
 def compare(folder, size):
@@ -68,9 +68,9 @@ def compare(folder, size):
     with tempfile.TemporaryDirectory() as cache:
         for number in (1, threads):
             os.environ["LOKY_MAX_CPU_COUNT"] = str(number)  # what joblib takes for all
-            anew = partial(ask, cache_dir=Path(cache, str(number)))
-            took[f"prepare, {number} threads"] = seconds(anew)[0]
-        took["prepare again, nothing to do"], prepared = seconds(anew)
+            os.environ["SURGAGG_CACHE"] = str(Path(cache, str(number)))
+            took[f"prepare, {number} threads"] = seconds(ask)[0]
+        took["prepare again, nothing to do"], prepared = seconds(ask)
         rows = prepared.index["row"].to_numpy()
         rows = rows[rows >= 0]
         labels = np.zeros((len(rows), 14), np.float32)

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey, ReservedKey
@@ -80,15 +81,18 @@ class Engine:
 
 def context(
     site=None, classes=(), current_round=0, model=None, engine=None, policy=None, claims=None,
-    process=None, authenticated=True, versions=None, props=(),
+    process=None, authenticated=True, versions=None, props=(), manager=None,
 ):  # fmt: skip
     """The server's context of a message from or to `site`.
 
     `policy`: properties of its scope; `claims`: what the site calls itself, if not by its name;
     `process`: which of its processes declares the classes; `authenticated`: whose message it is;
-    `versions`: what it tells of them, if not those here; `props`: private properties.
+    `versions`: what it tells of them, if not those here; `props`: private properties;
+    `manager`: FLARE's, of contexts that share what is sticky.
     """
     fl_ctx = FLContext()
+    if manager:
+        fl_ctx.put(ReservedKey.MANAGER, manager, private=True, sticky=False)
     fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
     fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
     fl_ctx.set_prop(AppConstants.CURRENT_ROUND, current_round, private=True, sticky=False)
@@ -112,6 +116,16 @@ def context(
         if authenticated:
             set_site(site, fl_ctx)
     return fl_ctx
+
+
+def column(value):
+    """A column of two features, all of one value."""
+    return (np.full(2, value, np.float32), np.float32([value]))
+
+
+def lists(variables):
+    """Values of variables, by name."""
+    return {name: value.tolist() for name, value in variables.items()}
 
 
 def global_model(body, columns=None, features=2, batch_norm=()):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from surgical_aggregation.aggregation.one_sided import never_learned
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
@@ -27,7 +27,8 @@ CONTRACT = {
 _ALONE = ("created", "version", "strategy", "initial_body_sha256", "round", "site")
 
 
-class TrainedRounds(NamedTuple):
+@dataclass(frozen=True)
+class TrainedRounds:
     """Consecutive rounds, the last included, in which the same sites trained a class."""
 
     first: int
@@ -35,7 +36,8 @@ class TrainedRounds(NamedTuple):
     sites: tuple[str, ...]
 
 
-class ClassTraining(NamedTuple):
+@dataclass(frozen=True)
+class ClassTraining:
     """Who trained a class.
 
     Attributes:
@@ -53,7 +55,8 @@ class ClassTraining(NamedTuple):
     never_learned: str | None = None
 
 
-class Validation(NamedTuple):
+@dataclass(frozen=True)
+class Validation:
     """What sites measured of a model on their validation splits.
 
     Attributes:

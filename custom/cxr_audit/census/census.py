@@ -52,7 +52,7 @@ class ClassCensus:
     """The labels of one class, over the images that are used.
 
     Attributes:
-        uncertain: What uncertain labels count as; see `uncertain_labels`.
+        uncertain: What uncertain labels count as; see `label_table`.
         read: Labels as read, by `STATES`.
         labels: Images by `OUTCOMES`.
         positives: Images labelled 1 after the policy, by split.
@@ -117,6 +117,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
     used = in_split[(index["status"] == "ok").to_numpy()]
     read_used = read.set_index("image").loc[used["image"]]
     labelled = classes(labels.table)
+    states = {value: name for name, value in STATES.items()}
     other_views = 0 if site.views == "all" else int((~read["view"].isin(FRONTAL)).sum())
     positive = (used[labelled] == 1).to_numpy(int)
     images = used["patient"].value_counts()
@@ -148,7 +149,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
         classes={
             name: ClassCensus(
                 uncertain=site.policy.of(name),
-                read=_tallies(used, _state(read_used[name]), tuple(STATES)),
+                read=_tallies(used, read_used[name].map(states), tuple(STATES)),
                 labels={
                     k: t.images for k, t in _tallies(used, _outcome(used[name]), OUTCOMES).items()
                 },
@@ -173,10 +174,6 @@ def _tallies(
     """Count rows by the name of their cell."""
     cells = np.asarray(cell, dtype=object)
     return {name: _tally(rows[cells == name]) for name in names}
-
-
-def _state(labels: pd.Series) -> np.ndarray:
-    return np.select([labels == value for value in STATES.values()], list(STATES), "not labelled")
 
 
 def _outcome(labels: pd.Series) -> np.ndarray:

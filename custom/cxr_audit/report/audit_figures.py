@@ -137,7 +137,8 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
     classes = union(sites)
     shares = [[prevalence(s, c) if c in s.classes else None for c in classes] for s in sites]
     top = max([value for row in shares for value in row if value] or [1.0])
-    down, across = _grid(len(sites))
+    down = math.ceil(len(sites) / _ACROSS)
+    across = math.ceil(len(sites) / down)  # all rows about as long
     high = down * (0.75 + 0.19 * len(classes))
     figure = Figure((FULL_WIDTH, high), layout="constrained")
     panels = list(figure.subplots(down, across, sharey=True, squeeze=False).flat)
@@ -160,12 +161,6 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
         axes.xaxis.set_major_locator(MaxNLocator(2 if across > 3 else 4))
         in_percent(axes.xaxis)
     return page.svg(figure, name, "How common each class is at each site that labels it")
-
-
-def _grid(panels: int) -> tuple[int, int]:
-    """Rows and columns for so many panels, all rows about as long."""
-    down = math.ceil(panels / _ACROSS)
-    return down, math.ceil(panels / down)
 
 
 def _with_looks(sites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Any], tuple[str, str]]]:

@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_phantom.patients.cohort import Cohort
-from cxr_phantom.patients.real_statistics import WITHOUT_VIEW
+from cxr_phantom.patients.cohort import WITHOUT_VIEW, Cohort
 from cxr_study.data.labels.label_table import BLANK
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
 
@@ -139,9 +138,10 @@ def write_mimic(
     studies = rng.choice(10**7, study[-1] + 1, replace=False) + 5 * 10**7
     position = _positions(images, rng)
     meaning = [_MEANING.get("LATERAL" if code == "LL" else code, "") for code in position]
+    parts = rng.integers(2**32, size=(len(cohort), 5))
     keys = pd.DataFrame(
         {
-            "dicom_id": _dicom_ids(len(cohort), rng),
+            "dicom_id": ["-".join(f"{part:08x}" for part in row) for row in parts.tolist()],
             "subject_id": subjects[images["person"]],
             "study_id": studies[study],
         }
@@ -197,12 +197,6 @@ def _positions(images: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
     frontal = np.where(rng.random(n) < _ODD, rng.choice(_FRONTAL_CODES, n), images["view"])
     position = np.where(images["lateral"], lateral, frontal)
     return np.where(rng.random(n) < WITHOUT_VIEW, "", position)
-
-
-def _dicom_ids(n: int, rng: np.random.Generator) -> list[str]:
-    """Five groups of eight hexadecimal digits each."""
-    parts = rng.integers(2**32, size=(n, 5))
-    return ["-".join(f"{part:08x}" for part in row) for row in parts.tolist()]
 
 
 def _dates(images: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from cxr_phantom.drawing.acquisition import SITES
 from cxr_phantom.drawing.anatomy import sample_anatomy, vary_exposure_of
-from cxr_phantom.drawing.rendering import render
+from cxr_phantom.drawing.rendering import SITES, render
 from cxr_phantom.patients.cohort import Cohort, read_reports, sample_cohort
 from cxr_phantom.writers.official_layouts import (
     SiteLayout,
@@ -176,6 +175,6 @@ def _write_site(root: Path, site: str, cohort: Cohort, layout: SiteLayout, seed:
         labels=layout.labels,
         images=layout.images,
         split=split_csv,
-        truth=truth_csv,
         classes=None if layout.classes is None else list(layout.classes),
+        truth=truth_csv,
     )

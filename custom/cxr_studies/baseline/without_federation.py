@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE
+from cxr_study.common.errors import InputError
 from surgical_aggregation.aggregation.metrics import mean_over, of_classes
 from surgical_aggregation.aggregation.strategy import find
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
@@ -21,10 +22,6 @@ from surgical_aggregation.wire import variables as wire
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor FLARE for a name
     from surgical_aggregation.site.contract.site import Site
     from surgical_aggregation.site.training.trainer import LocalTraining
-
-
-class BaselineError(ValueError):
-    """No model of a training has a validation loss."""
 
 
 def train_alone(
@@ -64,7 +61,7 @@ def train_alone(
         progress: Called as progress(rounds made, rounds).
 
     Raises:
-        BaselineError: No model could be measured.
+        InputError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
         StrategyError: Nor the strategy; see `Strategy.check_start`.
     """
@@ -127,7 +124,7 @@ def train_alone(
             if patience and best and round_ - best["round"] >= patience:
                 last = min(last, round_ + 1)
     if not best:
-        raise BaselineError(
+        raise InputError(
             f"no model of {last + 1} rounds has a validation loss that can be compared; see "
             f"{out / ROUNDS_FILE}. Is the learning rate {options.learning_rate:g} too high?"
         )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cxr_study.common.offered_data import demo_data
 from cxr_study.common.progress import Steps
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession
@@ -85,9 +84,7 @@ def run(
     steps, poc, job = Steps(console), system(request), _sharing_cores(request.job)
     files = request.site_files
     job_export.write(job, request.folder / "job")
-    if files is None:
-        demo_data().site_files()
-    elif "image_size" in job.settings:
+    if files is None or "image_size" in job.settings:
         simulated_run.prepare(files, job.sites, job.at_server.image_size)
     with steps.step("prepare") as said:
         poc.prepare(project, sites=job.sites, port=port, site_files=files, encrypted=job.encrypted)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.data.sites.site_data import SiteLabels, load_images
 from cxr_study.evaluation import bootstrap, test_split
 from cxr_study.evaluation.bootstrap import Resampled, resample

@@ -208,16 +208,13 @@ class Job:
         """Whether its models are homomorphically encrypted."""
         if self.folder is None:
             return self.method in METHODS and METHODS[self.method].encrypted
-        return any(path.startswith("surgical_aggregation.encryption.") for path in self._classes)
+        classes = self.folder.classes
+        return any(path.startswith("surgical_aggregation.encryption.") for path in classes)
 
     @property
     def has_own_site(self) -> bool:
         """Whether its sites are not those of this application: it names another `Site`."""
-        return self.folder is not None and SITE not in self._classes
-
-    @cached_property
-    def _classes(self) -> frozenset[str]:
-        return self.folder.classes if self.folder else frozenset()
+        return self.folder is not None and SITE not in self.folder.classes
 
     def app(self, site: str) -> str:
         """Name of a site's app, which no other site sees where it has settings of its own."""

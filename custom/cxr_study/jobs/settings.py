@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cxr_study.common.spelling import nearest
-from cxr_study.data.images.sides import SIDES
+from cxr_study.data.images.image_files import SIDES
 from cxr_study.jobs.methods import CENSUS, EVALUATION, METHODS
 from cxr_study.jobs.presets import JobError
 from cxr_study.training.augmentation import AUGMENTATIONS

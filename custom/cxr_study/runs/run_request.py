@@ -99,6 +99,7 @@ def check(request: RunRequest) -> None:
         ValueError: A setting, a site file or its name is unusable, or sites are too few.
     """
     job, sites = request.job, request.job.sites
+    by_flare = f"nvflare simulator <folder> -w <workspace> -c {','.join(sites)} -t {len(sites)}"
     job.check()
     if " " in str(request.folder.absolute()):
         raise RunFolderError(
@@ -108,13 +109,12 @@ def check(request: RunRequest) -> None:
     if not job.trains:
         raise JobError(
             f"job {job.name!r} trains nothing, so there is nothing to report; run its folder "
-            f"with nvflare simulator <folder> -w <workspace> -c {','.join(sites)} -t {len(sites)}"
+            f"with {by_flare}"
         )
     if job.has_own_site:
         raise JobError(
-            f"the sites of job {job.name!r} are of another class than {SITE}, whose "
-            "data is not known here. Run it with FLARE: nvflare simulator <folder> -w <workspace> "
-            f"-c {','.join(sites)} -t {len(sites)}; then surgagg report <workspace>"
+            f"the sites of job {job.name!r} are of another class than {SITE}, whose data is not "
+            f"known here. Run it with FLARE: {by_flare}; then surgagg report <workspace>"
         )
     if job.encrypted:
         raise JobError(

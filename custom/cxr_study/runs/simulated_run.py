@@ -14,8 +14,7 @@ from rich.text import Text
 
 from cxr_study.common.offered_data import demo_data
 from cxr_study.common.progress import RoundProgress, round_bars
-from cxr_study.data.sites import before_training
-from cxr_study.data.sites.site_data import load_images
+from cxr_study.data.sites.site_data import load_images, notes_before_training
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import job_export
@@ -40,15 +39,16 @@ FAILED = "-failed"
 def prepare(site_files: Path | None, sites: Sequence[str], size: int) -> None:
     """Check the sites' data before anything is made or removed, and decode their images once.
 
-    None: the phantom, whose data are always right.
+    None: the phantom, which is drawn where it is not there yet.
 
     Raises:
         ValueError: What a site file names is unusable.
     """
     if site_files is None:
+        demo_data().site_files()
         return
     checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
-    for note in before_training.notes(checked):
+    for note in notes_before_training(checked):
         Console().print(Text(f"note: {note}"), soft_wrap=True)
     for labels in checked:
         load_images(labels, size)
@@ -116,8 +116,6 @@ def run(request: RunRequest, *, console: Console) -> None:
     facts.write(request.folder)
     if request.earlier is not None and (start := request.start(request.workspace)):
         shutil.copy(start, request.folder / finished_run.BEFORE)
-    if request.site_files is None:
-        demo_data().site_files()
     # The phantom's processes are small; with a hospital's data one run at a time has the memory.
     at_once = [[*federated, *alone]]
     if request.site_files is not None:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from cxr_phantom.drawing.acquisition import SITES
+from cxr_phantom.drawing.rendering import SITES
 from cxr_phantom.patients.cohort import sample_cohort
 from cxr_phantom.writers.official_layouts import SiteLayout
 from cxr_phantom.writers.write_phantom import PhantomError, write_phantom, write_pictures

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_studies.partition.split_sites import split_sites
+from cxr_studies.partition.partition import split_sites
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.data.readers import nih
 from cxr_study.data.sites.patient_split import SPLITS, split_by_lists, split_patients

@@ -56,9 +56,8 @@ def did(monkeypatch):
         monkeypatch.setattr(PocSystem, name, value)
     monkeypatch.setattr(poc_run, "FlareSession", nullcontext)
     monkeypatch.setattr(DeployedRun, "run", step("train", trained))
-    phantom = SimpleNamespace(site_files=lambda: did.append("phantom"))
-    monkeypatch.setattr(poc_run, "demo_data", lambda: phantom)
-    monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: did.append("decode"))
+    decode = lambda files, *_: did.append("decode" if files else "phantom")  # noqa: E731
+    monkeypatch.setattr(poc_run.simulated_run, "prepare", decode)
     return did
 
 

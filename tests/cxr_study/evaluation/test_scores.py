@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.evaluation.scores import compare, score, score_calibration
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from cxr_study import load_model
-from cxr_study.data.images.decoding import decode_bytes
+from cxr_study.data.images.decoding import decode
 from cxr_study.models import images_to_predict
 from cxr_study.models.loaded_model import choose
 from cxr_study.models.model_calibration import CalibrationError
@@ -44,7 +44,7 @@ def test_five_lines_of_python_give_a_table_of_probabilities(home):
     table = model.predict([home / "images/a.png", home / "images/c"])
     assert list(table) == ["image", *CLASSES, "flags"]
     for path, (_, row) in zip(("a.png", "c"), table.iterrows(), strict=True):
-        pixels = decode_bytes((home / "images" / path).read_bytes(), SIZE)
+        pixels = decode((home / "images" / path).read_bytes(), SIZE).pixels
         expected = model.predictions(pixels[None]).probabilities.to_numpy()[0]
         found = row[list(CLASSES)].to_numpy(np.float32)
         np.testing.assert_array_max_ulp(found, expected, last_places(model.local.model))

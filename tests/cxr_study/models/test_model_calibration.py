@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.calibration import calibration_error, reliability
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.models.model_calibration import (

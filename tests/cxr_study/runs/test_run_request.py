@@ -16,7 +16,7 @@ from cxr_study.jobs.job import SITE, Job
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
-from cxr_study.runs.run_request import RunRequest, check, check_network
+from cxr_study.runs.run_request import InitialBodyError, RunRequest, check, check_network
 from cxr_study.training.network import input_facts
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
@@ -41,6 +41,7 @@ def request_of(tmp_path):
     ({"job": "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
     ({"site_files": Path("none")}, InputError, "none/nih.yaml does not exist"),
     ({"sites": ("nih", "mayo")}, JobError, "no site 'mayo'; known: nih, chexpert. Other sites"),
+    ({"settings": {"hidden": 8}}, InitialBodyError, "is small_densenet with 8 .* of the phantom"),
     ({"job": "personalised", "published": True}, JobError, "--published needs one of"),
     ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
 ])  # fmt: skip

@@ -97,8 +97,9 @@ def test_the_job_is_that_with_the_settings_and_has_no_code(study, simulated, pha
     assert lines == [first, f"{first.replace('1/2', '2/2')}, stopped early"]
 
 
-def test_the_phantom_is_made_and_on_record(study, simulated, phantom, monkeypatch, tmp_path):
+def test_the_phantom_is_made_before_and_on_record(study, simulated, phantom, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # relative paths hold wherever a site works
+    PREPARE(None, ("nih", "chexpert"), 64)
     go(study(site_files=None, initial_body=Path("body.npz")))
     body = str(tmp_path / "body.npz")
     assert phantom == ["phantom"] and simulated[0].environment == {"CXR_INITIAL_BODY": body}

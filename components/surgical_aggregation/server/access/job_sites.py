@@ -215,9 +215,8 @@ def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:
 def declaration(fl_ctx: FLContext) -> Declaration:
     """What the site of a message declares, whether that counts or not."""
     peer = fl_ctx.get_peer_context() or FLContext()
-    classes, process, told = map(
-        peer.get_prop, (headers.CLASSES, headers.PROCESS, headers.VERSIONS)
-    )
+    named = (headers.CLASSES, headers.PROCESS, headers.VERSIONS)
+    classes, process, told = map(peer.get_prop, named)
     if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
         classes = ()
     process = process if isinstance(process, str) else None

@@ -26,11 +26,7 @@ from surgical_aggregation.aggregation.averaging import Array, column_similarity,
 from surgical_aggregation.aggregation.class_names import Spellings
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.site_result import limits as limits_by_name
-from surgical_aggregation.server.access.class_filters import (
-    TRAINED,
-    lacking_guards,
-    model_controllers,
-)
+from surgical_aggregation.server.access import class_filters
 from surgical_aggregation.server.access.job_sites import site_of
 from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
@@ -107,9 +103,9 @@ class SurgicalAggregator(ModelAggregator):
             flare_internals.receive_arrays(partial(ArraysFile, job_folder(fl_ctx), without_room))
             flare_internals.receive_results_of(len(fl_ctx.get_engine().get_clients()))
             flare_internals.forget_sent_messages()
-            for workflow in model_controllers(fl_ctx):
+            for workflow in class_filters.model_controllers(fl_ctx):
                 task = getattr(workflow, "task_name", AppConstants.TASK_TRAIN)
-                if why := lacking_guards(task, TRAINED, fl_ctx):
+                if why := class_filters.lacking_guards(task, class_filters.TRAINED, fl_ctx):
                     self.system_panic(why, fl_ctx)
         elif event_type == AppEventType.INITIAL_MODEL_LOADED:
             loaded = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)

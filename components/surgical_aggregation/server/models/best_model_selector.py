@@ -149,11 +149,8 @@ class BestModelSelector(FLComponent):
             "best_round": best["round"],
             "best_metrics": {self.metric: loss},
         }
-        self.log_info(
-            fl_ctx,
-            f"{_name(best)} is the best: {self.metric} {loss:.4f} over {len(best['sites'])} sites; "
-            f"{why}",
-        )
+        said = f"{self.metric} {loss:.4f} over {len(best['sites'])} sites; {why}"
+        self.log_info(fl_ctx, f"{_name(best)} is the best: {said}")
         for name, value in (
             (headers.BEST, best),
             (AppConstants.VALIDATION_RESULT, loss),

@@ -132,9 +132,6 @@ class EvaluatedModelLocator(CheckpointLocator):
             self.system_panic(str(error), fl_ctx)
             return []
         facts = checkpoint.manifest
-        self.log_info(
-            fl_ctx,
-            f"measuring {path}: {len(classes)} classes, {facts.round} rounds of job "
-            f"{facts.get('job', 'none')}",
-        )
+        of_job = f"{facts.round} rounds of job {facts.get('job', 'none')}"
+        self.log_info(fl_ctx, f"measuring {path}: {len(classes)} classes, {of_job}")
         return [self.model]

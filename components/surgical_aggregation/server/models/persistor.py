@@ -42,14 +42,12 @@ class CheckpointPersistor(ModelPersistor):
     cannot be compared.
 
     Args:
-        initial_body_id: Id of the `InitialBody` component. Default "initial_body".
         continues: Id of an earlier job at this server, which this one continues, whatever the
             initial body; or several, see `checkpoint_of`. Default "": none.
         file: Path of the checkpoint to start from, in place of an `InitialBody` component; see
             `named_by_job`. Default None.
     """
 
-    initial_body_id: str = "initial_body"
     continues: str = ""
     file: str | None = None
 
@@ -99,10 +97,8 @@ class CheckpointPersistor(ModelPersistor):
             return
         beside = path.with_name(model_files.BEST_FILE)
         try:
-            is_best = record["round"] == start.manifest.round and (
-                record.get(CANDIDATE) == start.manifest.get(CANDIDATE)
-            )
-            best = start if is_best else load(beside)
+            of_start = start.manifest.round, start.manifest.get(CANDIDATE)
+            best = start if (record["round"], record.get(CANDIDATE)) == of_start else load(beside)
             if best.manifest.get("best") != record:
                 raise CheckpointError(f"{str(beside)!r} is another model")
         except CheckpointError as error:
@@ -126,11 +122,11 @@ class CheckpointPersistor(ModelPersistor):
             return model_files.checkpoint_of(self.continues, model_files.LAST_FILE, fl_ctx)
         if self.file:
             return model_files.named_by_job(self.file, fl_ctx)
-        component = fl_ctx.get_engine().get_component(self.initial_body_id)
+        component = fl_ctx.get_engine().get_component("initial_body")
         if not isinstance(component, model_files.InitialBody):
             raise CheckpointError(
-                f"the server's configuration needs an InitialBody component with id "
-                f"{self.initial_body_id!r}; got {type(component).__name__}."
+                "the server's configuration needs an InitialBody component with id 'initial_body'; "
+                f"got {type(component).__name__}."
             )
         return component.path(fl_ctx)
 

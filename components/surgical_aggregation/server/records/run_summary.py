@@ -61,10 +61,9 @@ class RunSummary(FLComponent):
         if "round" not in newest and not newest.get("failed", {}).get("began"):
             return tests
         lines = []
-        if stopped := newest.get("stopped"):
-            lines.append(
-                f"  stopped early, after round {stopped['round']}: patience {stopped['patience']}"
-            )
+        if of := newest.get("stopped"):
+            after = f"after round {of['round']}: patience {of['patience']}"
+            lines.append(f"  stopped early, {after}")
         if best := newest.get("best"):
             made = f" ({best[headers.CANDIDATE]})" if headers.CANDIDATE in best else ""
             lines.append(

@@ -50,20 +50,19 @@ class Tracking(FLComponent):
             "mlflow": MLflowReceiver, a run for every site and none for the means, at
             MLFLOW_TRACKING_URI where the server has that variable, else in mlflow.db of the job's
             results. "none": nothing is kept.
-        workflow: Id of the workflow that validates the final model. Default "validate_final".
     """
 
-    def __init__(self, tracking: str = _DEFAULT, workflow: str = "validate_final"):
+    def __init__(self, tracking: str = _DEFAULT):
         super().__init__()
         self.tracking = tracking
-        self.workflow = workflow
         self._receiver: AnalyticsReceiver | None = None
         self._sites: dict[str, dict[str, float]] = {}
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Make the receiver when the run starts; keep metrics and their means."""
-        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
+        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == "validate_final"
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        measured = fl_ctx.get_prop(headers.MEASURED, {}).get("round")
         if event_type == EventType.START_RUN:
             self._start(fl_ctx)
         if self._receiver is None:
@@ -79,11 +78,11 @@ class Tracking(FLComponent):
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
                 self._measured(round_, fl_ctx)
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            self._measured(fl_ctx.get_prop(headers.MEASURED)["round"], fl_ctx)
+            self._measured(measured, fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
             self._keep_means(round_, fl_ctx)
-        elif event_type == EventType.END_WORKFLOW and final and self._sites:
-            self._keep_means(fl_ctx.get_prop(headers.MEASURED)["round"], fl_ctx)
+        elif event_type == EventType.END_WORKFLOW and final:
+            self._keep_means(measured, fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
         known = ", ".join((*headers.TRACKERS, headers.NONE))

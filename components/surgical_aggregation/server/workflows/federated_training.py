@@ -139,10 +139,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         first = fl_ctx.get_prop(AppConstants.START_ROUND)
         flare_internals.plan_rounds(self, first, round_ + 1 - first)  # this one is the last
         GlobalModel.set_manifest(manifest.with_facts(planned_rounds=round_ + 1), fl_ctx)
-        self.log_info(
-            fl_ctx,
-            f"round {round_} is the last: none of the models of {worse} rounds is better "
-            f"than that of round {best} (patience {self.patience})",
-        )
+        why = f"none of the models of {worse} rounds is better than that of round {best}"
+        self.log_info(fl_ctx, f"round {round_} is the last: {why} (patience {self.patience})")
         stopped = {"round": round_, "best_round": best, "patience": self.patience}
         self.fire_event_with_data(headers.TRAINING_STOPPED, fl_ctx, headers.STOPPED, stopped)

@@ -61,11 +61,11 @@ class ModelEvaluation(AskingController, GlobalModelEval):
 
     def fault(self, result: SiteResult, fl_ctx: FLContext) -> str | None:
         """What is wrong with what a site has measured."""
-        model = fl_ctx.get_prop(headers.MEASURED)
+        model = fl_ctx.get_prop(headers.MEASURED, {})
         if result.features is not None:
-            if why := feature_statistics.fault(result.features, model["features"]):
+            if why := feature_statistics.fault(result.features, model.get("features")):
                 return why
-        unknown = () if model["has_head"] else None
+        unknown = () if model.get("has_head") else None
         return metrics.fault(result.metrics, permitted_classes(fl_ctx, None) or unknown)
 
     def prepare(self, client_task: ClientTask, result: SiteResult, fl_ctx: FLContext) -> None:

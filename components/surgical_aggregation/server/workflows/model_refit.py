@@ -47,7 +47,6 @@ class ModelRefit(AskingController):
         wait_seconds: Seconds to wait for the others then. Default 600.
         aggregator_id: Id of the aggregator, which takes `columns_only`. Default
             "column_aggregator".
-        task_name: Name of the task. Default "refit".
     """
 
     guards = TRAINED
@@ -56,7 +55,6 @@ class ModelRefit(AskingController):
     min_clients: int = 0
     wait_seconds: int = 600
     aggregator_id: str = "column_aggregator"
-    task_name: str = "refit"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,17 +89,14 @@ class ModelRefit(AskingController):
             data.set_header(name, value)
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         data.add_cookie(AppConstants.CONTRIBUTION_ROUND, round_)
-        task = Task(self.task_name, data, result_received_cb=partial(_take, aggregator))
+        task = Task("refit", data, result_received_cb=partial(_take, aggregator))
         self.ask(task, fl_ctx)
         if abort_signal.triggered or fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR):
             return
         columns = from_shareable(aggregator.aggregate(fl_ctx)).data
         refit_of(model, columns).set_current(fl_ctx)
-        self.log_info(
-            fl_ctx,
-            f"the columns of the model of round {model.manifest['round']} are refitted, and are "
-            "measured next",
-        )
+        of = f"the model of round {model.manifest['round']}"
+        self.log_info(fl_ctx, f"the columns of {of} are refitted, and are measured next")
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
         """Nothing is left to stop."""

@@ -160,7 +160,7 @@ def read(
         dataset: See `dataset_of`.
         labels: One label csv, or several with the same classes.
         metadata: The second csv, where the data set has one; of a hospital's own csv not read here,
-            see `sites.header_index`.
+            see `sites.own_table.join`.
         layout: Of a hospital's own csv. Default: as the reader knows it.
         images: Folder below which absolute paths of a hospital's own csv lie.
 
@@ -170,9 +170,8 @@ def read(
     import numpy as np  # those who only look into `DATASETS` need no pandas
     import pandas as pd
 
-    from cxr_study.data.labels.csv_file import InputError
     from cxr_study.data.labels.label_table import classes
-    from cxr_study.data.readers.patients import one_spelling
+    from cxr_study.data.readers.table import one_spelling
 
     known = dataset_of(dataset)
     name = f"{__name__}.{dataset.replace('-', '_')}"

@@ -3,10 +3,10 @@
 Functions from a label table to an assignment: a data frame with one row per patient, sorted by
 patient, and the columns `patient`, `split` (one of `SPLITS`, or `UNUSED`) and perhaps `site`.
 Stratified by "the patient has any positive label" and, within the positive ones, by class (see
-`stratification`); the order of the table's rows does not matter. `split_file` keeps assignments.
+`stratify`); the order of the table's rows does not matter. `split_file` keeps assignments.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ import pandas as pd
 from cxr_study.common.errors import InputError
 from cxr_study.common.wording import listed
 from cxr_study.data.labels.label_table import POSITIVE, classes
-from cxr_study.data.sites.stratification import stratify
 
 SPLITS = ("train", "validation", "test")
 UNUSED = "unused"  # left out on purpose, to train with less data
@@ -111,12 +110,7 @@ def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: i
     """Leave out all but a share of the training patients, at each site alike, as `UNUSED`.
 
     With the same seed a smaller share is a part of a larger one.
-
-    Raises:
-        ValueError: The share is not above 0 and at most 1.
     """
-    if not 0 < share <= 1:
-        raise ValueError(f"a share of the training patients is above 0, at most 1; got {share}.")
     thinned = assignment.copy()
     training = assignment[assignment["split"] == "train"]
     groups = [training] if "site" not in training else [g for _, g in training.groupby("site")]
@@ -227,3 +221,71 @@ def _assignment(parts: Sequence[np.ndarray]) -> pd.DataFrame:
 
 def _first(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def stratify(
+    present: np.ndarray, sizes: Sequence[int] | np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Put patients into parts that have equally much of every class: iterative stratification.
+
+    Sechidis, Tsoumakas and Vlahavas, ECML PKDD 2011: the rarest class is dealt out first, each
+    patient to the part that lacks most of it. Two things are added: parts have exact sizes, and
+    before anything else each part gets a patient of every class that has enough of them, so that
+    rounding leaves none without.
+
+    Args:
+        present: Whether a patient has a class, bool (patients, classes).
+        sizes: Patients of each part; together they are all patients.
+        rng: Decides between equals.
+
+    Returns:
+        Number of the part of each patient, int64 (patients,). A class with as many patients as
+        there are parts with room has one in each, unless classes stand in each other's way.
+    """
+    part = np.full(len(present), -1)
+    room = np.array(sizes, int)
+    lacking = present.sum(axis=0)[:, None] * room / max(len(present), 1)  # (classes, parts)
+    order = rng.permutation(len(present))
+
+    def put(patient: int, into: int) -> None:
+        part[patient] = into
+        room[into] -= 1
+        lacking[present[patient], into] -= 1
+
+    _one_of_each(present, part, room, order, put)
+    while True:
+        left = order[part[order] < 0]
+        numbers = present[left].sum(axis=0)
+        if not numbers.any():
+            break
+        rarest = np.flatnonzero(numbers == numbers[numbers > 0].min())[0]
+        for patient in left[present[left, rarest]]:
+            # Of the parts with room, the one that lacks most of the class, then of all classes.
+            wants = np.lexsort(
+                (rng.random(len(room)), lacking.sum(axis=0), lacking[rarest], room > 0)
+            )
+            put(patient, int(wants[-1]))
+    part[order[part[order] < 0]] = np.repeat(np.arange(len(room)), room)
+    return part
+
+
+def _one_of_each(
+    present: np.ndarray,
+    part: np.ndarray,
+    room: np.ndarray,
+    order: np.ndarray,
+    put: Callable[[int, int], None],
+) -> None:
+    """Give each part a patient of every class that has enough, the rarest class first."""
+    parts = np.flatnonzero(room)
+    numbers = present.sum(axis=0)
+    enough = numbers >= len(parts)
+    for name in np.argsort(numbers, kind="stable"):
+        for into in parts[np.argsort(room[parts], kind="stable")] if enough[name] else ():
+            there = present[part == into].any(axis=0)
+            free = order[(part[order] < 0) & present[order, name]]
+            if there[name] or not room[into] or not len(free):
+                continue
+            # The patient who has most of what the part has none of.
+            wanted = present[np.ix_(free, enough & ~there)].sum(axis=1)
+            put(int(free[np.argmax(wanted)]), int(into))

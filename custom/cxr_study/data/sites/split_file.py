@@ -19,7 +19,7 @@ import glob
 import hashlib
 import math
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,7 @@ import yaml
 
 from cxr_study.common.errors import InputError
 from cxr_study.common.yaml_files import parse_yaml
-from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import open_csv
+from cxr_study.data.labels.csv_columns import open_csv, read_columns
 from cxr_study.data.readers.cell_values import filled, one_of
 from cxr_study.data.sites.patient_split import SPLITS, UNUSED, check, positive_patients
 
@@ -142,23 +141,17 @@ def counts(assignment: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
     positive = positive_patients(table)
     rows = assignment[assignment["patient"].isin(positive.index)]
     images = rows["patient"].map(table["patient"].value_counts())
-    rows = rows.assign(images=images, positive=rows["patient"].map(positive).astype(bool))
+    rows = rows.assign(patients=1, images=images, positive=rows["patient"].map(positive))
+    rows = rows.rename(columns={"positive": "positive patients"})
     if "site" not in rows:
         return _counts_by_split(rows)
     return {str(site): _counts_by_split(group) for site, group in rows.groupby("site")}
 
 
 def _counts_by_split(rows: pd.DataFrame) -> dict[str, dict[str, int]]:
-    groups = {name: rows[rows["split"] == name] for name in (*SPLITS, UNUSED)}
-    return {
-        name: {
-            "patients": len(group),
-            "images": int(group["images"].sum()),
-            "positive patients": int(group["positive"].sum()),
-        }
-        for name, group in groups.items()
-        if len(group)
-    }
+    sums = rows.groupby("split")[["patients", "images", "positive patients"]].sum().astype(int)
+    order = [name for name in (*SPLITS, UNUSED) if name in sums.index]
+    return sums.loc[order].to_dict("index")
 
 
 def _check_header(split_file: SplitFile, table: pd.DataFrame) -> None:
@@ -180,14 +173,10 @@ def _check_header(split_file: SplitFile, table: pd.DataFrame) -> None:
 
 def _header(csv: Path) -> dict[str, Any]:
     """The header in comments."""
-    comment = []
     with csv.open(encoding="utf-8-sig") as file:
-        for line in file:
-            if not line.startswith("#"):
-                break
-            comment.append(line[1:].removeprefix(" "))
+        comment = list(takewhile(lambda line: line.startswith("#"), file))
     try:
-        header = parse_yaml("".join(comment))
+        header = parse_yaml("".join(line[1:].removeprefix(" ") for line in comment))
     except yaml.YAMLError as error:
         raise InputError(f"{csv}: the header cannot be read as YAML: {error}") from error
     return header if isinstance(header, dict) else {}

@@ -14,7 +14,7 @@ from matplotlib import colormaps
 from PIL import Image
 
 from cxr_study.common.files import replace
-from cxr_study.data.images.decoding import decode_bytes
+from cxr_study.data.images.decoding import decode
 from cxr_study.models.images_to_predict import ReadImage
 from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED, LoadedModel
 from cxr_study.models.model_calibration import POSITIVE
@@ -58,7 +58,7 @@ def write(
     for (_, row), at in zip(table.iterrows(), table.index.tolist(), strict=True):
         read = chunk[at]
         # As the network sees it, with more pixels.
-        picture = decode_bytes(Path(read.path).read_bytes(), SIDE, read.bits)
+        picture = decode(Path(read.path).read_bytes(), SIDE, bits=read.bits).pixels
         likeliest = row[list(model.classes)].astype(float).sort_values(ascending=False)
         ranked = {str(name): float(probability) for name, probability in likeliest.items()}
         calibrated = [name for name in ranked if name in thresholds]

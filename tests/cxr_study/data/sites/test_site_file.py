@@ -2,10 +2,14 @@ from pathlib import Path
 
 import pytest
 
+from cxr_study.common import offered_data
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels.uncertain_labels import LabelPolicy
-from cxr_study.data.sites.site_file import read_site_file, write_site_file
+from cxr_study.common.offered_data import PHANTOM, DemoData
+from cxr_study.data.labels.label_table import LabelPolicy
+from cxr_study.data.sites.site_file import find_site_file, read_site_file, write_site_file
 from site_files import write_data, write_site
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
 
 @pytest.fixture
@@ -139,3 +143,51 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
 def test_what_a_table_cannot_be_is_refused(read, keys, message):
     with pytest.raises(InputError, match=message):
         read(dataset="table", **keys)
+
+
+POLICY = SitePolicy(report_counts=True)
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path, monkeypatch):
+    """The site's file, in every folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        offered_data, "demo_data", lambda _: DemoData((), lambda: Path("demo"), None)
+    )
+    for name in ("job", "hospital", "started", "demo"):
+        Path(name).mkdir()
+        Path(name, "nih.yaml").touch()
+
+
+@pytest.mark.parametrize(("given", "policy", "variable", "folder"), [
+    ("job", NO_POLICY, "", "job"),
+    (None, NO_POLICY, "", "demo"),
+    (PHANTOM, NO_POLICY, "", "demo"),
+    ("", SitePolicy(site_files="hospital"), "", "hospital"),
+    ("hospital", SitePolicy(site_files="hospital"), "", "hospital"),
+    ("started", SitePolicy(site_files="hospital"), "started", "hospital"),
+    ("started", POLICY, "started", "started"),
+    (PHANTOM, POLICY, PHANTOM, "demo"),
+])  # fmt: skip
+def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
+    given, policy, variable, folder, monkeypatch
+):
+    monkeypatch.setenv("CXR_SITES", variable)
+    assert find_site_file("nih", given, policy) == Path(folder, "nih.yaml")
+
+
+@pytest.mark.parametrize(("site", "given", "policy", "message"), [
+    ("nih", "job", SitePolicy(site_files="hospital"), "says itself .* the job names 'job'"),
+    ("nih", "job", POLICY, "the job names 'job'"),
+    ("nih", PHANTOM, POLICY, "the job names 'phantom'"),
+    ("nih", "", POLICY, "needs the folder .*site_files.*CXR_SITES.*'phantom'"),
+    ("../job/nih", None, SitePolicy(site_files="hospital"), "does not exist"),
+    ("/etc/nih", "job", NO_POLICY, "does not exist"),
+])  # fmt: skip
+def test_a_job_leads_a_hospital_neither_to_another_folder_nor_to_the_phantom(
+    site, given, policy, message, monkeypatch
+):
+    monkeypatch.delenv("CXR_SITES", raising=False)
+    with pytest.raises(SiteError, match=message):
+        find_site_file(site, given, policy)

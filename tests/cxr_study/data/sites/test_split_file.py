@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from cxr_studies.partition.split_sites import split_sites
+from cxr_studies.partition.partition import split_sites
 from cxr_study.common.errors import InputError
 from cxr_study.data.sites.patient_split import split_patients
 from cxr_study.data.sites.split_file import apply_split, fingerprint, read_split, write_split

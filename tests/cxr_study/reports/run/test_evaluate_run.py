@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.evaluation.scores import SiteEvaluation
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RefusedResult, Summary

@@ -2,20 +2,16 @@
 
 import pytest
 from nvflare.apis.client import Client
-from nvflare.apis.fl_constant import FLContextKey, ReservedKey, ServerCommandKey
+from nvflare.apis.fl_constant import FLContextKey, ServerCommandKey
 from nvflare.apis.fl_context import FLContextManager
 from nvflare.apis.shareable import Shareable
 
 from flare import Engine, context
+from surgical_aggregation.server.access import job_sites
 from surgical_aggregation.server.access.job_sites import (
-    claimed_site,
     declaration_fault,
     declared_classes,
-    hold_to_declaration,
-    permitted_classes,
-    set_site,
     site_of,
-    tables,
 )
 from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.server.records.run_record import RunRecord
@@ -39,11 +35,11 @@ def result(client):
     (["south"], None, "", ""),
 ], ids=["token", "no result", "no client", "text", "long number", "list"])  # fmt: skip
 def test_a_site_is_who_sent_the_token_or_whom_the_workflow_names(claims, sent, site, claimed):
-    assert site_of(context()) == "" == claimed_site(context())  # the server's own
+    assert site_of(context()) == "" == job_sites.claimed_site(context())  # the server's own
     props = {FLContextKey.TASK_RESULT: sent}
     fl_ctx = context("west", claims=claims, authenticated=False, props=props)
-    assert (site_of(fl_ctx), claimed_site(fl_ctx)) == (site, claimed)
-    set_site("west", fl_ctx)
+    assert (site_of(fl_ctx), job_sites.claimed_site(fl_ctx)) == (site, claimed)
+    job_sites.set_site("west", fl_ctx)
     assert site_of(fl_ctx) == "west"
 
 
@@ -53,9 +49,7 @@ def message():
     manager = FLContextManager(identity_name="server", job_id="job")
 
     def message(site="north", classes=("Edema",), **said):
-        fl_ctx = context(site, classes=classes, **said)
-        fl_ctx.put(ReservedKey.MANAGER, manager, private=True, sticky=False)
-        return fl_ctx
+        return context(site, classes=classes, manager=manager, **said)
 
     return message
 
@@ -73,35 +67,37 @@ def test_a_declaration_is_a_list_of_names_that_a_site_gives_under_its_own(
 ):
     fl_ctx = context("west", declared, claims=claims)
     everybody = {"north": ["Edema"], "west": ["Edema"]}
-    assert declared_classes(fl_ctx) == counted == permitted_classes(fl_ctx, everybody)
+    assert declared_classes(fl_ctx) == counted == job_sites.permitted_classes(fl_ctx, everybody)
     found = declaration_fault(fl_ctx)
     assert found is None if fault is None else fault in found
 
 
 def test_a_declaration_stands_for_the_whole_run(message):
-    hold_to_declaration(message())
+    job_sites.hold_to_declaration(message())
     again = message(classes=["Edema", "Mass"])
     assert declared_classes(again) == ()
     fault = "declares ['Edema', 'Mass'], and has declared ['Edema'] before"
     assert fault in declaration_fault(again)
-    hold_to_declaration(again)  # which does not make it good
+    job_sites.hold_to_declaration(again)  # which does not make it good
     assert fault in declaration_fault(again)
     assert declared_classes(message()) == ("Edema",)
 
 
 def test_another_process_of_the_site_may_declare_others(message):
-    hold_to_declaration(message(process="first"))
+    job_sites.hold_to_declaration(message(process="first"))
     second = message(classes=["Mass"], process="second")
     assert declared_classes(second) == ()  # with a result: only when it asks for a task
     assert declaration_fault(second, asking=True) is None
-    hold_to_declaration(second)
+    job_sites.hold_to_declaration(second)
     assert declared_classes(second) == ("Mass",)
     assert declared_classes(message(classes=["Fracture"], process="second")) == ()
 
 
 def test_an_impostor_does_not_change_what_the_victim_is_held_to(message):
-    hold_to_declaration(message("north"))
-    hold_to_declaration(message("west", classes=["Mass"], claims="north", process="other"))
+    job_sites.hold_to_declaration(message("north"))
+    job_sites.hold_to_declaration(
+        message("west", classes=["Mass"], claims="north", process="other")
+    )
     assert declared_classes(message("north")) == ("Edema",)
     assert declared_classes(message("west", classes=["Fracture"])) == ("Fracture",)
 
@@ -112,13 +108,13 @@ def test_an_impostor_does_not_change_what_the_victim_is_held_to(message):
 def test_a_malformed_table_is_refused_by_where_it_stands(table):
     for policy in (table, None):
         with pytest.raises(PolicyError, match=r"^the server's local/privacy.json: 'permitted' nee"):
-            tables(context(policy={"permitted": policy}), None)
+            job_sites.tables(context(policy={"permitted": policy}), None)
     with pytest.raises(PolicyError, match=r"^the job's configuration: 'permitted' needs a"):
-        tables(context(), table)
+        job_sites.tables(context(), table)
     with pytest.raises(
         PolicyError, match=r"may have the keys permitted, look_alikes; got .*permited"
     ):
-        tables(context(policy={"permited": {}}), None)
+        job_sites.tables(context(policy={"permited": {}}), None)
 
 
 NAN = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}

@@ -3,7 +3,6 @@
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import ReservedKey
 from nvflare.apis.fl_context import FLContextManager
 
 from cxr_study.data.labels.vocabulary import one_finding
@@ -21,8 +20,7 @@ def named(declared, policy=None):
     component = look_alikes.LookAlikes()
     component.handle_event(EventType.START_RUN, context(policy=policy, engine=engine))
     for site, classes in [*declared.items()] * 2:
-        fl_ctx = context(site, classes=classes, engine=engine)
-        fl_ctx.put(ReservedKey.MANAGER, manager, private=True, sticky=False)
+        fl_ctx = context(site, classes=classes, engine=engine, manager=manager)
         hold_to_declaration(fl_ctx)
         component.handle_event(CLASSES_DECLARED, fl_ctx)
     return [told for told in found if told], engine.events

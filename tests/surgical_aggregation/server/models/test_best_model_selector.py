@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey, ReservedKey
+from nvflare.apis.fl_context import FLContextManager
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
@@ -27,36 +28,31 @@ class Run:
         self.selector = BestModelSelector()
         self.engine = Engine(selector=self.selector)
         self.engine.sites = "ab"
-        self.records, self.gone, self.fl_ctx = [], {}, None
-        self.model = global_model({}, dict.fromkeys(("Edema", "Mass"), COLUMN))
+        self.manager = FLContextManager(job_id="job")
+        self.records, self.gone = [], {}
         self.become(**facts)
+
+    def context(self, *about, **props):
+        return context(*about, engine=self.engine, props=props, manager=self.manager)
 
     def become(self, **facts):
         """The model in memory is this one."""
-        manifest = self.model.manifest.with_facts(**facts)
-        best = self.fl_ctx and self.best_round
-        model = GlobalModel(self.model.variables, manifest)
-        self.fl_ctx = context(model=model, props={BEST_ROUND: best})
+        model = global_model({}, dict.fromkeys(("Edema", "Mass"), COLUMN))
+        manifest = model.manifest.with_facts(**facts)
+        GlobalModel(model.variables, manifest).set_current(self.context())
 
     @property
     def manifest(self):
-        return GlobalModel.current(self.fl_ctx).manifest
+        return GlobalModel.current(self.context()).manifest
 
     @property
     def best_round(self):
-        return self.fl_ctx.get_prop(BEST_ROUND)
+        return self.context().get_prop(BEST_ROUND)
 
     def fire(self, event, site=None, round_=None, **props):
-        learnable = self.fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
-        said = {
-            AppConstants.GLOBAL_MODEL: learnable, FLContextKey.WORKFLOW: "train",
-            headers.GONE: self.gone, **props,
-        }  # fmt: skip
-        fl_ctx = context(site, ("Edema",), round_, engine=self.engine, props=said)
+        said = {FLContextKey.WORKFLOW: "train", headers.GONE: self.gone, **props}
+        fl_ctx = self.context(site, ("Edema",), round_, **said)
         self.selector.handle_event(event, fl_ctx)
-        if BEST_ROUND in fl_ctx.props:
-            best = fl_ctx.get_prop(BEST_ROUND)
-            self.fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
         if AppEventType.GLOBAL_BEST_MODEL_AVAILABLE in self.engine.events:
             self.engine.events.remove(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE)
             self.records.append(fl_ctx.get_prop(BEST))

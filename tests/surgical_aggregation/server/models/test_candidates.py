@@ -1,29 +1,16 @@
 import numpy as np
 import pytest
 
-from flare import Engine, context
-from surgical_aggregation.server.models.candidates import (
-    CandidateLocator,
-    average_of,
-    refit_of,
-)
+from flare import Engine, column, context, lists
+from surgical_aggregation.server.models.candidates import CandidateLocator, average_of, refit_of
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, REFIT
-
-
-def column(value):
-    return (np.full(2, value, np.float32), np.float32([value]))
-
 
 MANIFEST = {"round": 7, "best": {"round": 3}, "validation": {"round": 7}, "classes": {"Mass": {}}}
 VARIABLES = wire.join({"conv/kernel": np.float32([4])}, {"Mass": column(1), "Edema": column(2)})
 AVERAGES = {"average/conv/kernel": np.float32([3]), "average/head/Mass/bias": np.float32([5])}
 MODEL = GlobalModel(VARIABLES, MANIFEST, {"velocity/conv/kernel": np.float32([9]), **AVERAGES})
-
-
-def lists(variables):
-    return {name: value.tolist() for name, value in variables.items()}
 
 
 def test_the_average_is_of_the_round_it_ends_with_and_has_nothing_that_was_measured_of_it():

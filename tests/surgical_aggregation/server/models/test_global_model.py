@@ -3,7 +3,7 @@ import pytest
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.app_common.app_constant import AppConstants
 
-from flare import Engine, context
+from flare import Engine, column, context, lists
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
@@ -15,10 +15,6 @@ from surgical_aggregation.wire import variables as wire
 BODY = {"conv/kernel": np.float32([1]), "bn/moving_mean": np.float32([2])}
 MOMENTS = {"mean/conv/kernel": np.float32([0.5]), "square/conv/kernel": np.float32([1])}
 ADAM = {"optimizer": "fedadam", "learning_rate": 0.01}
-
-
-def column(value):
-    return (np.full(2, value, np.float32), np.float32([value]))
 
 
 def model(columns=(), moments=None, **facts):
@@ -43,10 +39,6 @@ def merged(last, kernel=None, columns=(), round_=0, accepted=None, mean=None, **
     generator = MergeIntoGlobalModel(**optimizer)
     after = generator.shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
     return GlobalModel.from_learnable(after), fl_ctx
-
-
-def lists(variables):
-    return {name: value.tolist() for name, value in variables.items()}
 
 
 def test_what_nobody_sent_stays_and_a_new_class_is_added():

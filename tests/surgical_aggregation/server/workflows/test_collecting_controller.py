@@ -5,7 +5,6 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable, make_reply
@@ -13,13 +12,12 @@ from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.access.job_sites import NOT_STARTED, site_of
-from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.server.workflows import collecting_controller
 from surgical_aggregation.server.workflows.collecting_controller import (
     CollectingController,
     TaskStatus,
 )
-from surgical_aggregation.wire.headers import CLASSES_DECLARED, COLLECTED, GONE, UNREADABLE
+from surgical_aggregation.wire.headers import CLASSES_DECLARED, COLLECTED, GONE, REFUSAL, UNREADABLE
 from workflow import SECONDS, runner, running
 
 
@@ -69,8 +67,7 @@ def start(panics, monkeypatch):
 
 def gone(task, site):
     """The heartbeat has found a site gone."""
-    fl_ctx = task.thread._args[1]
-    fl_ctx.set_prop(GONE, {site: "no sign of life"}, private=True, sticky=True)
+    task.fl_ctx.set_prop(GONE, {site: "no sign of life"}, private=True, sticky=True)
 
 
 class TestEnd:
@@ -211,19 +208,11 @@ class TestResults:
         task.answer("south")
         assert task.is_over()
 
-    def test_what_a_filter_has_refused_is_not_refused_again(self, start, monkeypatch):
+    def test_what_a_filter_has_refused_is_not_refused_again(self, start):
         task = start()
-        task_id, _ = task.ask("west")
-        context = task.context
-
-        def refused(site=None, **said):
-            fl_ctx = context(site, **said)
-            announce(FLComponent(), fl_ctx, "west", "train", 3, "a class of another")
-            return fl_ctx
-
-        monkeypatch.setattr(task, "context", refused)
-        task.answer("west", make_reply(ReturnCode.EXECUTION_RESULT_ERROR), task_id)
-        assert task.engine.said == [("refused", "west", "a class of another")]
+        told = {REFUSAL: {"site": "west", "task": "train", "reason": "a class of another"}}
+        task.answer("west", make_reply(ReturnCode.EXECUTION_RESULT_ERROR), props=told)
+        assert task.engine.said == []
 
     def test_what_was_not_asked_for_is_refused_and_no_reason_for_an_end(self, start, panics):
         task = start(needed=3, wait=600)

@@ -8,18 +8,13 @@ from nvflare.apis.dxo import from_shareable
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
-from flare import Engine, context, result
+from flare import Engine, column, context, result
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.workflows.model_refit import ModelRefit
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CANDIDATE, CONTINUES, MODEL_ROUND, REFIT
-
-
-def column(value):
-    return (np.full(2, value, np.float32), np.float32([value]))
-
 
 BODY = {"conv/kernel": np.float32([4, 4])}
 LAST_BODY = {"conv/kernel": np.float32([9, 9])}
