@@ -35,11 +35,7 @@ cxr_study.training
 cxr_study.evaluation
 cxr_study.jobs
 cxr_study.runs
-cxr_study.models.prediction
 cxr_study.models
-cxr_study.models.export
-cxr_study.models.imports
-cxr_study.models.packaging
 cxr_study.deployment
 cxr_study.reports.page
 cxr_study.reports.card

@@ -27,8 +27,7 @@ def pretrained_body(
     import keras
 
     from cxr_study.training.input_pipeline import dataset
-    from cxr_study.training.network import build
-    from cxr_study.training.network_facts import Network
+    from cxr_study.training.network import Network, build
     from surgical_aggregation.site.contract.architecture import initial_body
 
     pictures, categories = source_images(images + images // 10, seed=seed, size=size)

@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from cxr_study.common.errors import InputError
-from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation.aggregation.metrics import mean_over, of_classes
 from surgical_aggregation.aggregation.strategy import find
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save

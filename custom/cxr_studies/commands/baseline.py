@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cxr_studies.baseline import baseline_run
+from cxr_studies.baseline import BEST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_study.cli import options
 from cxr_study.cli.common import check_data, check_room, console, make_room, say, split
 from cxr_study.jobs.job import check_names
 from cxr_study.jobs.presets import JobError, parse, with_preset
-from cxr_study.training import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary_json import Group, MeanAuroc
@@ -147,7 +146,7 @@ def _measured(
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Predictor
     from cxr_study.evaluation.scores import score
-    from cxr_study.training.network_facts import Network
+    from cxr_study.training.network import Network
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.wire import variables as wire
 

@@ -36,7 +36,7 @@ from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Predictor
 from cxr_study.runs.simulator_process import SimulationError
-from cxr_study.training.network_facts import Network
+from cxr_study.training.network import Network
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from surgical_aggregation.site.training import tensorflow_setup
 

@@ -17,7 +17,7 @@ from typing import Any
 from filelock import FileLock
 from rich.console import Console
 
-from cxr_studies.baseline import baseline_run
+from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.run_folder import Run, Trained
@@ -30,7 +30,6 @@ from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.job_results import METRICS, json_lines, read_events
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import LostSiteError, simulate
-from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation.aggregation import strategy
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models import model_files

@@ -17,7 +17,7 @@ from cxr_study.common.wording import counted, listed
 
 if TYPE_CHECKING:
     from cxr_study.models.loaded_model import LoadedModel
-    from cxr_study.models.prediction.calibration_file import CalibrationFile
+    from cxr_study.models.model_calibration import CalibrationFile
     from surgical_aggregation.site.contract.site import Site as AnySite
 
 app = typer.Typer()
@@ -53,21 +53,20 @@ def calibrate(
         surgagg model calibrate runs/run --site-files sites --sites a --sensitivity 0.9
     """
     from cxr_study.common.files import replace
-    from cxr_study.models import calibrate_model
-    from cxr_study.models.labelled_predictions import of_site
-    from cxr_study.models.prediction.calibration_file import as_json, beside
+    from cxr_study.models import model_calibration
 
     splits = ("validation", "test")
     loaded, sources = _opened(model, site, site_files, sites, phantom, own_site, arguments, *splits)
-    path = beside(loaded.file)
+    path = model_calibration.beside(loaded.file)
     if path.exists() and not force:
         raise FileExistsError(
             f"the model has a calibration, {path}. Say --force to replace it, or move it away."
         )
-    said = [of_site(loaded, name, source, "validation") for name, source in sources.items()]
-    tests = [of_site(loaded, *each, "test", needed=False) for each in sources.items()]
-    made = calibrate_model.calibrate(loaded.checkpoint, said, tests, sensitivity=sensitivity)
-    replace(path, as_json(made))
+    of_sites = sources.items()
+    said = [loaded.predict_site(source, name, "validation") for name, source in of_sites]
+    tests = [loaded.predict_site(it, name, "test", needed=False) for name, it in of_sites]
+    made = model_calibration.calibrate(loaded.checkpoint, said, tests, sensitivity=sensitivity)
+    replace(path, model_calibration.as_json(made))
     _print_tables(made)
     say(
         "ECE: expected calibration error; after: of images whose patients the calibration had not "
@@ -77,7 +76,7 @@ def calibrate(
         "Sensitivity and specificity are too good on the images that the threshold was chosen on, "
         "hence beside them: on test images. In brackets: 95 % intervals, bootstrap by patient."
     )
-    own = {n: why for n, why in made.refused.items() if why != calibrate_model.NO_LABEL}
+    own = {n: why for n, why in made.refused.items() if why != model_calibration.NO_LABEL}
     for name, why in own.items():
         say(f"{name}: not calibrated; {why}")
     if unlabelled := [name for name in made.refused if name not in own]:
@@ -182,8 +181,7 @@ def _opened(
     Says so where it may have been trained with some of these.
     """
     from cxr_study.common import offered_data
-    from cxr_study.models.labelled_predictions import seen_in_training
-    from cxr_study.models.loaded_model import load_model
+    from cxr_study.models.loaded_model import load_model, seen_in_training
     from cxr_study.training.own_site import own_sites
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 

@@ -14,8 +14,8 @@ from cxr_study.cli.options import command
 from cxr_study.common.wording import counted, listed
 
 if TYPE_CHECKING:
-    from cxr_study.models.imports.own_model import OwnModel
     from cxr_study.models.loaded_model import LoadedModel
+    from cxr_study.models.own_model import OwnModel
     from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 
 app = typer.Typer()
@@ -50,7 +50,7 @@ def import_(
     Example:
         surgagg model import runs/demo --classes Hernia,Edema --into mine.npz --out new.npz
     """
-    from cxr_study.models.imports import own_model
+    from cxr_study.models import own_model
     from cxr_study.models.loaded_model import load_model
     from surgical_aggregation.checkpoints import class_changes
 
@@ -100,7 +100,7 @@ def remove_classes(
             "name the classes to remove, or those to keep: --all-but Hernia,Edema",
             param_hint="CLASSES",
         )
-    from cxr_study.models.model_choice import choose
+    from cxr_study.models.loaded_model import choose
     from surgical_aggregation.checkpoints.checkpoint import load, save
     from surgical_aggregation.checkpoints.class_changes import keep, remove
     from surgical_aggregation.wire import variables as wire
@@ -149,8 +149,7 @@ def init(
 
     tensorflow_setup.configure(tensorflow_setup.cores(), seed)
     from cxr_study.common.errors import InputError
-    from cxr_study.training.network import build
-    from cxr_study.training.network_facts import Network
+    from cxr_study.training.network import Network, build
     from cxr_study.training.own_site import own_site
     from surgical_aggregation.aggregation import strategy
     from surgical_aggregation.site.contract.architecture import initial_body
@@ -227,9 +226,7 @@ def check_new(out: Path) -> None:
 def _refitted(
     own: OwnModel, source: LoadedModel, names: tuple[str, ...], site_files: Path | None, sites: str
 ) -> Checkpoint:
-    from cxr_study.models.imports import own_model
-    from cxr_study.models.imports.refit_columns import refit
-    from cxr_study.models.labelled_predictions import of_site
+    from cxr_study.models import own_model
     from surgical_aggregation.checkpoints.class_changes import with_columns
 
     if site_files is None or len(split(sites)) != 1:
@@ -237,8 +234,8 @@ def _refitted(
             "fitting needs your labelled images: --site-files sites --sites a", param_hint="--refit"
         )
     body, file = own_model.loaded(own), site_files / f"{sites}.yaml"
-    train, validation = (of_site(body, sites, file, part) for part in ("train", "validation"))
-    columns, facts = refit(train, validation, names)
+    train, validation = (body.predict_site(file, sites, of) for of in ("train", "validation"))
+    columns, facts = own_model.refit(train, validation, names)
     for name in names:
         made = facts[name]["refit"]
         auroc = "not defined" if made["auroc"] is None else f"{made['auroc']:.3f}"

@@ -18,15 +18,14 @@ from cxr_study.cli import options
 from cxr_study.cli.common import console, say
 from cxr_study.cli.options import command
 from cxr_study.common.wording import counted, rounds_listed
-from cxr_study.models.export import Format
+from cxr_study.models import Format
 from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cxr_study.models.images_to_predict import FoundImage, ReadImage
     from cxr_study.models.loaded_model import LoadedModel
-    from cxr_study.models.prediction.found_images import FoundImage
-    from cxr_study.models.prediction.image_reader import ReadImage
     from surgical_aggregation.checkpoints.model_facts import ModelFacts
     from surgical_aggregation.site.contract.site import Split
 
@@ -81,13 +80,13 @@ def predict(
 
     from cxr_study.common.files import replace, whole
     from cxr_study.data.sites.site_file import read_site_file
+    from cxr_study.models.images_to_predict import find
     from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
-    from cxr_study.models.prediction import found_images
 
     began = time.monotonic()
     if own_site is None:
         bits = None if site_file is None else read_site_file(site_file).bits
-        chunks = _predicted(loaded, found_images.find(images), bits, calibrated=not raw)
+        chunks = _predicted(loaded, find(images), bits, calibrated=not raw)
     else:
         splits = _splits(images, explain)
         chunks = (({}, loaded.predict_own(split, calibrated=not raw)) for split in splits)
@@ -110,13 +109,12 @@ def predict(
     rate = f", {number / (time.monotonic() - began):.0f} a second" if number >= 100 else ""
     say(f"model        {loaded.file}: {counted(len(loaded.classes), 'class', 'classes')}")
     say(f"predictions  {out}: {counted(number, 'image')}{rate}")
-    for name, why in loaded.never_learned.items():
+    for name, why in loaded.facts.never_learned.items():
         say(f"never learned  {name}: {why}; its column means nothing")
     if calibration is not None:
-        made = calibration.file
         say(
-            f"calibrated   {len(made.classes)} of {len(loaded.classes)} classes, on "
-            f"{', '.join(made.sites)}; thresholds by {made.threshold_rule}"
+            f"calibrated   {len(calibration.classes)} of {len(loaded.classes)} classes, on "
+            f"{', '.join(calibration.sites)}; thresholds by {calibration.threshold_rule}"
         )
     else:
         say("calibrated   no; see surgagg model calibrate" if not raw else "calibrated   no")
@@ -186,7 +184,7 @@ def export(
         surgagg export runs/demo --to keras
         surgagg export best.npz --to onnx --out chest.onnx
     """
-    from cxr_study.models.export import export_model
+    from cxr_study.models import export_model
 
     loaded = _opened(model, site, own_site, arguments)
     path = out or export_model.default_name(loaded.file, to)
@@ -221,7 +219,7 @@ def show(
         surgagg model show runs/demo
         surgagg model show best.npz --json
     """
-    from cxr_study.models.model_choice import choose
+    from cxr_study.models.loaded_model import choose
     from cxr_study.reports.card.model_card import trained_by
     from cxr_study.reports.page.numbers import figure
     from cxr_study.reports.run.console import table
@@ -297,21 +295,19 @@ def package(
     Example:
         surgagg model package runs/demo --out chest-model
     """
-    from cxr_study.models.packaging.package_model import package as write
-    from cxr_study.models.prediction.calibration_file import current_calibration
-    from cxr_study.reports.card import card_answers, model_card
+    from cxr_study.models.export_model import package as write
+    from cxr_study.reports.card import model_card
 
     loaded = _opened(model, site, own_site, arguments)
     written = loaded.file.with_name(model_card.FILE)
     if written.is_file():
         card = written.read_text(encoding="utf-8")
     else:
-        calibration = current_calibration(loaded.file, loaded.checkpoint)
-        source = model_card.CardSource(out.name, loaded.facts, calibration=calibration)
+        source = model_card.CardSource(out.name, loaded.facts, calibration=loaded.calibration)
         card = model_card.markdown(source)
-    card = card_answers.answered(card, loaded.file.parent)
+    card = model_card.answered(card, loaded.file.parent)
     write(loaded, card, out)
-    left = card.count(f"**{card_answers.TO_FILL}:")
+    left = card.count(f"**{model_card.TO_FILL}:")
     say(f"package  {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
     say(f"check    python {out / 'check.py'}")
     say(f"card     {out / 'README.md'}: {counted(left, 'place')} to fill in")

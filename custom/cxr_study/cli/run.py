@@ -252,8 +252,8 @@ def make_report(run: FinishedRun, folder: Path, title: str, models: Path | None 
         if run_view.absent(made.summary):
             raise typer.Exit(ABSENT)
     elif (server / cross_site_results.RESULTS_FILE).is_file():
-        results, table = cross_site_results.read(server), folder / evaluate_run.TABLE
-        cross_site_results.write_csv(results, table)
+        results = cross_site_results.read(server)
+        table = cross_site_results.write_csv(results, folder)
         sites = cross_site_results.evaluations(results)
         rows = [row for site in sites for row in site.test if row.labelled]
         means = [mean for site in sites for mean in site.means if mean.classes == "labelled"]

@@ -232,7 +232,7 @@ def check_network(file: Path | None, backbone: str, hidden: int) -> None:
         )
     if "input" not in facts:
         return
-    from cxr_study.training.network_facts import input_facts
+    from cxr_study.training.network import input_facts
 
     if facts["input"] != (needed := input_facts(backbone)):
         raise InitialBodyError(

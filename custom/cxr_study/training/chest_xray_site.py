@@ -14,15 +14,11 @@ from numpy.typing import NDArray
 from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.data.sites.site_data import (
-    SiteLabels,
-    load_images,
-    load_labels,
-)
+from cxr_study.data.sites.site_data import SiteLabels, load_images, load_labels
 from cxr_study.data.sites.site_file import find_site_file, read_site_file
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import normalisation
-from cxr_study.training.network_facts import Network
+from cxr_study.training.network import Network
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set

@@ -6,12 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 import study_runs
-from cxr_studies.baseline import baseline_run
+from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import Run
 from cxr_studies.runner import training
-from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 
 
 def server(folder, *rounds):

@@ -4,7 +4,7 @@ import pytest
 
 from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.predictions import Predictor
-from cxr_study.training.network_facts import Network
+from cxr_study.training.network import Network
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from tiny_model import CLASSES, SIZE, checkpoint
 

@@ -17,7 +17,7 @@ from cxr_study.jobs.presets import JobError
 from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
 from cxr_study.runs.run_request import InitialBodyError, RunRequest, check, check_network
-from cxr_study.training.network_facts import input_facts
+from cxr_study.training.network import input_facts
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cxr_study.training.backbones import APPLICATIONS, BACKBONES, IMAGENET, normalisation
-from cxr_study.training.network_facts import Network, network_of
+from cxr_study.training.network import Network, network_of
 from keras_features import SMALLEST, differences, downloading, exported, loaded, write_weights
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError
 

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,11 +8,12 @@ import pytest
 from PIL import Image
 
 import exported_runtime
+from cxr_study.common.offered_data import demo_data
 from cxr_study.data.images.decoding import square
-from cxr_study.models.export import export_model
-from cxr_study.models.export.reference_image import chest
+from cxr_study.models import export_model
+from cxr_study.models.export_model import package
 from cxr_study.models.loaded_model import load_model
-from cxr_study.models.prediction.calibration_file import (
+from cxr_study.models.model_calibration import (
     CalibrationError,
     CalibrationFile,
     ClassCalibration,
@@ -24,6 +26,7 @@ from surgical_aggregation.checkpoints.checkpoint import digest, load
 from tiny_model import CLASSES, SIZE, saved
 from typed import answer
 
+CHEST = demo_data().picture()
 FILES = {"keras": "m.keras", "savedmodel": "m", "onnx": "m.onnx"}
 SIZES = [(SIZE, SIZE), (40, 48), (23, 31), (300, 201), (600, 512)]
 
@@ -35,17 +38,15 @@ def home(tmp_path_factory):
     model = load_model(saved(home / "best.npz", hidden=4))
     for to, name in FILES.items():
         export_model.export(model, to, home / name)
-    rng = np.random.default_rng(0)
-    arrays = {}
+    (home / "images").mkdir()
+    rng, arrays = np.random.default_rng(0), {}
     for number, (height, width) in enumerate(SIZES):
         noise = rng.integers(0, 256, (20, height, width))
         smooth = 255 * np.abs(np.sin(np.arange(20)[:, None, None] + np.arange(width) / 9))
-        arrays[str(number)] = np.where(np.arange(20)[:, None, None] < 10, noise, smooth).astype(
-            np.uint8
-        )
-        for k, pixels in enumerate(arrays[str(number)]):
-            (home / "images").mkdir(exist_ok=True)
-            Image.fromarray(pixels).save(home / f"images/{number}-{k:02}.png")
+        pixels = np.concatenate([noise[:10], np.broadcast_to(smooth[10:], noise[10:].shape)])
+        arrays[str(number)] = pixels.astype(np.uint8)
+        for k, image in enumerate(arrays[str(number)]):
+            Image.fromarray(image).save(home / f"images/{number}-{k:02}.png")
     np.savez(home / "images.npz", **arrays)
     return home, model.predict(home / "images")[list(CLASSES)].to_numpy().reshape(5, 20, -1)
 
@@ -102,10 +103,10 @@ def with_constants():
     head = layers.Dense(2, activation="sigmoid", name="head")
     local = LocalModel(keras.Model(inputs, head(layers.Flatten()(carried))), ("A", "B"))
     local.assign({"carried/mean": np.arange(3), "carried/variance": 2 + np.arange(3)})
-    small = np.asarray(square(Image.fromarray(chest()), 8), np.float32)[None, :, :, None]
+    small = np.asarray(square(Image.fromarray(CHEST), 8), np.float32)[None, :, :, None]
     levels = (small / 255 - IMAGENET.mean) / IMAGENET.sd
     said = local.outputs(levels.astype(np.float32))[1]
-    from cxr_study.models.export.pixel_graph import behind_pixels
+    from cxr_study.models.pixel_graph import behind_pixels
 
     return behind_pixels(keras.Model(local.model.input, local.model.output)), said
 
@@ -113,7 +114,7 @@ def with_constants():
 @pytest.mark.parametrize("to", FILES)
 def test_a_file_is_written_only_if_it_runs_and_says_the_same(with_constants, tmp_path, to):
     network, said = with_constants
-    given = chest()[None].astype(np.float32)
+    given = CHEST[None].astype(np.float32)
     out = tmp_path / FILES[to]
     export_model.write_network(network, to, out, {}, (given, said))
     written = list(tmp_path.iterdir())
@@ -158,3 +159,51 @@ def test_a_failed_export_leaves_nothing(home, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="converter"):
         export_model.export(load_model(home[0] / "best.npz"), "keras", tmp_path / "m.keras")
     assert list(tmp_path.iterdir()) == []
+
+
+PROGRAM = """
+import runpy, sys
+for name in ("cxr_study", "surgical_aggregation", "nvflare", "pandas", "sklearn"):
+    sys.modules[name] = None
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+def check(folder):
+    """Replay the package without this software."""
+    command = [sys.executable, "-c", PROGRAM, folder / "check.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+def test_a_package_replays_its_reference_without_this_software(tmp_path):
+    model = load_model(saved(tmp_path / "best.npz"))
+    out = tmp_path / "package"
+    package(model, "# Card\n", out)
+    assert sorted(path.name for path in out.iterdir()) == [
+        "README.md", "check.py", "config.json", "model.keras", "model.npz", "reference.json",
+        "reference.png",
+    ]  # fmt: skip
+    assert json.loads((out / "config.json").read_text())["classes"] == list(CLASSES)
+    assert load(out / "model.npz").manifest == model.checkpoint.manifest
+    code, said = check(out)
+    assert code == 0 and "The same" in said and all(name in said for name in CLASSES)
+    reference = json.loads((out / "reference.json").read_text())
+    reference["probabilities"]["Mass"] += 0.01
+    (out / "reference.json").write_text(json.dumps(reference))
+    code, said = check(out)
+    assert code == 1 and "NOT the same: greatest difference 1.0e-02" in said
+
+
+def test_a_package_is_whole_or_not_there(tmp_path, monkeypatch):
+    model = load_model(saved(tmp_path / "best.npz"))
+    with pytest.raises(FileExistsError, match="needs a new folder"):
+        package(model, "", tmp_path)
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(export_model, "save", fail)
+    with pytest.raises(OSError, match="disk full"):
+        package(model, "", tmp_path / "package")
+    assert not (tmp_path / "package").exists()

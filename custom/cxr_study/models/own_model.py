@@ -1,4 +1,7 @@
-"""A hospital's own model, a checkpoint or a Keras file, that gets classes of another."""
+"""A hospital's own model, a checkpoint or a Keras file, that gets classes of another.
+
+By column, or fitted anew on its own labelled images.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cxr_study.models.export import export_model
+from cxr_study.evaluation.predictions import Predictions
+from cxr_study.models import export_model
 from cxr_study.models.loaded_model import LoadedModel
-from cxr_study.training.network import with_head
-from cxr_study.training.network_facts import network_of
+from cxr_study.training.network import network_of, with_head
+from surgical_aggregation.aggregation.metrics import auroc
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 from surgical_aggregation.wire import variables as wire
 
 if TYPE_CHECKING:
     import keras
+
+FEWEST = 20
+"""Positive, and negative, training images that a column is fitted on, at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +96,8 @@ def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
 def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
     """Write a model with the columns of a checkpoint, which has its body, in the form it had.
 
-    In a Keras file its own classes keep their order, and the new ones follow.
-
-    Raises:
-        ValueError: It would be another kind of file.
+    In a Keras file its own classes keep their order, and the new ones follow. See `check` first.
     """
-    check(model, out)
     if model.graph is None:
         save(checkpoint, out)
         return
@@ -107,7 +111,7 @@ def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
         ]
     )
     if model.takes_pixels:
-        from cxr_study.models.export.pixel_graph import behind_pixels
+        from cxr_study.models.pixel_graph import behind_pixels
 
         grown = behind_pixels(grown, network_of(checkpoint).normalisation)
     origin = {
@@ -149,6 +153,53 @@ def check(model: OwnModel, out: Path) -> None:
         raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")
 
 
+def refit(
+    train: Predictions, validation: Predictions, classes: Sequence[str]
+) -> tuple[wire.Columns, dict[str, dict[str, Any]]]:
+    """Fit a column for each class, from zero on, to what the head weighs.
+
+    Args:
+        train: Of the site's training split, predicted by the model that gets the classes.
+        validation: Of its validation split, by which the penalty is chosen; see `best_refit`.
+        classes: Names, which the site labels.
+
+    Returns:
+        The columns by class; and by class, for the manifest, "refit": the site, its numbers of
+        training images and positive ones, and the AUROC on its validation split (None: not
+        defined).
+
+    Raises:
+        ValueError: A class has too few positive or negative training images, or no column predicts
+            its validation images better than a constant 0.5 does.
+    """
+    columns: wire.Columns = {}
+    facts: dict[str, dict[str, Any]] = {}
+    site = train.images.site
+    for name in classes:
+        to, by = (
+            FeatureSplit(split.features, split.images.labels([name]))
+            for split in (train, validation)
+        )
+        counts = [int((to.labels == value).sum()) for value in (1, 0)]
+        if min(counts) < FEWEST:
+            raise ValueError(
+                f"{name} needs {FEWEST} positive and {FEWEST} negative training images at "
+                f"{site} to be fitted; there are {counts[0]} and {counts[1]}."
+            )
+        nothing = np.zeros((to.features.shape[1], 1), np.float32), np.zeros(1, np.float32)
+        kernel, bias, penalty = best_refit(to, by, *nothing)
+        if penalty is None:
+            raise ValueError(
+                f"{name} cannot be fitted: no column is better on the labelled validation images "
+                f"of {site} than to say 0.5 of each. Are there such images, labelled alike?"
+            )
+        columns[name] = (kernel[:, 0], bias)
+        (score,) = auroc(by.labels, by.features @ kernel + bias)
+        made = {"site": site, "images": sum(counts), "positives": counts[0]}
+        facts[name] = {"refit": {**made, "auroc": None if np.isnan(score) else float(score)}}
+    return columns, facts
+
+
 def _loaded(path: Path) -> keras.Model:
     import_quietly()
     import keras
@@ -169,6 +220,6 @@ def _network(graph: keras.Model) -> keras.Model:
 
 
 def _takes_pixels(graph: keras.Model) -> bool:
-    from cxr_study.models.export.pixel_graph import PIXELS
+    from cxr_study.models.pixel_graph import PIXELS
 
     return _network(graph) is not graph and [one.name for one in graph.inputs] == [PIXELS]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cxr_study.data.images.decoding import square
-from cxr_study.models.export import pixel_graph
+from cxr_study.models import pixel_graph
 
 SIDE = 24
 

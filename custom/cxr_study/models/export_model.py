@@ -1,26 +1,27 @@
-"""Write a model as a file that other programs run without this package."""
+"""Write a model for other programs: a file that runs without this package, or a hub's folder."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
+from cxr_study.common.files import whole
+from cxr_study.common.offered_data import demo_data
 from cxr_study.data.images.decoding import square
-from cxr_study.models.export import OUTPUT, Format
-from cxr_study.models.export.reference_image import TOLERANCE, chest
+from cxr_study.models import OUTPUT, Format
 from cxr_study.models.loaded_model import LoadedModel
-from cxr_study.models.prediction.calibration_file import current_calibration
-from cxr_study.training.network_facts import SiteNetwork
-from surgical_aggregation.checkpoints.checkpoint import digest
+from cxr_study.models.model_calibration import as_json
+from cxr_study.training.network import SiteNetwork
+from surgical_aggregation.checkpoints.checkpoint import digest, save
 from surgical_aggregation.site.training.tensorflow_setup import quietly
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 METADATA = "surgical_aggregation.json"
 """Name of the facts in a file; see `metadata`."""
+
+TOLERANCE = 1e-4
+"""Of probabilities on other machines, whose processors add in another order."""
 
 _SIDE = 32  # of an input that may have any size, to try it
 _OTHER = "It is removed; take another format, or the checkpoint."
@@ -58,34 +62,9 @@ def export(model: LoadedModel, to: Format, out: Path) -> None:
     Raises:
         ValueError: The name has the wrong suffix, a converter is missing, or the file does not
             run, or says something else than the model.
+        FileExistsError: There is such a file.
         CheckpointError: The model has no class.
         CalibrationError: The model's calibration is that of another model.
-    """
-    check(to, out)
-    model.calibration  # noqa: B018 (refuses that of another model)
-    write_network(exported(model), to, out, metadata(model), reference(model))
-
-
-def reference(model: LoadedModel) -> tuple[np.ndarray, np.ndarray]:
-    """An input to try an exported model with, float32 (1, ...), and what the model says of it.
-
-    A drawn chest, or noise for the network of a `Site` of somebody's own.
-    """
-    if isinstance(model.built_as, SiteNetwork):
-        shape = [side or _SIDE for side in model.local.model.input_shape[1:]]
-        noise = np.random.default_rng(0).normal(size=(1, *shape)).astype(np.float32)
-        return noise, model.local.outputs(noise)[1]
-    small = np.asarray(square(Image.fromarray(chest()), model.network.image_size))
-    said = model.predictions(small[None]).probabilities.to_numpy()
-    return chest()[None].astype(np.float32), said
-
-
-def check(to: Format, out: Path) -> None:
-    """Refuse what `export` could not write, before anything is built.
-
-    Raises:
-        ValueError: The name has the wrong suffix, or a converter is missing.
-        FileExistsError: There is such a file.
     """
     target = _TARGETS[to]
     if target.suffix and out.suffix != target.suffix:
@@ -97,11 +76,28 @@ def check(to: Format, out: Path) -> None:
             f"{to} needs {' and '.join(missing)}, which is not installed: pip install "
             "'surgical-aggregation[export]'."
         )
+    facts = metadata(model)
+    write_network(exported(model), to, out, facts, reference(model))
+
+
+def reference(model: LoadedModel) -> tuple[np.ndarray, np.ndarray]:
+    """An input to try an exported model with, float32 (1, ...), and what the model says of it.
+
+    A drawn chest, or noise for the network of a `Site` of somebody's own.
+    """
+    if isinstance(model.built_as, SiteNetwork):
+        shape = [side or _SIDE for side in model.local.model.input_shape[1:]]
+        noise = np.random.default_rng(0).normal(size=(1, *shape)).astype(np.float32)
+        return noise, model.local.outputs(noise)[1]
+    chest = demo_data().picture()
+    small = np.asarray(square(Image.fromarray(chest), model.network.image_size))
+    said = model.predictions(small[None]).probabilities.to_numpy()
+    return chest[None].astype(np.float32), said
 
 
 def default_name(model: Path, to: Format) -> Path:
     """How an exported model is called, in the current folder."""
-    return Path(model.stem).with_suffix(_TARGETS[to].suffix or "")
+    return Path(model.stem).with_suffix(_TARGETS[to].suffix)
 
 
 def exported(model: LoadedModel) -> keras.Model:
@@ -111,7 +107,7 @@ def exported(model: LoadedModel) -> keras.Model:
 
     network = keras.Model(trained.input, trained.output, name=trained.name)
     if not isinstance(model.built_as, SiteNetwork):
-        from cxr_study.models.export.pixel_graph import behind_pixels
+        from cxr_study.models.pixel_graph import behind_pixels
 
         return behind_pixels(network, model.network.normalisation)
     images = keras.Input(network.input_shape[1:], name="images")
@@ -123,16 +119,22 @@ def metadata(model: LoadedModel) -> dict[str, Any]:
 
     "calibration" has, for each class that has one, the curve that its output is still to be put
     through, and the threshold of the result; None: the model has no calibration of its own.
+
+    Raises:
+        CalibrationError: The model's calibration is that of another model.
     """
     facts = model.facts
-    calibration = current_calibration(model.file, model.checkpoint)
-    curves = calibration and {
+    curves = model.calibration and {
         name: of.model_dump(include={"curve", "threshold"})
-        for name, of in calibration.classes.items()
+        for name, of in model.calibration.classes.items()
     }
+    given = {"name": "pixels", "layout": "(images, height, width)", "black": 0, "white": 255}
+    if isinstance(model.built_as, SiteNetwork):
+        sides = ("any" if side is None else str(side) for side in model.local.model.input_shape[1:])
+        given = {"name": "images", "layout": f"({', '.join(['images', *sides])})"}
     return {
         "classes": list(model.classes),
-        "input": _input(model),
+        "input": given,
         "output": OUTPUT,
         "calibration": curves,
         "model_sha256": digest(model.checkpoint.variables),
@@ -143,13 +145,6 @@ def metadata(model: LoadedModel) -> dict[str, Any]:
         "network": dict(facts.network),
         "intended_use": "Research use only; not for diagnosis.",
     }
-
-
-def _input(model: LoadedModel) -> dict[str, Any]:
-    if isinstance(model.built_as, SiteNetwork):
-        sides = ("any" if side is None else str(side) for side in model.local.model.input_shape[1:])
-        return {"name": "images", "layout": f"({', '.join(['images', *sides])})"}
-    return {"name": "pixels", "layout": "(images, height, width)", "black": 0, "white": 255}
 
 
 def write_network(
@@ -172,15 +167,11 @@ def write_network(
         ValueError: It does not run, or says something else.
     """
     text = json.dumps(facts, indent=1) + "\n"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".") as folder:
-        half = Path(folder, out.name)
-        with quietly(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # tf2onnx looks for types that NumPy 2 has no more
-            _TARGETS[to].write(network, half, text)
-            if example is not None:
-                _check_runs(to, half, *example)
-        half.replace(out)
+    with whole(out) as half, quietly(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tf2onnx looks for types that NumPy 2 has no more
+        _TARGETS[to].write(network, half, text)
+        if example is not None:
+            _check_runs(to, half, *example)
 
 
 def _check_runs(to: Format, path: Path, given: np.ndarray, expected: np.ndarray) -> None:
@@ -205,6 +196,53 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
             return None
         facts: dict[str, Any] = json.loads(archive.read(METADATA))
         return facts
+
+
+def package(model: LoadedModel, card: str, out: Path) -> None:
+    """Write a model's folder.
+
+    README.md is the card; config.json says classes, input and output; model.keras predicts without
+    this package, and model.npz with it, or in further training; reference.png is a drawn chest (of
+    a `Site` of somebody's own, reference.npy is noise), for which reference.json has the expected
+    output, and check.py replays it. A calibration goes along.
+
+    Args:
+        model: Which model.
+        card: Its model card, Markdown.
+        out: New folder.
+
+    Raises:
+        FileExistsError: There is such a folder.
+        ValueError: model.keras says something else than the model.
+    """
+    if out.exists():
+        raise FileExistsError(f"a package needs a new folder; {out} exists. Give another --out.")
+    with whole(out) as folder:
+        folder.mkdir()
+        (folder / "README.md").write_text(card, encoding="utf-8")
+        export(model, "keras", folder / "model.keras")
+        save(model.checkpoint, folder / "model.npz")
+        facts = {"model_type": "keras", **metadata(model)}
+        _write_json(folder / "config.json", facts)
+        if model.calibration is not None:
+            text = as_json(model.calibration)
+            (folder / "model.calibration.json").write_text(text, encoding="utf-8")
+        given, said = reference(model)
+        if "black" in facts["input"]:
+            image = "reference.png"
+            Image.fromarray(given[0].astype(np.uint8)).save(folder / image)
+        else:
+            image = "reference.npy"
+            np.save(folder / image, given[0])
+        probabilities = dict(zip(model.classes, map(float, said[0]), strict=True))
+        expected = {"image": image, "probabilities": probabilities, "tolerance": TOLERANCE}
+        _write_json(folder / "reference.json", expected)
+        program = resources.files(__package__).joinpath("check_package.py")
+        (folder / "check.py").write_text(program.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _keras(network: keras.Model, path: Path, facts: str) -> None:

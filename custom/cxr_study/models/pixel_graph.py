@@ -13,9 +13,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from cxr_study.models.export import OUTPUT
+from cxr_study.models import OUTPUT
 from cxr_study.training.backbones import IMAGENET, Normalisation
-from cxr_study.training.network_facts import CHANNELS
+from cxr_study.training.network import CHANNELS
 
 PIXELS = "pixels"
 """Name of the input: one grey image per row, shape (images, height, width), 0 black to 255 white;
