@@ -21,7 +21,16 @@ PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
 
 
 class Network(PocSystem):
-    """A system whose kits FLARE's own command provisions, and admins who use FLARE's commands."""
+    """A system whose kits FLARE's own command provisions, and admins who use FLARE's commands.
+
+    Stopped at the end of its `with` block.
+    """
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
 
     def provision(self, sites):
         """Make the startup kits of the project, on a free port."""
@@ -61,9 +70,10 @@ class Network(PocSystem):
         said = self.nvflare("preflight-check", "-p", self.kit(name), "--format", "json")
         return json.loads(said)["data"]["overall"]
 
-    def start_server(self):
-        body = tiny_job.initial_body(self.root / "body.npz")
-        processes.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
+    def start_server(self, **environment):
+        body = str(tiny_job.initial_body(self.root / "body.npz"))
+        own = {"CXR_INITIAL_BODY": body, **environment}
+        processes.start(self.server, {**self.environment, **own})
         self.wait()
 
     def wait(self):

@@ -118,6 +118,13 @@ def context(
     return fl_ctx
 
 
+def site_context(name, engine, policy=None):
+    """A site's own context in a run."""
+    fl_ctx = context(engine=engine, policy=policy)
+    fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, name, private=False, sticky=False)
+    return fl_ctx
+
+
 def column(value):
     """A column of two features, all of one value."""
     return (np.full(2, value, np.float32), np.float32([value]))

@@ -1,4 +1,4 @@
-"""The tiers of the tests, and which test files share a worker."""
+"""The tiers of the tests, and which test files begin."""
 
 TIERS = {
     "quick": "pure or tiny: no TensorFlow, no FLARE process, no wheel, no browser",
@@ -60,13 +60,6 @@ ABOVE_QUICK = {
     "test_packaging.py": "slow",
 }
 """Folder or file -> its tier; of all others it is "quick"."""
-
-GROUPS = {
-    "simulator/test_filters.py": "runs",
-    "simulator/test_homomorphic.py": "runs",
-    "simulator/test_run.py": "runs",
-}
-"""File -> session fixture that it shares with others, which one worker gets; else alone."""
 
 HEAVIEST = ("poc/test_faults.py", "poc/test_studies.py", "poc/test_network.py")
 """What takes minutes begins first."""

@@ -73,7 +73,8 @@ class JobFiles(AppValidator):
             return f"{name}: a job without code has no {found[0]!r}; write the value itself"
         for text in _texts(ConfigFactory.load_config(str(path)).to_dict()):
             refers = _REFERENCE.fullmatch(text.strip())
-            if set(text) & {"{", "}"} and not (refers and self._may(refers["variable"])):
+            allowed = refers and refers["variable"] in (None, *self.variables)
+            if set(text) & {"{", "}"} and not allowed:
                 known = ", ".join(f"{{${variable}}}" for variable in self.variables)
                 return (
                     f"{name}: braces stand around the name of a setting, or are one of {known}; "
@@ -94,9 +95,6 @@ class JobFiles(AppValidator):
             for point in entry_points(group=group)
             if point.dist and point.dist.name not in packages
         }
-
-    def _may(self, variable: str | None) -> bool:
-        return variable is None or variable in self.variables
 
 
 class JobIds(FLComponent):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,12 +97,6 @@ def load_state(
     return None, damaged
 
 
-def set_aside(folder: Path, names: Iterable[str]) -> None:
-    """Rename damaged states, lest `save_state` replaces a whole one with them."""
-    for name in names:
-        (folder / name).replace((folder / name).with_suffix(".damaged"))
-
-
 def _read(path: Path) -> SiteState:
     checkpoint = read(path)
     kept: dict[int, dict[str, Array]] = {}
@@ -133,6 +127,9 @@ class SiteMemory:
 
     Args:
         training: The site's training.
+
+    Attributes:
+        initial_body: Digest of the body that a fresh run starts from; None: not known.
     """
 
     def __init__(self, training: LocalTraining):
@@ -140,7 +137,7 @@ class SiteMemory:
         self._kept: dict[int, dict[str, Array]] = {}
         self._unchanged_since = 0  # the first round after the last one begun; 0: not known
         self._asked = False
-        self._initial_body: str | None = None
+        self.initial_body: str | None = None
         self._trained: dict[str, Any] = {}  # one for all classes; see `manifest.with_round`
         self._auroc: dict[int, dict[str, float]] = {}  # round of an own model -> class -> AUROC
 
@@ -170,7 +167,8 @@ class SiteMemory:
             for name, error in damaged.items():
                 passed_over += f"{name} of job {job} is damaged ({type(error).__name__}); "
                 note(fl_ctx, f"{name} is damaged and passed over: {error}")
-            set_aside(folder, damaged)
+                # lest `save_state` replaces a whole one with it
+                (folder / name).replace((folder / name).with_suffix(".damaged"))
             if state is not None:
                 said = self._restore(state, job, whole=not passed_over)
                 break
@@ -190,14 +188,10 @@ class SiteMemory:
             return f"the {afresh}: {error}"
         self._kept = {r: dict(variables) for r, variables in state.kept.items()}
         self._unchanged_since = state.round if whole else 0
-        self._initial_body = state.facts.get("initial_body_sha256")
+        self.initial_body = state.facts.get("initial_body_sha256")
         self._trained = dict(state.facts.get("trained", {}))
         self._auroc = {int(r): of for r, of in state.facts.get("auroc", {}).items()}
         return f"goes on with this site's state after {state.round} rounds of job {job}"
-
-    def starts_from(self, initial_body: str) -> None:
-        """A fresh run starts: keep the digest of its body."""
-        self._initial_body = initial_body
 
     def begin_round(self, round_: int, best: int | None) -> None:
         """Before training: keep the personal variables that go with this round's body."""
@@ -218,7 +212,7 @@ class SiteMemory:
         """After training: write the state."""
         self._trained = with_round(self._trained, round_, [fl_ctx.get_identity_name()])
         facts = {
-            "initial_body_sha256": self._initial_body,
+            "initial_body_sha256": self.initial_body,
             "trained": self._trained,
             "auroc": self._auroc,
         }
@@ -274,7 +268,7 @@ class SiteMemory:
             "head_features": len(kernel),
             "site": site,
             "round": round_,
-            "initial_body_sha256": self._initial_body,
+            "initial_body_sha256": self.initial_body,
             "classes": classes if trained else {},
         }
         if auroc := self._auroc.get(round_):

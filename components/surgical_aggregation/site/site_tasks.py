@@ -90,7 +90,7 @@ class SiteTasks:
         if said := self._memory.restore(ahead, continues, fl_ctx):
             self.log(fl_ctx, said)
         if initial_body is not None and continues is None:
-            self._memory.starts_from(initial_body)
+            self._memory.initial_body = initial_body
         model = ReceivedModel(body, columns, shareable.get_header(headers.BEST_ROUND), round_)
 
         def stop() -> bool:

@@ -96,10 +96,12 @@ def train_alone(
                 **site.network_facts,
                 **made_now(),
                 **facts,
-                "validation": {"round": round_, "auroc": _aurocs(values)},
+                "validation": {
+                    "round": round_,
+                    "auroc": {name: of_classes("auroc", of) for name, of in values.items()},
+                },
+                **({"best": best} if best else {}),
             }
-            if best:
-                manifest["best"] = best
             model = Checkpoint(training.labelled_variables(), Manifest(manifest))
             if best.get("round") == round_:
                 save(model, out / BEST_FILE)
@@ -139,11 +141,6 @@ def _start(training: LocalTraining, initial: Checkpoint) -> bool:
     if unknown:
         training.warm_up(unknown)
     return bool(unknown)
-
-
-def _aurocs(values: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Site -> class -> AUROC, where it is defined."""
-    return {site: of_classes("auroc", of) for site, of in values.items()}
 
 
 def _manifest(

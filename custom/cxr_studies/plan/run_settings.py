@@ -50,7 +50,7 @@ def check(
     """
     _check(f"{data.path}: key 'settings'", data, data.settings, own=OWN_SETTINGS)
     used = network(data)
-    check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
+    check_network(data.initial_body, used["backbone"], used["hidden"])
     for scenario in scenarios:
         _check(f"scenario {scenario.name!r}, key 'settings'", data, scenario.settings)
     for row, settings in rows.items():

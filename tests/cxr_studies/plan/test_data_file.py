@@ -75,7 +75,7 @@ class TestReadData:
         ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
         ({**REAL, "sites": ["phantom/sites/nih.yaml"]}, "key 'data' has no use beside 'sites'"),
         ({**REAL, "data": {"nih": "no"}}, "key 'data': key 'nih': needs the folder .*/no is"),
-        ({**REAL, "data": {"nih": "phantom/chexpert"}}, r".*'nih': needs Data_Entry_2017\*\.csv"),
+        ({**REAL, "data": {"nih": "phantom/chexpert"}}, r".*'nih': needs one Data_Entry_2017\*\.csv"),
         ({**REAL, "data": {"nih": "no.yaml"}}, r"key 'data': key 'nih': site file .*/no\.yaml"),
     ])  # fmt: skip
     def test_a_mistake_is_refused_by_file_and_key(self, read, keys, message):

@@ -6,13 +6,9 @@ import re
 import numpy as np
 import pytest
 
+from surgical_aggregation.aggregation import result_checks
 from surgical_aggregation.aggregation.class_names import Spellings
-from surgical_aggregation.aggregation.result_checks import (
-    Expected,
-    added,
-    fault,
-    oversize,
-)
+from surgical_aggregation.aggregation.result_checks import Expected, fault, oversize
 from surgical_aggregation.aggregation.site_result import Limits, SiteResult, limits
 from surgical_aggregation.aggregation.strategy import VariableKinds
 
@@ -204,7 +200,7 @@ def test_a_moving_variance_may_be_zero_and_not_below():
 def test_differences_are_added_to_the_variables_that_they_are_from():
     start = {"bn/gamma": np.float32([1, 2]), "scale": np.array(2, np.float32)}
     sent = {"bn/gamma": np.float32([5, 6]), "new": np.float32([7]), "scale": start["scale"]}
-    trained = added(sent, start)
+    trained = result_checks.added(sent, start)
     assert {name: value.tolist() for name, value in trained.items()} == {
         "bn/gamma": [6, 8], "new": [7], "scale": 4,
     }  # fmt: skip
@@ -224,5 +220,5 @@ def test_differences_are_added_to_the_variables_that_they_are_from():
 ], ids=["shape", "precision", "nothing", "NaN", "overflow"])  # fmt: skip
 def test_a_difference_keeps_the_fault_that_it_came_with(difference, reason):
     largest = {"bn/gamma": np.full(2, np.finfo(np.float32).max)}
-    sent = added({"bn/gamma": difference}, largest)
+    sent = result_checks.added({"bn/gamma": difference}, largest)
     assert re.search(reason, fault(changed(body=sent), expected(largest)))

@@ -234,14 +234,11 @@ def test_a_newest_state_cut_anywhere_is_passed_over_for_the_one_before(tmp_path,
     assert state.round == 1 and list(damaged) == [STATE_FILE]
 
 
-def test_a_damaged_state_set_aside_does_not_take_the_place_of_the_whole_one(tmp_path):
-    write(tmp_path, 1, 2)
-    (tmp_path / STATE_FILE).write_bytes(b"PK")
-    site_memory.set_aside(tmp_path, load_state(tmp_path)[1])
-    assert (tmp_path / "site_state.damaged").read_bytes() == b"PK"
-    write(tmp_path, 3)
-    assert load_state(tmp_path)[0].round == load_state(tmp_path, 3)[0].round == 3
-    assert load_state(tmp_path, 2)[0].round == 1
+def test_the_state_before_is_kept_for_a_run_that_goes_back_a_round(tmp_path):
+    write(tmp_path, 1, 2, 3)
+    rounds = [load_state(tmp_path, round_)[0] for round_ in (None, 3, 2)]
+    assert [state.round for state in rounds] == [3, 3, 2]
+    assert load_state(tmp_path, 1)[0] is None
     for name in (STATE_FILE, PREVIOUS_FILE):
         (tmp_path / name).write_bytes(b"PK")
     state, damaged = load_state(tmp_path)

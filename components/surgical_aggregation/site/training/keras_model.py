@@ -65,7 +65,8 @@ class LocalModel:
         self.kinds = architecture.variable_kinds(model)
         architecture.bind(model)
         frozen = strategies.find(options.strategy).frozen(self._body, self.kinds)
-        architecture.freeze(model, frozen)
+        # With what never changes, so that a layer of nothing else is not trainable as a whole.
+        architecture.freeze(model, frozen | self.kinds.constant)
         # Room for the received values that FedProx holds the trainable variables to.
         anchored = model.trainable_variables if options.proximal else []
         self._received = [tf.Variable(v.value, trainable=False) for v in anchored]
@@ -74,25 +75,19 @@ class LocalModel:
         if options.pseudo_labels != "none" and missing and any(missing):
             self._taught = TaughtOutputs(Teacher(model), missing)
             self._learner = keras.Model(model.input, self._taught(model.input, model.output))
-        self._compile()
+        loss = training_loss(loss_weights, options.focal_gamma)
+        if options.proximal:
+            loss = TFFedProxLoss(model.trainable_variables, self._received, options.proximal, loss)
+        adam = FusedAdam(options.learning_rate, global_clipnorm=options.gradient_clip or None)
+        self._learner.compile(optimizer=adam, loss=loss)
+        # From here on the optimizer's state can be read and set, also before the first batch.
+        # Keras has wrapped it where it computes in float16.
+        self._learner.optimizer.build(model.trainable_variables)
         # Relaxed to batches of any size, where a second size comes.
         self._forward = tf.function(
             lambda images: [tf.cast(o, tf.float32) for o in network(images, training=False)],
             reduce_retracing=True,
         )
-
-    def _compile(self) -> None:
-        options = self.options
-        loss = training_loss(self._loss_weights, options.focal_gamma)
-        if options.proximal:
-            loss = TFFedProxLoss(
-                self.model.trainable_variables, self._received, options.proximal, loss
-            )
-        adam = FusedAdam(options.learning_rate, global_clipnorm=options.gradient_clip or None)
-        self._learner.compile(optimizer=adam, loss=loss)
-        # From here on the optimizer's state can be read and set, also before the first batch.
-        # Keras has wrapped it where it computes in float16.
-        self._learner.optimizer.build(self.model.trainable_variables)
 
     def freeze_statistics(self) -> None:
         """From now on normalise by the running statistics; gamma and beta go on learning.

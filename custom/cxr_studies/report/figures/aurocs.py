@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import matplotlib as mpl
@@ -50,12 +51,11 @@ def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
     """
     places = style.scenarios(results)
     lines = {}
-    for test in results.study.tests:
-        for row in style.rows(results):
-            every = [_mean(results, row, test, place) for place in places]
-            line = np.array([(ours.value, ours.low, ours.high) for ours in every], float)
-            if np.isfinite(line[:, 0]).any():
-                lines[test, row] = line  # mean and ends of its interval in each scenario
+    for test, row in product(results.study.tests, style.rows(results)):
+        every = [_mean(results, row, test, place) for place in places]
+        line = np.array([(ours.value, ours.low, ours.high) for ours in every], float)
+        if np.isfinite(line[:, 0]).any():
+            lines[test, row] = line  # mean and ends of its interval in each scenario
     if len(places) < 2 or not lines:
         return None
     tests, shown = _of(results, lines)
@@ -94,11 +94,10 @@ def bars(
     one alone has no standard deviation. `marks`: (row, test set) -> see `intervals_and_tests.mark`.
     """
     found: dict[tuple[str, Row], pd.Series] = {}
-    for test in results.study.tests:
-        for row in style.rows(results):
-            means = [_mean(results, row, test, place).value for place in places]
-            if defined := [mean for mean in means if mean is not None]:
-                found[test, row] = pd.Series(defined)
+    for test, row in product(results.study.tests, style.rows(results)):
+        means = [_mean(results, row, test, place).value for place in places]
+        if defined := [mean for mean in means if mean is not None]:
+            found[test, row] = pd.Series(defined)
     if not found:
         return None
     tests, shown = _of(results, found)

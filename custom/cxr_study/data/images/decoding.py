@@ -117,8 +117,7 @@ def decode(data: bytes, size: int, channels: int = 1, bits: int | None = None) -
     except MemoryError:
         raise  # says nothing about the file
     except Exception as error:  # decoders raise nearly anything at corrupt bytes
-        text = " ".join(str(error).split()) or type(error).__name__
-        raise ImageError(text.rstrip(".")) from error
+        raise ImageError(dicom.text(error).rstrip(".")) from error
 
 
 def square(

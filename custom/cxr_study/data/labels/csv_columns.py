@@ -224,7 +224,6 @@ def read_columns(
     csv: Path | CsvFile,
     wanted: Sequence[str | tuple[str, ...]],
     *,
-    comments: bool = False,
     several_lines: Collection[str] = (),
 ) -> CsvColumns:
     """Read the named columns of a csv (or .csv.gz); other columns and blank lines are ignored.
@@ -232,14 +231,13 @@ def read_columns(
     Args:
         csv: The file, or one that is open already.
         wanted: Column names; a tuple holds alternative spellings, the first names the result.
-        comments: See `open_csv`, of a file that is not open.
         several_lines: Columns whose cells may have line breaks in quotes.
 
     Raises:
         InputError: The file cannot be read or has no rows, a column is missing or stands there
             twice, a line has not as many cells as the header, or a cell has several lines.
     """
-    file = csv if isinstance(csv, CsvFile) else open_csv(csv, comments=comments)
+    file = csv if isinstance(csv, CsvFile) else open_csv(csv)
     spellings = [(name,) if isinstance(name, str) else name for name in wanted]
     where = {names[0]: _position(file, names) for names in spellings}
     cells: dict[str, list[str]] = {name: [] for name in where}
@@ -278,14 +276,15 @@ def faults(path: Path, found: Sequence[Fault]) -> InputError:
     total = sum(number for *_, number in found)
     listed = []
     for line, column, what, number in found[:MOST_SHOWN]:
-        where = f"line {line}" if column is None else f"line {line}, column '{column}'"
-        listed.append(f"{where}: {what}{f' ({number:,} times)' if number > 1 else ''}")
+        place = f"line {line}" if column is None else f"line {line}, column '{column}'"
+        listed.append((f"{place}: {what}", f" ({number:,} times)" if number > 1 else ""))
+    first = f"{path}, {listed[0][0]}"
     if total == 1:
-        return InputError(f"{path}, {listed[0]}")
+        return InputError(first)
+    lines = [first, f"In all {total:,} faults:", *(f"  {text}{times}" for text, times in listed)]
     if len(found) > MOST_SHOWN:
-        listed.append(f"and {sum(number for *_, number in found[MOST_SHOWN:]):,} more")
-    first = f"{path}, {listed[0].removesuffix(f' ({found[0][3]:,} times)')}"
-    return InputError("\n  ".join([f"{first}\nIn all {total:,} faults:", *listed]))
+        lines.append(f"  and {sum(number for *_, number in found[MOST_SHOWN:]):,} more")
+    return InputError("\n".join(lines))
 
 
 def _utf8(path: Path, encoding: str | None) -> bytes:

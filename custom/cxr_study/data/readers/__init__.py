@@ -135,15 +135,9 @@ def _only(folder: Path, names: tuple[str, ...], dataset: str) -> Path:
     )
     if len(found) == 1:
         return found[0]
-    wanted = " or ".join(names)
-    if not found:
-        raise InputError(
-            f"needs {wanted} (or .gz) in {folder} for dataset '{dataset}'; there is none. Give the "
-            "folder that holds the official csv."
-        )
     raise InputError(
-        f"needs one {wanted} in {folder}; there are {', '.join(map(str, found))}. Give the folder "
-        "of one of them, or move the others away."
+        f"needs one {' or '.join(names)} (or .gz) in {folder} for dataset '{dataset}'; has "
+        f"{', '.join(map(str, found)) or 'none'}. Give the folder of one official csv."
     )
 
 

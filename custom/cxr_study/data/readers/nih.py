@@ -54,7 +54,12 @@ def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
     seen: dict[str, str] = {}  # image -> where it stands
     parts = []
     for part, path in (("train_val", train_val), ("test", test)):
-        names = _names(path)
+        try:
+            names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} cannot be read: {error}.") from error
+        if not names:
+            raise InputError(f"{path} is empty; needs the name of an image in every line.")
         for line, image in enumerate(names, start=1):
             if not image:
                 raise InputError(f"{path}, line {line}: the line is blank; needs an image's name.")
@@ -66,16 +71,6 @@ def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
             seen[image] = f"{path}, line {line},"
         parts.append(pd.DataFrame({"image": names, "part": part}))
     return pd.concat(parts, ignore_index=True)
-
-
-def _names(path: Path) -> list[str]:
-    try:
-        names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
-    if not names:
-        raise InputError(f"{path} is empty; needs the name of an image in every line.")
-    return names
 
 
 def _labels(text: str) -> tuple[float, ...]:

@@ -23,9 +23,8 @@ from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, apply_policy
 from cxr_study.data.readers import dataset_of
 from cxr_study.data.readers.table import plain
 from cxr_study.data.sites.own_table import join
-from cxr_study.data.sites.patient_split import UNUSED
+from cxr_study.data.sites.patient_split import UNUSED, SplitFile, apply_split, read_split
 from cxr_study.data.sites.site_file import SiteFile
-from cxr_study.data.sites.split_file import SplitFile, apply_split, read_split
 from surgical_aggregation.aggregation.class_names import twins, unfit
 
 CONTRADICTION = "contradiction"
@@ -292,7 +291,15 @@ def notes_before_training(sites: Sequence[SiteLabels]) -> list[str]:
             *one_sided(each.table[each.table["split"] == "train"]),
         )
     ]
-    return [*own, *shared, *_look_alikes(sites)]
+    named = [site_classes(each.site, each.read) for each in sites]
+    at = holders(named)
+    alike = [
+        f"'{pair.name}' ({', '.join(pair.sites)}) and '{pair.other}' "
+        f"({', '.join(at[pair.other])}) may be one finding: {pair.reason}; {pair.suggestion}"
+        for pair in near_duplicates(named)
+        if pair.other in at
+    ]
+    return [*own, *shared, *alike]
 
 
 def site_classes(site: SiteFile, read: pd.DataFrame) -> SiteClasses:
@@ -304,14 +311,3 @@ def site_classes(site: SiteFile, read: pd.DataFrame) -> SiteClasses:
     columns = classes(read)
     labelled = labelled_classes(site, columns)
     return SiteClasses(site.site, labelled, tuple(columns), site.distinct)
-
-
-def _look_alikes(sites: Sequence[SiteLabels]) -> list[str]:
-    named = [site_classes(each.site, each.read) for each in sites]
-    at = holders(named)
-    return [
-        f"'{pair.name}' ({', '.join(pair.sites)}) and '{pair.other}' "
-        f"({', '.join(at[pair.other])}) may be one finding: {pair.reason}; {pair.suggestion}"
-        for pair in near_duplicates(named)
-        if pair.other in at
-    ]

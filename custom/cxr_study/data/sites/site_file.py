@@ -16,7 +16,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 
 from cxr_study.common import offered_data
 from cxr_study.common.errors import InputError
-from cxr_study.common.offered_data import PHANTOM
 from cxr_study.common.yaml_files import (
     ExistingFile,
     ExistingFolder,
@@ -195,7 +194,7 @@ def find_site_file(site: str, given: str | None, policy: SitePolicy) -> Path:
             raise SiteError(
                 "a site with a policy needs the folder of its site files; none is named. Give "
                 f"'site_files' in its local/privacy.json, or the variable {VARIABLE} where the "
-                f"client starts; {PHANTOM!r} in place of a folder is the phantom."
+                f"client starts; {offered_data.PHANTOM!r} in place of a folder is the phantom."
             )
         given = own
     folder = offered_data.site_files(given)

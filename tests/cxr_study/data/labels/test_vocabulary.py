@@ -132,6 +132,7 @@ def test_an_alias_suggests_the_class_and_translates_nothing():
     assert resemblance("Pleuraerguss", "Pleural Effusion") == (
         "German for Pleural Effusion (ICD-10-GM J90)"
     )
+    assert relation("Pleuraerguss", "Pleural Effusion") is None
     assert known_alike("pneumothorax ") == ["Pneumothorax"]
     for alias in ALIASES:
         assert alias.provenance

@@ -38,60 +38,6 @@ def test_a_head_is_a_last_dense_layer_of_that_name_with_a_unit_per_class(layer, 
             architecture.head_layer(model, ("A",))
 
 
-class Counting(layers.BatchNormalization):
-    """Batch normalisation that counts the batches it has seen."""
-
-    def build(self, shape):
-        super().build(shape)
-        self.seen = self.add_weight(name="seen", shape=(), dtype="int32", initializer="zeros")
-
-
-class Block(layers.Layer):
-    """A layer that holds others, as residual blocks are often written."""
-
-    def __init__(self):
-        super().__init__(name="block")
-        self.dense = layers.Dense(3, name="dense")
-        self.bn = layers.BatchNormalization(name="in_a_layer")
-
-    def call(self, x, training=None):
-        return self.bn(self.dense(x), training=training)
-
-
-def test_kinds_of_variables_are_what_the_layers_are_however_nested_and_named():
-    adapted = layers.Normalization(name="adapted")
-    adapted.adapt(np.ones((4, 3), np.float32))
-    model = network(
-        adapted,
-        layers.Dropout(0.1, seed=0),
-        Counting(name="counting"),
-        layers.LayerNormalization(name="ln"),
-        network(layers.BatchNormalization(name="in_a_model", scale=False)),
-        Block(),
-        layers.Reshape((1, 3)),
-        layers.TimeDistributed(layers.BatchNormalization(name="in_a_wrapper")),
-        layers.Flatten(),
-        layers.Dense(3, name="frozen", trainable=False),
-        layers.BatchNormalization(name="late", center=False, trainable=False),
-        layers.Dense(1, name="head"),
-    )
-    found = architecture.batch_norm_layers(model)
-    nested = {"in_a_model", "in_a_layer", "in_a_wrapper"}
-    assert {layer.name for layer in found} == {"counting", "late", *nested}
-    kinds = architecture.variable_kinds(model)
-    assert kinds.constant == {
-        *(f"adapted/{name}" for name in ("mean", "variance", "count")),
-        "counting/seen", "frozen/kernel", "frozen/bias",
-    }  # fmt: skip
-    assert kinds.batch_norm == {v.path for layer in found for v in layer.weights} - kinds.constant
-    assert {"late/gamma", "late/moving_mean"} < kinds.batch_norm
-    body = architecture.initial_body(model).variables
-    assert isinstance(body["adapted/count"], np.ndarray)  # though it has no dimension
-    assert body.keys() - kinds.batch_norm - kinds.constant == {
-        "ln/gamma", "ln/beta", "block/dense/kernel", "block/dense/bias",
-    }  # fmt: skip
-
-
 def test_two_variables_of_one_path_are_refused():
     towers = [network(layers.Dense(2, name="fc"), name=name) for name in ("one", "other")]
     inputs = keras.Input((3,))
