@@ -93,7 +93,14 @@ def rare(folder):
 def streamed(folder, name, code, **settings):
     """A tiny job whose code gets to the sites in a given way, and whose logs are streamed."""
     settings = {"report_counts": True, "min_clients": 2, **settings}
-    made = tiny_job.make(folder / f"{name}-{code}", SITES, job=name, settings=settings, code=code)
+    made = tiny_job.make(
+        folder / f"{name}-{code}",
+        SITES,
+        job=name,
+        settings=settings,
+        site=tiny_job.KERAS,
+        code=code,
+    )
     for file in made.glob("app_*/config/config_fed_client.json"):
         with tiny_job.edited(file) as client:
             client["components"].append(STREAMER)
