@@ -75,7 +75,7 @@ def test_the_settings_are_listed(monkeypatch):
         ("run surgical --phantom --site-files sites", "--phantom for drawn images; got both"),
         ("run [red]jobs --phantom", "surgagg: there is no job '[red]jobs'"),
         ("deploy job surgicl", "there is no job 'surgicl': no such"),
-        ("data partition .", "needs Data_Entry_2017*.csv (or .gz) in . for dataset"),
+        ("data partition .", "needs one Data_Entry_2017*.csv (or .gz) in . for dataset"),
         ("demo --out mine --force", "is removed; mine holds no job/meta.json"),
         *[(f"run surgical --phantom {words}", message) for words, message in {
             "--set num_rounds": "num_rounds=20, or SITE:NAME=VALUE; got 'num_rounds'",
