@@ -9,7 +9,7 @@ import pytest
 from body_statistics import with_statistics
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_studies.partition.class_sets import published
-from cxr_study.data.sites.patient_split import read_split
+from cxr_study.data.sites.split_file import read_split
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs.job import Job
 from cxr_study.runs.simulator_process import server_folder

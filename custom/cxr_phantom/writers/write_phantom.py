@@ -26,8 +26,9 @@ from cxr_study.common.files import whole
 from cxr_study.data import readers
 from cxr_study.data.labels.label_table import FRONTAL
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.data.sites.patient_split import SCHEME, split_patients, write_split
+from cxr_study.data.sites.patient_split import SCHEME, split_patients
 from cxr_study.data.sites.site_file import write_site_file
+from cxr_study.data.sites.split_file import write_split
 
 _CHUNK = 256  # images drawn before they are written
 

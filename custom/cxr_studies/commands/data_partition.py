@@ -47,9 +47,10 @@ def partition(
     from cxr_studies.partition import class_sets
     from cxr_studies.partition.partition import write_nih_pool, write_sites
     from cxr_study.data.labels.label_table import classes as class_columns
-    from cxr_study.data.sites.patient_split import CURE, SPLITS, read_split
+    from cxr_study.data.sites.patient_split import CURE, SPLITS
     from cxr_study.data.sites.site_data import read_labels
     from cxr_study.data.sites.site_file import read_site_file
+    from cxr_study.data.sites.split_file import read_split
     from cxr_study.reports.run.console import table
 
     try:

@@ -19,10 +19,10 @@ from cxr_study.data.sites.patient_split import (
     stratified,
     thin,
     without_positives,
-    write_split,
 )
 from cxr_study.data.sites.site_data import read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, write_site_file
+from cxr_study.data.sites.split_file import write_split
 
 _OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold", "patients"}
 

@@ -21,9 +21,10 @@ from cxr_studies.plan.run_folder import Run, key_of
 from cxr_study.data.labels.label_table import DESCRIPTORS, apply_policy
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.readers import official_files
-from cxr_study.data.sites.patient_split import RECIPE, SCHEME, split_patients, write_split
+from cxr_study.data.sites.patient_split import RECIPE, SCHEME, split_patients
 from cxr_study.data.sites.site_data import find_files, labelled_classes, read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
+from cxr_study.data.sites.split_file import write_split
 from cxr_study.runs.simulated_run import prepare
 
 

@@ -15,9 +15,9 @@ import pandas as pd
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels.label_table import assemble, certain
-from cxr_study.data.sites.patient_split import earlier, read_split
 from cxr_study.data.sites.site_data import load_images, load_labels
 from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.split_file import earlier, read_split
 from cxr_study.evaluation.predictions import Predictions, predict, restore
 from cxr_study.evaluation.test_split import to_test
 from cxr_study.models import images_to_predict

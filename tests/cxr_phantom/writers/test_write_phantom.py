@@ -13,8 +13,8 @@ from cxr_phantom.writers.write_phantom import PhantomError, write_phantom, write
 from cxr_study.data import readers
 from cxr_study.data.labels.label_table import FRONTAL
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.data.sites.patient_split import apply_split, read_split
 from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.split_file import apply_split, read_split
 
 IMAGES, SEED = 120, 3
 OPTIONS = {"images_per_site": IMAGES, "size": 32, "seed": SEED, "sites": tuple(SITES)}

@@ -11,9 +11,10 @@ from cxr_studies.partition.partition import split_sites, write_nih_pool, write_s
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
-from cxr_study.data.sites.patient_split import read_split, split_patients, without_positives
+from cxr_study.data.sites.patient_split import split_patients, without_positives
 from cxr_study.data.sites.site_data import check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.split_file import read_split
 from site_files import write_site
 
 MINI = Path(__file__).parents[3].parent / "shared/data/nih-mini"

@@ -7,13 +7,8 @@ import pytest
 from cxr_studies.partition.partition import split_sites
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.data.readers import nih
-from cxr_study.data.sites.patient_split import (
-    SPLITS,
-    apply_split,
-    read_split,
-    split_patients,
-    write_split,
-)
+from cxr_study.data.sites.patient_split import SPLITS, split_patients
+from cxr_study.data.sites.split_file import apply_split, read_split, write_split
 
 NIH = Path(__file__).parents[3].parent / "shared/data/nih-metadata"
 pytestmark = [

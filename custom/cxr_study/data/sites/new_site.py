@@ -16,7 +16,6 @@ from cxr_study.data.labels.merges import parts_against
 from cxr_study.data.readers import mimic, nih, official_files
 from cxr_study.data.sites import patient_split
 from cxr_study.data.sites.own_table import find_csv, find_images, look, write_index
-from cxr_study.data.sites.patient_split import counts, earlier, write_split
 from cxr_study.data.sites.site_data import (
     find_files,
     labelled_classes,
@@ -25,6 +24,7 @@ from cxr_study.data.sites.site_data import (
     site_classes,
 )
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
+from cxr_study.data.sites.split_file import counts, earlier, write_split
 
 Say = Callable[[str], None]
 """Receives a line for people."""

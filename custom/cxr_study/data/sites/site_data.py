@@ -23,8 +23,9 @@ from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, apply_policy
 from cxr_study.data.readers import dataset_of
 from cxr_study.data.readers.table import plain
 from cxr_study.data.sites.own_table import join
-from cxr_study.data.sites.patient_split import UNUSED, SplitFile, apply_split, read_split
+from cxr_study.data.sites.patient_split import UNUSED
 from cxr_study.data.sites.site_file import SiteFile
+from cxr_study.data.sites.split_file import SplitFile, apply_split, read_split
 from surgical_aggregation.aggregation.class_names import twins, unfit
 
 CONTRADICTION = "contradiction"
