@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from itertools import groupby
 from types import GenericAlias, MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -136,7 +135,7 @@ class Manifest(Mapping[str, Any]):
             lacking = {site: lacks[name] for site, lacks in of.items() if name in lacks}
             now[name] = with_round(before.get(name, {}), round_, [*of], lacking)
         for site in accepted:
-            sites[site] = spans({*rounds_in(sites.get(site, ())), round_})
+            sites[site] = _with_span(sites.get(site, ()), round_, round_)
         told = {site: dict(versions[site]) for site in accepted if site in versions}
         made = self.without("validation", CANDIDATE).with_facts(
             round=round_ + 1,
@@ -207,12 +206,19 @@ def contributed(manifest: Mapping[str, Any]) -> dict[str, Spans]:
     """
     if (said := manifest.get("contributed")) is not None:
         return {site: tuple((first, last) for first, last in of) for site, of in said.items()}
-    found: dict[str, set[int]] = {}
+    found: dict[str, Spans] = {}
     trained = [of for of in manifest.get("classes", {}).values() if "imported" not in of]
-    for first, last, sites in (each for of in trained for each in of.get("rounds", ())):
+    for first, last, sites in sorted(each for of in trained for each in of.get("rounds", ())):
         for site in sites:
-            found.setdefault(site, set()).update(range(first, last + 1))
-    return {site: spans(rounds) for site, rounds in sorted(found.items())}
+            found[site] = _with_span(found.get(site, ()), first, last)
+    return dict(sorted(found.items()))
+
+
+def _with_span(spans: Spans, first: int, last: int) -> Spans:
+    """Ranges and one more that begins no earlier; never counted out, a file may say any number."""
+    if spans and first <= spans[-1][1] + 1:
+        return (*spans[:-1], (spans[-1][0], max(last, spans[-1][1])))
+    return (*spans, (first, last))
 
 
 def rounds_in(spans: Iterable[tuple[int, int]]) -> set[int]:
@@ -227,9 +233,10 @@ def spans(rounds: Iterable[int]) -> Spans:
         >>> spans([3, 0, 1])
         ((0, 1), (3, 3))
     """
-    one_after_the_other = groupby(enumerate(sorted(rounds)), lambda place: place[1] - place[0])
-    runs = [[round_ for _, round_ in run] for _, run in one_after_the_other]
-    return tuple((run[0], run[-1]) for run in runs)
+    found: Spans = ()
+    for each in sorted(rounds):
+        found = _with_span(found, each, each)
+    return found
 
 
 def _printable(text: str) -> str:

@@ -1,4 +1,12 @@
-from surgical_aggregation.checkpoints.manifest import Manifest, before_round, with_round
+import tracemalloc
+
+from surgical_aggregation.aggregation.site_result import SiteResult
+from surgical_aggregation.checkpoints.manifest import (
+    Manifest,
+    before_round,
+    contributed,
+    with_round,
+)
 
 FRESH = Manifest({"head_features": 4, "backbone": "small_densenet"})
 
@@ -51,3 +59,19 @@ def test_rounds_are_joined_while_the_same_sites_train_a_class_and_cut_before_a_r
     assert before_round(trained, 2)["rounds"] == [[0, 1, ["a", "b"]]]
     assert before_round(trained, 1)["rounds"] == [[0, 0, ["a", "b"]]]
     assert before_round(trained, 4)["last_round"] == 2 and before_round(trained, 0) == {}
+
+
+def test_a_range_of_rounds_that_a_file_names_is_not_counted_out():
+    most = 1_000_000
+    rounds = [[0, most, ["south"]], [2, 3, ["north", "south"]]]
+    sent = SiteResult({}, {"Mass": None}, samples=1)
+    tracemalloc.start()
+    found = contributed({"classes": {"Edema": {"rounds": rounds}}})
+    made = FRESH.with_facts(contributed={"north": [[0, most]]}).with_round(
+        most + 1, {"north": sent}, {}
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == {"north": ((2, 3),), "south": ((0, most),)}
+    assert made["contributed"] == {"north": ((0, most + 1),)}
+    assert peak < 1e6
