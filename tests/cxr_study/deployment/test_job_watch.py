@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from nvflare.app_common.job_schedulers.job_scheduler import DefaultJobScheduler
+from nvflare.private.fed.server.job_runner import JobRunner
 
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.job_watch import End, Progress, explain, watch
@@ -54,6 +55,12 @@ def test_a_reason_that_comes_after_the_status_is_waited_for():
     asking = SimpleNamespace(meta=lambda job_id: next(looks))
     end = watch(asking, "job", lambda now: None, print)
     assert job_watch.not_started(end.meta) == "nih: no such class"
+
+
+def test_flare_stores_the_status_of_a_job_that_could_not_start_before_its_reason():
+    source = inspect.getsource(JobRunner.run)
+    _, after = source.split("set_status(ready_job.job_id, RunStatus.FAILED_TO_RUN, fl_ctx)")
+    assert "JobMetaKey.JOB_DEPLOY_DETAIL.value: deploy_detail" in after
 
 
 RECORD = {"RunRecord": ROUND}
