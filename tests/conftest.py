@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 import profiles  # noqa: F401  # loads the profile that is asked for
-from tiers import GROUPS, HEAVIEST, TIERS, tier
+from once import once
+from tiers import HEAVIEST, TIERS, tier
 
 with suppress(ImportError):
     import tenseal  # noqa: F401  # before TensorFlow: after it, the process would crash
@@ -39,9 +40,10 @@ def drawn(tmp_path_factory):
     """A phantom of 200 small images a site, to be read."""
     from cxr_phantom.writers.write_phantom import write_phantom
 
-    root = tmp_path_factory.mktemp("drawn") / "phantom"
-    write_phantom(root, images_per_site=200, size=16)
-    return root
+    def make(folder):
+        write_phantom(folder / "phantom", images_per_site=200, size=16)
+
+    return once(tmp_path_factory, "drawn", make) / "phantom"
 
 
 @pytest.fixture
@@ -82,17 +84,22 @@ def pytest_ignore_collect(collection_path, config):
     return None
 
 
+def pytest_make_parametrize_id(val):
+    """A long text is not the name of a test, which goes into each process's environment."""
+    return repr(val[:40]) if isinstance(val, (str, bytes)) and len(val) > 200 else None
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """Mark every test with its tier and group; begin with what takes longest."""
+    """Mark every test with its tier, and its file as a group; begin with what takes longest."""
 
     def order(item):
         path = item.path.relative_to(TESTS)
-        group = GROUPS.get(path.as_posix(), path.as_posix())
+        file = path.as_posix()
         item.add_marker(tier(path))
-        item.add_marker(pytest.mark.xdist_group(group))
-        begins = HEAVIEST.index(group) if group in HEAVIEST else len(HEAVIEST)
-        return begins, -list(TIERS).index(tier(path)), group
+        item.add_marker(pytest.mark.xdist_group(file))
+        begins = HEAVIEST.index(file) if file in HEAVIEST else len(HEAVIEST)
+        return begins, -list(TIERS).index(tier(path)), file
 
     items.sort(key=order)
 

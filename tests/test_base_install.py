@@ -14,7 +14,7 @@ import importlib
 for path in {paths}:
     module, _, name = path.rpartition(".")
     getattr(importlib.import_module(module), name)
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.extras import offered_body
 print(offered_body("drawings").name)
 """
 ENCRYPTED = "surgical_aggregation.encryption.encrypted_aggregator.EncryptedSurgicalAggregator"

@@ -22,7 +22,7 @@ from cxr_study.jobs.job import Job
 from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.aggregation import strategy, weighting
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 
 assert command() == 0
@@ -36,7 +36,7 @@ settings = {"backbone": "plain", "strategy": "silobn", "head_weighting": "root"}
 Job.asked("surgical", settings=settings)
 found = weighting.find("head_weighting", "root", weighting.HEAD_WEIGHTINGS)
 result = SiteResult({}, {"Edema": None}, samples=16)
-assert weighting.column_weights(found, "a", result) == {"Edema": 4.0}
+assert found("a", result, "Edema") == 4.0
 assert SurgicalAggregator(head_weighting="root", strategy="silobn").strategy == "silobn"
 paths = ["bn/gamma", "bn/moving_mean", "scale", "dense4_conv/kernel"]
 kinds = VariableKinds(frozenset({"bn/gamma", "bn/moving_mean"}), frozenset({"scale"}))

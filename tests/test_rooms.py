@@ -42,11 +42,7 @@ cxr_study.training
 cxr_study.evaluation
 cxr_study.jobs
 cxr_study.runs
-cxr_study.models.prediction
 cxr_study.models
-cxr_study.models.export
-cxr_study.models.imports
-cxr_study.models.packaging
 cxr_study.deployment
 cxr_study.reports.page
 cxr_study.reports.card
@@ -89,7 +85,12 @@ SIDES = {
 
 FILES = {module: ROOT / path for path, module in product(ROOT).items()}
 ROOMS = {name for name, file in FILES.items() if file.name == "__init__.py"}
-IMPORTS = {name: imports(file, FILES.keys()) - {name} for name, file in FILES.items()}
+
+
+@pytest.fixture(scope="module")
+def imported():
+    """Module -> those of the product that it imports."""
+    return {name: imports(file, FILES.keys()) - {name} for name, file in FILES.items()}
 
 
 def room(module):
@@ -108,11 +109,11 @@ def test_no_two_modules_share_a_file_name():
     assert [name for name, number in files.items() if number > 1] == []
 
 
-def test_arrows_point_downwards():
+def test_arrows_point_downwards(imported):
     height = {name: floor for floor, name in enumerate(FLOORS)}
     upwards = [
         f"{module} -> {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imported.items()
         for other in others
         if room(other) != room(module)
         and height.get(room(module), -1) < height.get(room(other), -1)
@@ -120,30 +121,30 @@ def test_arrows_point_downwards():
     assert sorted(upwards) == []
 
 
-def test_the_core_imports_no_optional_package():
+def test_the_core_imports_no_optional_package(imported):
     found = [
         f"{module} -> {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imported.items()
         for other in others
         if module.split(".")[0] in PACKAGES[:2] and other.split(".")[0] in PACKAGES[2:]
     ]
     assert len(PACKAGES) == 5 and sorted(found) == []
 
 
-def test_there_is_no_cycle():
+def test_there_is_no_cycle(imported):
     try:
-        TopologicalSorter(IMPORTS).prepare()
+        TopologicalSorter(imported).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
 
 
-def test_server_and_site_do_not_import_each_other():
+def test_server_and_site_do_not_import_each_other(imported):
     def side(module):
         return next((side for side in SIDES if module.startswith(SIDES[side])), None)
 
     crossing = [
         f"{module} -> {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imported.items()
         for other in others
         if {side(module), side(other)} == {*SIDES}
     ]

@@ -1,12 +1,16 @@
-"""What packages beside the method offer, and what to install where one is missing."""
-
-from __future__ import annotations
+"""What packages beside the method offer by name, and what to install where one is missing."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import entry_points, requires
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+INITIAL_BODIES = "surgical_aggregation.initial_bodies"
+"""Group of entry points, see `offered_body`."""
 
 _PROJECT = "surgical-aggregation"
 _CALLED = {
@@ -24,6 +28,53 @@ def offered(group: str) -> Iterator[Any]:
     for entry in entry_points(group=group):
         with suppress(ModuleNotFoundError):
             yield entry.load()
+
+
+def offered_body(name: str | None, *, simulated: bool = False) -> Path | None:
+    """File of an initial body that an installed package offers; None where none does.
+
+    An entry point of `INITIAL_BODIES` is a function with the same arguments and result. It may
+    offer a body that is not named where a job runs in FLARE's simulator, on data of the package's
+    own.
+
+    Args:
+        name: Name of the body; None or "": none is named.
+        simulated: Whether FLARE's simulator asks. Default False.
+    """
+    found = (offer(name, simulated=simulated) for offer in offered(INITIAL_BODIES))
+    return next((body for body in found if body is not None), None)
+
+
+class PartError(ValueError):
+    """There is no part of this name."""
+
+
+def part(argument: str, given: str | T, group: str, own: Mapping[str, T]) -> T:
+    """The part of the method or the application that a setting names.
+
+    A name is never imported: what is not ours must be an entry point of a package that the operator
+    has installed. By its class path a part comes as an object, which FLARE has made of a class on
+    the allow-list.
+
+    Args:
+        argument: Name of the setting, for the error.
+        given: A name, or the part itself.
+        group: Of entry points, each a part or a class to make one of without arguments.
+        own: Name -> part of ours.
+
+    Raises:
+        PartError: Neither we nor an installed package has a part of this name.
+    """
+    if not isinstance(given, str):
+        return given
+    if given in own:
+        return own[given]
+    offers = {point.name: point for point in entry_points(group=group)}
+    if given not in offers:
+        known = (*own, *sorted(offers))
+        raise PartError(f"{argument} must be one of {known}; got {given!r}.")
+    found: Any = offers[given].load()
+    return found() if isinstance(found, type) else found
 
 
 def missing(error: ModuleNotFoundError) -> str | None:

@@ -55,7 +55,7 @@ def demo_study(seed: int = SEED, images: int | None = None) -> Path:
 
 def demo_data_sets(images: int) -> Path:
     """The same of all data sets that the phantom imitates, with so many frontal images each."""
-    from cxr_phantom.drawing.acquisition import SITES
+    from cxr_phantom.drawing.rendering import SITES
 
     return _phantom(f"{images}-{'-'.join(SITES)}", images, tuple(SITES), SEED)
 

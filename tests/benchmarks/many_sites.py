@@ -3,7 +3,7 @@
 Sites have classes as drawn, and a model of constants (see `constant_site`), so every number of
 every round is checked. In each round a tenth of the sites fails; some are killed on the way. Takes
 some 190 MB of memory for each site with a model of 28 MB. Several numbers of sites: one after the
-other; `--csv` appends a line for each to a file, which `scale_picture.py` draws.
+other.
     python tests/benchmarks/many_sites.py --sites 100 --rounds 20
     python tests/benchmarks/many_sites.py --sites 4 --megabytes 1024 --rounds 3 --absent 0 --dead 0
 """
@@ -19,7 +19,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import psutil
 from constant_site import FEATURES, drawn, first_column, step
 from measure import SUPPORT, options
@@ -30,7 +29,7 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 from surgical_aggregation.wire import variables as wire
 
@@ -180,7 +179,7 @@ def _mean(name, before, there, sites, round_):
 def main():
     wanted = options(
         __doc__, sites=[100], rounds=20, megabytes=28.0, variables=604, absent=0.1, dead=2,
-        requests=100, slow=0.0, silence=120, wait=120, folder="", csv="",
+        requests=100, slow=0.0, silence=120, wait=120, folder="",
     )  # fmt: skip
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no service may stay behind
     for number in wanted.sites:
@@ -242,14 +241,6 @@ def report(wanted, sites, status, watch, received, seconds):
           f"{watch.peak['RssFile']:.0f} of files")  # fmt: skip
     print(f"absent a round: {sorted(len(names) for names in missing.values())}")
     print(f"wrong results: {len(wrong)}")
-    if wanted.csv:
-        row = {
-            "sites": len(sites), "megabytes": wanted.megabytes, "rounds": len(watch.rounds),
-            "seconds": np.median([one["seconds"] for one in steady]),
-            "cpu_seconds": np.median(cpu), "memory": watch.peak["RssAnon"], "wrong": len(wrong),
-        }  # fmt: skip
-        file = Path(wanted.csv)
-        pd.DataFrame([row]).round(1).to_csv(file, mode="a", header=not file.exists(), index=False)
     for text in wrong[:10]:
         print(f"  {text}")
     if wrong:

@@ -1,16 +1,12 @@
-"""What the benchmarks share: options, stop-watches, and samples of the processes that they start.
+"""What the benchmarks share: options, and a stop-watch.
 
 Helpers of the tests can be imported once this module is.
 """
 
 import argparse
 import sys
-import threading
-import time
-from contextlib import contextmanager
+import timeit
 from pathlib import Path
-
-import psutil
 
 SUPPORT = str(Path(__file__).resolve().parents[1] / "support")
 sys.path.insert(0, SUPPORT)
@@ -31,44 +27,6 @@ def options(doc, **defaults):
     return parser.parse_args()
 
 
-def seconds(work):
-    """Seconds that a call takes, and what it returns."""
-    began = time.perf_counter()
-    result = work()
-    return time.perf_counter() - began, result
-
-
 def fastest(work, repeats=3):
     """Seconds of the fastest of several calls, without a first one."""
-    work()
-    return min(seconds(work)[0] for _ in range(repeats))
-
-
-@contextmanager
-def sampled(look):
-    """Four times a second, look(process, its command) at every process that this one started."""
-    done = threading.Event()
-
-    def sample():
-        while not done.wait(0.25):
-            for process in psutil.Process().children(recursive=True):
-                try:
-                    look(process, process.cmdline())
-                except psutil.Error:
-                    continue
-
-    thread = threading.Thread(target=sample, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
-def simulated(command):
-    """What a process is in FLARE's simulator: "site <name>", "server", or None."""
-    line = " ".join(command)
-    if "simulator_worker" in line:
-        return f"site {command[command.index('--client') + 1]}"
-    return "server" if "cxr_study.runs.patched_simulator " in line else None
+    return min(timeit.repeat(work, number=1, repeat=repeats + 1)[1:])

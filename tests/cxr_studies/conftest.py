@@ -1,4 +1,4 @@
-"""Small data for studies."""
+"""Small data for studies, and made-up runs."""
 
 from types import SimpleNamespace
 
@@ -6,10 +6,23 @@ import pytest
 
 import study_data
 from cxr_studies.plan.data_file import read_data
+from once import once
+from study_runs import MadeUp
 
 
 @pytest.fixture(scope="session")
 def small_data(tmp_path_factory):
     """The data file of `study_data`, as read, and its folder."""
-    path = study_data.write(tmp_path_factory.mktemp("small-data"), study_data.stand_in)
-    return SimpleNamespace(path=path, data=read_data(path), home=path.parent)
+
+    def make(folder):
+        study_data.write(folder, study_data.stand_in)
+
+    home = once(tmp_path_factory, "small-data", make)
+    path = home / "small.yaml"
+    return SimpleNamespace(path=path, data=read_data(path), home=home)
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study of NIH and CheXpert to be made up, run by run."""
+    return MadeUp(tmp_path)

@@ -7,9 +7,6 @@ import pytest
 import base_install
 import deployed
 import tiny_job
-from cxr_study.deployment import processes
-from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
 SITES = {
@@ -21,21 +18,12 @@ SITES = {
 @pytest.fixture
 def network(tmp_path):
     """A network whose server finds the base install alone; always stopped."""
-    network = deployed.Network(tmp_path / "network").provision(list(SITES))
-    classes = (*ALLOWED, *tiny_job.CLASSES)
-    for site in SITES:
-        localise_site(network.kit(site), NO_POLICY, byoc="anyone", classes=classes)
-    localise_server(network.server, tmp_path / "storage", byoc="anyone", classes=classes)
     found = [str(base_install.hook(tmp_path / "hook")), os.environ["PYTHONPATH"]]
-    body = tiny_job.initial_body(tmp_path / "body.npz")
-    try:
-        paths = {"PYTHONPATH": os.pathsep.join(found), "CXR_INITIAL_BODY": str(body)}
-        processes.start(network.server, {**network.environment, **paths})
-        network.wait()
+    with deployed.Network(tmp_path / "network").provision(list(SITES)) as network:
+        network.localise(dict.fromkeys(SITES, NO_POLICY), byoc="anyone")
+        network.start_server(PYTHONPATH=os.pathsep.join(found))
         network.start_sites()
         yield network
-    finally:
-        network.stop()
 
 
 def test_it_runs_a_whole_job_without_curves_and_says_so(network, tmp_path):

@@ -17,10 +17,10 @@ from rich.console import Console
 import deployed
 import tiny_job
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import at_hand, deployed_run, processes
+from cxr_study.deployment import at_hand, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_project import PocProject
+from cxr_study.deployment.poc_system import PocProject
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import finished_run
 from simulated import TWO
@@ -142,10 +142,10 @@ def test_a_full_disk_at_the_server_is_waited_out(system, job, tmp_path):
 def run(system, job, **options):
     """Run a job as `deploy submit` does; what it said, and what it failed by."""
     said = StringIO()
-    wanted = DeployedRun(job.parent, pauses=[0.0], **options)
+    steps = Steps(Console(file=said, width=300))
     with FlareSession(system.lead) as session:
         try:
-            deployed_run.run(wanted, session, Steps(Console(file=said, width=300)))
+            DeployedRun(session, steps, job.parent, pauses=[0.0], **options).run()
         except DeployedRunError as error:
             return f"{said.getvalue()}{error}"
     return said.getvalue()

@@ -19,16 +19,15 @@ import deployed
 import faulty_run
 import tiny_job
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import deployed_run, job_watch, poc_run, processes
+from cxr_study.deployment import job_watch, poc_run, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_project import PocError
-from cxr_study.deployment.poc_run import PocRun
-from cxr_study.deployment.poc_system import PocSystem
+from cxr_study.deployment.poc_system import PocError, PocSystem
 from cxr_study.deployment.processes import PortError
 from cxr_study.jobs.job import Job
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import finished_run
+from cxr_study.runs.run_request import RunRequest
 from simulated import TWO
 
 UNIT = (Path(__file__).parents[2] / "poc" / "flare.service").read_text()
@@ -58,18 +57,18 @@ def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_ru
     body = str(tiny_job.initial_body(tmp_path / "body.npz"))
     settings = {"num_rounds": 2, "warmup_epochs": 1, "initial_body": body}
     job = tiny_job.make(tmp_path / "tiny", TWO, settings=settings)
-    poc = PocRun(Job.of(job), tmp_path / "out", deployed.PROJECT, tmp_path)
+    request = RunRequest(Job.of(job), tmp_path / "out", tmp_path)
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: None)  # it has no images
     said, before = StringIO(), users_configuration()
-    poc_run.run(poc, Console(file=said, width=200))
+    poc_run.run(request, deployed.PROJECT, Console(file=said, width=200))
     assert users_configuration() == before
     done = [line.split()[0] for line in said.getvalue().splitlines() if line.endswith(" s")]
     assert done == ["prepare", "start", "submit", "train", "download", "clean"]
-    assert job_results.rounds_run(*finished_run(poc.folder).servers) == 2
-    left = sorted(path.name for path in poc.folder.iterdir())
+    assert job_results.rounds_run(*finished_run(request.folder).servers) == 2
+    left = sorted(path.name for path in request.folder.iterdir())
     assert left == ["job", "results", "run.json", "sites"]
-    assert not list((poc.folder / "job").glob("**/.__nvfl_sig.json"))
-    assert not processes.processes(poc.folder)
+    assert not list((request.folder / "job").glob("**/.__nvfl_sig.json"))
+    assert not processes.processes(request.folder)
     with FlareSession(system.lead) as session:
         assert session.sites() == set(TWO)
 
@@ -92,9 +91,9 @@ def test_a_configuration_that_is_no_use_is_named_with_its_log_and_not_tried_agai
     job = tiny_job.make(tmp_path, TWO, settings=settings)
     config = job / "app_server/config/config_fed_server.json"
     config.write_text(config.read_text().replace(*spoilt))
-    wanted = DeployedRun(job.parent)
+    steps = Steps(Console(file=StringIO()))
     with FlareSession(system.lead) as session, pytest.raises(DeployedRunError) as raised:
-        deployed_run.run(wanted, session, Steps(Console(file=StringIO())))
+        DeployedRun(session, steps, job.parent).run()
     said = str(raised.value)
     assert reason in said
     log = next(line for line in said.splitlines() if line.startswith("The log of server is "))

@@ -1,4 +1,4 @@
-"""Four sites behind a relay: they train what they train without one."""
+"""Two sites behind a relay: they train what they train without one."""
 
 import json
 import os
@@ -11,19 +11,11 @@ import deployed
 import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
-from simulated import same
+from simulated import TWO, UNDISTURBED, same, undisturbed_run
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
-SITES = {
-    "north": {"classes": ["Edema", "Nodule/Mass"], "images": 40},
-    "east": {"classes": ["Edema", "Fracture"], "images": 24},
-    "south": {"classes": ["Fracture", "Support Devices"], "images": 16},
-    "west": {"classes": ["Edema", "Hernia"], "images": 24},
-}
-SETTINGS = {
-    "num_rounds": 5, "epochs": 400, "learning_rate": 0.01, "warmup_epochs": 1, "threads": 1,
-    "tracking": "none",
-}  # fmt: skip
+HELD = "south:1:late"
+"""So long the job runs at least."""
 
 
 class RelayNetwork(deployed.Network):
@@ -71,43 +63,33 @@ class RelayNetwork(deployed.Network):
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):
     """The running network, localised as always; a relay's kit needs nothing. Always stopped."""
-    network = RelayNetwork(tmp_path_factory.mktemp("relay") / "network").provision(list(SITES))
-    network.localise(dict.fromkeys(SITES, NO_POLICY), byoc="anyone")
-    try:
+    folder = tmp_path_factory.mktemp("relay") / "network"
+    with RelayNetwork(folder).provision(list(TWO)) as network:
+        network.localise(dict.fromkeys(TWO, NO_POLICY), byoc="anyone")
         processes.start(network.relay, network.environment)
         network.start_server()
         network.start_sites()
         yield network
-    finally:
-        network.stop()
 
 
 @pytest.fixture(scope="module")
-def runs(network):
-    """What the job left through the relay, and on sites that are connected to the server.
-
-    And whose processes were connected to server and relay while it ran.
-    """
-    job = tiny_job.make(network.folder.parent / "job", SITES, settings=SETTINGS)
-    with (
-        deployed.poc_system(network.folder.parent / "direct", SITES) as system,
-        FlareSession(system.lead) as other,
-        FlareSession(network.lead) as session,
-    ):
-        direct_id, job_id = other.submit(job), session.submit(job)
+def run(network):
+    """What the job left, and whose processes were connected to server and relay while it ran."""
+    job = tiny_job.make(network.folder.parent / "job", TWO, settings=UNDISTURBED, plan=[HELD])
+    with FlareSession(network.lead) as session:
+        job_id = session.submit(job)
         deployed.wait(session, job_id, until=lambda _: deployed.rounds(network, job_id))
         return SimpleNamespace(
             at_server=network.connections(network.project.port),
             at_relay=network.connections(network.relay_port),
-            relayed=deployed.ended(session, network, job_id),
-            direct=deployed.ended(other, system, direct_id),
+            left=deployed.ended(session, network, job_id),
         )
 
 
-def test_only_the_relay_is_connected_to_the_server_and_all_sites_to_the_relay(network, runs):
-    assert runs.at_server == {"relay", "admin"}
-    assert runs.at_relay == set(SITES)
-    for site in SITES:
+def test_only_the_relay_is_connected_to_the_server_and_all_sites_to_the_relay(network, run):
+    assert run.at_server == {"relay", "admin"}
+    assert run.at_relay == set(TWO)
+    for site in TWO:
         kit = json.loads((network.kit(site) / "local/relay__resources.json").read_text())
         assert kit["relay_config"]["address"] == f"localhost:{network.relay_port}"
 
@@ -117,12 +99,10 @@ def test_a_relay_takes_nobody_without_a_certificate_of_the_network(network):
     assert not deployed.keeps_open(network.relay_port)
 
 
-def test_models_are_those_of_sites_connected_to_the_server_bit_for_bit(runs):
-    relayed, direct = runs.relayed, runs.direct
-    assert relayed.status == direct.status == "FINISHED:COMPLETED"
-    assert set(relayed.last.manifest["classes"]) == {
-        name for site in SITES.values() for name in site["classes"]
-    }
+def test_models_are_those_of_sites_without_a_relay_bit_for_bit(run, tmp_path_factory):
+    relayed, direct = run.left, undisturbed_run(tmp_path_factory, "undisturbed")
+    assert relayed.status == "FINISHED:COMPLETED"
+    assert relayed.last.manifest["classes"] == direct.last.manifest["classes"]
     assert same(relayed.last, direct.last) and same(relayed.best, direct.best)
 
 

@@ -18,9 +18,9 @@ from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.cli import main as cli
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.deployment import deployed_run, system_status
-from cxr_study.deployment.deployed_run import DeployedRunError
+from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_project import PocProject
+from cxr_study.deployment.poc_system import PocProject
 from cxr_study.jobs.job import Job
 from cxr_study.runs.run_request import check_network
 from deployed import Network
@@ -101,16 +101,17 @@ def network(kits, tmp_path_factory):
     write_phantom(data, images_per_site=60, size=16)
     submitted = []
 
-    def submit(deployed, session, steps, begun):
+    def submit(deployed):
         submitted.append(deployed.job.absolute())
-        deployed.note(["1"])  # for `watch`
+        deployed.jobs = ["1"]
+        deployed.note()  # for `watch`
         raise DeployedRunError("the test ends here")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(kits)
         patch.setenv("SURGAGG_CACHE", str(data / "cache"))
         patch.setattr(FlareSession, "_open", lambda *_: None)
-        patch.setattr(deployed_run, "run", submit)
+        patch.setattr(DeployedRun, "run", submit)
         patch.setattr(deployed_run, "check", lambda *_: ([], None))
         patch.setattr(system_status, "lines", lambda *_: [])
         shutil.copy(ROOT / "poc" / "server" / "permitted.yaml", kits)

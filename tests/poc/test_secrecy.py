@@ -108,9 +108,16 @@ def test_other_sites_are_named_in_the_jobs_meta_alone(run, site):
     meta = json.loads((run.system.kit(site) / run.result.job_id / "meta.json").read_text())
     variables = ["CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES"]
     guard = "surgical_aggregation.kit.job_guard.JobFiles"
+    packages = {
+        group: ["surgical-aggregation"]
+        for group in (
+            "surgical_aggregation.strategies", "surgical_aggregation.weightings",
+            "cxr_study.backbones",
+        )
+    }  # fmt: skip
     odd = {
         "allow_log_streaming": False,
-        "app_validator": {"path": guard, "args": {"variables": variables}},
+        "app_validator": {"path": guard, "args": {"variables": variables, "packages": packages}},
     }
     clients = [{"name": name, "site_config": odd} for name in SITES]
     assert meta["job_clients"] == clients

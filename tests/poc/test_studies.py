@@ -15,13 +15,12 @@ import yaml
 from rich.console import Console
 
 import study_data
-from cxr_studies.plan import kept_tables
+from cxr_studies.plan import run_folder
 from cxr_studies.plan.data_file import read_data
 from cxr_studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
-from cxr_studies.plan.study_file import read_study
-from cxr_studies.plan.study_selection import Selection, StudyError
-from cxr_studies.runner import prediction_files
+from cxr_studies.plan.study_file import Selection, read_study
 from cxr_studies.runner.run_study import make
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import classes
 from cxr_study.deployment import processes
 from deployed import PROJECT
@@ -117,8 +116,8 @@ def test_every_prediction_is_kept(killed, home):
     assert sorted(result.classes) == ["chexpert", "nih"]  # each site has its own model
     for model, trained in result.classes.items():
         for name, kept in result.tests.items():
-            table = kept_tables.read(kept, home / "killed/test_sets")
-            predicted = prediction_files.read(run, model, name)
+            table = run_folder.read_table(kept, home / "killed/test_sets")
+            predicted = run_folder.read_array(run / PREDICTIONS_FILE, model, name)
             assert predicted.shape == (len(table), len(trained))
             assert set(classes(table)) >= set(trained) or (model, name) != ("nih", "nih")
             assert ((predicted > 0) & (predicted < 1)).all()
@@ -146,7 +145,7 @@ def test_killed_and_continued_and_in_a_poc_it_is_the_same_study_bit_for_bit(kill
 
 
 def test_sites_that_the_project_does_not_have_are_refused(data, tmp_path):
-    with pytest.raises(StudyError, match=r"has the sites .*; scenario '2' has others"):
+    with pytest.raises(InputError, match=r"has the sites .*; scenario '2' has others"):
         made(read_study("clients"), data, tmp_path, PROJECT)
 
 

@@ -1,11 +1,13 @@
 """Runs in FLARE's real simulator, shared by the tests that look at them."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import tiny_job
+from once import once
 from simulated import SETTINGS, SITES, Run, by_recipe, run, undisturbed_run
 
 FAULTY = {**SITES, "east": {"classes": ["EDEMA"], "images": 8}}
@@ -26,16 +28,22 @@ def runs(tmp_path_factory, initial_body):
 
     In the last one, "east" spells a class in its own way.
     """
-    folder = tmp_path_factory.mktemp("runs")
-    first = run(folder / "first", SITES, initial_body, **{**SETTINGS, "tracking": "tensorboard"})
-    faulty = run(
-        folder / "faulty", FAULTY, initial_body, plan=FAULTS, num_rounds=5, min_clients=1,
-        wait_seconds=60, server_optimizer="fedadam", server_learning_rate=0.01,
-    )  # fmt: skip
+
+    def make(folder):
+        run(folder / "first", SITES, initial_body, **{**SETTINGS, "tracking": "tensorboard"})
+        run(
+            folder / "faulty", FAULTY, initial_body, plan=FAULTS, num_rounds=5, min_clients=1,
+            wait_seconds=60, server_optimizer="fedadam", server_learning_rate=0.01,
+        )  # fmt: skip
+        by_recipe("simulator", folder, SITES, SETTINGS)
+
+    folder = once(tmp_path_factory, "runs", make)
     recipe = Run(folder)
-    recipe.workspace = Path(by_recipe("simulator", folder, SITES, SETTINGS))
+    recipe.workspace = Path(json.loads((folder / "found.json").read_text()))
     recipe.server = recipe.workspace / "server/simulate_job"
-    return SimpleNamespace(first=first, recipe=recipe, faulty=faulty)
+    return SimpleNamespace(
+        first=Run(folder / "first"), recipe=recipe, faulty=Run(folder / "faulty")
+    )
 
 
 @pytest.fixture(scope="session")

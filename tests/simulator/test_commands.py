@@ -9,7 +9,7 @@ import pytest
 from body_statistics import with_statistics
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_studies.partition.class_sets import published
-from cxr_study.data.sites.split_file import read_split
+from cxr_study.data.sites.patient_split import read_split
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs.job import Job
 from cxr_study.runs.simulator_process import server_folder
@@ -127,6 +127,15 @@ class TestRun:
             for folder in (job, own / f"{site}-job"):
                 assert Job.from_folder(folder).at(site).learning_rate == rate
         assert Job.from_folder(job).folder.apps == {"nih": "app_nih", "chexpert": "app_client"}
+
+    def test_the_examples_read_it_and_use_its_model(self, surgagg, phantom):
+        (phantom.folder.parent / "example").symlink_to(phantom.folder)
+        said = surgagg.example("run_and_results.py")
+        assert f"best round {phantom.summary.best.round}" in said and "unlabelled" in said
+        assert (surgagg.home / "rounds.png").is_file()
+        said = surgagg.example("use_model.py")
+        assert f"{len(phantom.summary.union)} classes" in said
+        assert len([line for line in said.splitlines() if line.startswith("Cardiomegaly  ")]) == 1
 
 
 @pytest.mark.data

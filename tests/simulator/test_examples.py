@@ -1,28 +1,18 @@
 """The examples as a user runs them: in a folder of their own, with the console script."""
 
-import os
 import runpy
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
 
-from cxr_study.evaluation.summary_json import Summary
 from surgical_aggregation.checkpoints.checkpoint import load
-from typed import Typist
+from typed import EXAMPLES, Typist
 
-EXAMPLES = Path(__file__).parents[2] / "custom/examples"
 FINDINGS = {"north": ("Redness", "Bruise"), "south": ("Redness", "Jaundice")}
 COLOURS = {"Redness": (200, 60, 60), "Bruise": (60, 60, 200), "Jaundice": (220, 200, 60)}
-SMALL = (
-    "--set num_rounds=2 --set image_size=32 --set warmup_epochs=1 --initial-body drawings "
-    "--site-files phantom/sites"
-).split()
 
 
 @pytest.fixture(scope="module")
@@ -30,46 +20,12 @@ def surgagg(tmp_path_factory):
     return Typist(tmp_path_factory.mktemp("examples"))
 
 
-@pytest.fixture(scope="module")
-def example(surgagg):
-    """Run an example; what it says."""
-
-    def run(name, *arguments):
-        own = {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "SURGAGG_CACHE": str(surgagg.home / "cache"), "MPLBACKEND": "agg",
-        }  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, EXAMPLES / name, *arguments], env={**os.environ, **own},
-            cwd=surgagg.home, capture_output=True, text=True, timeout=480,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
-        return done.stdout
-
-    return run
-
-
-def test_a_hospitals_folder_becomes_a_site_with_a_renamed_class(surgagg, example):
-    said = example("own_data.py")
+def test_a_hospitals_folder_becomes_a_site_with_a_renamed_class(surgagg):
+    said = surgagg.example("own_data.py")
     assert "'Pleuraerguss' (klinik) resembles 'Pleural Effusion'" in said
     assert "merges:" in (surgagg.home / "sites/klinik.yaml").read_text()
     assert (surgagg.home / "own_data.png").is_file() and (surgagg.home / "audit").is_dir()
-    assert example("own_data.py").count("Decide:") == 0  # again: its cells can be run twice
-
-
-def test_a_run_is_read_and_its_model_used(surgagg, example):
-    answered = [
-        surgagg("data", "phantom", "phantom", "--images", 120, "--size", 32),
-        surgagg("run", "surgical", *SMALL, "--sites", "nih,chexpert", "--out", "runs/example"),
-    ]
-    assert [call.code for call in answered] == [0, 0], answered[-1].err
-    said = example("run_and_results.py")
-    summary = Summary.from_json((surgagg.home / "runs/example/report/summary.json").read_text())
-    assert f"best round {summary.best.round}" in said and "unlabelled" in said
-    assert (surgagg.home / "rounds.png").is_file()
-    said = example("use_model.py")
-    assert f"{len(summary.union)} classes" in said
-    assert len([line for line in said.splitlines() if line.startswith("Cardiomegaly  ")]) == 1
+    assert surgagg.example("own_data.py").count("Decide:") == 0  # again: its cells can be run twice
 
 
 def photographs(folder):
@@ -93,7 +49,7 @@ def photographs(folder):
         table.to_csv(folder / site / "findings.csv", index=False)
 
 
-def test_a_site_of_ones_own_trains_in_colour_and_is_reported(surgagg, example):
+def test_a_site_of_ones_own_trains_in_colour_and_is_reported(surgagg):
     photographs(surgagg.home / "data")
     shutil.copy(EXAMPLES / "skin_photos.py", surgagg.home)
     commands = runpy.run_path(str(EXAMPLES / "skin_photos.py"))["__doc__"].splitlines()
@@ -107,7 +63,7 @@ def test_a_site_of_ones_own_trains_in_colour_and_is_reported(surgagg, example):
     call = surgagg(*made)
     assert call.code == 0, call.err
     assert "take strategy fedavg" in call.out
-    said = example("skin_photos.py", "data")
+    said = surgagg.example("skin_photos.py", "data")
     assert "result  runs/skin/surgical" in said
     call = surgagg(*report)
     assert call.code == 0, call.err

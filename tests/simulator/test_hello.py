@@ -1,31 +1,28 @@
 """FLARE's own FedAvg, and the product's workflow, over the sites of the smallest example."""
 
 import json
-import os
 import runpy
-import subprocess
+import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
 from surgical_aggregation.checkpoints.checkpoint import digest, load
+from typed import EXAMPLES, Typist
 
-EXAMPLE = Path(__file__).parents[2] / "custom/examples/hello_surgical"
+EXAMPLE = EXAMPLES / "hello_surgical"
 MODEL = "server/simulate_job/models/last.npz"
 OURS = "surgical_aggregation.server"
-
-pytestmark = pytest.mark.simulator
+CLASSES = {"Circle": ["north", "south"], "Cross": ["south"], "Square": ["north"]}
+ROUNDS = 4
+"""Of the example."""
 
 
 def python(folder, *words):
     """Run Python in a folder; what it says."""
-    done = subprocess.run(
-        [sys.executable, *map(str, words)], cwd=folder, capture_output=True, text=True,
-        timeout=480, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout + done.stderr
+    done = Typist(folder).run("python", *words)
+    assert done.code == 0, done.out[-3000:] + done.err[-3000:]
+    return done.out
 
 
 def through_federated_training(job):
@@ -39,34 +36,40 @@ def through_federated_training(job):
     }  # fmt: skip
     config["components"] += [aggregator, merge]
     path = f"{OURS}.workflows.federated_training.FederatedTraining"
-    config["workflows"] = [{"id": "train", "path": path, "args": {"num_rounds": 2}}]
+    config["workflows"] = [{"id": "train", "path": path, "args": {"num_rounds": ROUNDS}}]
     file.write_text(json.dumps(config))
 
 
-def test_fedavg_makes_the_model_of_federated_training_bit_for_bit(tmp_path):
+@pytest.fixture(scope="module")
+def hello(tmp_path_factory):
+    """Folder of the example's run, and what it said."""
+    folder = tmp_path_factory.mktemp("hello")
+    return folder / "runs/hello", python(folder, EXAMPLE / "job.py")
+
+
+def test_it_trains_one_model_for_the_classes_of_both_sites(hello):
+    lines = [line.split(": AUROC ") for line in hello[1].splitlines()]
+    found = {line[0]: float(line[1]) for line in lines if line[0] in CLASSES}
+    assert found.keys() == CLASSES.keys()
+    assert all(value > 0.9 for value in found.values())
+
+
+def test_fedavg_makes_the_model_of_federated_training_bit_for_bit(hello, tmp_path):
     sys.path.insert(0, str(EXAMPLE))
     try:
-        recipe = runpy.run_path(str(EXAMPLE / "job.py"))["recipe"](tmp_path, rounds=2)
+        recipe = runpy.run_path(str(EXAMPLE / "job.py"))["recipe"](tmp_path, ROUNDS)
     finally:
         sys.path.remove(str(EXAMPLE))
+    shutil.copy(hello[0] / "initial.npz", tmp_path)
     recipe.export(str(tmp_path / "jobs"))
-    made = {}
-    for workflow in ("fedavg", "training"):
-        job = tmp_path / "jobs/hello_surgical"
-        if workflow == "training":
-            through_federated_training(job)
-        simulator = ("-m", "nvflare.private.fed.app.simulator.simulator", job)
-        python(tmp_path, *simulator, "-w", tmp_path / workflow, "-c", "north,south", "-t", "2")
-        made[workflow] = load(tmp_path / workflow / MODEL)
-    classes = {name: of["sites"] for name, of in made["fedavg"].manifest["classes"].items()}
-    assert classes == {"Circle": ["north", "south"], "Cross": ["south"], "Square": ["north"]}
-    assert made["fedavg"].manifest.round == made["training"].manifest.round == 2
-    assert digest(made["fedavg"].variables) == digest(made["training"].variables)
-
-
-def test_it_trains_one_model_for_the_classes_of_both_sites(tmp_path):
-    said = python(tmp_path, EXAMPLE / "job.py")
-    found = dict(line.split(": AUROC ") for line in said.splitlines() if line[:6] != "north," and
-                 line.partition(":")[0] in ("Circle", "Cross", "Square"))  # fmt: skip
-    assert found.keys() == {"Circle", "Cross", "Square"}
-    assert all(float(value) > 0.9 for value in found.values())
+    job = tmp_path / "jobs/hello_surgical"
+    through_federated_training(job)
+    simulator = ("-m", "nvflare.private.fed.app.simulator.simulator", job)
+    python(tmp_path, *simulator, "-w", tmp_path / "training", "-c", "north,south", "-t", "2")
+    fedavg, training = (
+        load(hello[0] / "hello_surgical" / MODEL),
+        load(tmp_path / "training" / MODEL),
+    )
+    assert {name: of["sites"] for name, of in fedavg.manifest["classes"].items()} == CLASSES
+    assert fedavg.manifest.round == training.manifest.round == ROUNDS
+    assert digest(fedavg.variables) == digest(training.variables)

@@ -1,9 +1,6 @@
 """The story of custom/JOINING.md, as it is typed, on fewer images."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,11 +10,12 @@ import pytest
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire
+from typed import Typist
 
 STORY = Path(__file__).parents[2] / "custom/JOINING.md"
 SMALLER = {
-    "surgagg data phantom data": " --images 160",
-    "surgagg run surgical": " --set num_rounds=2 --set warmup_epochs=1",
+    "surgagg data phantom data": " --images 160 --size 32",
+    "surgagg run surgical": " --set num_rounds=2 --set warmup_epochs=1 --set image_size=32",
     "surgagg model calibrate": " || test $? = 2",  # of so few images no class can be
 }
 """Beginning of a command -> what is added to its end."""
@@ -40,18 +38,13 @@ def story(tmp_path_factory):
         for line in lines
     )
     assert all(any(line.startswith(start) for line in lines) for start in SMALLER)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    own = {"PATH": path, "SURGAGG_CACHE": str(home / "cache"), "COLUMNS": "120"}
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=home, env={**os.environ, **own}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    done = Typist(home).run("bash", "-euo", "pipefail", "-c", script)
+    assert done.code == 0, done.out[-3000:] + done.err[-3000:]
     models = {
         run: load(checkpoint_folder(home / f"runs/{run}/workspace") / "last.npz")
         for run in ("ab", "abd")
     }
-    return SimpleNamespace(home=home, said=done.stdout, **models)
+    return SimpleNamespace(home=home, said=done.out, **models)
 
 
 def columns(checkpoint):

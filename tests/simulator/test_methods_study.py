@@ -10,8 +10,7 @@ from rich.console import Console
 import study_data
 from cxr_studies.analysis.study_results import gather
 from cxr_studies.plan.data_file import read_data
-from cxr_studies.plan.study_file import read_study
-from cxr_studies.plan.study_selection import Selection
+from cxr_studies.plan.study_file import Selection, read_study
 from cxr_studies.report.study_report import write
 from cxr_studies.runner.run_study import make
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES

@@ -13,17 +13,24 @@ from types import SimpleNamespace
 import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_project import PocProject
-from cxr_study.deployment.poc_system import _KITS, MARK, PocSystem
+from cxr_study.deployment.poc_system import _KITS, MARK, PocProject, PocSystem
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.checkpoints.checkpoint import load
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
 
 
 class Network(PocSystem):
-    """A system whose kits FLARE's own command provisions, and admins who use FLARE's commands."""
+    """A system whose kits FLARE's own command provisions, and admins who use FLARE's commands.
+
+    Stopped at the end of its `with` block.
+    """
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
 
     def provision(self, sites):
         """Make the startup kits of the project, on a free port."""
@@ -63,9 +70,10 @@ class Network(PocSystem):
         said = self.nvflare("preflight-check", "-p", self.kit(name), "--format", "json")
         return json.loads(said)["data"]["overall"]
 
-    def start_server(self):
-        body = tiny_job.initial_body(self.root / "body.npz")
-        processes.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
+    def start_server(self, **environment):
+        body = str(tiny_job.initial_body(self.root / "body.npz"))
+        own = {"CXR_INITIAL_BODY": body, **environment}
+        processes.start(self.server, {**self.environment, **own})
         self.wait()
 
     def wait(self):
@@ -81,7 +89,7 @@ class Network(PocSystem):
 
     def localise(self, policies, permitted=None, **own):
         """Write the kits' local files as hospitals do, by site -> its policy."""
-        own["classes"] = (*ALLOWED, *tiny_job.CLASSES)
+        own["allow"] = tiny_job.CLASSES
         for site, policy in policies.items():
             localise_site(self.kit(site), policy, **own)
         localise_server(self.server, self.folder / "storage", permitted=permitted, **own)

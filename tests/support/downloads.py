@@ -23,8 +23,6 @@ class Official:
         free: Column -> fields of the label table that follow from it whatever its text is; none
             for a column that is not read. Any other column refuses garbage.
         blank: The same for a column in which a blank, too, has a meaning.
-        needed: Columns that cannot be missing, where every column that is not known is a class;
-            None where all that are read cannot be missing, and no others are.
         lines: Lines of the labels per image.
     """
 
@@ -34,7 +32,6 @@ class Official:
     classes: tuple[str, ...]
     free: dict[str, set[str]]
     blank: dict[str, set[str]] = field(default_factory=dict)
-    needed: set[str] | None = None
     lines: int = 1
 
     @property
@@ -171,7 +168,6 @@ OFFICIAL = {
         ("Bulla", "Mass"),
         unread("dicom_id", "study_id", "ViewCodeSequence_CodeMeaning", "Normal")
         | {"ViewPosition": {"view"}},
-        needed={"subject_id", "ViewPosition", "fpath"},
     ),
     "vindr": Official(
         "vindr",
@@ -224,7 +220,6 @@ OFFICIAL = {
         ("Pleural Effusion", "My finding"),
         itself("image", "patient", "age") | {"No Finding": {"Pleural Effusion", "My finding"}},
         itself("view", "sex", "My finding") | {"pleural_effusion": {"Pleural Effusion"}},
-        needed={"image", "patient"},
     ),
 }
 

@@ -26,7 +26,7 @@ from nvflare.app_common.np.np_downloader import ArrayDownloadable
 
 from surgical_aggregation.checkpoints import checkpoint
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.access.job_sites import site_of
 from surgical_aggregation.server.models import result_files
 from surgical_aggregation.server.models.model_files import LAST_FILE, checkpoint_folders
 from surgical_aggregation.site.executor import KerasExecutor

@@ -1,14 +1,11 @@
 """A run with planned faults on a real FLARE system."""
 
-import json
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import StringIO
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,7 +14,7 @@ from rich.console import Console
 import deployed
 import tiny_job
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import deployed_run, job_watch, processes
+from cxr_study.deployment import job_watch, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.job_watch import ABORTED
@@ -42,7 +39,7 @@ class Part:
     job_id: str
     status: str = ""  # FLARE's; "LOST" when the server was started again under it
     began: float = field(default_factory=time.time)
-    rounds: dict[int, float] = field(default_factory=dict)  # rounds made -> when that was seen
+    rounds: list[int] = field(default_factory=list)  # of the run's, those that it has made
     made: int = 0  # rounds that the run had made at its end
     model: Checkpoint | None = None  # the last on the server's disk then
     record: list = field(default_factory=list)
@@ -84,10 +81,11 @@ class FaultyRun(Run):
     def _to_the_end(self, job, session):
         places = self.system.workspaces if self.at_hand else {}
         wanted = DeployedRun(
-            job.parent, retries=len(self.plan), workspaces=places, pauses=[0.0]
+            session, Steps(Console(file=self.said)), job.parent,
+            retries=len(self.plan), workspaces=places, pauses=[0.0],
         )  # fmt: skip
         try:
-            deployed_run.run(wanted, session, Steps(Console(file=self.said)))
+            wanted.run()
         except DeployedRunError:
             if self.parts[-1].status != ABORTED:
                 raise
@@ -112,16 +110,6 @@ class FaultyRun(Run):
     def checkpoint(self, name):
         return load(self._models(self.newest) / f"{name}.npz")
 
-    def recovery(self, item):
-        """Seconds from a fault in a round to that round's end; whether a new job had to make it."""
-        made = int(item.split(":")[1]) + 1
-        at, over = (
-            path.stat().st_mtime
-            for path in (mark(self.struck, item), self.struck / f"round-{made}.npz")
-        )
-        (part,) = [part for part in self.parts if made in part.rounds]
-        return over - at, int(part.began > at)
-
     def begin(self, job_id):
         self._close()
         self.parts.append(Part(job_id, made=self.parts[-1].made if self.parts else 0))
@@ -131,9 +119,8 @@ class FaultyRun(Run):
         part = self.parts[-1]
         part.status = status
         made = self.parts[-2].made if len(self.parts) > 1 else 0
-        for number in range(made + 1, made + 1 + deployed.rounds(self.system, part.job_id)):
-            part.rounds.setdefault(number, time.time())
-        part.made = max(part.rounds, default=made)
+        part.made = max(part.made, made + deployed.rounds(self.system, part.job_id))
+        part.rounds = list(range(made + 1, part.made + 1))
         for item in [item for item in self.when if mark(self.struck, item).exists()]:
             self.when.pop(item)(session, part.job_id)
         if time.time() > part.began + LIMIT:
@@ -191,10 +178,3 @@ def together(*runs):
         patch.setattr(job_watch, "POLL", 0.5)  # tiny rounds are short
         patch.setattr(job_watch, "_QUIET", 2.0)
         list(pool.map(FaultyRun.run, runs))
-
-
-def tell(fault, **facts):
-    """Add a line to the file that FAULT_TABLE names, if it does; see benchmarks/fault_table.py."""
-    if path := os.environ.get("FAULT_TABLE"):
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"fault": fault, **facts}) + "\n")

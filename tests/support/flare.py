@@ -8,15 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey, ReservedKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
-from surgical_aggregation.server.access.site_identity import set_site
-from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
+from surgical_aggregation.aggregation.strategy import VariableKinds
+from surgical_aggregation.server.access.job_sites import set_site
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.site.local_notes import notes_file
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CLASSES, LACKING, POSITIVES, PROCESS, VERSIONS
@@ -80,23 +81,28 @@ class Engine:
 
 def context(
     site=None, classes=(), current_round=0, model=None, engine=None, policy=None, claims=None,
-    process=None, authenticated=True, versions=None,
+    process=None, authenticated=True, versions=None, props=(), manager=None,
 ):  # fmt: skip
     """The server's context of a message from or to `site`.
 
     `policy`: properties of its scope; `claims`: what the site calls itself, if not by its name;
     `process`: which of its processes declares the classes; `authenticated`: whose message it is;
-    `versions`: what it tells of them, if not those here.
+    `versions`: what it tells of them, if not those here; `props`: private properties;
+    `manager`: FLARE's, of contexts that share what is sticky.
     """
     fl_ctx = FLContext()
+    if manager:
+        fl_ctx.put(ReservedKey.MANAGER, manager, private=True, sticky=False)
     fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
     fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
     fl_ctx.set_prop(AppConstants.CURRENT_ROUND, current_round, private=True, sticky=False)
     fl_ctx.set_prop(AppConstants.START_ROUND, 0, private=True, sticky=False)
     if model is not None:
-        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(model), private=True, sticky=True)
+        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model.to_learnable(), private=True, sticky=True)
     if policy is not None:
         fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
+    for name, value in dict(props).items():
+        fl_ctx.set_prop(name, value, private=True, sticky=False)
     if site is not None:
         peer = FLContext()
         peer.set_prop(ReservedKey.IDENTITY_NAME, claims or site, private=False, sticky=False)
@@ -110,6 +116,23 @@ def context(
         if authenticated:
             set_site(site, fl_ctx)
     return fl_ctx
+
+
+def site_context(name, engine, policy=None):
+    """A site's own context in a run."""
+    fl_ctx = context(engine=engine, policy=policy)
+    fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, name, private=False, sticky=False)
+    return fl_ctx
+
+
+def column(value):
+    """A column of two features, all of one value."""
+    return (np.full(2, value, np.float32), np.float32([value]))
+
+
+def lists(variables):
+    """Values of variables, by name."""
+    return {name: value.tolist() for name, value in variables.items()}
 
 
 def global_model(body, columns=None, features=2, batch_norm=()):

@@ -94,8 +94,7 @@ def keras_says(name, network, train):
 
 def local_model(name, weights):
     """A site's network that got the initial body of these weights, and that body's checkpoint."""
-    from cxr_study.training.network import build
-    from cxr_study.training.network_facts import Network
+    from cxr_study.training.network import Network, build
     from surgical_aggregation.site.contract.architecture import initial_body
     from surgical_aggregation.site.training.keras_model import LocalModel
     from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -163,8 +162,8 @@ def loaded(checkpoint, path):
 
 def exported(model, folder, formats=("package", "savedmodel", "onnx")):
     """Package a model and export it; format -> "" or why it was refused."""
-    from cxr_study.models.export import export_model
-    from cxr_study.models.packaging.package_model import package
+    from cxr_study.models import export_model
+    from cxr_study.models.export_model import package
 
     ways = {"package": lambda: package(model, "# Card", folder / "package")}
     for to in ("savedmodel", "onnx"):

@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_audit.census.census import take
+from cxr_audit.census.census import CellCount, take
 from cxr_audit.census.pixels import BINS
 from cxr_audit.census.shareable_census import share
-from cxr_audit.census.suppression import CellCount
-from cxr_study.data.labels import uncertain_labels
-from cxr_study.data.labels.uncertain_labels import LabelPolicy
+from cxr_study.data.labels.label_table import LabelPolicy, apply_policy
 from cxr_study.data.sites.site_data import SiteLabels
 
 nan = np.nan
@@ -44,7 +42,7 @@ def site_labels():
         **{"views": "frontal", "policy": policy, "patients": None},
     )
     read = rows[NAMES[:7]]
-    table = uncertain_labels.apply(read, policy).assign(split=rows["split"], file="")
+    table = apply_policy(read, policy).assign(split=rows["split"], file="")
     table = table[rows["split"].notna()].reset_index(drop=True)
     in_split = table[table["split"] != "unused"].reset_index(drop=True)
     index = (

@@ -4,23 +4,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from nvflare.apis.event_type import EventType
-from nvflare.apis.fl_constant import FLContextKey, ReservedKey
-from nvflare.apis.fl_context import FLContext
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.fuel.utils import fobs
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
 
-from flare import Engine, context
+from flare import Engine, context, site_context
 from surgical_aggregation.server.access.class_filters import SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    MergeIntoGlobalModel,
-    from_learnable,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.site.label_head import LabelHead
@@ -96,12 +89,8 @@ class OneProcess:
         self.sites = {}
         training = {"strategy": strategy, "warmup_epochs": 1, "learning_rate": 1e-3, **arguments}
         for name in SITES:
-            fl_ctx = FLContext()
             engine = Engine(folder / name, site=NetworkSite(name, build, shape))
-            fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, None, private=True, sticky=True)
-            fl_ctx.set_prop(ReservedKey.ENGINE, engine, private=True, sticky=False)
-            fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
-            fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, name, private=False, sticky=False)
+            fl_ctx = site_context(name, engine)
             executor = executor_with(training)
             executor.handle_event(EventType.START_RUN, fl_ctx)
             self.sites[name] = (executor, fl_ctx)
@@ -125,7 +114,7 @@ class OneProcess:
             learnable = self.merge.shareable_to_learnable(
                 self.aggregator.aggregate(context(**at)), context(**at)
             )
-            self.model = done.model = from_learnable(learnable)
+            self.model = done.model = GlobalModel.from_learnable(learnable)
         self.aggregator.reset(context(**at))
         self.round += 1
         return done
@@ -142,5 +131,5 @@ class OneProcess:
 
     def task(self, fl_ctx):
         """A site's task with the model, as it arrives there."""
-        task = self.merge.learnable_to_shareable(to_learnable(self.model), fl_ctx)
+        task = self.merge.learnable_to_shareable(self.model.to_learnable(), fl_ctx)
         return fobs.loads(fobs.dumps(SelectHead().process(task, fl_ctx)))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from filelock import FileLock
 
 import tiny_job
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.job_results import read_events
 from cxr_study.runs.simulator_process import simulate
+from once import once
 from surgical_aggregation.checkpoints.checkpoint import load
 
 RECIPES = Path(__file__).with_name("recipes.py")
@@ -140,18 +140,13 @@ def by_recipe(where, folder, sites, settings, **environment):
 
 
 def undisturbed_run(tmp_path_factory, name, sites=TWO, **settings):
-    """The run without faults: made once, by whichever worker asks first."""
-    shared = tmp_path_factory.getbasetemp()
-    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
-    folder, done = shared / name, shared / f"{name}.done"
-    with FileLock(shared / f"{name}.lock"):
-        if not done.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            body = tiny_job.initial_body(folder / "body.npz")
-            run(folder / "run", sites, body, plan=(), **{**UNDISTURBED, **settings})
-            done.touch()
-    return Run(folder / "run")
+    """The run without faults."""
+
+    def make(folder):
+        body = tiny_job.initial_body(folder / "body.npz")
+        run(folder / "run", sites, body, plan=(), **{**UNDISTURBED, **settings})
+
+    return Run(once(tmp_path_factory, name, make) / "run")
 
 
 def plain(job, folder, sites, **variables):

@@ -3,9 +3,9 @@
 import pandas as pd
 
 from cxr_studies.papers.published_results import Place, Published
+from cxr_studies.plan.row import Row
 from cxr_studies.report.tables.layouts import Column, Layout
 from cxr_studies.report.tables.tables import build
-from cxr_study.jobs.methods import Row
 
 SURGICAL = Row("surgical", "fedbn+")
 NIH = Column("NIH", "nih", ("2",))

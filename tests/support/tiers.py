@@ -1,4 +1,4 @@
-"""The tiers of the tests, and which test files share a worker."""
+"""The tiers of the tests, and which test files begin."""
 
 TIERS = {
     "quick": "pure or tiny: no TensorFlow, no FLARE process, no wheel, no browser",
@@ -18,14 +18,13 @@ ABOVE_QUICK = {
     "cxr_phantom/drawing/test_rendering.py": "slow",
     "cxr_phantom/test_pretrain.py": "slow",
     "cxr_phantom/writers/test_write_phantom.py": "slow",
+    "cxr_study/reports/explanation/test_explanation_page.py": "slow",
     "cxr_study/reports/run/test_evaluate_run.py": "slow",
-    "cxr_studies/report/figures/test_embedding.py": "slow",
+    "cxr_studies/report/figures/test_predicted.py": "slow",
     "cxr_studies/report/test_study_report.py": "slow",
     "cxr_study/evaluation/test_predictions.py": "slow",
-    "cxr_study/models/export/test_export_model.py": "slow",
-    "cxr_study/models/export/test_pixel_graph.py": "slow",
-    "cxr_study/models/prediction/test_grad_cam.py": "slow",
-    "cxr_study/models/packaging/test_package_model.py": "slow",
+    "cxr_study/models/test_export_model.py": "slow",
+    "cxr_study/models/test_pixel_graph.py": "slow",
     "cxr_study/models/test_loaded_model.py": "slow",
     "cxr_study/models/test_own_site_model.py": "slow",
     "cxr_study/reports/card/test_model_card.py": "slow",
@@ -33,8 +32,8 @@ ABOVE_QUICK = {
     "cxr_study/training/test_backbones.py": "slow",
     "cxr_study/cli/test_poc.py": "slow",
     "cxr_studies/commands/test_baseline.py": "slow",
-    "cxr_study/cli/test_model_classes.py": "slow",
-    "cxr_study/cli/test_predict.py": "slow",
+    "cxr_study/cli/test_model.py": "slow",
+    "cxr_study/cli/test_model_use.py": "slow",
     "cxr_study/data/images/test_image_store.py": "slow",
     "cxr_studies/runner/test_side_by_side.py": "slow",
     "cxr_study/test_imports.py": "slow",
@@ -50,10 +49,8 @@ ABOVE_QUICK = {
     "surgical_aggregation/site/test_executor.py": "slow",
     "surgical_aggregation/site/training/test_fused_kernels.py": "slow",
     "surgical_aggregation/site/training/test_keras_model.py": "slow",
-    "surgical_aggregation/site/training/test_layer_constants.py": "slow",
     "surgical_aggregation/site/training/test_trainer.py": "slow",
     "surgical_aggregation/site/training/test_loss.py": "slow",
-    "surgical_aggregation/site/training/test_teacher.py": "slow",
     "surgical_aggregation/site/contract/test_architecture.py": "slow",
     "surgical_aggregation/site/contract/test_restricted_site.py": "slow",
     "surgical_aggregation/test_round_trip.py": "slow",
@@ -64,13 +61,6 @@ ABOVE_QUICK = {
     "test_packaging.py": "slow",
 }
 """Folder or file -> its tier; of all others it is "quick"."""
-
-GROUPS = {
-    "simulator/test_filters.py": "runs",
-    "simulator/test_homomorphic.py": "runs",
-    "simulator/test_run.py": "runs",
-}
-"""File -> session fixture that it shares with others, which one worker gets; else alone."""
 
 HEAVIEST = ("poc/test_faults.py", "poc/test_studies.py", "poc/test_network.py")
 """What takes minutes begins first."""

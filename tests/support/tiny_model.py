@@ -11,8 +11,7 @@ SIZE = 32
 
 def checkpoint(classes=CLASSES, seed=0, body_seed=0, hidden=0, **facts):
     """A global model whose head and batch normalisation differ with the seeds."""
-    from cxr_study.training.network import build
-    from cxr_study.training.network_facts import Network
+    from cxr_study.training.network import Network, build
     from surgical_aggregation.checkpoints.checkpoint import Checkpoint
     from surgical_aggregation.site.contract.architecture import initial_body
     from surgical_aggregation.site.training.tensorflow_setup import import_quietly

@@ -6,7 +6,7 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.checkpoints.checkpoint import load
-from surgical_aggregation.site.state_files import load_state, site_folder
+from surgical_aggregation.site.site_memory import load_state, site_folder
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_ROUND, CONTINUES, INITIAL_BODY, MODEL_ROUND
 from tiny_site import FEATURES

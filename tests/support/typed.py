@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 from cxr_study.cli import main as cli
 
+EXAMPLES = Path(__file__).parents[2] / "custom/examples"
+
 
 def typed(*arguments):
     """Type `surgagg ...`: its exit code, and what it says on standard output and error."""
@@ -40,9 +42,22 @@ class Typist:
         self.home = home
 
     def __call__(self, *arguments):
-        command = [Path(sys.executable).with_name("surgagg"), *map(str, arguments)]
-        own = {"SURGAGG_CACHE": str(self.home / "cache"), "COLUMNS": "100"}
+        return self.run("surgagg", *arguments)
+
+    def run(self, *command):
+        """Run a program, for which `surgagg` and this Python are the first in PATH."""
+        own = {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "SURGAGG_CACHE": str(self.home / "cache"), "COLUMNS": "120", "MPLBACKEND": "agg",
+        }  # fmt: skip
         done = subprocess.run(
-            command, cwd=self.home, env={**os.environ, **own}, capture_output=True, text=True
-        )
+            list(map(str, command)), cwd=self.home, env={**os.environ, **own},
+            capture_output=True, text=True,
+        )  # fmt: skip
         return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def example(self, name, *arguments):
+        """Run an example; what it says."""
+        done = self.run("python", EXAMPLES / name, *arguments)
+        assert done.code == 0, done.out[-2000:] + done.err[-3000:]
+        return done.out

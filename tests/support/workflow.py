@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import Task
 from nvflare.apis.dxo import DXO, DataKind
-from nvflare.apis.fl_constant import FilterKey, FLContextKey, ReservedKey
+from nvflare.apis.fl_constant import FilterKey, FLContextKey
 from nvflare.apis.fl_context import FLContextManager
 from nvflare.apis.impl.wf_comm_server import WFCommServer
 from nvflare.apis.shareable import Shareable, make_reply
@@ -77,8 +77,8 @@ class RunningTask:
 
     def context(self, site=None, **said):
         """A context of the run, as FLARE makes it: it does not say whose message it is."""
-        fl_ctx = context(site, engine=self.engine, authenticated=False, **said)
-        fl_ctx.put(ReservedKey.MANAGER, self.manager, private=True, sticky=False)
+        said |= {"engine": self.engine, "manager": self.manager}
+        fl_ctx = context(site, authenticated=False, **said)
         fl_ctx.set_prop(FLContextKey.RUNNER, self.runner, private=True, sticky=False)
         fl_ctx.set_prop(FLContextKey.JOB_META, self.meta, private=True, sticky=False)
         return fl_ctx

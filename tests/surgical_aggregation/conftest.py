@@ -5,10 +5,8 @@ import json
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import FLContextKey, ReservedKey
-from nvflare.apis.fl_context import FLContext
 
-from flare import Engine
+from flare import Engine, site_context
 from numpy_model import ArraySite, LocalModel
 from one_process import executor_with
 from surgical_aggregation.site.training import tensorflow_setup
@@ -81,12 +79,8 @@ def start(site, monkeypatch, tmp_path):
     monkeypatch.setattr(tensorflow_setup, "configure", lambda *args: False)
 
     def make(policy=None, **args):
-        fl_ctx = FLContext()
         engine = Engine(tmp_path, site=site)
-        fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
-        fl_ctx.set_prop(ReservedKey.ENGINE, engine, private=True, sticky=False)
-        fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
-        fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, "north", private=False, sticky=False)
+        fl_ctx = site_context("north", engine, policy)
         keras.utils.set_random_seed(0)
         executor = executor_with({"warmup_epochs": 1, **args})
         for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):

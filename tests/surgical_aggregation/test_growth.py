@@ -9,11 +9,7 @@ import pytest
 from flare import context, global_model, result
 from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
-from surgical_aggregation.server.models.global_model import (
-    MergeIntoGlobalModel,
-    from_learnable,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
 from surgical_aggregation.wire import variables as wire
 
 FEW, MANY = 40, 320
@@ -46,14 +42,14 @@ def a_round(count, **arguments):
     aggregator = SurgicalAggregator("fedavg", limits={"site_classes": count}, **arguments)
     for site in SITES:
         fl_ctx = context(site, names(count), model=model)
-        task = generator.learnable_to_shareable(to_learnable(model), fl_ctx)
+        task = generator.learnable_to_shareable(model.to_learnable(), fl_ctx)
         assert SelectHead(table).process(task, fl_ctx) is not None
         positives = {name: 1 + i for i, name in enumerate(names(count))}
         sent = CheckResult(table).process(result(BODY, labelled, positives=positives), fl_ctx)
         assert aggregator.accept(sent, fl_ctx)
     end = context(model=model)
     merged = generator.shareable_to_learnable(aggregator.aggregate(end), end)
-    assert len(from_learnable(merged).columns) == count
+    assert len(GlobalModel.from_learnable(merged).columns) == count
 
 
 def a_head(count):

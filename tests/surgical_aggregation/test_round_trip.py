@@ -10,8 +10,13 @@ from surgical_aggregation.site.contract.architecture import initial_body
 
 SHAPE = (6, 6, 3)
 NAMES = ("gamma", "beta", "moving_mean", "moving_variance")
-BATCH_NORM = {f"{layer}/{name}" for layer in ("bn", "stage_bn", "block/bn") for name in NAMES}
-CONSTANT = {*(f"adapted/{n}" for n in ("mean", "variance", "count")), "frozen/kernel"}
+LAYERS = ("bn", "stage_bn", "block/bn", "each/wrapped", "late", "counting")
+BATCH_NORM = {f"{layer}/{name}" for layer in LAYERS for name in NAMES} - {
+    "each/wrapped/gamma", "late/beta",
+}  # fmt: skip
+CONSTANT = {
+    *(f"adapted/{n}" for n in ("mean", "variance", "count")), "frozen/kernel", "counting/seen",
+}  # fmt: skip
 TRAINED = {
     "stem/kernel", "stem/bias", "stage_conv/kernel", "stage_conv/bias", "block/conv/kernel",
     "block/conv/bias", "ln/gamma", "ln/beta", "stage_ln/gamma", "stage_ln/beta", "scale/weight",
@@ -22,6 +27,14 @@ STRATEGIES = {
     "fedbn+": {"proximal": 0.1},
 }
 """Strategy -> what else is on in its run."""
+
+
+class Counting(keras.layers.BatchNormalization):
+    """Batch normalisation that counts the batches it has seen."""
+
+    def build(self, shape):
+        super().build(shape)
+        self.seen = self.add_weight((), "zeros", "int32", trainable=False, name="seen")
 
 
 class Scale(keras.layers.Layer):
@@ -61,6 +74,9 @@ def network(classes):
         adapted, layers.Conv2D(4, 3, padding="same", name="stem"),
         layers.BatchNormalization(name="bn"), layers.ReLU(), keras.Model(inside, inner), Block(),
         layers.LayerNormalization(name="ln"), Scale(name="scale"), layers.Dropout(0.1, seed=0),
+        layers.TimeDistributed(layers.BatchNormalization(name="wrapped", scale=False), name="each"),
+        layers.BatchNormalization(name="late", center=False, trainable=False),
+        Counting(name="counting"),
         layers.GlobalAveragePooling2D(),
         layers.Dense(4, use_bias=False, trainable=False, name="frozen"),
     ):  # fmt: skip

@@ -1,7 +1,5 @@
 """Names of classes: which are allowed, and which are one class spelt twice."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import unicodedata

@@ -1,8 +1,5 @@
 """Where a site's images lie among the features that the head weighs, and how far others are."""
 
-from __future__ import annotations
-
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surgical_aggregation.aggregation.metrics import Floats
-from surgical_aggregation.aggregation.result_checks import LARGEST_COUNT
-from surgical_aggregation.aggregation.size_limits import LARGEST_STEP
+from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, LARGEST_STEP
 
 FEWEST_IMAGES = 50
 """Of fewer images a site makes no statistics: they would say too much of each."""
@@ -109,17 +105,15 @@ def fault(statistics: object, features: int | None) -> str | None:
             f"the mean and variance of features must be as many as the model has, {number}; got "
             f"{len(mean)} and {len(variance)}"
         )
-    numbers = [*mean, *variance, statistics["limit"], statistics["images"]]
-    if not all(type(n) in (int, float) and math.isfinite(n) for n in numbers):
-        return "feature statistics must be finite numbers"
     for what, values, least, most in (
         ("mean of a feature", mean, -LARGEST_STEP, LARGEST_STEP),
         ("variance of a feature", variance, 0, LARGEST_STEP**2),
         ("limit", [statistics["limit"]], 0, _LARGEST_LIMIT),
         ("number of images", [statistics["images"]], FEWEST_IMAGES, LARGEST_COUNT),
     ):
-        if wrong := [value for value in values if not least <= value <= most]:
-            return f"the {what} must be from {least:.6g} to {most:.6g}; got {wrong[0]:.6g}"
+        for value in values:
+            if type(value) not in (int, float) or not least <= value <= most:
+                return f"the {what} must be from {least:.6g} to {most:.6g}; got {value!r:.40}"
     return None if any(variance) else "no feature varies, so there is no distance"
 
 

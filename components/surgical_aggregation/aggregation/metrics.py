@@ -1,7 +1,5 @@
 """Per-class binary cross-entropy and area under the ROC curve."""
 
-from __future__ import annotations
-
 import math
 import reprlib
 from collections.abc import Collection, Mapping
@@ -11,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surgical_aggregation.aggregation.class_names import unfit
-from surgical_aggregation.aggregation.size_limits import Limits
+from surgical_aggregation.aggregation.site_result import Limits
 
 Floats = NDArray[np.floating]
 
@@ -89,16 +87,14 @@ def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> di
         "bce" and "auroc", means over the classes for which they are defined, then "bce/<class>" and
         "auroc/<class>" for those classes.
     """
-    values: dict[str, float] = {}
-    for metric, per_class in (
-        ("bce", bce(labels, probabilities)),
-        ("auroc", auroc(labels, probabilities)),
-    ):
-        defined = {c: float(v) for c, v in zip(classes, per_class, strict=True) if np.isfinite(v)}
-        if defined:
-            values[metric] = float(np.mean(list(defined.values())))
-        values.update({f"{metric}/{name}": value for name, value in defined.items()})
-    return values
+    per_class = {"bce": bce(labels, probabilities), "auroc": auroc(labels, probabilities)}
+    values = {
+        f"{metric}/{name}": float(value)
+        for metric, of in per_class.items()
+        for name, value in zip(classes, of, strict=True)
+        if np.isfinite(value)
+    }
+    return mean_over(values, classes)
 
 
 def mean_over(values: Mapping[str, float], classes: Collection[str]) -> dict[str, float]:

@@ -1,7 +1,5 @@
 """Which of a run's models is the best, when not every site measured every one of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Classes that a site cannot teach: all of its training labels of them are the same."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whether one site's result of one round may be averaged."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,22 +8,17 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from surgical_aggregation.aggregation import one_sided
+from surgical_aggregation.aggregation import one_sided, site_result
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import Spellings, shown, twins, unfit
-from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.size_limits import LARGEST_STEP, Limits
-from surgical_aggregation.aggregation.strategy import Strategy, kept_at_site
-from surgical_aggregation.aggregation.variable_kinds import MOVING_VARIANCE, VariableKinds
+from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, Limits, SiteResult
+from surgical_aggregation.aggregation.strategy import Strategy, VariableKinds, kept_at_site
 
 _OTHER_KINDS = (
     ". Has the site the strategy of the server, and does the initial body come from the sites' "
     "network? Its manifest says which variables are batch normalisation's and which are constant: "
     "where another network or an older version made it, make it again"
 )
-
-LARGEST_COUNT = 10**12
-"""More images or positives than any site has; sums of such weights are exact enough, and finite."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +82,7 @@ def _some(names: Collection[str]) -> str:
 
 
 def _array_fault(
-    name: str, value: object, start: Array, farthest: float = LARGEST_STEP
+    name: str, value: object, start: Array, farthest: float = site_result.LARGEST_STEP
 ) -> str | None:
     shape, dtype = _form(start)
     if not isinstance(value, np.ndarray) or value.dtype != dtype:
@@ -161,10 +154,10 @@ def fault(result: SiteResult, expected: Expected) -> str | None:
         return f"body variables {_some(unknown)} {said}{_OTHER_KINDS}"
     if missing := sent - set(result.body):
         return f"body variables {_some(missing)} are missing{_OTHER_KINDS}"
-    variances = {path for path in expected.kinds.statistics if path.endswith(MOVING_VARIANCE)}
+    variances = expected.kinds.variances
     for path, value in result.body.items():
         squared = path in variances
-        farthest = LARGEST_STEP**2 if squared else LARGEST_STEP
+        farthest = site_result.LARGEST_STEP**2 if squared else site_result.LARGEST_STEP
         if found := _array_fault(path, value, expected.body[path], farthest):
             return found
         if squared and (value < 0).any():

@@ -1,4 +1,7 @@
-"""Strategy f: what becomes of batch normalisation, and so what a site sends of its body.
+"""Kinds of a body's variables, and strategy f: which of them a site sends.
+
+A site asks its network's layers for the kinds (`architecture.variable_kinds`). The server has no
+network: the manifest of the initial body says them, and every model of a run hands them on.
 
 | strategy | at the site | on the wire | global model |
 |---|---|---|---|
@@ -6,20 +9,20 @@
 | fedbn | trained, stays at the site | never sent | one model per site |
 | fedbn+ | frozen at the initial body's values | never sent by a site | yes |
 
-Constant variables (see `variable_kinds`) are never sent. Layer normalisation and the like are
+Constant variables (see `VariableKinds`) are never sent. Layer normalisation and the like are
 trained and averaged with everything else. Further strategies come from installed packages, as entry
-points of the group `GROUP`, or by their class path; see `parts`.
+points of the group `GROUP`, or by their class path; see `extras.part`.
 
 Source: FedBN, Li et al., ICLR 2021; FedBN+ (FedFBN), Kulkarni et al., arXiv:2303.06180.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from surgical_aggregation.aggregation.parts import PartError, part
-from surgical_aggregation.aggregation.variable_kinds import MOVING_MEAN, VariableKinds
+from surgical_aggregation.extras import PartError, part
 
 if TYPE_CHECKING:
     from surgical_aggregation.aggregation.averaging import Variables
@@ -28,6 +31,61 @@ GROUP = "surgical_aggregation.strategies"
 
 HEAD_LAYER = "head"
 """Name of the head's layer in a site's model."""
+
+
+KINDS = "variable_kinds"
+"""In a manifest: {"batch_norm": [paths], "constant": [paths]}."""
+
+MOVING_MEAN = "/moving_mean"
+MOVING_VARIANCE = "/moving_variance"
+"""Ends of the paths of a batch-norm layer's running mean and variance in Keras."""
+
+_OF_A_LAYER = (MOVING_MEAN, MOVING_VARIANCE, "/gamma", "/beta")
+
+
+@dataclass(frozen=True)
+class VariableKinds:
+    """Paths of the body variables that are not trained and averaged like all others.
+
+    Attributes:
+        batch_norm: Scale, shift, running mean and variance of batch normalisation.
+        constant: Neither trained nor batch normalisation's, or no floating numbers, e.g. frozen
+            layers and what `keras.layers.Normalization` has adapted to. No site sends them.
+    """
+
+    batch_norm: frozenset[str] = frozenset()
+    constant: frozenset[str] = frozenset()
+
+    @property
+    def statistics(self) -> frozenset[str]:
+        """Running means and variances of batch normalisation."""
+        return frozenset(p for p in self.batch_norm if p.endswith((MOVING_MEAN, MOVING_VARIANCE)))
+
+    @property
+    def variances(self) -> frozenset[str]:
+        """Running variances of batch normalisation."""
+        return frozenset(path for path in self.batch_norm if path.endswith(MOVING_VARIANCE))
+
+    def facts(self) -> dict[str, Any]:
+        """For the manifest of a model."""
+        return {KINDS: {"batch_norm": sorted(self.batch_norm), "constant": sorted(self.constant)}}
+
+
+def kinds_of(manifest: Mapping[str, Any], body: Variables) -> VariableKinds:
+    """Kinds of a model's body variables, as its manifest says.
+
+    Where it says nothing, a layer with both a moving_mean and a moving_variance is batch
+    normalisation, with the gamma and beta beside them, and integers are constant.
+    """
+    if facts := manifest.get(KINDS):
+        return VariableKinds(frozenset(facts["batch_norm"]), frozenset(facts["constant"]))
+    means, variances = (
+        {path.removesuffix(end) for path in body if path.endswith(end)}
+        for end in (MOVING_MEAN, MOVING_VARIANCE)
+    )
+    of_layers = {f"{layer}{end}" for layer in means & variances for end in _OF_A_LAYER}
+    constant = {path for path, value in body.items() if value.dtype.kind in "iub"}
+    return VariableKinds(frozenset(of_layers & body.keys()), frozenset(constant))
 
 
 class StrategyError(ValueError):
@@ -77,20 +135,14 @@ class _FedBNPlus(Strategy):
             )
 
 
-_OWN = {"fedavg": Strategy(), "fedbn": _FedBN(), "fedbn+": _FedBNPlus()}
+_OWN: dict[str, Strategy] = {"fedavg": Strategy(), "fedbn": _FedBN(), "fedbn+": _FedBNPlus()}
 
 STRATEGIES = tuple(_OWN)
 
 
 def find(strategy: str | Strategy) -> Strategy:
     """The strategy that a setting names; raises `PartError`."""
-    found: Strategy = part("strategy", strategy, GROUP, _OWN)
-    return found
-
-
-def check_start(strategy: str | Strategy, kinds: VariableKinds, body: Variables) -> None:
-    """Refuse an initial body that is not fit for a strategy; raises `StrategyError`."""
-    find(strategy).check_start(body, kinds)
+    return part("strategy", strategy, GROUP, _OWN)
 
 
 def kept_at_site(

@@ -2,15 +2,15 @@
 
 A weighting is called with the site's name, its `SiteResult` (metrics among it), and the class whose
 column is weighed, or None for the body. Further ones come from installed packages, as entry points
-of the group `GROUP`, or by their class path; see `parts`.
+of the group `GROUP`, or by their class path; see `extras.part`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from surgical_aggregation.aggregation.parts import part
+from surgical_aggregation.extras import part
 
 if TYPE_CHECKING:
     from surgical_aggregation.aggregation.site_result import SiteResult
@@ -31,8 +31,7 @@ class WeightingError(ValueError):
 
 def find(argument: str, weighting: str | Weighting, own: tuple[str, ...]) -> Weighting:
     """The weighting that a setting names, ours among the `own`; raises `PartError`."""
-    found: Weighting = part(argument, weighting, GROUP, {name: _OWN[name] for name in own})
-    return found
+    return part(argument, weighting, GROUP, {name: _OWN[name] for name in own})
 
 
 def mean(site: str, result: SiteResult, name: str | None) -> float:
@@ -73,11 +72,6 @@ def positives(site: str, result: SiteResult, name: str | None) -> float:
             "'mean'."
         )
     return result.positives[name]
-
-
-def column_weights(weighting: Weighting, site: str, result: SiteResult) -> Mapping[str, float]:
-    """Weight of a site for the column of each class that it labels; raises `WeightingError`."""
-    return {name: weighting(site, result, name) for name in result.columns}
 
 
 _OWN: dict[str, Weighting] = {"mean": mean, "samples": samples, "positives": positives}

@@ -1,7 +1,5 @@
 """A model on disk: its variables and its manifest in one .npz, written atomically."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -10,7 +8,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,8 +16,7 @@ import numpy as np
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import unfit
-from surgical_aggregation.checkpoints import manifest_form
-from surgical_aggregation.checkpoints.manifest import Manifest
+from surgical_aggregation.checkpoints.manifest import Manifest, fault
 from surgical_aggregation.wire.untrusted_text import one_line
 
 MANIFEST = "manifest.json"
@@ -33,7 +30,7 @@ class CheckpointError(ValueError):
     """A file is no checkpoint that this version can read."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Checkpoint:
     """A model and facts about it.
 
@@ -44,22 +41,11 @@ class Checkpoint:
     """
 
     variables: dict[str, Array]
-    manifest: Manifest
-    moments: dict[str, Array]
+    manifest: Manifest = field(default_factory=Manifest)
+    moments: dict[str, Array] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        variables: dict[str, Array],
-        manifest: Mapping[str, Any] | None = None,
-        moments: dict[str, Array] | None = None,
-    ):
-        facts = manifest if isinstance(manifest, Manifest) else Manifest(manifest or {})
-        for name, value in (
-            ("variables", variables),
-            ("manifest", facts),
-            ("moments", moments or {}),
-        ):
-            object.__setattr__(self, name, value)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "manifest", Manifest({**self.manifest}))  # of a dict, too
 
 
 def digest(variables: Variables) -> str:
@@ -141,7 +127,7 @@ def load(path: Path) -> Checkpoint:
         faults = [unfit(name, sys.maxsize) for name in wire.classes_of(checkpoint.variables)]
     except wire.WireError as error:
         faults = [str(error)]
-    if why := next(filter(None, (*faults, manifest_form.fault(dict(checkpoint.manifest)))), None):
+    if why := next(filter(None, (*faults, fault(checkpoint.manifest))), None):
         raise _other(path, why)
     return checkpoint
 
@@ -167,7 +153,7 @@ def read(path: Path) -> Checkpoint:
         )
     reserved = [name for name in arrays if name.startswith(_MOMENTS)]
     moments = {name.removeprefix(_MOMENTS): arrays.pop(name) for name in reserved}
-    return Checkpoint(arrays, manifest, moments)
+    return Checkpoint(arrays, Manifest(manifest), moments)
 
 
 def _other(path: Path, why: str) -> CheckpointError:

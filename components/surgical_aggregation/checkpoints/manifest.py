@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from types import MappingProxyType
-from typing import Any
+from itertools import groupby
+from types import GenericAlias, MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError, create_model
 
 from surgical_aggregation import __version__
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.strategy import Strategy, has_personal
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS, CANDIDATE
 
@@ -115,46 +119,35 @@ class Manifest(Mapping[str, Any]):
     def with_round(
         self,
         round_: int,
-        trained_by: Mapping[str, Sequence[str]],
-        lacking: Mapping[str, Mapping[str, str]],
+        accepted: Mapping[str, SiteResult],
         versions: Mapping[str, Mapping[str, str]],
-        accepted: Iterable[str],
     ) -> Manifest:
         """Of the model that a round made; what was measured of the one before is left out.
 
         Args:
             round_: The round.
-            trained_by: Class -> sites whose columns were averaged.
-            lacking: Class -> site -> what it lacks there, see `one_sided.lacking`.
-            versions: Site -> package -> version, of the sites of the round.
-            accepted: Sites whose results were averaged.
+            accepted: Site -> its result, which was averaged.
+            versions: Site -> package -> version.
         """
         before, sites = self.get("classes", {}), dict(contributed(self))
-        now = {
-            name: with_round(before.get(name, {}), round_, of, lacking.get(name, {}))
-            for name, of in trained_by.items()
-        }
+        now = {}
+        for name in {name for result in accepted.values() for name in result.columns}:
+            of = {site: sent.lacking for site, sent in accepted.items() if name in sent.columns}
+            lacking = {site: lacks[name] for site, lacks in of.items() if name in lacks}
+            now[name] = with_round(before.get(name, {}), round_, [*of], lacking)
         for site in accepted:
-            sites[site] = with_span(sites.get(site, ()), round_, round_)
+            sites[site] = spans({*rounds_in(sites.get(site, ())), round_})
+        told = {site: dict(versions[site]) for site in accepted if site in versions}
         made = self.without("validation", CANDIDATE).with_facts(
             round=round_ + 1,
-            versions={**self.get("versions", {}), **versions},
+            versions={**self.get("versions", {}), **told},
             classes=dict(sorted({**before, **now}.items())),
             contributed=dict(sorted(sites.items())),
         )
         if removed := self.get("removed"):  # until a site trains them again
-            kept = {name: facts for name, facts in removed.items() if name not in trained_by}
+            kept = {name: facts for name, facts in removed.items() if name not in now}
             made = made.with_facts(removed=kept)
         return made
-
-
-def without_classes(measured: Mapping[str, Any], classes: Collection[str]) -> dict[str, Any]:
-    """What sites measured of a model (the fact "validation"), without some classes."""
-    auroc = {
-        site: {name: value for name, value in of.items() if name not in classes}
-        for site, of in measured["auroc"].items()
-    }
-    return {**measured, "auroc": {site: of for site, of in auroc.items() if of}}
 
 
 def made_now() -> dict[str, str]:
@@ -214,29 +207,12 @@ def contributed(manifest: Mapping[str, Any]) -> dict[str, Spans]:
     """
     if (said := manifest.get("contributed")) is not None:
         return {site: tuple((first, last) for first, last in of) for site, of in said.items()}
-    found: dict[str, Spans] = {}
-    rounds = [
-        (first, last, site)
-        for facts in manifest.get("classes", {}).values()
-        if "imported" not in facts
-        for first, last, sites in facts.get("rounds", ())
-        for site in sites
-    ]
-    for first, last, site in sorted(rounds):
-        found[site] = with_span(found.get(site, ()), first, last)
-    return dict(sorted(found.items()))
-
-
-def with_span(spans: Spans, first: int, last: int) -> Spans:
-    """Ranges and one more, which begins no earlier than the last of them.
-
-    Example:
-        >>> with_span(((0, 1),), 2, 2)
-        ((0, 2),)
-    """
-    if spans and first <= spans[-1][1] + 1:
-        return (*spans[:-1], (spans[-1][0], max(last, spans[-1][1])))
-    return (*spans, (first, last))
+    found: dict[str, set[int]] = {}
+    trained = [of for of in manifest.get("classes", {}).values() if "imported" not in of]
+    for first, last, sites in (each for of in trained for each in of.get("rounds", ())):
+        for site in sites:
+            found.setdefault(site, set()).update(range(first, last + 1))
+    return {site: spans(rounds) for site, rounds in sorted(found.items())}
 
 
 def rounds_in(spans: Iterable[tuple[int, int]]) -> set[int]:
@@ -251,7 +227,59 @@ def spans(rounds: Iterable[int]) -> Spans:
         >>> spans([3, 0, 1])
         ((0, 1), (3, 3))
     """
-    found: Spans = ()
-    for each in sorted(rounds):
-        found = with_span(found, each, each)
-    return found
+    one_after_the_other = groupby(enumerate(sorted(rounds)), lambda place: place[1] - place[0])
+    runs = [[round_ for _, round_ in run] for _, run in one_after_the_other]
+    return tuple((run[0], run[-1]) for run in runs)
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("printable text in one line")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_printable)]
+Count = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Names = list[Text]
+
+
+def _facts(needs: dict[str, Any], has: dict[str, Any]) -> Any:
+    """Facts by name, some of them needed; any that are not named here may be there as well."""
+    fields: Any = {**needs, **{name: (form, None) for name, form in has.items()}}
+    return create_model("facts", **fields)
+
+
+_CLASS = _facts({}, {
+    "sites": Names, "last_round": Count | None, "rounds": list[tuple[Count, Count, Names]],
+    "lacking": dict[Text, Literal["positive", "negative"]],
+    "imported": _facts({"model_sha256": Text}, {}),
+})  # fmt: skip
+_COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden")
+_TEXTS = ("job", "candidate", "created", "version", "strategy", "site", "backbone")
+_MODEL = _facts({}, {
+    **dict.fromkeys(_COUNTS, Count), **dict.fromkeys(_TEXTS, Text),
+    **dict.fromkeys(("best", "best_of_rounds"), _facts({"round": Count}, {"value": Number})),
+    **dict.fromkeys(("features", "input"), dict[Text, Any]),
+    "image_size": Annotated[int, Field(strict=True, ge=1, le=8192)],
+    "initial_body_sha256": Text | None,
+    "variable_kinds": _facts({"batch_norm": Names, "constant": Names}, {}),
+    "classes": GenericAlias(dict, (Text, _CLASS)),
+    "contributed": dict[Text, list[tuple[Count, Count]]],
+    "removed": dict[Text, dict[Text, Any]],
+    "versions": dict[Text, dict[Text, Text]],
+    "history": GenericAlias(list, (_facts({"job": Text, "rounds": tuple[Count, Count]}, {}),)),
+    "validation": _facts({"round": Count, "auroc": dict[Text, dict[Text, Number]]}, {}),
+})  # fmt: skip
+
+
+def fault(manifest: Mapping[str, Any]) -> str | None:
+    """The first reason why a model's manifest cannot be used; None: it can."""
+    try:
+        _MODEL.model_validate(dict(manifest))
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        place = "".join(f"{part}: " for part in first["loc"])
+        need = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+        return f"its manifest: {place}needs {need}; got {first['input']!r}"
+    return None

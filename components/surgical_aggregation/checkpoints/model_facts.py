@@ -1,7 +1,5 @@
 """What a model's manifest says of it; what an older one lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ So it travels, is merged, selected and stored like any other variable. FLARE's o
 encryption context beside every ciphertext (0.7 MB each).
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Client-side task-data filter: decrypts a model for the site's executor."""
 
-from __future__ import annotations
-
 from nvflare.apis.dxo import DXO, MetaKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable

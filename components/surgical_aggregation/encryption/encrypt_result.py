@@ -1,7 +1,5 @@
 """Client-side result filter: encrypts what a site trained."""
 
-from __future__ import annotations
-
 from nvflare.apis.dxo import DXO
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable

@@ -1,7 +1,5 @@
 """Surgical aggregation of results that the server cannot read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -15,13 +13,7 @@ from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.result_checks import Expected, fault
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, find
-from surgical_aggregation.encryption.ciphertext import (
-    CiphertextError,
-    form,
-    is_packed,
-    pack,
-    unpack,
-)
+from surgical_aggregation.encryption import ciphertext
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import variables as wire
@@ -80,7 +72,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
 
     def _fault(self, result: SiteResult, expected: Expected) -> str | None:
         sent = wire.join(result.body, result.columns)
-        legible = sorted(name for name, value in sent.items() if not is_packed(value))
+        legible = sorted(name for name, value in sent.items() if not ciphertext.is_packed(value))
         if legible:
             return (
                 f"{len(legible)} variables came in the clear, e.g. {legible[0]!r}: is "
@@ -88,8 +80,8 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
             )
         for name, value in sent.items():
             try:
-                unpack(value, self._context)
-            except CiphertextError as error:
+                ciphertext.unpack(value, self._context)
+            except ciphertext.CiphertextError as error:
                 return f"{name!r} cannot be added: {error}".rstrip(".")
         body, columns = wire.split(_forms(sent))
         return fault(replace(result, body=body, columns=columns), expected)
@@ -103,10 +95,13 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         for site, result in accepted.items():
             sent = wire.join(result.body, result.columns)
             forms.update(_forms(sent))
-            vectors = {name: unpack(value, self._context) for name, value in sent.items()}
+            vectors = {
+                name: ciphertext.unpack(value, self._context) for name, value in sent.items()
+            }
             helper.add(vectors, self._body_weight(site, result, None), site, 0)
         return {
-            name: pack(vector, forms[name]) for name, vector in sorted(helper.get_result().items())
+            name: ciphertext.pack(vector, forms[name])
+            for name, vector in sorted(helper.get_result().items())
         }
 
     def _similarity(self, accepted: Mapping[str, SiteResult]) -> dict[str, float]:
@@ -114,4 +109,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
 
 
 def _forms(variables: Variables) -> dict[str, Array]:
-    return {name: form(value) if is_packed(value) else value for name, value in variables.items()}
+    return {
+        name: ciphertext.form(value) if ciphertext.is_packed(value) else value
+        for name, value in variables.items()
+    }

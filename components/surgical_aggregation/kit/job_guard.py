@@ -6,13 +6,13 @@ folder that a job's id names. And it puts the service's environment, and whateve
 HOCON file includes, into a job's settings, from where a class's name would carry it to the server.
 """
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
 from nvflare.apis.app_validation import AppValidator
 from nvflare.apis.event_type import EventType
@@ -41,20 +41,30 @@ class JobFiles(AppValidator):
     Args:
         variables: Names of the environment variables that a job's settings may refer to. A text
             with braces must be one reference, {name} or {$VARIABLE}. Default: none.
+        packages: Group of entry points -> installed packages whose parts a job may name. Parts of a
+            group that is not here are not looked at. Default: none is here.
     """
 
-    def __init__(self, variables: Sequence[str] = ()):
+    def __init__(
+        self,
+        variables: Sequence[str] = (),
+        packages: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ):
         self.variables = variables
+        self.packages = packages
 
     def validate(self, app_folder: str) -> tuple[str, dict[str, bool]]:
         """What is wrong with an app, or ""; and what FLARE is to note of it, which is nothing."""
         app = Path(app_folder)
         if (app / "custom").exists():
             return "", {}
-        faults = (self._fault(path, path.relative_to(app).as_posix()) for path in app.rglob("*"))
+        foreign = self._foreign()
+        faults = (
+            self._fault(path, path.relative_to(app).as_posix(), foreign) for path in app.rglob("*")
+        )
         return next(filter(None, faults), "") or _not_allowed(app), {}
 
-    def _fault(self, path: Path, name: str) -> str:
+    def _fault(self, path: Path, name: str, foreign: Mapping[str, str]) -> str:
         if name == "config" or path.name in _SIGNATURES:
             return ""
         if not _CONFIGURATION.fullmatch(name) or not path.is_file():
@@ -63,16 +73,28 @@ class JobFiles(AppValidator):
             return f"{name}: a job without code has no {found[0]!r}; write the value itself"
         for text in _texts(ConfigFactory.load_config(str(path)).to_dict()):
             refers = _REFERENCE.fullmatch(text.strip())
-            if set(text) & {"{", "}"} and not (refers and self._may(refers["variable"])):
+            allowed = refers and refers["variable"] in (None, *self.variables)
+            if set(text) & {"{", "}"} and not allowed:
                 known = ", ".join(f"{{${variable}}}" for variable in self.variables)
                 return (
                     f"{name}: braces stand around the name of a setting, or are one of {known}; "
                     f"got {text!r}"
                 )
+            if package := foreign.get(text):
+                return (
+                    f"{name}: {text!r} is a part of the package {package}, which this kit does not "
+                    f"let jobs use. Where it may, write the kit's files anew with --allow {package}"
+                )
         return ""
 
-    def _may(self, variable: str | None) -> bool:
-        return variable is None or variable in self.variables
+    def _foreign(self) -> Mapping[str, str]:
+        """Name of a part -> the package that offers it, which is not one of those that may."""
+        return {
+            point.name: point.dist.name
+            for group, packages in self.packages.items()
+            for point in entry_points(group=group)
+            if point.dist and point.dist.name not in packages
+        }
 
 
 class JobIds(FLComponent):

@@ -54,8 +54,8 @@ class DeclareClasses(FLComponent):
             site = find_site(self.site_id, fl_ctx)
             classes = site.classes
         except Exception as error:  # of the hospital's files, or of its code
-            notes = note_error(fl_ctx, "no classes to declare", error)
-            self.log_error(fl_ctx, f"no classes to declare; {notes} says why", fire_event=False)
+            said = note_error(fl_ctx, "no classes to declare", error)
+            self.log_error(fl_ctx, said, fire_event=False)
             return
         declare_classes(self, classes, fl_ctx)
         if site.policy != NO_POLICY:

@@ -1,7 +1,5 @@
 """The executor: FLARE's train and evaluation tasks on a site's Keras model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +17,8 @@ from surgical_aggregation.site import site_answer
 from surgical_aggregation.site.class_declaration import declare_versions
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.local_notes import (
-    CANNOT_TAKE_PART,
-    note,
-    note_error,
-    notes_file,
-)
-from surgical_aggregation.site.result_filters import check_filters
+from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART, note, note_error, notes_file
+from surgical_aggregation.site.site_answer import check_filters
 from surgical_aggregation.site.site_tasks import SiteTasks
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.site.training.training_options import SENT, training_options
@@ -118,7 +111,7 @@ class KerasExecutor(Executor):
             try:
                 self._start(fl_ctx)
             except Exception as error:  # of the hospital's files, of its code, or of FLARE
-                self._cannot_take_part(error, fl_ctx)
+                self._log_error(CANNOT_TAKE_PART, error, fl_ctx)
 
     def _threads(self, fl_ctx: FLContext) -> int:
         return min(self.threads, MOST_THREADS) or tensorflow_setup.threads_per_site(fl_ctx)
@@ -168,8 +161,7 @@ class KerasExecutor(Executor):
                 return self._check(shareable, fl_ctx)
             return self._tasks.carry_out(task_name, shareable, fl_ctx, abort_signal)
         except Exception as error:  # FLARE would put it into the error log
-            notes = note_error(fl_ctx, f"{task_name} failed", error)
-            self.log_error(fl_ctx, f"{task_name} failed; {notes} says why", fire_event=False)
+            self._log_error(f"{task_name} failed", error, fl_ctx)
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
 
     def _check(self, question: Shareable, fl_ctx: FLContext) -> Shareable:
@@ -181,12 +173,11 @@ class KerasExecutor(Executor):
             site_answer.check(question, training, fl_ctx)
         except SiteError as error:
             self._tasks, reason = None, str(error)
-            self._cannot_take_part(error, fl_ctx)
+            self._log_error(CANNOT_TAKE_PART, error, fl_ctx)
         return site_answer.answer(reason, fl_ctx)
 
-    def _cannot_take_part(self, error: Exception, fl_ctx: FLContext) -> None:
-        notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)
-        self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}; {notes} says why", fire_event=False)
+    def _log_error(self, what: str, error: Exception, fl_ctx: FLContext) -> None:
+        self.log_error(fl_ctx, note_error(fl_ctx, what, error), fire_event=False)
 
     def _log(self, fl_ctx: FLContext, text: str) -> None:
         """Log with the site's name, which the simulator's console leaves out."""

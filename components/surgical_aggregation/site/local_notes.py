@@ -12,8 +12,6 @@ The latter are errors: what the site could not do, see `error_kind`, and the err
 unforeseen error has its trace in the lines below.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -23,8 +21,7 @@ from pathlib import Path
 
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.wire.error_kind import error_kind
-from surgical_aggregation.wire.untrusted_text import checked_job
+from surgical_aggregation.wire.untrusted_text import checked_job, error_kind
 
 CANNOT_TAKE_PART = "this site cannot take part in the run"
 """What a site could not do that could not start."""
@@ -48,10 +45,15 @@ def note(fl_ctx: FLContext, text: str) -> str:
 
 
 def note_error(fl_ctx: FLContext, what: str, error: Exception) -> str:
-    """Write an error into the site's notes, and what failed, such as "train failed"; see `note`."""
+    """Write an error into the site's notes, and what failed, such as "train failed".
+
+    Returns:
+        What the log may say, without an event, which would reach the admins: what failed, and where
+        the reason is.
+    """
     said = {"what": what, "kind": error_kind(error), "reason": str(error) or type(error).__name__}
     trace = [] if isinstance(error, _FORESEEN) else traceback.format_exception(error)
-    return _write(fl_ctx, said, "".join(trace))
+    return f"{what}; {_write(fl_ctx, said, ''.join(trace))} says why"
 
 
 def _write(fl_ctx: FLContext, facts: dict[str, str], trace: str = "") -> str:

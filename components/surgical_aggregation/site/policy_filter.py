@@ -1,7 +1,5 @@
 """Client-side result filter of the site's policy: the final check of what leaves."""
 
-from __future__ import annotations
-
 from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
 from nvflare.apis.filter import Filter
 from nvflare.apis.fl_constant import ReturnCode
@@ -56,8 +54,7 @@ class PolicyGate(Filter):
         try:
             return self._shared(dxo, fl_ctx).update_shareable(shareable)
         except Exception as error:  # what cannot be looked into stays
-            notes = note_error(fl_ctx, "this site's policy keeps the result here", error)
-            said = f"this site's policy keeps the result here; {notes} says why"
+            said = note_error(fl_ctx, "this site's policy keeps the result here", error)
             self.log_error(fl_ctx, said, fire_event=False)  # an event would reach the admins
             return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 

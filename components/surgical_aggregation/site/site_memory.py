@@ -3,27 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.metrics import of_classes
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, read, save
 from surgical_aggregation.checkpoints.manifest import Manifest, before_round, made_now, with_round
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note
-from surgical_aggregation.site.state_files import (
-    SiteState,
-    load_state,
-    save_state,
-    set_aside,
-    site_folder,
-)
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.untrusted_text import checked_job
 
 if TYPE_CHECKING:
     from surgical_aggregation.site.training.trainer import LocalTraining
+
+STATE_FILE = "site_state.npz"
+PREVIOUS_FILE = "site_state_before.npz"
+LAST_FILE = "site_last.npz"
+BEST_FILE = "site_best.npz"
+
+_KEPT = "kept/"
+
+
+@dataclass(frozen=True)
+class SiteState:
+    """A site at the end of a round.
+
+    Attributes:
+        training: See `LocalTraining.state`.
+        round: Number of rounds made.
+        classes: The site's, in order.
+        kept: Round -> personal variables that the site had with that round's body.
+        facts: For the manifests of the site's own models, JSON-serialisable; see `SiteMemory`.
+    """
+
+    training: Mapping[str, Array]
+    round: int
+    classes: tuple[str, ...]
+    kept: Mapping[int, Mapping[str, Array]] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def site_folder(fl_ctx: FLContext, job: str) -> Path:
+    """Folder of a site's files of a job (raises `ValueError`); it outlives the job's."""
+    root = Path(fl_ctx.get_engine().get_workspace().get_root_dir())
+    return root / "checkpoints" / checked_job(job)
+
+
+def save_state(state: SiteState, folder: Path) -> None:
+    """Write a site's state, and keep the one before.
+
+    A run that is killed in the middle of a round continues from the server's last whole round, when
+    a fast site may already have finished the next one.
+    """
+    kept = {
+        f"{_KEPT}{round_}/{path}": value
+        for round_, variables in state.kept.items()
+        for path, value in variables.items()
+    }
+    facts = {"round": state.round, "classes": list(state.classes), "facts": state.facts}
+    if (folder / STATE_FILE).is_file():
+        (folder / STATE_FILE).replace(folder / PREVIOUS_FILE)
+    save(Checkpoint({**state.training, **kept}, Manifest(facts)), folder / STATE_FILE)
+
+
+def has_state(folder: Path) -> bool:
+    """Whether a site has a state in a folder."""
+    return any((folder / name).is_file() for name in (STATE_FILE, PREVIOUS_FILE))
+
+
+def load_state(
+    folder: Path, round_: int | None = None
+) -> tuple[SiteState | None, Mapping[str, Exception]]:
+    """Read a site's newest readable state that is not ahead of a round (None: any).
+
+    Returns:
+        The state, if there is one; and the newer files that are damaged, with the reason.
+    """
+    damaged: dict[str, Exception] = {}
+    for name in (STATE_FILE, PREVIOUS_FILE):
+        if (folder / name).is_file():
+            try:
+                state = _read(folder / name)
+            except CheckpointError as error:
+                damaged[name] = error
+                continue
+            if round_ is None or state.round <= round_:
+                return state, damaged
+    return None, damaged
+
+
+def _read(path: Path) -> SiteState:
+    checkpoint = read(path)
+    kept: dict[int, dict[str, Array]] = {}
+    training = {}
+    try:
+        for name, value in checkpoint.variables.items():
+            if name.startswith(_KEPT):
+                round_, variable = name.removeprefix(_KEPT).split("/", 1)
+                kept.setdefault(int(round_), {})[variable] = value
+            else:
+                training[name] = value
+        manifest = checkpoint.manifest
+        made, classes = int(manifest["round"]), tuple(manifest["classes"])
+        return SiteState(training, made, classes, kept, manifest.get("facts", {}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is no site's state: {error!r}.") from error
 
 
 class SiteMemory:
@@ -38,6 +127,9 @@ class SiteMemory:
 
     Args:
         training: The site's training.
+
+    Attributes:
+        initial_body: Digest of the body that a fresh run starts from; None: not known.
     """
 
     def __init__(self, training: LocalTraining):
@@ -45,7 +137,7 @@ class SiteMemory:
         self._kept: dict[int, dict[str, Array]] = {}
         self._unchanged_since = 0  # the first round after the last one begun; 0: not known
         self._asked = False
-        self._initial_body: str | None = None
+        self.initial_body: str | None = None
         self._trained: dict[str, Any] = {}  # one for all classes; see `manifest.with_round`
         self._auroc: dict[int, dict[str, float]] = {}  # round of an own model -> class -> AUROC
 
@@ -75,7 +167,8 @@ class SiteMemory:
             for name, error in damaged.items():
                 passed_over += f"{name} of job {job} is damaged ({type(error).__name__}); "
                 note(fl_ctx, f"{name} is damaged and passed over: {error}")
-            set_aside(folder, damaged)
+                # lest `save_state` replaces a whole one with it
+                (folder / name).replace((folder / name).with_suffix(".damaged"))
             if state is not None:
                 said = self._restore(state, job, whole=not passed_over)
                 break
@@ -95,14 +188,10 @@ class SiteMemory:
             return f"the {afresh}: {error}"
         self._kept = {r: dict(variables) for r, variables in state.kept.items()}
         self._unchanged_since = state.round if whole else 0
-        self._initial_body = state.facts.get("initial_body_sha256")
+        self.initial_body = state.facts.get("initial_body_sha256")
         self._trained = dict(state.facts.get("trained", {}))
         self._auroc = {int(r): of for r, of in state.facts.get("auroc", {}).items()}
         return f"goes on with this site's state after {state.round} rounds of job {job}"
-
-    def starts_from(self, initial_body: str) -> None:
-        """A fresh run starts: keep the digest of its body."""
-        self._initial_body = initial_body
 
     def begin_round(self, round_: int, best: int | None) -> None:
         """Before training: keep the personal variables that go with this round's body."""
@@ -123,7 +212,7 @@ class SiteMemory:
         """After training: write the state."""
         self._trained = with_round(self._trained, round_, [fl_ctx.get_identity_name()])
         facts = {
-            "initial_body_sha256": self._initial_body,
+            "initial_body_sha256": self.initial_body,
             "trained": self._trained,
             "auroc": self._auroc,
         }
@@ -179,7 +268,7 @@ class SiteMemory:
             "head_features": len(kernel),
             "site": site,
             "round": round_,
-            "initial_body_sha256": self._initial_body,
+            "initial_body_sha256": self.initial_body,
             "classes": classes if trained else {},
         }
         if auroc := self._auroc.get(round_):

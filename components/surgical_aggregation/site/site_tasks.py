@@ -19,8 +19,7 @@ from surgical_aggregation.aggregation.feature_statistics import statistics_of
 from surgical_aggregation.aggregation.metrics import mean_over, summary, without_counts
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.site import SiteError, Split
-from surgical_aggregation.site.site_memory import SiteMemory
-from surgical_aggregation.site.state_files import BEST_FILE, LAST_FILE
+from surgical_aggregation.site.site_memory import BEST_FILE, LAST_FILE, SiteMemory
 from surgical_aggregation.site.training.stopping import Stop, Stopped
 from surgical_aggregation.wire import variables as wire
 
@@ -77,7 +76,11 @@ class SiteTasks:
         """
         body, columns = wire.split(wire.weights(shareable).data)
         initial_body = shareable.get_header(headers.INITIAL_BODY)
-        _check_start(initial_body, body)
+        if initial_body is not None and initial_body != digest(body):
+            raise SiteError(
+                f"the run starts from the body with sha256 {initial_body[:12]}; this site received "
+                f"{digest(body)[:12]}. Does a filter between server and site change it?"
+            )
         training = task == TRAIN_TASK
         round_ = shareable.get_header(
             AppConstants.CURRENT_ROUND if training else headers.MODEL_ROUND
@@ -87,7 +90,7 @@ class SiteTasks:
         if said := self._memory.restore(ahead, continues, fl_ctx):
             self.log(fl_ctx, said)
         if initial_body is not None and continues is None:
-            self._memory.starts_from(initial_body)
+            self._memory.initial_body = initial_body
         model = ReceivedModel(body, columns, shareable.get_header(headers.BEST_ROUND), round_)
 
         def stop() -> bool:
@@ -167,7 +170,11 @@ class SiteTasks:
                 "a personal head stays at the site, so its columns are not fitted anew."
             )
         training.receive(model.body, model.columns)
-        self.log(fl_ctx, _refitted(training.refit(stop)))
+        penalty = training.refit(stop)
+        said = "stay: fitting them anew does not lower the validation loss"
+        if penalty is not None:
+            said = f"are fitted anew, with penalty {penalty:g}"
+        self.log(fl_ctx, f"the columns {said}")
         return self._result(model, {}, set(training.variables()) - training.head)
 
     def _result(
@@ -188,18 +195,3 @@ class SiteTasks:
             kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)
         data = {path: value for path, value in data.items() if path not in stays}
         return DXO(kind, data=data, meta=meta).to_shareable()
-
-
-def _refitted(penalty: float | None) -> str:
-    """What to log of columns that were fitted anew."""
-    if penalty is None:
-        return "the columns stay: fitting them anew does not lower the validation loss"
-    return f"the columns are fitted anew, with penalty {penalty:g}"
-
-
-def _check_start(initial: str | None, body: Variables) -> None:
-    if initial is not None and digest(body) != initial:
-        raise SiteError(
-            f"the run starts from the body with sha256 {initial[:12]}; this site received "
-            f"{digest(body)[:12]}. Does a filter between server and site change it?"
-        )

@@ -1,13 +1,9 @@
 """What a server's or site's kit lets a job without code name: component classes, never packages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from nvflare.apis.fl_context import FLContext
+from nvflare.apis.fl_context import FLContext
 
 
 class AllowListError(ValueError):

@@ -3,8 +3,6 @@
 Tests fail where an installed version does not have it any more.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -13,13 +11,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from nvflare.apis.filter import Filter
-from nvflare.apis.fl_constant import (
-    FilterKey,
-    FLContextKey,
-    ReservedKey,
-    ReturnCode,
-    ServerCommandNames,
-)
+from nvflare.apis.fl_constant import FilterKey, FLContextKey, ReturnCode, ServerCommandNames
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import make_reply
@@ -106,7 +98,7 @@ def refuse_what_cannot_be_read(job: str) -> None:
             if message.get_header(StreamHeaderKey.TOPIC) != ServerCommandNames.SUBMIT_UPDATE:
                 raise
             peer = FLContext()
-            peer.put(ReservedKey.RUN_NUM, job, private=False, sticky=False)
+            peer.put(FLContextKey.CURRENT_RUN, job, private=False, sticky=False)
             why = f"{type(error).__name__}: {error}"
             message.payload = make_reply(ReturnCode.EXECUTION_RESULT_ERROR, {UNREADABLE: why})
             message.payload.set_header(FLContextKey.TASK_NAME, "unknown")

@@ -19,7 +19,7 @@ POSITIVES = "surgical.positives"
 
 LACKING = "surgical.lacking"
 """DXO meta of a training result: class -> what none of the site's training images is, see
-`one_sided.lacking`; of an aggregate: class -> site -> the same."""
+`one_sided.lacking`."""
 
 FEATURES = "surgical.features"
 """DXO meta of a test's result: where the site's images lie; see `feature_statistics`."""
@@ -54,12 +54,9 @@ BEST_ROUND = "surgical.best_round"
 """Round of the best of the rounds' models, if any; at the server also a private sticky property."""
 
 MODEL_ROUND = "surgical.model_round"
-"""Of an evaluation: the model's round; at the server also a property."""
+"""Of an evaluation: the model's round."""
 
 # Among the server's components: private properties of the context.
-
-TRAINED_BY = "surgical.holders"
-"""DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
 
 RESULT = "surgical.result"
 """While a site's result is taken: the result as a `SiteResult`, read by `CollectingController`."""
@@ -73,11 +70,8 @@ COLLECTED = "surgical.collected"
 COLUMN_SIMILARITY = "surgical.column_similarity"
 """What `column_similarity` says of a round's results."""
 
-MODEL_HAS_HEAD = "surgical.model_has_head"
-"""Whether the model that is measured has a column."""
-
-MODEL_FEATURES = "surgical.model_features"
-"""How many features the columns of the model that is measured weigh."""
+MEASURED = "surgical.measured"
+"""The model that is measured: {"round", "has_head", "features": number that a column weighs}."""
 
 GONE = "surgical.gone"
 """Site -> why it will not answer any more."""
@@ -90,7 +84,7 @@ LEFT_OUT = "surgical.left_out"
 CONTRIBUTION_REFUSED, SITE_SILENT = "surgical.contribution_refused", "surgical.site_silent"
 REQUEST_REFUSED = "surgical.request_refused"
 REFUSAL = "surgical.refusal"
-"""With each of the three events: the `Refusal` as a dict."""
+"""With each of the three events: {"site", "task", "round", "reason"}; see `announce`."""
 
 CLASSES_DECLARED = "surgical.classes_declared"
 """A site asks for a task, and so has declared its classes."""
@@ -111,7 +105,7 @@ MODEL_VALIDATED = "surgical.model_validated"
 """The sites have measured the final model, or a candidate; the global model's manifest has it."""
 
 BEST_DROPPED, DROPPED = "surgical.best_dropped", "surgical.dropped"
-"""Why the best model of the run that is continued cannot be this run's."""
+"""{"reason" why the best model of the run that is continued cannot be this run's}."""
 
 CANDIDATE, AVERAGE, REFIT = "candidate", "average", "refit"
 """In a manifest, and in a best model's record: how the model was made after training from those of

@@ -1,10 +1,6 @@
 """How a site's result is read, whatever it was sent by."""
 
-from __future__ import annotations
-
-from typing import cast
-
-from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
+from nvflare.apis.dxo import DataKind, MetaKey, from_shareable
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.fl_model import FLModel
@@ -30,15 +26,16 @@ def trained(shareable: Shareable) -> SiteResult:
         meta(POSITIVES),
         meta(LACKING, {}),
         meta(MetaKey.INITIAL_METRICS, {}),
-        filters=_filters(dxo),
+        filters=tuple(map(str, dxo.get_filter_history() or ())),
         differences=dxo.data_kind == DataKind.WEIGHT_DIFF,
     )
 
 
 def current(fl_ctx: FLContext) -> SiteResult:
     """The result that is being taken, as `CollectingController` has read it, or as it came."""
-    if (result := fl_ctx.get_prop(RESULT)) is not None:
-        return cast("SiteResult", result)
+    result: SiteResult | None = fl_ctx.get_prop(RESULT)
+    if result is not None:
+        return result
     if (evaluated := fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)) is not None:
         return measured(evaluated)
     return trained(fl_ctx.get_prop(AppConstants.TRAINING_RESULT))
@@ -59,7 +56,3 @@ def measured(shareable: Shareable) -> SiteResult:
     if dxo.data_kind != DataKind.METRICS:
         raise wire.WireError(f"it must carry metrics; got {str(dxo.data_kind)!r}")
     return SiteResult({}, {}, metrics=dxo.data, features=dxo.get_meta_prop(FEATURES))
-
-
-def _filters(dxo: DXO) -> tuple[str, ...]:
-    return tuple(map(str, dxo.get_filter_history() or ()))

@@ -1,5 +1,6 @@
-"""Text from the other end, made safe for a log, a terminal or a path."""
+"""Text from the other end, made safe for a log, a terminal or a path; an error in one word."""
 
+import errno
 import re
 
 LONGEST = 1000
@@ -31,3 +32,9 @@ def checked_job(job: object) -> str:
     if not isinstance(job, str) or not re.fullmatch(r"[\w-]+", job, re.ASCII):
         raise ValueError(f"a job's id needs letters, digits, '-' and '_' alone; got {job!r}.")
     return job
+
+
+def error_kind(error: BaseException) -> str:
+    """Name of an error's class; of one of the system its code, such as "ENOSPC"."""
+    code = errno.errorcode.get(error.errno or 0) if isinstance(error, OSError) else None
+    return code or type(error).__name__

@@ -4,8 +4,6 @@ The rule: major and minor version of surgical-aggregation must be the server's; 
 part in the run. Any other difference is named in the server's log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import metadata

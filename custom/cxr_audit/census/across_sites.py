@@ -1,14 +1,37 @@
-"""Sites compared with each other by what they share alone."""
+"""Sites compared with each other by what they share alone, and images that are at two of them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import jensenshannon
 
-from cxr_audit.census.image_hashes import EqualImages, ImageHashes, equal_images
+from cxr_audit.census.pixels import BITS, ImageHashes
 from cxr_audit.census.shareable_census import CensusError, SharedCensus
+
+NEAR = 32
+"""Bits in which the hashes of two images that count as the same may differ."""
+
+_COMPARED = 4096  # images compared at a time
+
+
+@dataclass(frozen=True)
+class EqualImages:
+    """An image that is at two sites.
+
+    Attributes:
+        bits: In which the hashes differ, of `BITS`.
+        exact: Whether the decoded pixels are known to be the same.
+    """
+
+    site: str
+    image: str
+    other_site: str
+    other_image: str
+    bits: int
+    exact: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,3 +89,36 @@ def compare(sites: Sequence[SharedCensus], hashes: Sequence[ImageHashes] = ()) -
     greys = [np.array(s.intensity, float) for s in sites if s.intensity is not None]
     distances = np.array([[jensenshannon(a, b, base=2) for b in greys] for a in greys])
     return Across(sites, distances.reshape(len(greys), len(greys)), equal_images([*hashes, *told]))
+
+
+def equal_images(sites: Sequence[ImageHashes]) -> list[EqualImages]:
+    """Images that are at two sites, the most alike first; each of a site with its nearest."""
+    found = []
+    for one, other in combinations(sites, 2):
+        for index, (nearest, bits) in enumerate(zip(*_nearest(one, other), strict=True)):
+            if bits <= NEAR:
+                image, copy = one.images[index], other.images[nearest]
+                exact = "" != one.digests[index] == other.digests[nearest]
+                found.append(EqualImages(one.site, image, other.site, copy, int(bits), exact))
+    return sorted(found, key=lambda pair: (not pair.exact, pair.bits, pair.site, pair.image))
+
+
+def _nearest(one: ImageHashes, other: ImageHashes) -> tuple[np.ndarray, np.ndarray]:
+    """For each image of one site the nearest of the other, and the bits between them."""
+    nearest = np.zeros(len(one.values), np.int64)
+    least = np.full(len(one.values), BITS + 1.0)
+    for start in range(0, len(one.values), _COMPARED):
+        rows = slice(start, start + _COMPARED)
+        left = _signs(one.values[rows])
+        for begin in range(0, len(other.values), _COMPARED):
+            bits = (BITS - left @ _signs(other.values[begin : begin + _COMPARED]).T) / 2
+            at = bits.argmin(axis=1)
+            closer = bits[np.arange(len(at)), at] < least[rows]
+            nearest[rows] = np.where(closer, at + begin, nearest[rows])
+            least[rows] = np.minimum(bits.min(axis=1), least[rows])
+    return nearest, least
+
+
+def _signs(values: np.ndarray) -> np.ndarray:
+    """Hashes as -1 and 1, of which products count equal bits quickly."""
+    return np.unpackbits(values, axis=1).astype(np.float32) * 2 - 1

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from cxr_audit.census.suppression import CellCount
 from cxr_study.data.labels.label_table import (
     BLANK,
     FRONTAL,
@@ -41,11 +40,19 @@ _PER_PATIENT = {"1": (1, 1), "2": (2, 2), "3-5": (3, 5), "6-10": (6, 10), "11+":
 
 
 @dataclass(frozen=True)
+class CellCount:
+    """Images in a cell, and of how many patients (images, where patients are unknown)."""
+
+    images: int
+    patients: int
+
+
+@dataclass(frozen=True)
 class ClassCensus:
     """The labels of one class, over the images that are used.
 
     Attributes:
-        uncertain: What uncertain labels count as; see `uncertain_labels`.
+        uncertain: What uncertain labels count as; see `label_table`.
         read: Labels as read, by `STATES`.
         labels: Images by `OUTCOMES`.
         positives: Images labelled 1 after the policy, by split.
@@ -55,15 +62,6 @@ class ClassCensus:
     read: Mapping[str, CellCount]
     labels: Mapping[str, int]
     positives: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class BadImage:
-    """An unusable image, and why."""
-
-    image: str
-    status: str
-    detail: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Census:
         per_patient: Images per patient -> patients.
         age_quantiles: Minimum, quartiles and maximum of the known ages; empty when none is known.
         cooccurrence: Images positive for both classes, in the order of `classes`.
-        bad_images: Unusable images of the splits.
+        bad_images: Unusable images of the splits: `image`, `status` and `detail`.
         duplicates_across: Duplicates of an image in another split.
         noted: What contradicts that an image is a radiograph of a chest in the view that its row
             says -> images that are used all the same.
@@ -101,7 +99,7 @@ class Census:
     splits: Mapping[str, CellCount]
     classes: Mapping[str, ClassCensus]
     cooccurrence: Sequence[Sequence[int]]
-    bad_images: Sequence[BadImage]
+    bad_images: Sequence[Mapping[str, str]]
     duplicates_across: int
     noted: Mapping[str, int]
 
@@ -115,9 +113,11 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
         index: The state of their images, row by row; see `image_store.Prepared`.
     """
     site, read = labels.site, labels.read
+    bad = index[index["status"] != "ok"]
     used = in_split[(index["status"] == "ok").to_numpy()]
     read_used = read.set_index("image").loc[used["image"]]
     labelled = classes(labels.table)
+    states = {value: name for name, value in STATES.items()}
     other_views = 0 if site.views == "all" else int((~read["view"].isin(FRONTAL)).sum())
     positive = (used[labelled] == 1).to_numpy(int)
     images = used["patient"].value_counts()
@@ -149,7 +149,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
         classes={
             name: ClassCensus(
                 uncertain=site.policy.of(name),
-                read=_tallies(used, _state(read_used[name]), tuple(STATES)),
+                read=_tallies(used, read_used[name].map(states), tuple(STATES)),
                 labels={
                     k: t.images for k, t in _tallies(used, _outcome(used[name]), OUTCOMES).items()
                 },
@@ -158,10 +158,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
             for name in labelled
         },
         cooccurrence=(positive.T @ positive).tolist(),
-        bad_images=[
-            BadImage(row.image, row.status, row.detail)
-            for row in index[index["status"] != "ok"].itertuples()
-        ],
+        bad_images=bad[["image", "status", "detail"]].to_dict("records"),
         duplicates_across=_across(in_split, index),
         noted=_noted(index),
     )
@@ -177,10 +174,6 @@ def _tallies(
     """Count rows by the name of their cell."""
     cells = np.asarray(cell, dtype=object)
     return {name: _tally(rows[cells == name]) for name in names}
-
-
-def _state(labels: pd.Series) -> np.ndarray:
-    return np.select([labels == value for value in STATES.values()], list(STATES), "not labelled")
 
 
 def _outcome(labels: pd.Series) -> np.ndarray:

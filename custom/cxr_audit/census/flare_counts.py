@@ -12,8 +12,7 @@ from pathlib import Path
 
 from cxr_audit.census.census import AGES, SEXES, STATES, VIEW_NAMES
 from cxr_audit.census.pixels import BINS
-from cxr_audit.census.shareable_census import CensusError, SharedCensus, SharedClass
-from cxr_audit.census.suppression import Cells
+from cxr_audit.census.shareable_census import Cells, CensusError, SharedCensus, SharedClass
 
 DATASET = "census"
 """Name of the one data set."""
@@ -98,11 +97,15 @@ def from_flare_job(path: Path) -> list[SharedCensus]:
         return [from_counts(site, sites[site]) for site in sorted(sites)]
     except CensusError as error:
         raise CensusError(f"{path}: {error}") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (
+        OSError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise CensusError(
-            f"{path} cannot be read as a census job's statistics: {error}."
+            f"{path} needs counts by feature and site, as the job census writes them: {error}."
         ) from error
-    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError):
-        raise CensusError(
-            f"{path} needs counts by feature and site, as the job census writes them."
-        ) from None

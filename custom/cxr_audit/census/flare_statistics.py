@@ -11,8 +11,7 @@ from cxr_audit.census.flare_counts import DATASET, to_counts
 from cxr_audit.census.take_census import take
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_labels
-from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.data.sites.site_folder import site_file
+from cxr_study.data.sites.site_file import find_site_file, read_site_file
 from surgical_aggregation.site.contract.restricted_site import withheld
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
@@ -33,7 +32,7 @@ class CensusStatistics(Statistics):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site; see `site_folder.site_file`.
+        sites: Folder of site files, at the site; see `find_site_file`.
         image_size: Side of the images that are looked at, pixels.
         min_count: Smallest number of patients behind a count; at least `LEAST_MIN_COUNT`.
     """
@@ -67,15 +66,15 @@ class CensusStatistics(Statistics):
         try:
             return self._counted(site_policy(self._fl_ctx))
         except Exception as error:  # which FLARE would put into the error log
-            notes = note_error(self._fl_ctx, "this site counts nothing", error)
-            raise SiteError(f"this site counts nothing; {notes} says why") from None
+            said = note_error(self._fl_ctx, "this site counts nothing", error)
+            raise SiteError(said) from None
 
     def _counted(self, policy: SitePolicy) -> dict[str, int]:
         if not policy.report_counts:
             raise SiteError(
                 "a census needs 'report_counts' true in this site's local/privacy.json; it is not."
             )
-        labels = load_labels(read_site_file(site_file(self.site, self.sites, policy)))
+        labels = load_labels(read_site_file(find_site_file(self.site, self.sites, policy)))
         table = labels.table
         labelled = list(classes(table))
         train = table.loc[table["split"] == "train", labelled]

@@ -1,12 +1,16 @@
 """The part of a census that a site may share: no small count, and none that gives one away.
 
-Counts of fewer than `min_count` patients are small; see `suppression`. Labels are shared as read,
-with the policy that says what they become: a second table could be compared with the first. Not
-shared are co-occurring classes, splits, names of images, and pictures.
+Counts of fewer than `min_count` patients are small, and withheld. Labels are shared as read, with
+the policy that says what they become: a second table could be compared with the first. Not shared
+are co-occurring classes, splits, names of images, and pictures.
+
+A site shares counts that add up to a total it shares as well, so a small count withheld alone would
+be the total less the others. Withholding is statistical disclosure control for one release, not
+differential privacy: two releases that differ by a few images tell something about these.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,15 +18,26 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, ValidationError
 
-from cxr_audit.census.census import AGES, OUTCOMES, SEXES, STATES, UNKNOWN, VIEW_NAMES, Census
-from cxr_audit.census.image_hashes import BITS
-from cxr_audit.census.pixels import BINS
-from cxr_audit.census.suppression import Cells, suppress
+from cxr_audit.census.census import (
+    AGES,
+    OUTCOMES,
+    SEXES,
+    STATES,
+    UNKNOWN,
+    VIEW_NAMES,
+    CellCount,
+    Census,
+)
+from cxr_audit.census.pixels import BINS, BITS
 from cxr_study.common.yaml_files import NeedError, said
 
 FORMAT = 1
 _AGE_SINKS = (UNKNOWN, *AGES[-2::-1])  # the oldest first: they are few
 _STATE_SINKS = ("negative", "blank", "not labelled", "uncertain", "positive")
+
+
+Cells = dict[str, int | None]
+"""Name of a cell -> number of images; None where it is withheld."""
 
 
 class CensusError(ValueError):
@@ -76,7 +91,7 @@ class SharedCensus:
         patients: None where the data set does not tell patients apart.
         blank: What blank labels count as; None where undecided, because there are none.
         intensity: Pixels of `pixels.PER` in each bin of grey values; None where not shared.
-        image_hashes: See `image_hashes`, in no order that tells anything; None where not
+        image_hashes: See `pixels`, in no order that tells anything; None where not
             shared. Who has a picture can tell from them whether the site has it.
     """
 
@@ -140,6 +155,39 @@ def share(
         intensity=None if intensity is None else intensity.tolist(),
         image_hashes=None if image_hashes is None else np.unique(image_hashes, axis=0),
     )
+
+
+def suppress(cells: Mapping[str, CellCount], min_count: int, sinks: Sequence[str]) -> Cells:
+    """Withhold the small cells of a table whose total is known.
+
+    A cell is small when it has images, but of fewer than `min_count` patients. If one is, the first
+    filled sink is withheld too, and then further ones until at least two are withheld and they sum
+    to `min_count` times their number; if the sinks do not suffice, all are. Apart from what is
+    small, this looks at known sums only: whoever knows the rule, the total and all shared cells can
+    exclude none of the values 1 to `min_count` - 1 for a small cell.
+
+    Args:
+        cells: Every image is in exactly one.
+        min_count: Smallest number of patients that is shared.
+        sinks: All cells in the order in which they may be withheld, the least useful first.
+
+    Source:
+        Complementary cell suppression: Hundepool et al., Statistical Disclosure Control, 2012,
+        chapter 4.
+    """
+    filled = [name for name in sinks if cells[name].images]
+    withheld = {name for name in filled if cells[name].patients < min_count}
+    if withheld:
+        spare = iter(filled)
+        withheld.add(next(spare))
+        while len(withheld) < 2 or (
+            sum(cells[name].images for name in withheld) < min_count * len(withheld)
+        ):
+            sink = next(spare, None)
+            if sink is None:
+                return dict.fromkeys(cells)
+            withheld.add(sink)
+    return {name: None if name in withheld else tally.images for name, tally in cells.items()}
 
 
 def read_shared(path: Path) -> SharedCensus:

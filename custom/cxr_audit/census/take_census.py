@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from cxr_audit.census import census, pixels
-from cxr_audit.census.image_hashes import ImageHashes, hash_images
 from cxr_audit.census.shareable_census import SharedCensus, share
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes
@@ -27,15 +26,13 @@ class SiteCensus:
     """The complete census of a site at hand, what it would share, and its pictures.
 
     Attributes:
-        intensity: Mean histogram of grey values; see `pixels.measure`.
         hashes: Of all images.
     """
 
     census: census.Census
     shared: SharedCensus
-    intensity: np.ndarray
     samples: list[Sample]
-    hashes: ImageHashes
+    hashes: pixels.ImageHashes
 
 
 def take(
@@ -62,11 +59,10 @@ def take(
     usable = (prepared.index["status"] == "ok").to_numpy()
     table, rows = table[usable], prepared.index["row"].to_numpy()[usable]
     intensity = pixels.measure(prepared.pixels, rows, progress)
-    found = hash_images(labels.site.site, table["image"].tolist(), prepared.pixels, rows)
+    found = pixels.hash_images(labels.site.site, table["image"].tolist(), prepared.pixels, rows)
     return SiteCensus(
         counted,
         share(counted, min_count, intensity, found.values if share_hashes else None),
-        intensity,
         choose_samples(table, prepared.pixels, rows),
         found,
     )

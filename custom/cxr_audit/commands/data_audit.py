@@ -8,33 +8,37 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from cxr_study.cli.common import say
 from cxr_study.cli.data import Size
-from cxr_study.cli.run import say
+from cxr_study.cli.options import command
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example:  surgagg data audit sites/*.yaml --out audit")
+@command(app)
 def audit(
-    out: Annotated[Path, Option(help="Folder for audit.html and audit.json.")],
-    site_files: Annotated[
-        list[Path] | None, Argument(help="Site files, e.g. sites/*.yaml.")
-    ] = None,
-    shared: Annotated[
-        list[Path] | None, Option(help="Instead: what another site shared; may be repeated.")
-    ] = None,
-    statistics: Annotated[
-        list[Path] | None,
-        Option(help="Instead: the statistics that a census job wrote; may be repeated."),
-    ] = None,
+    site_files: Annotated[list[Path] | None, Argument()] = None,
+    *,
+    out: Path,
+    shared: list[Path] | None = None,
+    statistics: list[Path] | None = None,
     size: Size = 64,
-    min_count: Annotated[int, Option(help="Counts of fewer patients are not shared.", min=2)] = 10,
-    share_hashes: Annotated[
-        bool,
-        Option(help="Share hashes of images too, by which sites find that they have equal ones."),
-    ] = False,
+    min_count: Annotated[int, Option(min=2)] = 10,
+    share_hashes: bool = False,
 ) -> None:
-    """Report what the sites' data are: counts, policies, overlap, pictures. HTML and JSON."""
+    """Report what the sites' data are: counts, policies, overlap, pictures. HTML and JSON.
+
+    Options:
+        site_files: Site files, e.g. sites/*.yaml.
+        out: Folder for audit.html and audit.json.
+        shared: Instead: what another site shared; may be repeated.
+        statistics: Instead: the statistics that a census job wrote; may be repeated.
+        min_count: Counts of fewer patients are not shared.
+        share_hashes: Share hashes of images too, by which sites find that they have equal ones.
+
+    Example:
+        surgagg data audit sites/*.yaml --out audit
+    """
     if bool(site_files) == bool(shared or statistics):
         raise typer.BadParameter("needs site files, or --shared and --statistics; not both.")
     from cxr_audit.census.flare_counts import from_flare_job

@@ -7,28 +7,39 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cxr_audit.census import pixels
 from cxr_audit.census.census import AGES, OUTCOMES, STATES, UNKNOWN, Census
-from cxr_audit.census.shareable_census import SharedCensus, prevalence
-from cxr_audit.census.suppression import Cells
+from cxr_audit.census.shareable_census import Cells, SharedCensus, prevalence
 from cxr_audit.report.audit_view import union
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.numbers import WITHHELD
 
 _ACROSS = 5  # panels side by side
+FULL_WIDTH = 1.6 * page.WIDTH
+"""Width of a figure that fills the page, in inches."""
+
+STRIPES: dict[str, Any] = {"facecolor": "#F3D9B8", "edgecolor": page.LOCAL, "hatch": "////"}
+"""Settings of matplotlib for a striped area."""
+
 _FILLS: dict[str, dict[str, Any]] = {
     "positive": {"facecolor": page.GLOBAL},
     "negative": {"facecolor": "#B9C3CC"},
-    "uncertain": page.STRIPES | {"linewidth": 0.5},
-    "soft": page.STRIPES | {"linewidth": 0.5},
+    "uncertain": STRIPES | {"linewidth": 0.5},
+    "soft": STRIPES | {"linewidth": 0.5},
     "blank": {"facecolor": "#EDF0F3"},
     "not labelled": {
         "facecolor": "white", "edgecolor": page.UNLABELLED, "hatch": "....", "linewidth": 0.5,
     },
 }  # fmt: skip
+
+
+def in_percent(axis: Axis) -> None:
+    """Write the numbers of an axis as percentages."""
+    axis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
 
 
 @mpl.rc_context(page.STYLE)
@@ -62,7 +73,7 @@ def intensities(sites: Mapping[str, Sequence[int]], name: str) -> str:
 def labels(census: Census, name: str) -> str:
     """Draw what each class's labels are as read and after the policy, as shares of the images."""
     classes = list(census.classes)
-    figure = Figure((page.FULL_WIDTH, 0.95 + 0.2 * len(classes)), layout="constrained")
+    figure = Figure((FULL_WIDTH, 0.95 + 0.2 * len(classes)), layout="constrained")
     read = {s: [e.read[s].images for e in census.classes.values()] for s in STATES}
     after = {o: [e.labels[o] for e in census.classes.values()] for o in OUTCOMES}
     panels = figure.subplots(1, 2, sharey=True)
@@ -80,7 +91,7 @@ def labels(census: Census, name: str) -> str:
                 axes.barh(some, shares[some], 0.72, left=left[some], **looks)
             left += shares
         axes.set(xlim=(0, 1), ylim=(len(classes) - 0.4, -0.6))
-        page.in_percent(axes.xaxis)
+        in_percent(axes.xaxis)
         page.legend_above(
             axes, title=heading, title_fontproperties={"weight": "bold", "size": 8.5},
             alignment="left", handlelength=1.2, columnspacing=1.1,
@@ -97,7 +108,8 @@ def cooccurrence(census: Census, name: str) -> str:
     size = len(classes)
     side = 0.31 * size
     figure = Figure((side + 2.6, side + 1.5))
-    axes = page.axes_at(figure, 1.95, 0.05, side, side)
+    wide, tall = figure.get_size_inches()
+    axes = figure.add_axes((1.95 / wide, 0.05 / tall, side / wide, side / tall))
     shown = np.where(np.eye(size, dtype=bool), np.nan, shares)
     axes.pcolormesh(shown, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=0.8)
     for (row, column), count in np.ndenumerate(counts):
@@ -125,9 +137,10 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
     classes = union(sites)
     shares = [[prevalence(s, c) if c in s.classes else None for c in classes] for s in sites]
     top = max([value for row in shares for value in row if value] or [1.0])
-    down, across = _grid(len(sites))
+    down = math.ceil(len(sites) / _ACROSS)
+    across = math.ceil(len(sites) / down)  # all rows about as long
     high = down * (0.75 + 0.19 * len(classes))
-    figure = Figure((page.FULL_WIDTH, high), layout="constrained")
+    figure = Figure((FULL_WIDTH, high), layout="constrained")
     panels = list(figure.subplots(down, across, sharey=True, squeeze=False).flat)
     for axes in panels[len(sites) :]:
         axes.remove()
@@ -146,14 +159,8 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
         axes.set(xlim=(0, 1.16 * top), ylim=(len(classes) - 0.4, -0.6))
         page.headed(axes, page.short(site.site, 24), colour)
         axes.xaxis.set_major_locator(MaxNLocator(2 if across > 3 else 4))
-        page.in_percent(axes.xaxis)
+        in_percent(axes.xaxis)
     return page.svg(figure, name, "How common each class is at each site that labels it")
-
-
-def _grid(panels: int) -> tuple[int, int]:
-    """Rows and columns for so many panels, all rows about as long."""
-    down = math.ceil(panels / _ACROSS)
-    return down, math.ceil(panels / down)
 
 
 def _with_looks(sites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Any], tuple[str, str]]]:
@@ -165,7 +172,7 @@ def _shares(across: str, of: str) -> tuple[Figure, Axes]:
     """A figure for shares in per cent, with room for a legend above."""
     figure = Figure((page.WIDTH, 2.5))
     axes = figure.add_axes((0.11, 0.18, 0.87, 0.68), xlabel=across, ylabel=of)
-    page.in_percent(axes.yaxis)
+    in_percent(axes.yaxis)
     return figure, axes
 
 

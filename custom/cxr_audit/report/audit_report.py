@@ -53,17 +53,14 @@ def write_audit(
     sites = [take(labels, size, min_count, progress, share_hashes) for labels in loaded]
     across = compare([site.shared for site in sites], [site.hashes for site in sites])
     (folder / "shared").mkdir(parents=True, exist_ok=True)
-    for site in sites:
-        _write_json(folder / "shared" / f"{site.census.site}.json", site.shared.to_json())
-    values = {
-        site.census.site: {"local": asdict(site.census), "shared": site.shared.to_json()}
-        for site in sites
-    }
-    for labels in loaded:
-        values[labels.site.site]["notes"] = labels.read.attrs["notes"]
+    values = {}
+    for labels, site in zip(loaded, sites, strict=True):
+        name, shared = labels.site.site, site.shared.to_json()
+        _write_json(folder / "shared" / f"{name}.json", shared)
+        notes = labels.read.attrs["notes"]
+        values[name] = {"local": asdict(site.census), "shared": shared, "notes": notes}
     _write_json(folder / "audit.json", {"sites": values, "across": across.to_json()})
-    known = [*_shared_patients(loaded), *_notes(loaded)]
-    replace(folder / "audit.html", page(across, sites, known))
+    replace(folder / "audit.html", page(across, sites, _known(loaded)))
     return folder / "audit.html"
 
 
@@ -89,23 +86,16 @@ def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -
     )
 
 
-def _shared_patients(loaded: Sequence[SiteLabels]) -> list[Notice]:
+def _known(loaded: Sequence[SiteLabels]) -> list[Notice]:
+    """What is known of patients and labels before any image has been looked at."""
     try:
         notes = check_disjoint(loaded)
     except InputError as error:
         notes = [str(error)]
-    return [
-        Notice("Patients at two sites.", f"{text[0].upper()}{text[1:].rstrip('.')}.")
-        for text in notes
-    ]
-
-
-def _notes(loaded: Sequence[SiteLabels]) -> list[Notice]:
-    return [
-        Notice(f"Labels of {labels.site.site}.", f"{note[0].upper()}{note[1:].rstrip('.')}.")
-        for labels in loaded
-        for note in labels.read.attrs["notes"]
-    ]
+    told = [("Patients at two sites.", note) for note in notes]
+    for labels in loaded:
+        told += [(f"Labels of {labels.site.site}.", note) for note in labels.read.attrs["notes"]]
+    return [Notice(of, f"{note[0].upper()}{note[1:].rstrip('.')}.") for of, note in told]
 
 
 def _write_json(path: Path, values: object) -> None:

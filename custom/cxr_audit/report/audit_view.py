@@ -2,18 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from cxr_audit.census.across_sites import EqualImages
 from cxr_audit.census.census import OUTCOMES, STATES, Census
-from cxr_audit.census.image_hashes import EqualImages
-from cxr_audit.census.shareable_census import SharedCensus, prevalence
-from cxr_audit.census.suppression import Cells
+from cxr_audit.census.shareable_census import Cells, SharedCensus, prevalence
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
 from cxr_study.data.sites.patient_split import SPLITS
-from cxr_study.reports.page.numbers import UNDEFINED, share
+from cxr_study.reports.page.numbers import UNDEFINED
 
 
 def ratio(part: int, whole: int) -> str:
     """Write a part of a whole as a percentage, or a dash where there is no whole."""
     return share(part / whole) if whole else UNDEFINED
+
+
+def share(value: float) -> str:
+    """Write a share as a percentage: `12.3 %`."""
+    return f"{100 * value:.1f} %"
 
 
 def positive_share(census: Census, class_name: str) -> float | None:
@@ -107,7 +111,7 @@ def site_notices(census: Census) -> Iterator[Notice]:
             "They are left out; is one patient under two numbers?",
         )
     if census.bad_images:
-        found = dict.fromkeys(bad.status for bad in census.bad_images)
+        found = dict.fromkeys(bad["status"] for bad in census.bad_images)
         statuses = [f"{census.dropped[status]:,} {status}" for status in found]
         yield Notice(
             f"{counted(len(census.bad_images), 'image')} cannot be used.",

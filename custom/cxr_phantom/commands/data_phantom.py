@@ -6,26 +6,35 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
+from cxr_study.cli.common import say, split
 from cxr_study.cli.data import Seed, Size
-from cxr_study.cli.run import say, split
+from cxr_study.cli.options import command
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example:  surgagg data phantom data/phantom --sites nih,mimic")
+@command(app)
 def phantom(
-    folder: Annotated[Path, Argument(help="New folder.")],
-    sites: Annotated[str, Option(help="Of nih, chexpert and mimic, by comma.")] = ("nih,chexpert"),
-    images: Annotated[int, Option(help="Frontal images of each site.", min=1)] = 2000,
+    folder: Path,
+    sites: str = "nih,chexpert",
+    images: Annotated[int, Option(min=1)] = 2000,
     size: Size = 64,
     seed: Seed = 0,
-    rare_at_least: Annotated[
-        float, Option(help="Least share of images with a finding; 0: as in the real data.")
-    ] = 0.1,
+    rare_at_least: float = 0.1,
 ) -> None:
-    """Draw chest radiographs in the layouts of NIH ChestX-ray14, CheXpert and MIMIC with CXR-LT."""
+    """Draw chest radiographs in the layouts of NIH ChestX-ray14, CheXpert and MIMIC with CXR-LT.
+
+    Options:
+        folder: New folder.
+        sites: Of nih, chexpert and mimic, by comma.
+        images: Frontal images of each site.
+        rare_at_least: Least share of images with a finding; 0: as in the real data.
+
+    Example:
+        surgagg data phantom data/phantom --sites nih,mimic
+    """
     from cxr_phantom.writers.write_phantom import write_phantom
     from cxr_study.common import progress
 

@@ -1,76 +1,23 @@
 """The build of a patient's chest and the findings that show in it."""
 
-from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from cxr_phantom.drawing.canvas import per_picture
 
+Anatomy = np.recarray[Any, Any]
+"""Shape of n chests, every field of shape (n,), in units in which the picture spans 2 x 2.
 
-@dataclass(frozen=True)
-class Anatomy:
-    """Shape of n chests, every field of shape (n,), in units in which the picture spans 2 x 2.
-
-    Right and left are the patient's: the right lung is drawn on the left. `collapse` (volume lost
-    by a lung, negative for the right one) and `break_*` (a step in the ribs) are 0 in health.
-    """
-
-    female: np.ndarray
-    centre: np.ndarray
-    tilt: np.ndarray
-    rotation: np.ndarray
-    magnification: np.ndarray
-    apex: np.ndarray
-    lung_width: np.ndarray
-    right_base: np.ndarray
-    left_base: np.ndarray
-    dome: np.ndarray
-    wall: np.ndarray
-    aeration: np.ndarray
-    heart_width: np.ndarray
-    heart_height: np.ndarray
-    mediastinum_width: np.ndarray
-    shift: np.ndarray
-    knob: np.ndarray
-    rib_spacing: np.ndarray
-    rib_start: np.ndarray
-    rib_slope: np.ndarray
-    rib_contrast: np.ndarray
-    vessels: np.ndarray
-    vessel_phase: np.ndarray
-    gas: np.ndarray
-    collapse: np.ndarray
-    break_at: np.ndarray
-    break_height: np.ndarray
-    break_step: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.centre)
-
-    def take(self, rows: np.ndarray) -> "Anatomy":
-        """The chests at the given indices, which may repeat."""
-        return Anatomy(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
-
-    def per_picture(self) -> dict[str, np.ndarray]:
-        """Every field as (n, 1, 1); see `canvas.per_picture`."""
-        return {field.name: per_picture(getattr(self, field.name)) for field in fields(self)}
-
-    def change(self, rows: np.ndarray, **values: np.ndarray) -> "Anatomy":
-        """A copy in which the named fields have new values at the given rows."""
-        changed = {}
-        for name, value in values.items():
-            changed[name] = getattr(self, name).copy()
-            changed[name][rows] = value
-        return replace(self, **changed)
+Right and left are the patient's: the right lung is drawn on the left. `collapse` (volume lost by a
+lung, negative for the right one) and `break_*` (a step in the ribs) are 0 in health. Indices choose
+chests; see `sample_anatomy` for the fields.
+"""
 
 
-@dataclass(frozen=True)
-class Shown:
-    """One finding in some of n chests: its rows, how plainly (0 to 1) it shows, its randomness."""
-
-    rows: np.ndarray
-    visibility: np.ndarray
-    rng: np.random.Generator
+def fields_per_picture(anatomy: Anatomy) -> dict[str, np.ndarray]:
+    """Every field as (n, 1, 1); see `canvas.per_picture`."""
+    return {name: per_picture(anatomy[name]) for name in anatomy.dtype.names}
 
 
 def sample_anatomy(n: int, rng: np.random.Generator) -> Anatomy:
@@ -81,7 +28,7 @@ def sample_anatomy(n: int, rng: np.random.Generator) -> Anatomy:
 
     base = normal(0.46, 0.06)
     female = (rng.random(n) < 0.46).astype(float)
-    return Anatomy(
+    fields = dict(
         female=female,
         centre=normal(0, 0.025),
         tilt=normal(0, 0.025),
@@ -111,18 +58,17 @@ def sample_anatomy(n: int, rng: np.random.Generator) -> Anatomy:
         break_height=np.zeros(n),
         break_step=np.zeros(n),
     )
+    return np.rec.fromarrays(list(fields.values()), dtype=[(name, float) for name in fields])
 
 
 def vary_exposure_of(anatomy: Anatomy, rng: np.random.Generator) -> Anatomy:
     """The same chests at another visit: other position and depth of inspiration, same build."""
-    n = len(anatomy)
+    visit, n = anatomy.copy(), len(anatomy)
     breath = 0.03 * rng.standard_normal(n)
-    return replace(
-        anatomy,
-        centre=anatomy.centre + 0.02 * rng.standard_normal(n),
-        tilt=anatomy.tilt + 0.012 * rng.standard_normal(n),
-        rotation=anatomy.rotation + 0.02 * rng.standard_normal(n),
-        right_base=anatomy.right_base + breath,
-        left_base=anatomy.left_base + breath,
-        gas=rng.random(n),
-    )
+    visit.centre += 0.02 * rng.standard_normal(n)
+    visit.tilt += 0.012 * rng.standard_normal(n)
+    visit.rotation += 0.02 * rng.standard_normal(n)
+    visit.right_base += breath
+    visit.left_base += breath
+    visit.gas = rng.random(n)
+    return visit

@@ -1,10 +1,10 @@
-"""The chest from the front: its X-ray density, and where things lie."""
+"""The chest from the front, where things lie in it, and from the side: its X-ray density."""
 
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from cxr_phantom.drawing.anatomy import Anatomy
+from cxr_phantom.drawing.anatomy import Anatomy, fields_per_picture
 from cxr_phantom.drawing.canvas import (
     axes,
     bump,
@@ -60,12 +60,8 @@ class Chest:
 
     def take(self, rows: np.ndarray, rng: np.random.Generator) -> "Chest":
         """Copies of the chests at the given indices, with another source of randomness."""
-        arrays = {
-            field.name: getattr(self, field.name)[rows]
-            for field in fields(self)
-            if field.name not in ("anatomy", "rng")
-        }
-        return Chest(anatomy=self.anatomy.take(rows), rng=rng, **arrays)
+        arrays = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "rng"}
+        return Chest(rng=rng, **arrays)
 
     def uniform(self, low: float, high: float) -> np.ndarray:
         """One number per chest between low and high: shape (n, 1, 1)."""
@@ -104,21 +100,15 @@ class Chest:
 
     def draw_lines(self, points: np.ndarray, width: float) -> np.ndarray:
         """Trace point sequences (n, samples, 2) given in chest coordinates."""
-        anatomy = self.anatomy
-        x, y = points[..., 0], points[..., 1]
-        centre, tilt, scale = (
-            value[:, None] for value in (anatomy.centre, anatomy.tilt, anatomy.magnification)
-        )
-        on_picture = np.stack([(x + tilt * y) * scale + centre, (y - 0.02) * scale], axis=-1)
-        return trace(on_picture, self.size, width)
+        x, y, scale = points[..., 0], points[..., 1], self.anatomy.magnification[:, None]
+        across = (x + self.anatomy.tilt[:, None] * y) * scale + self.anatomy.centre[:, None]
+        return trace(np.stack([across, (y - 0.02) * scale], axis=-1), self.size, width)
 
     def shrunken_lung(self, drop: np.ndarray, gap: np.ndarray) -> np.ndarray:
         """Lateral border of a lung whose apex is `drop` lower and whose side is `gap` inward."""
-        smaller = self.anatomy.change(
-            np.arange(len(self)),
-            apex=self.anatomy.apex + drop[:, 0, 0],
-            lung_width=self.anatomy.lung_width - gap[:, 0, 0],
-        )
+        smaller = self.anatomy.copy()
+        smaller.apex += drop[:, 0, 0]
+        smaller.lung_width -= gap[:, 0, 0]
         return lung_border(smaller, self.y)
 
 
@@ -139,24 +129,20 @@ def posterior_ribs(anatomy: Anatomy, x: np.ndarray, y: np.ndarray) -> np.ndarray
     Returns:
         1 on a rib, 0 between ribs, shape (n, size, size).
     """
-    slope, spacing, start = (
-        per_picture(value) for value in (anatomy.rib_slope, anatomy.rib_spacing, anatomy.rib_start)
-    )
-    phase = (y - slope * np.square(np.abs(x) - np.float32(0.1))) / spacing + start
+    p = fields_per_picture(anatomy)
+    phase = (y - p["rib_slope"] * np.square(np.abs(x) - np.float32(0.1))) / p["rib_spacing"]
+    phase += p["rib_start"]
     rows = np.flatnonzero(anatomy.break_step)
-    at, height, step = (
-        per_picture(value[rows])
-        for value in (anatomy.break_at, anatomy.break_height, anatomy.break_step)
-    )
+    at = p["break_at"][rows]
     beyond = edge((x[rows] - at) * np.sign(at), 0.02)
-    phase[rows] += step * beyond * bump(y[rows] - height, 0.16)
+    phase[rows] += p["break_step"][rows] * beyond * bump(y[rows] - p["break_height"][rows], 0.16)
     return edge(np.cos(np.float32(2 * np.pi) * phase) - np.float32(0.45), 0.7)
 
 
 def draw_chest(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Chest:
     """Draw chests of `size` pixels along an edge without findings; `rng` gives their texture."""
     n, pixel = len(anatomy), 2 / size
-    p = anatomy.per_picture()
+    p = fields_per_picture(anatomy)
     column, row = axes(size)
     y = row / p["magnification"] + np.float32(0.02)
     x = (column - p["centre"]) / p["magnification"] - p["tilt"] * y
@@ -243,3 +229,24 @@ def draw_chest(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Chest:
         markings=(markings * (1 - centre)).astype(np.float32),
         diaphragm=diaphragm.astype(np.float32),
     )
+
+
+def draw_lateral(anatomy: Anatomy, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Density of chests that look to the left, float32 (n, size, size); no finding shows.
+
+    Args:
+        anatomy: The n chests.
+        size: Pixels along an edge.
+        rng: Gives texture.
+    """
+    column, row = axes(size)
+    p = fields_per_picture(anatomy)
+    x, y = (column - p["centre"]) / p["magnification"], row / p["magnification"]
+    body = edge(0.85 - np.abs(x), 0.3)
+    lung = edge(1 - np.hypot((x - 0.1) / 0.5, (y + 0.1) / 0.7), 0.1)
+    heart = edge(1 - np.hypot((x + 0.2) / (0.8 * p["heart_width"]), (y - 0.2) / 0.3), 0.2)
+    spine = edge(0.1 - np.abs(x - 0.42), 0.05)
+    density = body * (ABDOMEN_DENSITY - (ABDOMEN_DENSITY - LUNG_DENSITY) * lung)
+    density += np.maximum(HEART_DENSITY - density, 0) * heart
+    density += body * (0.4 * spine + 0.05 * smooth_noise(rng, len(anatomy), size, 5))
+    return density.astype(np.float32)

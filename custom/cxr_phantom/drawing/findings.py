@@ -1,95 +1,79 @@
 """What findings do to a chest: some change its shape, most are painted on it, each by a painter.
 
-Side, place and size are random; weak examples are hard to see, as in the clinic.
+Side, place and size are random; weak examples are hard to see, as in the clinic. A painter gives
+the density to add.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from cxr_phantom.drawing import lung_findings, other_findings
-from cxr_phantom.drawing.anatomy import Anatomy, Shown
-from cxr_phantom.drawing.canvas import per_picture
-from cxr_phantom.drawing.chest import Chest
-
-Painter = Callable[[Chest], np.ndarray]
+from cxr_phantom.drawing.anatomy import Anatomy
+from cxr_phantom.drawing.canvas import bump, curve, edge, per_picture
+from cxr_phantom.drawing.chest import (
+    ABDOMEN_DENSITY,
+    HEART_DENSITY,
+    Chest,
+    lung_border,
+    posterior_ribs,
+)
 
 _FAINTEST, _PLAINEST = 0.7, 1.4  # density of a finding, as a multiple of what its painter gives
 _REPLACING = ("Hernia", "Pleural Effusion")  # hide what lies beneath, which they can do only once
 
-PAINTERS: Mapping[str, Painter] = {
-    "Emphysema": lung_findings.emphysema,
-    "Fibrosis": lung_findings.fibrosis,
-    "Infiltration": lung_findings.infiltration,
-    "Lung Opacity": lung_findings.lung_opacity,
-    "Edema": lung_findings.edema,
-    "Pneumonia": lung_findings.pneumonia,
-    "Consolidation": lung_findings.consolidation,
-    "Atelectasis": lung_findings.atelectasis,
-    "Nodule": lung_findings.nodule,
-    "Mass": lung_findings.mass,
-    "Lung Lesion": lung_findings.lung_lesion,
-    "Pleural Thickening": other_findings.pleural_thickening,
-    "Pneumothorax": other_findings.pneumothorax,
-    "Pleural Effusion": other_findings.pleural_effusion,
-    "Pleural Other": other_findings.pleural_other,
-    "Hernia": other_findings.hernia,
-    "Fracture": other_findings.fracture,
-    "Support Devices": other_findings.support_devices,
-}
+
+@dataclass(frozen=True)
+class Shown:
+    """One finding in some of n chests: its rows, how plainly (0 to 1) it shows, its randomness."""
+
+    rows: np.ndarray
+    visibility: np.ndarray
+    rng: np.random.Generator
+
+    def between(self, low: float, high: float) -> np.ndarray:
+        """A number for each row, the higher the plainer."""
+        return low + (high - low) * self.visibility
+
+    def sides(self) -> np.ndarray:
+        """-1 or 1 at random for each row."""
+        return self.rng.choice([-1, 1], len(self.rows))
 
 
 def deform(anatomy: Anatomy, shown: Mapping[str, Shown]) -> Anatomy:
     """Change the shape of chests: a wide heart, a flat diaphragm, a lost volume."""
-
-    def between(name: str, low: float, high: float) -> np.ndarray:
-        return low + (high - low) * shown[name].visibility
-
-    rows = shown["Cardiomegaly"].rows
-    growth = between("Cardiomegaly", 1.2, 1.55)
-    anatomy = anatomy.change(
-        rows,
-        heart_width=anatomy.heart_width[rows] * growth,
-        heart_height=anatomy.heart_height[rows] * (0.6 + 0.4 * growth),
-    )
-    rows = shown["Enlarged Cardiomediastinum"].rows
-    growth = between("Enlarged Cardiomediastinum", 1.25, 1.8)
-    anatomy = anatomy.change(
-        rows,
-        mediastinum_width=anatomy.mediastinum_width[rows] * growth,
-        knob=anatomy.knob[rows] * np.sqrt(growth),
-    )
-    rows = shown["Emphysema"].rows
-    trapped = between("Emphysema", 0.3, 0.9)
-    anatomy = anatomy.change(
-        rows,
-        right_base=anatomy.right_base[rows] + 0.16 * trapped,
-        left_base=anatomy.left_base[rows] + 0.16 * trapped,
-        dome=anatomy.dome[rows] * (1 - 0.85 * trapped),
-        aeration=anatomy.aeration[rows] + 0.14 * trapped,
-        heart_width=anatomy.heart_width[rows] * (1 - 0.2 * trapped),
-        lung_width=anatomy.lung_width[rows] + 0.03 * trapped,
-        vessels=anatomy.vessels[rows] * (1 - 0.6 * trapped),
-    )
-    rows = shown["Fibrosis"].rows
-    loss = between("Fibrosis", 0.02, 0.1)
-    anatomy = anatomy.change(
-        rows, right_base=anatomy.right_base[rows] - loss, left_base=anatomy.left_base[rows] - loss
-    )
-    rows = shown["Edema"].rows
-    congestion = between("Edema", 1.1, 1.5)
-    anatomy = anatomy.change(rows, vessels=anatomy.vessels[rows] * congestion)
-    rows = shown["Atelectasis"].rows
-    side = shown["Atelectasis"].rng.choice([-1, 1], len(rows))
-    anatomy = anatomy.change(rows, collapse=side * between("Atelectasis", 0.04, 0.14))
-    rows = shown["Fracture"].rows
-    side = shown["Fracture"].rng.choice([-1, 1], len(rows))
-    return anatomy.change(
-        rows,
-        break_at=side * shown["Fracture"].rng.uniform(0.3, 0.52, len(rows)),
-        break_height=shown["Fracture"].rng.uniform(-0.4, 0.25, len(rows)),
-        break_step=between("Fracture", 0.3, 0.5),
-    )
+    anatomy = anatomy.copy()
+    finding = shown["Cardiomegaly"]
+    growth = finding.between(1.2, 1.55)
+    anatomy.heart_width[finding.rows] *= growth
+    anatomy.heart_height[finding.rows] *= 0.6 + 0.4 * growth
+    finding = shown["Enlarged Cardiomediastinum"]
+    growth = finding.between(1.25, 1.8)
+    anatomy.mediastinum_width[finding.rows] *= growth
+    anatomy.knob[finding.rows] *= np.sqrt(growth)
+    finding = shown["Emphysema"]
+    trapped = finding.between(0.3, 0.9)
+    anatomy.right_base[finding.rows] += 0.16 * trapped
+    anatomy.left_base[finding.rows] += 0.16 * trapped
+    anatomy.dome[finding.rows] *= 1 - 0.85 * trapped
+    anatomy.aeration[finding.rows] += 0.14 * trapped
+    anatomy.heart_width[finding.rows] *= 1 - 0.2 * trapped
+    anatomy.lung_width[finding.rows] += 0.03 * trapped
+    anatomy.vessels[finding.rows] *= 1 - 0.6 * trapped
+    finding = shown["Fibrosis"]
+    loss = finding.between(0.02, 0.1)
+    anatomy.right_base[finding.rows] -= loss
+    anatomy.left_base[finding.rows] -= loss
+    finding = shown["Edema"]
+    anatomy.vessels[finding.rows] *= finding.between(1.1, 1.5)
+    finding = shown["Atelectasis"]
+    anatomy.collapse[finding.rows] = finding.sides() * finding.between(0.04, 0.14)
+    finding = shown["Fracture"]
+    rows, n = finding.rows, len(finding.rows)
+    anatomy.break_at[rows] = finding.sides() * finding.rng.uniform(0.3, 0.52, n)
+    anatomy.break_height[rows] = finding.rng.uniform(-0.4, 0.25, n)
+    anatomy.break_step[rows] = finding.between(0.3, 0.5)
+    return anatomy
 
 
 def paint(chest: Chest, shown: Mapping[str, Shown]) -> None:
@@ -101,3 +85,300 @@ def paint(chest: Chest, shown: Mapping[str, Shown]) -> None:
             if name in _REPLACING:
                 strength = np.minimum(strength, 1)
             chest.density[finding.rows] += strength * painter(chest.take(finding.rows, finding.rng))
+
+
+def atelectasis(chest: Chest) -> np.ndarray:
+    """One or two dense plates near the base, on the side that lost volume."""
+    side = np.sign(per_picture(chest.anatomy.collapse))
+    total = np.zeros_like(chest.density)
+    for shown in (True, chest.pick(0.4)):
+        x, y = chest.spot(0.55, 0.85, side)
+        slope = chest.uniform(-0.45, 0.45)
+        across = chest.y - y - slope * (chest.x - x)
+        along = np.abs(chest.x - x)
+        plate = edge(chest.uniform(0.013, 0.028) - np.abs(across), 0.03)
+        plate *= edge(chest.uniform(0.14, 0.26) - along, 0.08) * chest.uniform(0.3, 0.7)
+        total = np.maximum(total, plate * shown)
+    return total * chest.thorax
+
+
+def consolidation(chest: Chest) -> np.ndarray:
+    """A dense lobe with a sharp fissure on one side and dark air bronchograms."""
+    anatomy = chest.anatomy
+    apex, base = per_picture(anatomy.apex), per_picture(anatomy.right_base)
+    upper = np.where(chest.pick(), 1, -1)
+    fissure = apex + (base - apex) * chest.uniform(0.45, 0.62)
+    fissure = fissure + chest.uniform(-0.2, 0.2) * (chest.a - 0.4)
+    depth = upper * (fissure - chest.y)
+    lobe = edge(depth, 0.035) * edge(chest.uniform(0.25, 0.6) - depth, 0.2)
+    lobe *= chest.sides() * edge(chest.a - chest.uniform(0.0, 0.2), 0.12)
+    texture = 1 + 0.12 * chest.noise(9)
+    filled = lobe * (chest.uniform(0.3, 0.8) * texture - 1.6 * chest.markings)
+    return filled * chest.lung
+
+
+def edema(chest: Chest) -> np.ndarray:
+    """Haze around both hila and short Kerley lines at the lateral bases."""
+    n, anatomy = len(chest), chest.anatomy
+    strength = chest.uniform(0.25, 0.9)
+    haze = bump(chest.a - 0.24, 0.19) * bump(chest.y - 0.02, 0.27)
+    haze *= 0.5 * (1 + 0.25 * chest.noise(10))
+    lines = []
+    for side in (-1, 1):
+        for step in range(5):
+            y = anatomy.right_base - 0.02 - 0.055 * step + 0.015 * chest.rng.standard_normal(n)
+            outer = lung_border(anatomy, y) - 0.01
+            inner = outer - chest.rng.uniform(0.08, 0.14, n)
+            ends = (side * inner, y), (side * outer, y)
+            lines.append(curve(*ends, samples=chest.size // 4))
+    kerley = chest.draw_lines(np.concatenate(lines, axis=1), 0.02)
+    return strength * (haze * chest.lung + 0.3 * kerley * chest.thorax)
+
+
+def emphysema(chest: Chest) -> np.ndarray:
+    """Thin-walled bullae in the upper zones (the large dark lungs are in `deform`)."""
+    total = np.zeros_like(chest.density)
+    for shown in (chest.pick(0.7), chest.pick(0.4)):
+        x, y = chest.spot(0.15, 0.5)
+        radius = chest.uniform(0.08, 0.15)
+        distance = chest.distance_from(x, y)
+        bulla = -0.12 * edge(radius - distance, 0.04) + 0.12 * bump(distance - radius, 0.014)
+        total += bulla * shown
+    return total * chest.lung
+
+
+def fibrosis(chest: Chest) -> np.ndarray:
+    """A net of fine lines in the periphery and at the bases of both lungs."""
+    anatomy = chest.anatomy
+    net = bump(chest.noise(11), 0.2)
+    net = np.maximum(net, bump(chest.noise(14), 0.2))
+    basal = edge(chest.y - per_picture(anatomy.right_base) + chest.uniform(0.2, 0.5), 0.4)
+    peripheral = 0.35 + 0.65 * edge(chest.a - 0.42, 0.25)
+    return net * basal * peripheral * chest.uniform(0.4, 0.75) * chest.lung
+
+
+def infiltration(chest: Chest) -> np.ndarray:
+    """Faint fine mottling over a zone of one or both lungs."""
+    x, y = chest.spot(0.25, 0.8)
+    mirrored = np.where(chest.pick(0.5), np.abs(chest.x) - np.abs(x), chest.x - x)
+    zone = bump(mirrored, 0.28) * bump(chest.y - y, 0.3)
+    grains = np.clip(chest.noise(30) + 0.2, 0, 2)
+    return zone * grains * chest.uniform(0.2, 0.42) * chest.lung
+
+
+def lung_lesion(chest: Chest) -> np.ndarray:
+    """A cavity: a thick ring around air, sometimes with fluid in it."""
+    x, y = chest.spot(0.15, 0.75)
+    radius = chest.uniform(0.085, 0.15)
+    distance = chest.distance_from(x, y, chest.uniform(0.85, 1.2))
+    inside = edge(radius - distance, 0.03)
+    ring = edge(chest.uniform(0.018, 0.03) - np.abs(distance - radius), 0.03)
+    fluid = chest.pick(0.4) * edge(chest.y - y - 0.3 * radius, 0.03) * inside
+    strength = chest.uniform(0.35, 0.75)
+    cavity = strength * np.maximum(ring, 0.8 * fluid) - 0.12 * inside * (1 - ring)
+    return cavity * (0.3 * chest.thorax + 0.7 * chest.lung)
+
+
+def lung_opacity(chest: Chest) -> np.ndarray:
+    """A broad even veil over much of one lung, sometimes of both."""
+    x, y = chest.spot(0.2, 0.8)
+    mirrored = np.where(chest.pick(0.25), np.abs(chest.x) - np.abs(x), chest.x - x)
+    veil = np.square(mirrored / 0.38) + np.square((chest.y - y) / chest.uniform(0.3, 0.5))
+    veil = edge(1 - np.sqrt(veil), 0.9) * edge(mirrored * np.sign(x) + 0.5, 0.3)
+    return veil * (chest.uniform(0.18, 0.5) - 0.4 * chest.markings) * chest.lung
+
+
+def mass(chest: Chest) -> np.ndarray:
+    """One large dense lobulated shadow."""
+    x, y = chest.spot(0.15, 0.8)
+    radius = chest.uniform(0.11, 0.19)
+    distance = chest.distance_from(x, y)
+    angle = np.arctan2(chest.y - y, chest.x - x)
+    lobes = 1 + 0.1 * np.cos(3 * angle + chest.uniform(0, 6)) + 0.05 * np.cos(7 * angle)
+    ball = np.sqrt(np.clip(1 - np.square(distance / (radius * lobes)), 0, 1))
+    return ball * chest.uniform(0.45, 0.95) * (0.25 * chest.thorax + 0.75 * chest.lung)
+
+
+def nodule(chest: Chest) -> np.ndarray:
+    """One to three small round dense spots."""
+    total = np.zeros_like(chest.density)
+    for shown in (True, chest.pick(0.5), chest.pick(0.3)):
+        x, y = chest.spot(0.12, 0.85)
+        disc = edge(chest.uniform(0.04, 0.065) - chest.distance_from(x, y), 0.035)
+        total = np.maximum(total, disc * chest.uniform(0.35, 0.7) * shown)
+    return total * chest.lung
+
+
+def pneumonia(chest: Chest) -> np.ndarray:
+    """A cluster of ill-defined fluffy patches."""
+    x, y = chest.spot(0.35, 0.85)
+    fluff = np.zeros_like(chest.density)
+    for spread in (0.0, 0.12, 0.16):
+        dx, dy = spread * chest.uniform(-1, 1), spread * chest.uniform(-1, 1)
+        patch = bump(chest.distance_from(x + dx, y + dy), chest.uniform(0.06, 0.11))
+        fluff = np.maximum(fluff, patch)
+    fluff = np.clip(fluff * (1 + 0.4 * chest.noise(14)), 0, 1.3)
+    return fluff * chest.uniform(0.3, 0.65) * chest.lung
+
+
+def fracture(chest: Chest) -> np.ndarray:
+    """Dark gaps and dense ends where the ribs are broken (the step in the ribs is in `deform`)."""
+    anatomy = chest.anatomy
+    across = np.abs(chest.x - per_picture(anatomy.break_at))
+    ends = edge(0.15 - across, 0.05) - 1.5 * bump(across, 0.02)
+    near = bump(chest.y - per_picture(anatomy.break_height), 0.12)
+    return ends * near * posterior_ribs(anatomy, chest.x, chest.y) * chest.uniform(0.35, 0.65)
+
+
+def hernia(chest: Chest) -> np.ndarray:
+    """A round shadow behind the heart, air above a straight fluid level."""
+    x = chest.uniform(-0.06, 0.16)
+    radius = chest.uniform(0.09, 0.16)
+    y = per_picture(chest.anatomy.right_base) - radius + chest.uniform(-0.03, 0.05)
+    distance = chest.distance_from(x, y, 1.15)
+    inside = edge(radius - distance, 0.03)
+    fluid = edge(chest.y - y - radius * chest.uniform(0.0, 0.5), 0.03)
+    level = HEART_DENSITY + 0.1 - (1 - fluid) * chest.uniform(0.4, 0.9)
+    wall = 0.3 * bump(distance - radius, 0.02)
+    return inside * (level - chest.density) + wall
+
+
+def pleural_effusion(chest: Chest) -> np.ndarray:
+    """Fluid with a meniscus that fills the costophrenic angle and rises along the wall."""
+    anatomy = chest.anatomy
+    depth = 0.5 * np.power(chest.uniform(0, 1), 2.5)
+    surface = per_picture(anatomy.right_base) + 0.07 - depth
+    surface = surface - chest.uniform(0.12, 0.2) * np.power(chest.a / 0.62, 4)
+    fluid = edge(chest.y - surface, 0.06) * chest.thorax * chest.sides(0.3)
+    return fluid * np.maximum(0.95 * ABDOMEN_DENSITY - chest.density, 0)
+
+
+def pleural_other(chest: Chest) -> np.ndarray:
+    """Calcified plaques: very dense jagged patches, and a bright rind on dome and wall."""
+    anatomy = chest.anatomy
+    jagged = 0.5 * chest.noise(24)
+    total = np.zeros_like(chest.density)
+    for shown in (True, chest.pick(0.6)):
+        x, y = chest.spot(0.3, 0.8)
+        distance = chest.distance_from(x, y, 1.8) / chest.uniform(0.045, 0.08)
+        total = np.maximum(total, edge(1 - distance + jagged, 0.5) * shown)
+    dome = bump(chest.y - chest.diaphragm + 0.02, 0.016) * edge(0.16 - np.abs(chest.a - 0.36), 0.1)
+    wall = bump(lung_border(anatomy, chest.y) - chest.a - 0.035, 0.014)
+    wall = wall * bump(chest.y - 0.1, 0.14)
+    rind = np.maximum(dome * chest.pick(0.7), wall * chest.pick(0.6)) * chest.sides(0.5)
+    return np.maximum(total, rind) * chest.uniform(0.5, 1.1) * chest.thorax
+
+
+def pleural_thickening(chest: Chest) -> np.ndarray:
+    """A soft-tissue band along the apex or the lateral wall."""
+    gap = chest.uniform(0.07, 0.14)
+    inner = chest.shrunken_lung(1.4 * gap, gap)
+    band = edge(chest.a - inner + 0.02 * chest.noise(10), 0.03)
+    apex = per_picture(chest.anatomy.apex)
+    apical = edge(apex + chest.uniform(0.25, 0.5) - chest.y, 0.15)
+    lateral = bump(chest.y - chest.uniform(-0.3, 0.1), 0.22)
+    band *= np.where(chest.pick(0.65), apical, lateral)
+    return band * chest.sides(0.35) * chest.uniform(0.45, 0.9) * chest.lung
+
+
+def pneumothorax(chest: Chest) -> np.ndarray:
+    """Black rim without vessels, a thin pleural line, and a denser collapsed lung."""
+    pixel = 2 / chest.size
+    gap, drop = chest.uniform(0.04, 0.16), chest.uniform(0.08, 0.3)
+    visceral = chest.shrunken_lung(drop, gap)
+    side = chest.sides()
+    collapsed = edge(visceral - chest.a, 1.5 * pixel)
+    air = (1 - collapsed) * chest.lung * side
+    line = edge(0.045 - np.abs(chest.a - visceral + 0.02), 0.04) * chest.lung * side
+    removed = -chest.markings - chest.uniform(0.06, 0.18)
+    return air * removed + 0.22 * line + 0.4 * gap * collapsed * chest.lung * side
+
+
+def support_devices(chest: Chest) -> np.ndarray:
+    """Metal and tubes: at least one of a pacemaker, lines, a tube, electrodes, sternal wires."""
+    n = len(chest)
+    devices = (_pacemaker, _central_line, _endotracheal_tube, _electrodes, _sternal_wires)
+    chosen = chest.rng.random((len(devices), n)) < 0.2
+    chosen[chest.rng.integers(len(devices), size=n), np.arange(n)] = True
+    total = np.zeros_like(chest.density)
+    for device, shown in zip(devices, chosen, strict=True):
+        total = np.maximum(total, device(chest) * shown[:, None, None])
+    return total * chest.uniform(0.45, 1.2)
+
+
+def _near(chest: Chest, value: float, deviation: float = 0.03) -> np.ndarray:
+    """Values scattered around one: shape (n,)."""
+    return value + deviation * chest.rng.standard_normal(len(chest))
+
+
+def _pacemaker(chest: Chest) -> np.ndarray:
+    """A case below a clavicle and a lead to the tip of the right ventricle."""
+    side = chest.rng.choice([-1, 1], len(chest))
+    x, y = side * _near(chest, 0.5), _near(chest, -0.45)
+    beside = np.abs(chest.x - per_picture(x)) - 0.07
+    case = edge(0.015 - np.maximum(beside, np.abs(chest.y - per_picture(y)) - 0.05), 0.03)
+    atrium = _near(chest, -0.25), _near(chest, 0.1)
+    tip = _near(chest, 0.2), _near(chest, 0.33)
+    lead = curve((x, y), (side * 0.1, y - 0.3), atrium, tip, samples=2 * chest.size)
+    return np.maximum(case, 0.8 * chest.draw_lines(lead, 0.02))
+
+
+def _central_line(chest: Chest) -> np.ndarray:
+    """A catheter from the neck to the superior vena cava."""
+    side = chest.rng.choice([-1, 1], len(chest))
+    entry, neck = (side * _near(chest, 0.3), -1.0), (side * _near(chest, 0.25), -0.5)
+    vein = _near(chest, -0.12), _near(chest, -0.5)
+    tip = _near(chest, -0.12), _near(chest, 0.0, 0.08)
+    return 0.75 * chest.draw_lines(curve(entry, neck, vein, tip, samples=2 * chest.size), 0.02)
+
+
+def _endotracheal_tube(chest: Chest) -> np.ndarray:
+    """The two walls of a tube in the trachea."""
+    end = _near(chest, -0.3, 0.05)
+    walls = [curve((x, -1.05), (x, end), samples=chest.size) for x in (-0.025, 0.025)]
+    return 0.7 * chest.draw_lines(np.concatenate(walls, axis=1), 0.015)
+
+
+def _electrodes(chest: Chest) -> np.ndarray:
+    """Three pads on the skin with cables that leave at the bottom."""
+    total = np.zeros_like(chest.density)
+    for across, down in ((-0.45, -0.35), (0.4, -0.1), (0.3, 0.4)):
+        x, y = _near(chest, across, 0.08), _near(chest, down, 0.08)
+        pad = edge(0.035 - chest.distance_from(per_picture(x), per_picture(y)), 0.03)
+        bend = _near(chest, 0.0, 0.3), _near(chest, 0.3, 0.3)
+        cable = curve((x, y), bend, (_near(chest, 0.5, 0.4), 1.05), samples=2 * chest.size)
+        total = np.maximum(total, np.maximum(pad, 0.5 * chest.draw_lines(cable, 0.01)))
+    return total
+
+
+def _sternal_wires(chest: Chest) -> np.ndarray:
+    """Five loops of wire one below the other in the midline."""
+    turn = np.linspace(0, 2 * np.pi, chest.size)
+    loops = []
+    for height in (-0.5, -0.36, -0.22, -0.08, 0.06):
+        x, y = _near(chest, 0.0, 0.008)[:, None], _near(chest, height, 0.008)[:, None]
+        loops.append(np.stack([x + 0.045 * np.cos(turn), y + 0.025 * np.sin(turn)], axis=-1))
+    return 0.8 * chest.draw_lines(np.concatenate(loops, axis=1), 0.01)
+
+
+PAINTERS: Mapping[str, Callable[[Chest], np.ndarray]] = {
+    "Emphysema": emphysema,
+    "Fibrosis": fibrosis,
+    "Infiltration": infiltration,
+    "Lung Opacity": lung_opacity,
+    "Edema": edema,
+    "Pneumonia": pneumonia,
+    "Consolidation": consolidation,
+    "Atelectasis": atelectasis,
+    "Nodule": nodule,
+    "Mass": mass,
+    "Lung Lesion": lung_lesion,
+    "Pleural Thickening": pleural_thickening,
+    "Pneumothorax": pneumothorax,
+    "Pleural Effusion": pleural_effusion,
+    "Pleural Other": pleural_other,
+    "Hernia": hernia,
+    "Fracture": fracture,
+    "Support Devices": support_devices,
+}
+"""In the order in which they are painted."""

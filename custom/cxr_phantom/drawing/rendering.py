@@ -1,15 +1,76 @@
-"""From findings to pictures."""
+"""From findings to pictures: the view, and how a site's machines turn density into a picture."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from cxr_phantom.drawing.acquisition import SITES, expose, project
-from cxr_phantom.drawing.anatomy import Anatomy, Shown
-from cxr_phantom.drawing.chest import draw_chest
-from cxr_phantom.drawing.findings import deform, paint
-from cxr_phantom.drawing.lateral import draw_lateral
+from cxr_phantom.drawing.anatomy import Anatomy
+from cxr_phantom.drawing.canvas import axes, blur, edge, pick, smooth_noise, uniform
+from cxr_phantom.drawing.chest import draw_chest, draw_lateral
+from cxr_phantom.drawing.findings import Shown, deform, paint
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 
+_GLYPHS = {
+    "L": ("X....", "X....", "X....", "X....", "XXXXX"),
+    "R": ("XXXX.", "X...X", "XXXX.", "X..X.", "X...X"),
+    "AP": (".XX..XXX", "X..X.X.X", "XXXX.XXX", "X..X.X..", "X..X.X.."),
+    "PORT": ("XXX.XXX.XXX.XXX", "X.X.X.X.X.X..X.", "XXX.X.X.XX...X.", "X...XXX.X.X..X."),
+}
+_LEFT = {"L": (0.7, 0.8), "R": (-0.93, -0.82), "AP": (0.5, 0.6), "PORT": (0.3, 0.42)}
 _BATCH = 32  # pictures drawn at once: at 64 x 64 their arrays stay in a core's cache
+
+
+@dataclass(frozen=True)
+class Device:
+    """The look of one machine's pictures.
+
+    Attributes:
+        share: Share of the site's examinations.
+        view: Of its frontal pictures, "PA" or "AP".
+        attenuation: Brightness gained per unit of density; low values make a soft, grey picture.
+        window: Density-independent brightness mapped to black and to white.
+        scatter: Veiling glare, as a share of the picture's brightness.
+        blur: 0 for none to 1 for about a pixel; below 0 it enhances edges.
+        noise: Standard deviation of the grain, as a share of the brightness range.
+        border: Widest collimation border, in picture units.
+        markers: Texts that may stand in the upper corners.
+    """
+
+    share: float
+    view: str
+    attenuation: float
+    window: tuple[float, float]
+    scatter: float
+    blur: float
+    noise: float
+    border: float
+    markers: tuple[str, ...]
+
+
+# Shares of the views: NIH 67,310 PA of 112,120; CheXpert 29,420 PA of 191,010; MIMIC about 2 in 5.
+SITES = {
+    "nih": (
+        Device(0.38, "PA", 1.35, (0.24, 0.97), 0.02, 0.0, 0.008, 0.0, ("L",)),
+        Device(0.22, "PA", 1.25, (0.22, 0.95), 0.03, 0.15, 0.011, 0.04, ("L",)),
+        Device(0.4, "AP", 1.3, (0.24, 0.96), 0.03, 0.1, 0.011, 0.0, ("L",)),
+    ),
+    "chexpert": (
+        Device(0.15, "PA", 0.85, (0.06, 0.95), 0.14, 0.8, 0.026, 0.14, ("R",)),
+        Device(0.5, "AP", 0.75, (0.02, 0.96), 0.18, 0.95, 0.03, 0.18, ("R", "PORT")),
+        Device(0.35, "AP", 0.7, (0.0, 0.9), 0.2, 1.0, 0.034, 0.22, ("PORT",)),
+    ),
+    "mimic": (
+        Device(0.4, "PA", 1.0, (0.12, 0.9), 0.06, -0.5, 0.018, 0.06, ("R",)),
+        Device(0.35, "AP", 1.0, (0.1, 0.88), 0.1, -0.3, 0.024, 0.08, ("R", "AP")),
+        Device(0.25, "AP", 0.88, (0.1, 0.98), 0.08, 0.5, 0.03, 0.1, ("AP",)),
+    ),
+}
+
+
+def choose_devices(site: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the machines of n examinations in the site's proportions: indices, shape (n,)."""
+    shares = [device.share for device in SITES[site]]
+    return rng.choice(len(shares), size=n, p=shares)
 
 
 def render(
@@ -44,22 +105,16 @@ def render(
     pictures = np.empty((n, size, size), dtype=np.uint8)
     for stream, start in zip(streams, range(0, n, _BATCH), strict=True):
         batch = np.arange(start, min(start + _BATCH, n))
-        density = np.empty((len(batch), size, size), dtype=np.float32)
         front, side, *exposures = stream.spawn(2 + len(machines))
-        for from_side, source in ((False, front), (True, side)):
-            chosen = lateral[batch] == from_side
-            rows = batch[chosen]
-            if len(rows):
-                chests = anatomy.take(rows)
-                if from_side:
-                    density[chosen] = draw_lateral(chests, size, source)
-                    continue
-                chests = project(chests, pa[rows])
-                density[chosen] = _draw(chests, labels[rows], visibility[rows], size, source)
+        from_side = lateral[batch]
+        density = np.empty((len(batch), size, size), dtype=np.float32)
+        density[from_side] = draw_lateral(anatomy[batch[from_side]], size, side)
+        rows = batch[~from_side]
+        chests = project(anatomy[rows], pa[rows])
+        density[~from_side] = _draw(chests, labels[rows], visibility[rows], size, front)
         for k, (machine, exposure) in enumerate(zip(machines, exposures, strict=True)):
             taken = devices[batch] == k
-            if taken.any():
-                pictures[batch[taken]] = expose(density[taken], machine, exposure)
+            pictures[batch[taken]] = expose(density[taken], machine, exposure)
     return pictures
 
 
@@ -80,3 +135,62 @@ def _draw(
     chest = draw_chest(anatomy, size, texture)
     paint(chest, shown)
     return chest.density
+
+
+def project(anatomy: Anatomy, pa: np.ndarray) -> Anatomy:
+    """The chests in their view: PA as they are, AP where `pa`, bool (n,), is false.
+
+    An AP picture is taken close up, mostly of a lying patient: heart and mediastinum are magnified,
+    the diaphragm stands higher.
+    """
+    seen, rows = anatomy.copy(), np.flatnonzero(~pa)
+    seen.heart_width[rows] *= 1.12
+    seen.mediastinum_width[rows] *= 1.12
+    seen.right_base[rows] -= 0.07
+    seen.left_base[rows] -= 0.07
+    seen.magnification[rows] *= 1.05
+    seen.wall[rows] += 0.04
+    return seen
+
+
+def expose(density: np.ndarray, device: Device, rng: np.random.Generator) -> np.ndarray:
+    """Turn density, float32 (n, size, size), into 8-bit pictures as a machine would."""
+    n, size = len(density), density.shape[-1]
+    film = 1 - np.exp(-device.attenuation * uniform(rng, n, 0.88, 1.12) * np.maximum(density, 0))
+    film += device.blur * (blur(film) - film)
+    glare = device.scatter * (1 + 0.3 * smooth_noise(rng, n, size, 2))
+    film += glare * (film.mean(axis=(1, 2), keepdims=True) - film + 0.3)
+    low, high = device.window
+    film = (film - low - uniform(rng, n, -0.03, 0.03)) / (high - low) * uniform(rng, n, 0.94, 1.06)
+    film += device.noise * blur(rng.standard_normal(film.shape, dtype=np.float32)) * 1.9
+    film = np.clip(film, 0, 1)
+    for text in device.markers:
+        film = np.maximum(film, _marker(text, n, size, rng))
+    film *= _collimation(device.border, n, size, rng)
+    return (film * np.float32(255) + np.float32(0.5)).astype(np.uint8)
+
+
+def _marker(text: str, n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """A lead marker in an upper corner of four pictures out of five."""
+    glyph = np.array([[mark == "X" for mark in line] for line in _GLYPHS[text]], dtype=np.float32)
+    rows, columns = glyph.shape
+    x, y = axes(size)
+    scale = uniform(rng, n, 0.028, 0.036)
+    left, top = uniform(rng, n, *_LEFT[text]), uniform(rng, n, -0.92, -0.75)
+    i = np.floor((y - top) / scale).astype(int)
+    j = np.floor((x - left) / scale).astype(int)
+    inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
+    shown = pick(rng, n, 0.8) * uniform(rng, n, 0.7, 1.0)
+    return inside * glyph[np.clip(i, 0, rows - 1), np.clip(j, 0, columns - 1)] * shown
+
+
+def _collimation(widest: float, n: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """1 inside the collimated field, near 0 outside; the edges are slightly slanted."""
+    x, y = axes(size)
+    field = np.ones((n, size, size), dtype=np.float32)
+    if widest == 0:
+        return field
+    for along, across in ((x, y), (x, -y), (y, x), (y, -x)):
+        width = uniform(rng, n, -widest, widest)
+        field *= edge(1 - width + uniform(rng, n, -0.04, 0.04) * along - across, 2 / size)
+    return 0.06 + 0.94 * field

@@ -1,20 +1,48 @@
-"""Patients, their examinations and images, the findings these show, and their reports."""
+"""Patients, their examinations and images, the findings these show, and their reports.
+
+`label_counts.csv` holds the counts of the official files. Each site shows its findings as often as
+the data set it imitates, and findings that this one does not label as often as CXR-LT 2023, which
+labels all 20. Half of the uncertain labels count as present.
+
+Findings correlate by latent normals: as in NIH (`nih_correlations.csv`) where NIH labels both, else
+by common causes and by how ill a patient is.
+"""
 
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from cxr_phantom.drawing.acquisition import SITES, choose_devices
-from cxr_phantom.patients.real_statistics import (
-    FRONTALS_PER_PATIENT,
-    LATERALS_PER_FRONTAL,
-    correlations,
-    label_shares,
-)
+from cxr_phantom.drawing.rendering import SITES, choose_devices
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
-from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, UNION_CLASSES
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 
+# Per patient: NIH 112,120 images of 30,805 patients; frontal images of CheXpert 191,027 of 64,540
+# and of MIMIC-CXR-JPG 243,324 of 65,379.
+FRONTALS_PER_PATIENT = {"nih": 3.64, "chexpert": 2.96, "mimic": 3.72}
+# Per frontal image: CheXpert 32,387 laterals; of MIMIC's 377,110 images 15,769 do not say their
+# view and 243,324 are frontal.
+LATERALS_PER_FRONTAL = {"nih": 0.0, "chexpert": 0.17, "mimic": 0.485}
+WITHOUT_VIEW = 0.042  # share of MIMIC's images
+
+_LABELLED_BY = {"nih": "nih", "chexpert": "chexpert", "mimic": "cxr-lt"}
+_TRUE_OF_UNCERTAIN = 0.5
+_SEVERITY = 0.3  # loading of every finding on how ill a patient is
+_CAUSES = {
+    "heart failure": {
+        "Edema": 0.6,
+        "Pleural Effusion": 0.5,
+        "Cardiomegaly": 0.5,
+        "Enlarged Cardiomediastinum": 0.3,
+        "Lung Opacity": 0.3,
+    },
+    "infection": {"Consolidation": 0.6, "Pneumonia": 0.6, "Lung Opacity": 0.5, "Infiltration": 0.3},
+    "intensive care": {"Support Devices": 0.5, "Atelectasis": 0.4, "Pneumothorax": 0.3},
+    "pleural disease": {"Pleural Other": 0.4, "Pleural Thickening": 0.4},
+    "tumour": {"Mass": 0.4, "Nodule": 0.4, "Lung Lesion": 0.3},
+}
 # Share of a finding's variance that all examinations of a patient have in common: the median, over
 # NIH's findings, of the tetrachoric correlation between consecutive images of a patient.
 PERSISTENCE = 0.62
@@ -52,7 +80,9 @@ def sample_cohort(
     At least the share `rare_at_least` of the images shows even the rarest finding; 0 gives the real
     shares.
     """
-    person = _persons(FRONTALS_PER_PATIENT[site] / (1 + _SECOND_FRONTAL[site]), frontals, rng)
+    # Examinations of a person are geometric.
+    mean = FRONTALS_PER_PATIENT[site] / (1 + _SECOND_FRONTAL[site])
+    person = np.repeat(np.arange(frontals), rng.geometric(1 / mean, size=frontals))[:frontals]
     device = choose_devices(site, frontals, rng)
     view = np.array([machine.view for machine in SITES[site]])[device]
     shown = 1 + (rng.random(frontals) < _SECOND_FRONTAL[site])
@@ -65,7 +95,11 @@ def sample_cohort(
     tendency = _tendency(person, rng)
     share = label_shares(site, rare_at_least)["present"].to_numpy()
     present = tendency > 1 - share
-    age, sex = _people(person, present.sum(axis=1), rng)
+    # Who has more findings is older.
+    burden = np.bincount(person, present.sum(axis=1)) / np.bincount(person)
+    age = 44 + 3 * burden + 15 * rng.standard_normal(len(burden))
+    age = np.clip(age, 18, 94).astype(int)
+    sex = np.where(rng.random(len(burden)) < 0.46, "F", "M")
     study = np.repeat(np.arange(studies), shown + lateral)
     number = np.arange(len(study)) - np.searchsorted(study, study)
     is_lateral = number >= shown[study]
@@ -104,28 +138,16 @@ def read_reports(
     labels: dict[str, np.ndarray] = {}
     for name in CHEXPERT_CLASSES:
         column = UNION_CLASSES.index(name)
-        share = shares.loc[name]
+        _, of_present, of_absent, stated = shares.loc[name]
         chance = rng.random(study[-1] + 1)[study]
-        doubted = chance < _doubt(share["uncertain_if_present"], cohort.visibility[:, column])
-        absent = np.select(
-            [
-                chance < share["uncertain_if_absent"],
-                chance < share["uncertain_if_absent"] + share["stated_if_absent"],
-            ],
-            [UNCERTAIN, NEGATIVE],
-            BLANK,
-        )
+        doubted = chance < _doubt(of_present, cohort.visibility[:, column])
+        doubt_or_denial = [chance < of_absent, chance < of_absent + stated]
+        absent = np.select(doubt_or_denial, [UNCERTAIN, NEGATIVE], BLANK)
         present = np.where(doubted, UNCERTAIN, POSITIVE)
         labels[name] = np.where(cohort.present[:, column] == 1, present, absent)
     disease = [labels[name] for name in CHEXPERT_CLASSES if name != "Support Devices"]
     found = np.isin(disease, (POSITIVE, UNCERTAIN)).any(axis=0)
     return labels | {"No Finding": np.where(found, BLANK, POSITIVE)}
-
-
-def _persons(mean: float, studies: int, rng: np.random.Generator) -> np.ndarray:
-    """Person of each examination; examinations per person are geometric with the given mean."""
-    counts = rng.geometric(1 / mean, size=studies)
-    return np.repeat(np.arange(studies), counts)[:studies]
 
 
 def _lateral_share(site: str, view: np.ndarray) -> np.ndarray:
@@ -147,18 +169,61 @@ def _tendency(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(ndtr(normal @ mixing.T))
 
 
-def _people(
-    person: np.ndarray, findings: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Age and sex of each person; who has more findings is older."""
-    people = person[-1] + 1
-    burden = np.bincount(person, findings) / np.bincount(person)
-    age = np.clip(44 + 3 * burden + 15 * rng.standard_normal(people), 18, 94).astype(int)
-    return age, np.where(rng.random(people) < 0.46, "F", "M")
-
-
 def _doubt(share: float, visibility: np.ndarray) -> np.ndarray:
     """Probability of an uncertain label: falls with the visibility, and is `share` on average."""
     if share <= 0.5:
         return 2 * share * (1 - visibility)
     return 1 - 2 * (1 - share) * visibility
+
+
+def label_shares(site: str, rare_at_least: float) -> pd.DataFrame:
+    """How often a site's images show each finding, at least `rare_at_least`, and what reports say.
+
+    Returns:
+        One row per class of `UNION_CLASSES` and the columns `present` (share of the images that
+        show it), and for CheXpert's classes (else NaN) `uncertain_if_present`,
+        `uncertain_if_absent` and `stated_if_absent` (share of the images without it whose report
+        calls it uncertain, or says that it is absent).
+    """
+    counts = _counts()
+    shares = pd.DataFrame(index=list(UNION_CLASSES))
+    own = _shares(counts[_LABELLED_BY[site]])
+    shares["present"] = own["present"].reindex(UNION_CLASSES)
+    shares["present"] = shares["present"].fillna(_shares(counts["cxr-lt"])["present"])
+    shares["present"] = shares["present"].clip(lower=rare_at_least)
+    cells = _shares(counts["chexpert"]).drop(columns="present")
+    return shares.join(cells.loc[list(CHEXPERT_CLASSES)])
+
+
+def _shares(counts: pd.DataFrame) -> pd.DataFrame:
+    true = _TRUE_OF_UNCERTAIN * counts["uncertain"]
+    present, absent = counts["positive"] + true, counts["negative"] + counts["blank"] + true
+    return pd.DataFrame(
+        {
+            "present": present / (present + absent),
+            "uncertain_if_present": true / present,
+            "uncertain_if_absent": true / absent,
+            "stated_if_absent": counts["negative"] / absent,
+        }
+    )
+
+
+@cache
+def _counts() -> dict[str, pd.DataFrame]:
+    counts = pd.read_csv(Path(__file__).with_name("label_counts.csv"), comment="#")
+    return {str(name): part.set_index("class") for name, part in counts.groupby("dataset")}
+
+
+@cache
+def correlations() -> np.ndarray:
+    """Correlations of the latent normals, (20, 20) by `UNION_CLASSES`, read-only."""
+    severity = dict.fromkeys(UNION_CLASSES, _SEVERITY)
+    loadings = pd.DataFrame({"severity": severity, **_CAUSES}).fillna(0)
+    wanted = loadings @ loadings.T
+    csv = Path(__file__).with_name("nih_correlations.csv")
+    nih = pd.read_csv(csv, comment="#", index_col="class")
+    wanted.loc[list(NIH_CLASSES), list(NIH_CLASSES)] = nih
+    matrix = wanted.to_numpy(copy=True)
+    np.fill_diagonal(matrix, 1)
+    matrix.flags.writeable = False
+    return matrix

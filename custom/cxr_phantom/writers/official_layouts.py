@@ -19,17 +19,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_phantom.patients.cohort import Cohort
-from cxr_phantom.patients.real_statistics import WITHOUT_VIEW
+from cxr_phantom.patients.cohort import WITHOUT_VIEW, Cohort
 from cxr_study.data.labels.label_table import BLANK
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
 
 _FIELD_MM = 360.0  # width of the detector, for the pixel spacing
 _SPELLING = {"Pleural Effusion": "Effusion", "Pleural Thickening": "Pleural_Thickening"}
-_NIH_HEADER = (
-    "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,"
-    "OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]"
-)
 _CHEXPERT_LABELS = (
     *("No Finding", "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion"),
     *("Edema", "Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion"),
@@ -85,22 +80,20 @@ def write_nih(folder: Path, cohort: Cohort, size: int) -> SiteLayout:
     present = cohort.present[:, [UNION_CLASSES.index(name) for name in NIH_CLASSES]] == 1
     spacing = round(_FIELD_MM / size, 3)
     columns = {
-        "image": names,
-        "findings": ["|".join(spellings[row]) or "No Finding" for row in present],
-        "visit": images["visit"],
-        "patient": images["person"] + 1,
-        "age": images["age"],
-        "sex": images["sex"],
-        "view": images["view"],
-        "width": size,
-        "height": size,
-        "spacing_x": spacing,
-        "spacing_y": spacing,
+        "Image Index": names,
+        "Finding Labels": ["|".join(spellings[row]) or "No Finding" for row in present],
+        "Follow-up #": images["visit"],
+        "Patient ID": images["person"] + 1,
+        "Patient Age": images["age"],
+        "Patient Gender": images["sex"],
+        "View Position": images["view"],
+        "OriginalImage[Width": size,  # the official header has commas within its brackets
+        "Height]": size,
+        "OriginalImagePixelSpacing[x": spacing,
+        "y]": spacing,
     }
-    # pandas would quote the commas that the official header has within its brackets.
-    rows = pd.DataFrame(columns).to_csv(index=False, header=False, lineterminator="\n")
     csv = folder / "Data_Entry_2017_v2020.csv"
-    csv.write_text(f"{_NIH_HEADER}\n{rows}", encoding="utf-8")
+    write_csv(pd.DataFrame(columns), csv)
     return SiteLayout("nih", csv, folder / "images", names)
 
 
@@ -145,9 +138,10 @@ def write_mimic(
     studies = rng.choice(10**7, study[-1] + 1, replace=False) + 5 * 10**7
     position = _positions(images, rng)
     meaning = [_MEANING.get("LATERAL" if code == "LL" else code, "") for code in position]
+    parts = rng.integers(2**32, size=(len(cohort), 5))
     keys = pd.DataFrame(
         {
-            "dicom_id": _dicom_ids(len(cohort), rng),
+            "dicom_id": ["-".join(f"{part:08x}" for part in row) for row in parts.tolist()],
             "subject_id": subjects[images["person"]],
             "study_id": studies[study],
         }
@@ -168,7 +162,10 @@ def write_mimic(
         PatientOrientationCodeSequence_CodeMeaning="Erect",
     )
     write_csv(metadata, folder / "mimic-cxr-2.0.0-metadata.csv.gz")
-    _write_study_labels(folder / "mimic-cxr-2.0.0-chexpert.csv.gz", keys, reports, rng)
+    labels = pd.DataFrame({name: _cells(reports[name]) for name in sorted(reports)})
+    labelled = keys[["subject_id", "study_id"]].join(labels).drop_duplicates("study_id")
+    labelled = labelled.drop(labelled.index[rng.integers(len(labelled))])
+    write_csv(labelled, folder / "mimic-cxr-2.0.0-chexpert.csv.gz")
     split = _official_split(images["person"].to_numpy(), rng)
     split_csv = folder / "mimic-cxr-2.0.0-split.csv.gz"
     write_csv(keys[["dicom_id", "study_id", "subject_id"]].assign(split=split), split_csv)
@@ -193,14 +190,6 @@ def write_mimic(
     return SiteLayout("cxr-lt", csv, folder, names, UNION_CLASSES)
 
 
-def _write_study_labels(
-    csv: Path, keys: pd.DataFrame, reports: dict[str, np.ndarray], rng: np.random.Generator
-) -> None:
-    labels = pd.DataFrame({name: _cells(reports[name]) for name in sorted(reports)})
-    studies = keys[["subject_id", "study_id"]].join(labels).drop_duplicates("study_id")
-    write_csv(studies.drop(studies.index[rng.integers(len(studies))]), csv)
-
-
 def _positions(images: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
     """Cells of the column ViewPosition."""
     n = len(images)
@@ -208,12 +197,6 @@ def _positions(images: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
     frontal = np.where(rng.random(n) < _ODD, rng.choice(_FRONTAL_CODES, n), images["view"])
     position = np.where(images["lateral"], lateral, frontal)
     return np.where(rng.random(n) < WITHOUT_VIEW, "", position)
-
-
-def _dicom_ids(n: int, rng: np.random.Generator) -> list[str]:
-    """Five groups of eight hexadecimal digits each."""
-    parts = rng.integers(2**32, size=(n, 5))
-    return ["-".join(f"{part:08x}" for part in row) for row in parts.tolist()]
 
 
 def _dates(images: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:

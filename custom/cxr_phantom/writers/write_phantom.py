@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 
-from cxr_phantom.drawing.acquisition import SITES
+from cxr_phantom.drawing.anatomy import sample_anatomy, vary_exposure_of
+from cxr_phantom.drawing.rendering import SITES, render
 from cxr_phantom.patients.cohort import Cohort, read_reports, sample_cohort
 from cxr_phantom.writers.official_layouts import (
     SiteLayout,
@@ -20,14 +22,14 @@ from cxr_phantom.writers.official_layouts import (
     write_mimic,
     write_nih,
 )
-from cxr_phantom.writers.pictures import write_pictures
 from cxr_study.common.files import whole
 from cxr_study.data import readers
 from cxr_study.data.labels.label_table import FRONTAL
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.data.sites.patient_split import SCHEME, split_patients
+from cxr_study.data.sites.patient_split import SCHEME, split_patients, write_split
 from cxr_study.data.sites.site_file import write_site_file
-from cxr_study.data.sites.split_file import write_split
+
+_CHUNK = 256  # images drawn before they are written
 
 
 class PhantomError(ValueError):
@@ -115,6 +117,42 @@ def _check(root: Path, images_per_site: int, sites: Sequence[str], rare_at_least
         )
 
 
+def write_pictures(
+    cohort: Cohort,
+    layout: SiteLayout,
+    site: str,
+    size: int,
+    rng: np.random.Generator,
+    report: Callable[[int], None],
+) -> None:
+    """Draw and save every image of a site; `report` is called with the number of new images."""
+    images = cohort.images
+    first_visits = images.drop_duplicates("person")
+    patients = sample_anatomy(len(first_visits), rng)
+    patients.female = first_visits["sex"] == "F"
+    anatomy = vary_exposure_of(patients[images["person"].to_numpy()], rng)
+    device, lateral = images["device"].to_numpy(), images["lateral"].to_numpy()
+    files = [layout.images / name for name in layout.names]
+    for folder in {file.parent for file in files}:
+        folder.mkdir(parents=True, exist_ok=True)
+    for start in range(0, len(files), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        drawn = render(
+            cohort.present[rows],
+            site,
+            rng,
+            size,
+            anatomy=anatomy[rows].view(np.recarray),
+            devices=device[rows],
+            lateral=lateral[rows],
+            visibility=cohort.visibility[rows],
+        )
+        for file, picture in zip(files[rows], drawn, strict=True):
+            # Each format takes its own option and ignores the other's.
+            Image.fromarray(picture).save(file, quality=92, compress_level=1)
+        report(len(drawn))
+
+
 def _write_site(root: Path, site: str, cohort: Cohort, layout: SiteLayout, seed: int) -> None:
     """Write the truth, the split and the site file."""
     truth_csv, split_csv = root / "truth" / f"{site}.csv", root / "sites" / f"{site}_split.csv"
@@ -136,6 +174,6 @@ def _write_site(root: Path, site: str, cohort: Cohort, layout: SiteLayout, seed:
         labels=layout.labels,
         images=layout.images,
         split=split_csv,
-        truth=truth_csv,
         classes=None if layout.classes is None else list(layout.classes),
+        truth=truth_csv,
     )

@@ -1,17 +1,23 @@
-"""Everything that is computed of a study's results before it is reported."""
+"""Everything that is computed of a study's results, and what the console shows of it."""
 
+from __future__ import annotations
+
+import json
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from cxr_studies.analysis import claim_checks
-from cxr_studies.analysis.claim_checks import Judged
-from cxr_studies.analysis.class_tests import class_tests
+from cxr_studies.analysis.claim_checks import Judged, judge
 from cxr_studies.analysis.patient_intervals import PatientIntervals, patient_intervals
-from cxr_studies.analysis.significance import significance
+from cxr_studies.analysis.significance import class_tests, significance
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.analysis.subgroups import subgroups
-from cxr_studies.papers import published_claims
+from cxr_studies.papers.claims import read_claims
+from cxr_studies.plan.row import Row
 from cxr_study.common.progress import bar
 
 
@@ -35,5 +41,59 @@ def analyse(results: StudyResults, processes: int) -> Analysis:
         by_class = class_tests(results, processes=processes, report=report)
     with bar("measuring subgroups") as report:
         by_subgroup = subgroups(results, processes=processes, report=report)
-    judged = claim_checks.judge(published_claims.read(), results)
+    judged = judge(read_claims(), results)
     return Analysis(results, significance(results), by_patient, by_class, by_subgroup, judged)
+
+
+def runs(results: StudyResults) -> pd.DataFrame:
+    """All runs of a study, the unfinished ones without figures.
+
+    Returns:
+        Columns scenario, method, strategy, seed, key, sites, seconds, rounds and best_round.
+    """
+    return pd.DataFrame(
+        {
+            **run.facts,
+            "key": run.key,
+            "sites": json.dumps(run.where["sites"]),
+            "seconds": None if result is None else round(result.seconds, 1),
+            "rounds": None if result is None else result.rounds,
+            "best_round": None if result is None else result.best_round,
+        }
+        for run in results.runs
+        for result in [results.results.get(run.key)]
+    )
+
+
+def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None:
+    """Print mean AUROCs over all classes with half their intervals over seeds; "-": not defined.
+
+    Strategies are shown where there are several, and models where sites have their own.
+    """
+    tests = list(dict.fromkeys(seeds["test"]))
+    shown = seeds[seeds["group"] == "all"]
+    several = [column for column in ("strategy", "model") if shown[column].nunique() > 1]
+    table = Table(title=f"{title}: mean AUROC ± half the 95 % interval over seeds", box=None)
+    for heading in (factor, "method", *several, *tests):
+        table.add_column(heading, no_wrap=heading in ("method", *tests))
+    for keys, rows in shown.groupby(["scenario", "method", "strategy", "model"], sort=False):
+        scenario, method, strategy, model = keys
+        row = Row(method, strategy)
+        beside = {"strategy": row.strategy_title, "model": model}
+        by_test = {each["test"]: _told(each) for _, each in rows.iterrows()}
+        words = scenario, row.title, *(beside[column] for column in several)
+        table.add_row(*words, *(by_test.get(test, "") for test in tests))
+    console.print(table)
+
+
+def show_claims(results: StudyResults, console: Console) -> None:
+    """Print what came out of each claim that the papers have about the study."""
+    for each in judge(read_claims(), results):
+        console.print(Text.assemble((each.verdict, "bold"), f": {each.claim.text}."))
+
+
+def _told(row: pd.Series) -> str:
+    if np.isnan(row["auroc"]):
+        return "-"
+    half = row["auroc_high"] - row["auroc"]
+    return f"{row['auroc']:.3f}" + ("" if np.isnan(half) else f" ± {half:.3f}")

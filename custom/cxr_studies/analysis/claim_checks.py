@@ -1,7 +1,7 @@
 """Whether what the papers claim about a study holds in it, over its seeds.
 
 A claim consists of comparisons. For each seed a comparison gives one number that the claim says is
-above 0, or above minus a margin, see `claim`, and the 95 % t interval of these numbers decides. No
+above 0, or above minus a margin, see `claims`, and the 95 % t interval of these numbers decides. No
 interval could show that two methods are comparable; that is judged where both should have the same
 models, and nowhere else.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cxr_studies.analysis.seed_intervals import (
+from cxr_studies.analysis.intervals_and_tests import (
     DOES_NOT_HOLD,
     HOLDS,
     NOT_DECIDED,
@@ -26,9 +26,9 @@ from cxr_studies.analysis.seed_intervals import (
     verdict,
 )
 from cxr_studies.analysis.study_results import StudyResults, counts_on
-from cxr_studies.papers.claim import EVERY_SITE, KINDS, SAME, Claim, Comparison
+from cxr_studies.papers.claims import EVERY_SITE, KINDS, Claim, Comparison
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario
-from cxr_study.jobs.methods import Row
 
 _COLUMNS = [
     "claim", "source", "published", "kind", "better", "worse", "model", "test", "group",
@@ -77,13 +77,12 @@ def judge(claims: Sequence[Claim], results: StudyResults) -> tuple[Judged, ...]:
     """
     evidence = StudyEvidence(results)
     about = results.study.claims or results.study.name
-    judged = []
-    for claim in claims:
-        if claim.study == about:
-            found = [evidence.finding(which) for which in claim.comparisons]
-            if findings := tuple(each for each in found if each is not None):
-                judged.append(Judged(claim, findings))
-    return tuple(judged)
+    judged = [
+        Judged(claim, tuple(filter(None, map(evidence.finding, claim.comparisons))))
+        for claim in claims
+        if claim.study == about
+    ]
+    return tuple(each for each in judged if each.findings)
 
 
 def table(judged: Sequence[Judged]) -> pd.DataFrame:
@@ -101,14 +100,15 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
             lines.append(
                 {
                     **asdict(which),
+                    **asdict(found or Interval(np.nan, None, None, 0)),
                     "claim": each.claim.text,
                     "source": each.claim.source,
                     "published": each.claim.published,
+                    "kind": KINDS[which.kind].said,
                     "better": which.better.name,
                     "worse": which.worse.name,
                     "model": which.model or "",
                     "scenarios": ", ".join(finding.scenarios),
-                    **asdict(found or Interval(np.nan, None, None, 0)),
                     "verdict": finding.verdict,
                 }
             )
@@ -123,8 +123,6 @@ class StudyEvidence:
         self.study = results.study
         self.results = results.results
         self.runs = {(run.scenario, run.row, run.seed): run for run in results.runs}
-        self.planned = {(scenario, row) for scenario, row, _ in self.runs}
-        self.seeds = sorted({seed for _, _, seed in self.runs})
         self.tests = {*results.means["test"], EVERY_SITE}
         keys = ["scenario", "method", "strategy", "seed", "test", "group"]
         self.reached: dict[Any, dict[str, float]] = {
@@ -140,7 +138,7 @@ class StudyEvidence:
             return None
         numbers = self.numbers(which, scenarios)
         decided = verdict(interval([each + which.margin for each in numbers.values()]))
-        if which.kind == SAME and numbers:
+        if which.kind == "same" and numbers:
             if self.same(which, scenarios, list(numbers)):
                 decided = HOLDS
             elif decided == HOLDS:
@@ -150,30 +148,35 @@ class StudyEvidence:
 
     def scenarios(self, which: Comparison) -> list[Scenario]:
         """The scenarios of a comparison that were to be run with all its rows, on its test set."""
+        planned = {(scenario, row) for scenario, row, _ in self.runs}
         return [
             scenario
             for scenario in self.study.scenarios
             if which.test in self.tests
             and scenario.name in (which.scenarios or (scenario.name,))
-            and all((scenario.name, row) in self.planned for row in which.rows)
+            and all((scenario.name, row) in planned for row in which.rows)
         ]
 
     def numbers(self, which: Comparison, scenarios: Sequence[Scenario]) -> dict[int, float]:
         """Seed -> the number of a comparison, where all scenarios define it."""
+        number = KINDS[which.kind].number
         numbers = {
-            seed: KINDS[which.kind](partial(self._auroc, which, seed), which, scenarios)
-            for seed in self.seeds
+            seed: number(partial(self._auroc, which, seed), which, scenarios)
+            for seed in sorted({seed for _, _, seed in self.runs})
         }
         return {seed: number for seed, number in numbers.items() if not np.isnan(number)}
 
     def same(self, which: Comparison, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> bool:
         """Whether both rows of a comparison have ended with the same models in finished runs."""
-
-        def digests(row: Row) -> list[Any]:
-            runs = [self.runs[each.name, row, seed] for each in scenarios for seed in seeds]
-            return [self.results[run.key].digests for run in runs]
-
-        return digests(which.better) == digests(which.worse)
+        better, worse = (
+            [
+                self.results[self.runs[each.name, row, seed].key].digests
+                for each in scenarios
+                for seed in seeds
+            ]
+            for row in (which.better, which.worse)
+        )
+        return better == worse
 
     def _auroc(
         self, which: Comparison, seed: int, row: Row, scenario: Scenario, group: str
@@ -191,9 +194,7 @@ class StudyEvidence:
 
 def _of_models(models: dict[str, float], test: str, meant: str | None) -> float:
     """The AUROC of the model that is meant or counts, else the mean over those that define it."""
-    if meant is not None:
-        return models.get(meant, np.nan)
-    if counts := counts_on(models, test):
-        return models[counts]
+    if only := meant or counts_on(models, test):
+        return models.get(only, np.nan)
     defined = [value for value in models.values() if not np.isnan(value)]
     return fmean(defined) if defined else np.nan

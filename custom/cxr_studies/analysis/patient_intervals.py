@@ -31,17 +31,15 @@ import numpy as np
 import pandas as pd
 from joblib import Memory
 
-from cxr_studies.analysis.parallel import shared_out
 from cxr_studies.analysis.study_results import (
     RUN,
     StudyResults,
     by_group,
     counts_on,
+    shared_out,
     with_ends,
 )
-from cxr_studies.plan import kept_tables
-from cxr_studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result
-from cxr_studies.runner import prediction_files
+from cxr_studies.plan.run_folder import GLOBAL, RUNS, Result, predictions
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation.bootstrap import (
@@ -138,14 +136,10 @@ def _reached(
     """(model, test set) -> what a run's model reaches there; kept in the run's folder."""
     kept = Memory(folder / RUNS / key / RESAMPLED, verbose=0).cache(resample)
     reached = {}
-    for test, table_key in result.tests.items():
-        table = kept_tables.read(table_key, folder / TEST_SETS)
-        for model, classes in result.classes.items():
-            labelled = [name for name in class_columns(table) if name in classes]
-            predicted = prediction_files.read(folder / RUNS / key, model, test)
-            scores = pd.DataFrame(predicted, columns=list(classes))[labelled].to_numpy()
-            labels, patients = table[labelled].to_numpy(float), table["patient"].tolist()
-            reached[model, test] = kept(
-                labels, scores, labelled, patients, seed=_SEED, resamples=resamples
-            )
+    for model, test, table, scores in predictions(folder, key, result):
+        labelled = [name for name in class_columns(table) if name in scores]
+        reached[model, test] = kept(
+            table[labelled].to_numpy(float), scores[labelled].to_numpy(), labelled,
+            table["patient"].tolist(), seed=_SEED, resamples=resamples,
+        )  # fmt: skip
     return reached

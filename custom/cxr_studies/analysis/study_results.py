@@ -19,23 +19,30 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 
-from cxr_studies.analysis.seed_intervals import interval
+from cxr_studies.analysis.intervals_and_tests import interval
 from cxr_studies.papers.published_results import LOCAL
-from cxr_studies.plan import kept_tables
 from cxr_studies.plan.data_file import DATA_SETS
-from cxr_studies.plan.planned_run import Run
-from cxr_studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result, read_result
+from cxr_studies.plan.row import Row
+from cxr_studies.plan.run_folder import (
+    GLOBAL,
+    RUNS,
+    Predicted,
+    Result,
+    Run,
+    predictions,
+    read_result,
+)
 from cxr_studies.plan.study_file import Study
-from cxr_studies.runner import prediction_files
+from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.evaluation.calibration import calibration_error, reliability
-from cxr_study.jobs.methods import Row
 from surgical_aggregation.aggregation.metrics import auroc, bce
 
 METRICS = ("auroc", "auprc", "bce", "ece")
@@ -51,6 +58,8 @@ GROUPS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
 """Classes of a mean: name -> which rows of `scores`. All sites label the shared ones, as in the
 papers; unique are the tested site's others; the site does not label those "elsewhere", which are
 tested where there are labels for evaluation only."""
+
+T = TypeVar("T")
 
 RUN = ["scenario", "method", "strategy", "seed", "model", "test"]
 """Columns that tell a model on a test set from others."""
@@ -125,6 +134,33 @@ def counts_on(models: Collection[str], test: str) -> str | None:
     return next((model for model in (GLOBAL, test) if model in models), None)
 
 
+def counted(folder: Path, key: str, result: Result) -> dict[str, Predicted]:
+    """Test set -> the model of a finished run that counts there; see `counts_on`."""
+    return {
+        each.test: each
+        for each in predictions(folder, key, result)
+        if each.model == counts_on(result.classes, each.test)
+    }
+
+
+def shared_out(
+    work: Callable[..., T], jobs: Sequence[tuple[Any, ...]], *, processes: int, report: Report
+) -> list[T]:
+    """Do all jobs, as many at a time as there are processes; what came out, in the jobs' order.
+
+    Args:
+        work: A function of a module, called with the values of each job.
+        jobs: What can be pickled, and so can what comes out.
+        processes: How many; 1: this one.
+        report: Called after each job.
+    """
+    found = []
+    for each in Parallel(n_jobs=processes, return_as="generator")(delayed(work)(*j) for j in jobs):
+        found.append(each)
+        report(len(found), len(jobs))
+    return found
+
+
 def as_tables(lines: pd.DataFrame) -> pd.DataFrame:
     """The lines of `scores`, or of means of them, that tables have, with the models' names there.
 
@@ -156,11 +192,9 @@ def by_run(scores: pd.DataFrame) -> pd.DataFrame:
         `METRICS` the mean and `<metric>_sd` over those; NaN where the model lacks a class.
     """
     counts = {"of": ("class", "size"), "classes": ("auroc", "count")}
-    means = {
-        name: column
-        for metric in METRICS
-        for name, column in ((metric, (metric, "mean")), (f"{metric}_sd", (metric, "std")))
-    }
+    means: dict[str, tuple[str, str]] = {}
+    for metric in METRICS:
+        means |= {metric: (metric, "mean"), f"{metric}_sd": (metric, "std")}
     lines = by_group(scores).groupby([*RUN, "group"], sort=False)
     return lines.agg(**counts, **means).reset_index()
 
@@ -195,49 +229,40 @@ def with_ends(
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
-def scores(runs: Iterable[Run], results: Mapping[str, Result], folder: Path) -> pd.DataFrame:
+def scores(runs: Sequence[Run], results: Mapping[str, Result], folder: Path) -> pd.DataFrame:
     """Measure the finished ones of some runs of a study; see above."""
-    runs = list(runs)
     # The fully labelled baseline has a single site, whatever the scenario's are.
     federated = [run for run in runs if run.row.method != "complete"]
     labelled = {(run.scenario, run.seed): run.what["sites"].values() for run in federated}
-    rows = []
-    keys = {key for result in results.values() for key in result.tests.values()}
-    tables = {key: kept_tables.read(key, folder / TEST_SETS) for key in keys}
+    rows: list[dict[str, Any]] = []
     for run in runs:
-        result = results.get(run.key)
+        if run.key not in results:
+            continue
         sites = labelled.get((run.scenario, run.seed), run.what["sites"].values())
-        for test, key in result.tests.items() if result else ():
-            for model, classes in result.classes.items() if result else ():
-                predicted = prediction_files.read(folder / RUNS / run.key, model, test)
-                probabilities = dict(zip(classes, predicted.T.astype(float), strict=True))
-                facts = {**run.facts, "model": model, "test": test}
-                own = run.what["sites"].get(test)
-                measured = _measure(tables[key], probabilities, sites, own)
-                rows += [{**facts, **each} for each in measured]
+        for each in predictions(folder, run.key, results[run.key]):
+            facts = {**run.facts, "model": each.model, "test": each.test}
+            own = run.what["sites"].get(each.test)
+            rows += [{**facts, **line} for line in _measure(each, sites, own)]
     return pd.DataFrame(rows)
 
 
 def _measure(
-    table: pd.DataFrame,
-    probabilities: Mapping[str, np.ndarray],
-    sites: Collection[Collection[str]],
-    own: Collection[str] | None,
+    model: Predicted, sites: Collection[Collection[str]], own: Collection[str] | None
 ) -> Iterator[dict[str, Any]]:
     """One model on one test set, class by class."""
-    for name in class_columns(table):
-        labels = table[name].to_numpy(float)
+    for name in class_columns(model.table):
+        labels = model.table[name].to_numpy(float)
         known = ~np.isnan(labels)
         labelling = sum(name in labelled for labelled in sites)
         metrics = dict.fromkeys(METRICS, np.nan)
-        if name in probabilities and known.any():
-            metrics = _metrics(labels[known], probabilities[name][known])
+        if name in model.scores and known.any():
+            metrics = _metrics(labels[known], model.scores[name].to_numpy(float)[known])
         yield {
             "class": name,
             "sites": labelling,
             "shared": labelling == len(sites),
             "labelled": own is None or name in own,
-            "predicted": name in probabilities,
+            "predicted": name in model.scores,
             "positives": int((labels == 1).sum()),
             "negatives": int((labels == 0).sum()),
             **metrics,
@@ -246,7 +271,7 @@ def _measure(
 
 def _metrics(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
     """Of one class, over its labelled images."""
-    from sklearn.metrics import average_precision_score  # here, for every command imports this
+    from sklearn.metrics import average_precision_score  # here, for it takes a second
 
     column = labels[:, None], probabilities[:, None]
     area = float(auroc(*column)[0])

@@ -29,11 +29,8 @@ from typing import Any
 import pandas as pd
 
 from cxr_studies.analysis import study_results
-from cxr_studies.analysis.parallel import shared_out
-from cxr_studies.analysis.study_results import RUN, StudyResults, counts_on
-from cxr_studies.plan import kept_tables
-from cxr_studies.plan.run_folder import RUNS, TEST_SETS, Result
-from cxr_studies.runner import prediction_files
+from cxr_studies.analysis.study_results import RUN, StudyResults, counted, shared_out
+from cxr_studies.plan.run_folder import Result
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation.subgroup_scores import by_subgroup
@@ -72,13 +69,8 @@ def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
 def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
     """A run in every subgroup of its test sets."""
     lines = []
-    for test, table_key in result.tests.items():
-        model = counts_on(result.classes, test)
-        if model is None:
-            continue
-        table = kept_tables.read(table_key, folder / TEST_SETS)
-        labelled, own = class_columns(table), list(result.classes[model])
-        scores = pd.DataFrame(prediction_files.read(folder / RUNS / key, model, test), columns=own)
+    for test, (model, _, table, scores) in counted(folder, key, result).items():
+        labelled = class_columns(table)
         whole = scores.reindex(columns=labelled).to_numpy(float)
         lines += [
             {"model": model, "test": test, **line} for line in by_subgroup(table, labelled, whole)

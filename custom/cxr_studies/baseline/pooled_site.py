@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.data.sites.site_data import check_disjoint
 from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.site.contract.site import Site, SiteError, Split

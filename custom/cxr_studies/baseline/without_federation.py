@@ -10,21 +10,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
+from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE
+from cxr_study.common.errors import InputError
 from surgical_aggregation.aggregation.metrics import mean_over, of_classes
-from surgical_aggregation.aggregation.strategy import check_start
+from surgical_aggregation.aggregation.strategy import find
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.checkpoints.manifest import made_now, with_round
+from surgical_aggregation.checkpoints.manifest import Manifest, made_now, with_round
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor FLARE for a name
     from surgical_aggregation.site.contract.site import Site
     from surgical_aggregation.site.training.trainer import LocalTraining
-
-
-class BaselineError(ValueError):
-    """No model of a training has a validation loss."""
 
 
 def train_alone(
@@ -64,9 +61,9 @@ def train_alone(
         progress: Called as progress(rounds made, rounds).
 
     Raises:
-        BaselineError: No model could be measured.
+        InputError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
-        StrategyError: Nor the strategy; see `strategy.check_start`.
+        StrategyError: Nor the strategy; see `Strategy.check_start`.
     """
     from surgical_aggregation.site.training.trainer import LocalTraining
 
@@ -99,11 +96,13 @@ def train_alone(
                 **site.network_facts,
                 **made_now(),
                 **facts,
-                "validation": {"round": round_, "auroc": _aurocs(values)},
+                "validation": {
+                    "round": round_,
+                    "auroc": {name: of_classes("auroc", of) for name, of in values.items()},
+                },
+                **({"best": best} if best else {}),
             }
-            if best:
-                manifest["best"] = best
-            model = Checkpoint(training.labelled_variables(), manifest)
+            model = Checkpoint(training.labelled_variables(), Manifest(manifest))
             if best.get("round") == round_:
                 save(model, out / BEST_FILE)
             save(model, out / LAST_FILE)
@@ -127,7 +126,7 @@ def train_alone(
             if patience and best and round_ - best["round"] >= patience:
                 last = min(last, round_ + 1)
     if not best:
-        raise BaselineError(
+        raise InputError(
             f"no model of {last + 1} rounds has a validation loss that can be compared; see "
             f"{out / ROUNDS_FILE}. Is the learning rate {options.learning_rate:g} too high?"
         )
@@ -136,17 +135,12 @@ def train_alone(
 def _start(training: LocalTraining, initial: Checkpoint) -> bool:
     """Load the initial model; whether columns had to be warmed up."""
     body, columns = wire.split(initial.variables)
-    check_start(training.options.strategy, training.model.kinds, body)
+    find(training.options.strategy).check_start(body, training.model.kinds)
     training.receive(body, {name: columns[name] for name in training.classes if name in columns})
     unknown = training.unknown(columns)
     if unknown:
         training.warm_up(unknown)
     return bool(unknown)
-
-
-def _aurocs(values: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Site -> class -> AUROC, where it is defined."""
-    return {site: of_classes("auroc", of) for site, of in values.items()}
 
 
 def _manifest(

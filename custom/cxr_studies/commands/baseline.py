@@ -10,25 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cxr_studies.baseline import baseline_run
+from cxr_studies.baseline import BEST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
-from cxr_study.cli.run import (
-    Force,
-    InitialBody,
-    Phantom,
-    Preset,
-    Settings,
-    SiteFiles,
-    check_data,
-    check_room,
-    console,
-    make_room,
-    say,
-    split,
-)
+from cxr_study.cli import options
+from cxr_study.cli.common import check_data, check_room, console, make_room, say, split
 from cxr_study.jobs.job import check_names
 from cxr_study.jobs.presets import JobError, parse, with_preset
-from cxr_study.training import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary_json import Group, MeanAuroc
@@ -48,10 +35,10 @@ def baseline(
     method: Annotated[str, Argument(help="individual, centralised or centralised-partial.")],
     out: Annotated[Path, Option(help="New folder for the models.")] = Path("runs/baseline"),
     sites: Annotated[str, Option(help="Names, by comma.")] = "nih,chexpert",
-    site_files: SiteFiles = None,
-    phantom: Phantom = False,
-    initial_body: InitialBody = None,
-    preset: Preset = None,
+    site_files: options.SiteFiles = None,
+    phantom: options.Phantom = False,
+    initial_body: options.InitialBody = None,
+    preset: options.Preset = None,
     strategy: Annotated[
         str | None, Option(help="fedavg: batch normalisation trains; fedbn+: it is frozen.")
     ] = None,
@@ -59,8 +46,8 @@ def baseline(
     patience: Annotated[
         int | None, Option(help="Stop after so many without a better model; 0: no.", min=0)
     ] = None,
-    settings: Settings = None,
-    force: Force = False,
+    settings: options.Settings = None,
+    force: options.Force = False,
 ) -> None:
     """Train without a federation, with the recipe of the jobs, for comparison.
 
@@ -98,15 +85,13 @@ def _write_card(run: BaselineRun) -> Path:
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.checkpoints.model_facts import facts_of
 
-    where = " and ".join(run.sites)
-    alone = f"One hospital, {where}, trained it alone."
-    pooled = f"It was trained without a federation, on the images of {where} in one place."
-    trained = alone if run.method == "individual" else pooled
-    facts = facts_of(load(run.out / BEST_FILE))
-    name = f"{run.method}, {', '.join(run.sites)}"
-    return write(
-        CardSource(name, facts, settings=run.settings, trained=trained, chest=True), run.out
-    )
+    trained = f"One hospital, {run.sites[0]}, trained it alone."
+    if run.method != "individual":
+        where = " and ".join(run.sites)
+        trained = f"It was trained without a federation, on the images of {where} in one place."
+    name, facts = f"{run.method}, {', '.join(run.sites)}", facts_of(load(run.out / BEST_FILE))
+    source = CardSource(name, facts, settings=run.settings, trained=trained, chest=True)
+    return write(source, run.out)
 
 
 def _runs(
@@ -121,17 +106,15 @@ def _runs(
     shared, per_site = parse(given)
     alone = sites if method == "individual" else ()
     shared, per_site = with_preset(preset, {**shared, **named}, per_site, alone)
-    for site in per_site:
-        if site not in alone:
-            raise JobError(
-                f"a setting is given for {site!r} alone, which no run is of; give it for all of "
-                "them, or train that site with 'individual'."
-            )
-    for site in alone:
-        settings = baseline_run.all_settings(method, {**shared, **per_site.get(site, {})})
-        yield BaselineRun(method, (site,), settings, out / site)
-    if not alone:
-        yield BaselineRun(method, sites, baseline_run.all_settings(method, shared), out)
+    if others := [site for site in per_site if site not in alone]:
+        raise JobError(
+            f"a setting is given for {others[0]!r} alone, which no run is of; give it for all of "
+            "them, or train that site with 'individual'."
+        )
+    groups: list[tuple[str, ...]] = [(site,) for site in alone] or [sites]
+    for group in groups:
+        settings = baseline_run.all_settings(method, {**shared, **per_site.get(group[0], {})})
+        yield BaselineRun(method, group, settings, out / group[0] if alone else out)
 
 
 def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
@@ -163,7 +146,7 @@ def _measured(
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Predictor
     from cxr_study.evaluation.scores import score
-    from cxr_study.training.network_facts import Network
+    from cxr_study.training.network import Network
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.wire import variables as wire
 

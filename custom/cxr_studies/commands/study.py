@@ -10,8 +10,8 @@ from rich.console import Console
 from typer import Argument, Option
 
 from cxr_studies.plan.shipped_files import names
-from cxr_study.cli.run import check_data, say, split
-from cxr_study.deployment.poc_project import PROJECT
+from cxr_study.cli.common import check_data, say, split
+from cxr_study.cli.systems import PROJECT
 
 app = typer.Typer(
     name="study",
@@ -64,8 +64,7 @@ def run(
     """
     check_data(data, phantom, "a study needs --data <data file>")
     from cxr_studies.plan.data_file import read_data
-    from cxr_studies.plan.study_file import path_of, read_study
-    from cxr_studies.plan.study_selection import Selection, trainings
+    from cxr_studies.plan.study_file import Selection, path_of, read_study, trainings
 
     selection = Selection(
         scenarios=split(scenarios) or None,
@@ -77,16 +76,19 @@ def run(
     read = [read_study(study).on(found) for study in studies]
     for study in read:
         trainings(study, selection)  # a misspelt scenario is told at once: the rest takes a while
-    from cxr_studies.analysis import study_summary
+    from cxr_studies.analysis import analysis
     from cxr_studies.analysis.study_results import gather
     from cxr_studies.report.study_report import write as report
-    from cxr_studies.runner import provenance
     from cxr_studies.runner.run_study import make
+    from cxr_study.common.files import replace
 
-    origins = [provenance.origin(path_of(study), found, selection) for study in studies]
-    for study, told in zip(read, origins, strict=True):
-        if other := provenance.another(told, out / study.name):
-            say(f"{out / study.name} has a report of {other}; this one will replace it.")
+    origins = {}  # file in a report's folder -> study file, data file and selection, in words
+    for study, given in zip(read, studies, strict=True):
+        told = f"study {path_of(given)}, data {found.path}, {selection}\n"
+        path = out / study.name / "origin.txt"
+        origins[path] = told
+        if path.is_file() and (other := path.read_text(encoding="utf-8")) != told:
+            say(f"{path.parent} has a report of {other.strip()}; this one will replace it.")
     made = make(
         read,
         found,
@@ -96,13 +98,13 @@ def run(
         console=console,
         project=project if poc else None,
     )
-    for study, told in zip(read, origins, strict=True):
+    for study, (path, told) in zip(read, origins.items(), strict=True):
         results = gather(study, made.runs[study.name], out)
         if results is not None:
-            study_summary.show(study.title, study.factor, results.seeds, console)
-            study_summary.show_claims(results, console)
-            say(f"report  {report(results, found, out / study.name)}")
-            provenance.write_origin(told, out / study.name)
+            analysis.show(study.title, study.factor, results.seeds, console)
+            analysis.show_claims(results, console)
+            say(f"report  {report(results, found, path.parent)}")
+            replace(path, told)
     for failure in made.failures:
         say(f"failed: {failure.run.name}: {failure.reason} The log is {failure.log}")
     if made.failures:
@@ -114,15 +116,15 @@ def list_() -> None:
     """The studies that come with the package, and where their files are, to be copied."""
     from rich.table import Table
 
-    from cxr_studies.plan.study_file import path_of, read_study, shipped
+    from cxr_studies.plan.study_file import path_of, read_study
 
+    shipped = names("study_files")
     table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("name", no_wrap=True, min_width=max(map(len, shipped())))
+    table.add_column("name", no_wrap=True, min_width=max(map(len, shipped)))
     for heading in ("title", "scenarios", "source"):
         table.add_column(heading)
-    for name in shipped():
-        study = read_study(name)
-        names = ", ".join(scenario.name for scenario in study.scenarios)
-        table.add_row(name, study.title, names, study.source)
+    for study in map(read_study, shipped):
+        scenarios = ", ".join(scenario.name for scenario in study.scenarios)
+        table.add_row(study.name, study.title, scenarios, study.source)
     console.print(table)
-    say(f"files  {path_of(shipped()[0]).parent}")
+    say(f"files  {path_of(shipped[0]).parent}")

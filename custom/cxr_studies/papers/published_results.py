@@ -31,8 +31,8 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, Study, read_study, shipped
-from cxr_study.jobs.methods import Row
 
 SOURCES: Mapping[str, str] = MappingProxyType(
     {
@@ -58,7 +58,7 @@ class Place:
 
     Attributes:
         scenario: Name, or `AVERAGE`.
-        model: `one_run.GLOBAL`, `LOCAL`, or the site whose own it is.
+        model: `run_folder.GLOBAL`, `LOCAL`, or the site whose own it is.
         group: Of its classes; see `study_results.GROUPS`.
     """
 
@@ -131,14 +131,13 @@ def _scenarios(name: str) -> tuple[Scenario, ...]:
 
 
 def _line(values: Mapping[str, str]) -> Published:
-    row = Row(values["method"], values["strategy"])
     names = (values[name] for name in ("model", "test", "group"))
     printed = [values[name] for name in ("sd", "low", "high", "bce")]
     return Published(
         values["source"],
         values["table"],
         values["study"],
-        Place(values["scenario"], row, *names),
+        Place(values["scenario"], Row(values["method"], values["strategy"]), *names),
         int(values["classes"]),
         float(values["auroc"]),
         *(float(text) if text else None for text in printed),

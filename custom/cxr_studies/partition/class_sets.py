@@ -7,15 +7,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
 from cxr_study.common.yaml_files import FileModel, NeedError, read_model
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 
 ClassSets = tuple[tuple[str, ...], ...]
-
-
-class ClassSetError(ValueError):
-    """Class sets cannot be found or made."""
 
 
 def _sorted(labelled: tuple[str, ...]) -> tuple[str, ...]:
@@ -57,11 +54,11 @@ def read_class_sets(path: Path, sites: int, shared: int | None = None) -> ClassS
     """Read class sets from a file like `ml4h2024_class_sets.yaml`; arguments as for `published`.
 
     Raises:
-        ClassSetError: The file cannot be read, lacks them, or has a site without classes or with
+        InputError: The file cannot be read, lacks them, or has a site without classes or with
             one twice.
     """
     kind = "file of class sets (published and drawn ones need none)"
-    return _choose(read_model(_ClassSetFile, path, kind, ClassSetError), str(path), sites, shared)
+    return _choose(read_model(_ClassSetFile, path, kind, InputError), str(path), sites, shared)
 
 
 def draw(classes: Sequence[str], sites: int, *, shared: int, seed: int) -> ClassSets:
@@ -72,7 +69,7 @@ def draw(classes: Sequence[str], sites: int, *, shared: int, seed: int) -> Class
         by one at most.
     """
     if not 0 <= shared <= len(classes) or (shared == 0 and len(classes) < sites):
-        raise ClassSetError(
+        raise InputError(
             f"{sites} sites need a class each and at most {len(classes)} shared ones; got "
             f"{len(classes)} classes, {shared} of them shared."
         )
@@ -95,16 +92,13 @@ def class_sets_of(
         seed: Of the draw.
 
     Raises:
-        ClassSetError: They are neither published nor can be drawn.
+        InputError: They are neither published nor can be drawn.
     """
-    if set(classes) == set(NIH_CLASSES):
-        try:
-            return published(sites, shared)
-        except ClassSetError:
-            if shared is None:
-                raise
+    of_nih, file = set(classes) == set(NIH_CLASSES), _published()
+    if of_nih and (shared is None or len(file.shared_classes.get(shared, ())) == sites):
+        return published(sites, shared)
     if shared is None:
-        raise ClassSetError(
+        raise InputError(
             "class sets are published for the 14 classes of NIH; these are "
             f"{', '.join(sorted(classes))}. Say how many of them every site labels."
         )
@@ -114,7 +108,7 @@ def class_sets_of(
 @cache
 def _published() -> _ClassSetFile:
     path = Path(__file__).with_name("ml4h2024_class_sets.yaml")
-    return read_model(_ClassSetFile, path, "file of class sets", ClassSetError)
+    return read_model(_ClassSetFile, path, "file of class sets", InputError)
 
 
 def _choose(file: _ClassSetFile, source: str, sites: int, shared: int | None) -> ClassSets:
@@ -122,9 +116,9 @@ def _choose(file: _ClassSetFile, source: str, sites: int, shared: int | None) ->
     known: dict[int, ClassSets] = getattr(file, key)
     if number not in known:
         has = ", ".join(map(str, known)) or "none"
-        raise ClassSetError(f"{source}, key '{key}': needs {number}; has {has}.")
+        raise InputError(f"{source}, key '{key}': needs {number}; has {has}.")
     if len(known[number]) != sites:
-        raise ClassSetError(
+        raise InputError(
             f"{source}, key '{key}', {number}: needs a list of classes for each of {sites} sites; "
             f"got {len(known[number])}."
         )
@@ -136,7 +130,7 @@ def check_known(sets: ClassSets, classes: Sequence[str]) -> None:
     for place, labelled in enumerate(sets, start=1):
         for name in labelled:
             if name not in classes:
-                raise ClassSetError(
+                raise InputError(
                     f"site {place} is to label '{name}', which these labels do not have; "
                     f"{nearest(name, tuple(classes))}. The published sets are of NIH's classes; "
                     "others can be drawn, or read from a file."

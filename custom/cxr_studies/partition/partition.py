@@ -2,24 +2,27 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cxr_studies.partition.class_sets import ClassSets, check_known
-from cxr_studies.partition.split_sites import split_sites
+from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError, locate
-from cxr_study.data.labels import uncertain_labels
+from cxr_study.data.labels.label_table import apply_policy, certain
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import (
+    positive_patients,
+    shuffled,
+    split_patients,
+    stratified,
     thin,
     without_positives,
+    write_split,
 )
 from cxr_study.data.sites.site_data import read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, write_site_file
-from cxr_study.data.sites.split_file import write_split
 
 _OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold", "patients"}
 
@@ -45,8 +48,7 @@ def write_sites(
         Each site file, and which of the site's splits have no patient with which of its classes.
 
     Raises:
-        ClassSetError: The labels do not have a class.
-        InputError: There are too few patients.
+        InputError: The labels do not have a class, or there are too few patients.
         ValueError: The site file, or what it names, is unusable.
     """
     table = select_views(pool, read_labels(pool))
@@ -60,8 +62,8 @@ def write_sites(
     folder.mkdir(parents=True, exist_ok=True)
     split, truth = folder / "split.csv", folder / "truth.csv"
     write_split(assignment, table, split, scheme=scheme, seed=seed)
-    labels = uncertain_labels.apply(table, pool.policy).set_index("image")[class_columns(table)]
-    uncertain_labels.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
+    labels = apply_policy(table, pool.policy).set_index("image")[class_columns(table)]
+    certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
     written = {}
     for name, labelled in zip(names, class_sets, strict=True):
         path = folder / f"{name}.yaml"
@@ -71,10 +73,45 @@ def write_sites(
     return written
 
 
+def split_sites(table: pd.DataFrame, sites: Sequence[str], *, seed: int) -> pd.DataFrame:
+    """Put every patient in one split, as `split_patients` does, and cut each split into sites.
+
+    So the test patients of all sites together are the same, however many sites there are. In each
+    split and altogether, sites' numbers of patients differ by one at most; in each split also
+    their numbers of positive patients.
+
+    Raises:
+        InputError: There are too few patients to give each split of each site one.
+    """
+    split = split_patients(table, seed=seed).set_index("patient")["split"]
+    positive = positive_patients(table)
+    # Each stratum of each split, one after the other, is dealt out to the sites like cards: of
+    # whatever stands together they get equally many. Who goes where, the classes decide.
+    cut = pd.DataFrame({"patient": shuffled(table, seed)})
+    cut["split"] = cut["patient"].map(split)
+    cut["positive"] = cut["patient"].map(positive)
+    cut = cut.sort_values(["split", "positive"], kind="stable")
+    for name, number in cut["split"].value_counts().items():
+        if number < len(sites):
+            raise InputError(
+                f"split '{name}' has {number} of the {len(cut)} patients for {len(sites)} sites; "
+                "needs more patients or fewer sites."
+            )
+    cut["site"] = np.resize(sites, len(cut))
+    for _, dealt in cut.groupby("split"):
+        parts = [dealt["patient"][dealt["site"] == site].to_numpy() for site in sites]
+        moved = stratified(table, parts, seed)
+        whose = {p: site for site, part in zip(sites, moved, strict=True) for p in part}
+        cut.loc[dealt.index, "site"] = dealt["patient"].map(whose)
+    return cut.sort_values("patient", ignore_index=True)[["patient", "site", "split"]]
+
+
 def write_copy(
     site: SiteFile, path: Path, classes: Sequence[str], split: Path, truth: Path | None = None
 ) -> None:
     """Write a site file of the same data and decisions with other classes, split and truth."""
+    by_class = {name: policy for name, policy in site.policy.by_class.items() if name in classes}
+    distinct = [name for name in site.distinct if name in classes]
     write_site_file(
         path,
         dataset=site.dataset,
@@ -84,23 +121,14 @@ def write_copy(
         split=split,
         truth=truth,
         classes=list(classes),
-        **decisions(site, classes),
+        views=site.views,
+        merges={target: list(sources) for target, sources in site.merges.items()} or None,
+        distinct=distinct or None,
+        uncertain={"default": site.policy.uncertain, **by_class},
+        blank=site.policy.blank,
+        bad_images=site.bad_images,
+        **site.model_dump(include=_OF_TABLE, exclude_defaults=True),
     )
-
-
-def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
-    """A site file's decisions about some classes, as keys of a site file."""
-    by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in labelled}
-    distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in labelled]
-    return {
-        "views": pool.views,
-        "merges": {target: list(sources) for target, sources in pool.merges.items()} or None,
-        "distinct": distinct or None,
-        "uncertain": {"default": pool.policy.uncertain, **by_class},
-        "blank": pool.policy.blank,
-        "bad_images": pool.bad_images,
-        **pool.model_dump(include=_OF_TABLE, exclude_defaults=True),
-    }
 
 
 def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
@@ -125,16 +153,12 @@ def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
         )
     out_dir.mkdir(parents=True, exist_ok=True)
     if len(there) < len(table):
-        labels = _copy_rows(labels, out_dir / "labels.csv", set(there))
+        rows = pd.read_csv(labels, dtype=str, na_filter=False, index_col=False)
+        rows = rows[rows["Image Index"].str.strip().isin(there)]
+        labels = out_dir / "labels.csv"
+        rows.to_csv(labels, index=False, lineterminator="\n")
     pool = out_dir / "nih.yaml"
     write_site_file(
         pool, dataset="nih", labels=labels, images=images, split=out_dir / "sites" / "split.csv"
     )
     return pool
-
-
-def _copy_rows(source: Path, target: Path, images: set[str]) -> Path:
-    rows = pd.read_csv(source, dtype=str, na_filter=False, index_col=False)
-    there = rows["Image Index"].str.strip().isin(images)
-    rows[there].to_csv(target, index=False, lineterminator="\n")
-    return target

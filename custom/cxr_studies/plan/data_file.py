@@ -33,6 +33,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from cxr_studies.plan import shipped_files
+from cxr_study.common.errors import InputError
 from cxr_study.common.yaml_files import (
     ExistingFile,
     FileModel,
@@ -53,17 +54,11 @@ DATA_SETS: Mapping[str, str] = MappingProxyType(
 _PHANTOM, _PHANTOM_SITES = "phantom", ("nih", "chexpert")
 
 
-class DataFileError(ValueError):
-    """A data file does not say what it should."""
-
-
 def _lines(value: object) -> object:
     if value == _PHANTOM:
         return {}
-    if not isinstance(value, dict):
+    if not value or not isinstance(value, dict):
         raise NeedError(f"{_PHANTOM}, or lines 'data set: folder or site file'")
-    if not value:
-        raise NeedError("one data set or more")
     return value
 
 
@@ -80,9 +75,9 @@ def _check_sources(sources: dict[str, Path]) -> dict[str, Path]:
 
 
 def _site_files(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    for place, path in enumerate(paths):
-        if path.stem in [other.stem for other in paths[:place]]:
-            raise NeedError("another file name for each site", str(path))
+    if len({path.stem for path in paths}) < len(paths):
+        raise NeedError("another file name for each site")
+    for path in paths:
         read_site_file(path)
     return paths
 
@@ -154,8 +149,8 @@ def read_data(source: str | Path) -> StudyData:
     """Read and check a data file, given by its path or by the name of a shipped one.
 
     Raises:
-        DataFileError: The file does not exist or is not YAML, a key is missing, unknown or not what
+        InputError: The file does not exist or is not YAML, a key is missing, unknown or not what
             it should be, or data are not where it says; names the file and the key.
     """
-    path = shipped_files.find(source, "data_files", "data file", DataFileError).absolute()
-    return read_model(StudyData, path, "data file", DataFileError).model_copy(update={"path": path})
+    path = shipped_files.find(source, "data_files", "data file").absolute()
+    return read_model(StudyData, path, "data file", InputError).model_copy(update={"path": path})

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from cxr_studies.partition.class_sets import ClassSetError, class_sets_of
+from cxr_studies.partition.class_sets import class_sets_of
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.data_file import StudyData
-from cxr_studies.plan.data_sets import DataSet, given_sites
-from cxr_studies.plan.planned_run import Run
-from cxr_studies.plan.run_folder import SITES, TEST_SETS
-from cxr_studies.plan.scenario_files import ScenarioFiles
-from cxr_studies.plan.study_file import Scenario, Study
-from cxr_studies.plan.study_selection import Selection, StudyError, trainings
+from cxr_studies.plan.row import Row
+from cxr_studies.plan.run_folder import SITES, TEST_SETS, Run
+from cxr_studies.plan.site_files import DataSet, ScenarioFiles, given_sites
+from cxr_studies.plan.study_file import Scenario, Selection, Study, trainings
 from cxr_study.common import offered_data
-from cxr_study.deployment.poc_project import PocProject
-from cxr_study.jobs.methods import Row
+from cxr_study.common.errors import InputError
+from cxr_study.deployment.poc_system import PocProject
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 
 FORMAT = 2
@@ -38,7 +35,7 @@ def check(
         Names of the data sets that are needed, of those that the data file has.
 
     Raises:
-        StudyError: What is selected is unknown or nothing, a data set that sites train on or every
+        InputError: What is selected is unknown or nothing, a data set that sites train on or every
             one to test on is missing, or the project does not have the sites.
         ValueError: A setting, the network or the initial body is unusable.
     """
@@ -46,29 +43,26 @@ def check(
     scenarios = list({scenario.name: scenario for _, scenario, _ in selected}.values())
     rows = {row: study.settings_of(row) for _, _, row in selected}
     run_settings.check(data, scenarios, rows)
-    known = None if project is None else PocProject.read(project).sites
+    known = () if project is None else PocProject.read(project).sites
     for scenario in scenarios if known else ():
-        if not isinstance(scenario.sites, tuple) or not set(scenario.sites) <= set(known or ()):
-            raise StudyError(
-                f"{project} has the sites {', '.join(known or ())}; scenario {scenario.name!r} has "
+        if not isinstance(scenario.sites, tuple) or not set(scenario.sites) <= set(known):
+            raise InputError(
+                f"{project} has the sites {', '.join(known)}; scenario {scenario.name!r} has "
                 "others. Leave --poc out, or give another --project."
             )
     if study.given and data.own_splits:
         return ()
     trained = list(dict.fromkeys(name for scenario in scenarios for name in scenario.data_sets))
-    if missing := [name for name in trained if not data.has(name)]:
-        raise StudyError(_lacking(study, "trains on", missing[0], data))
     tested = [name for name in study.tests if data.has(name)]
+    lacking = [f"trains on {name}" for name in trained if not data.has(name)]
     if not tested:
-        raise StudyError(_lacking(study, "is tested on", " and ".join(study.tests), data))
+        lacking.append(f"is tested on {' and '.join(study.tests)}")
+    if lacking:
+        raise InputError(
+            f"study {study.name} {lacking[0]}; data file {data.path} has "
+            f"{', '.join(data.sources)}. Add it to the key 'data'."
+        )
     return tuple(dict.fromkeys([*trained, *tested]))
-
-
-def _lacking(study: Study, does: str, name: str, data: StudyData) -> str:
-    return (
-        f"study {study.name} {does} {name}; data file {data.path} has "
-        f"{', '.join(data.sources)}. Add it to the key 'data'."
-    )
 
 
 def runs(
@@ -91,20 +85,18 @@ def runs(
             simulator.
 
     Raises:
-        StudyError: What is selected is unknown or nothing, or a data set cannot be cut so.
+        InputError: What is selected is unknown or nothing, or a data set cannot be cut so.
         ValueError: The initial body is unusable.
     """
-    given = study.given and data.own_splits
-    tests = study.tests if given else tuple(name for name in study.tests if name in found)
-    planner = _Planner(study, data, found, tests, folder, project, given)
+    planner = _Planner(study, data, found, folder, project, study.given and data.own_splits)
     planned: list[Run] = []
     for seed, scenario, row in trainings(study, selection):
         try:
             planned += planner.run(scenario, row, seed)
-        except ClassSetError as error:
-            raise StudyError(f"study {study.name}, scenario {scenario.name!r}: {error}") from error
+        except InputError as error:
+            raise InputError(f"study {study.name}, scenario {scenario.name!r}: {error}") from error
     if not planned:
-        raise StudyError(
+        raise InputError(
             f"what is asked for of study {study.name} ({selection}) needs a class that all sites "
             "label; there is none."
         )
@@ -122,7 +114,6 @@ class _Planner:
     study: Study
     data: StudyData
     found: Mapping[str, DataSet]
-    tests: tuple[str, ...]
     folder: Path
     project: Path | None
     given: bool
@@ -140,10 +131,9 @@ class _Planner:
         if not union:
             return []
         tests = {
-            name: folder / f"{name}.yaml"
-            if self.given
-            else self._tested(name, scenario, labelled, seed)
-            for name in self.tests
+            name: self._tested(name, scenario, labelled, seed, folder)
+            for name in self.study.tests
+            if self.given or name in self.found
         }
         # What would be tracked is in the run's record, and its folder is removed with the run's.
         given = {
@@ -153,9 +143,11 @@ class _Planner:
             "seed": seed,
             "tracking": "none",
         }
+        of_all = row, tuple(labelled), union, self.data.preset
+        settings = run_settings.all_settings(*of_all, given)
         if scenario.equal_steps and row.pooled:
-            batch = self._settings(row, labelled, union, given)["batch_size"]
-            given["batch_size"] = batch * scenario.number_of_sites
+            given["batch_size"] = settings["batch_size"] * scenario.number_of_sites
+            settings = run_settings.all_settings(*of_all, given)
         project = self.project if row.federated else None
         what = {
             "format": FORMAT,
@@ -163,22 +155,20 @@ class _Planner:
             "row": {"method": row.method, "strategy": row.job_strategy},
             "preset": self.data.preset,
             "given": given,
-            "settings": self._settings(row, labelled, union, given),
+            "settings": settings,
             "network": run_settings.network(self.data),
             "sites": {site: list(classes) for site, classes in labelled.items()},
             "union": union,
             "site_files": folder.name,
-            "tests": {name: path.parent.name for name, path in tests.items()},
+            "tests": {name: path.name for name, path in tests.items()},
             "initial_body": self.body_digest,
+            **({"poc": True} if project else {}),
+            **({"model": "last"} if scenario.model == "last" else {}),
         }
-        if project is not None:
-            what["poc"] = True
-        if scenario.model == "last":
-            what["model"] = "last"
         where = {
             "site_files": str(folder.absolute()),
             "sites": list(labelled),
-            "tests": {name: str(path.absolute()) for name, path in tests.items()},
+            "tests": {name: str(path.absolute() / f"{name}.yaml") for name, path in tests.items()},
             "test_sets": str((self.folder / TEST_SETS).absolute()),
             "initial_body": str(self.initial_body.absolute()),
             "project": None if project is None else str(project.absolute()),
@@ -186,14 +176,9 @@ class _Planner:
         }
         return [Run(scenario.name, row, seed, what, where)]
 
-    def _settings(
-        self, row: Row, sites: Iterable[str], union: Sequence[str], given: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        return run_settings.all_settings(row, tuple(sites), union, self.data.preset, given)
-
     def _sites(
         self, scenario: Scenario, row: Row, seed: int
-    ) -> tuple[dict[str, tuple[str, ...]], Path]:
+    ) -> tuple[Mapping[str, Sequence[str]], Path]:
         """Site -> classes, and the folder of the site files."""
         if isinstance(scenario.sites, tuple):
             if self.given and seed not in self.given_by_seed:
@@ -215,12 +200,18 @@ class _Planner:
         return {f"{name}-{number}": each for number, each in enumerate(sets, start=1)}, folder
 
     def _tested(
-        self, name: str, scenario: Scenario, labelled: Mapping[str, Sequence[str]], seed: int
+        self,
+        name: str,
+        scenario: Scenario,
+        labelled: Mapping[str, Sequence[str]],
+        seed: int,
+        folder: Path,
     ) -> Path:
-        """Site file whose test split a data set is tested on."""
+        """Folder of the site file whose test split a data set is tested on."""
+        if self.given:
+            return folder
         if name not in scenario.data_sets:
-            return self.files.test_only(name) / f"{name}.yaml"
-        classes = {site: labelled[site] for site in labelled if site in self.found}
-        if not classes:
-            classes = {name: self.found[name].classes}
-        return self.files.wholes(classes, seed=seed) / f"{name}.yaml"
+            return self.files.test_only(name)
+        whole = {name: self.found[name].classes}
+        sites = {site: labelled[site] for site in labelled if site in self.found}
+        return self.files.wholes(sites or whole, seed=seed)

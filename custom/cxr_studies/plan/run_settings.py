@@ -7,10 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from cxr_studies.baseline import baseline_run
-from cxr_studies.plan import method_job
-from cxr_studies.plan.data_file import DataFileError, StudyData
-from cxr_studies.plan.study_file import Scenario, StudyFileError
-from cxr_study.jobs.methods import Row
+from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
+from cxr_studies.plan.study_file import Scenario
+from cxr_study.common.errors import InputError
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.methods import METHODS
 from cxr_study.jobs.presets import Settings, with_preset
 from cxr_study.runs.run_request import check_network
 
@@ -24,6 +26,9 @@ NETWORK = ("backbone", "image_size", "hidden")
 
 _SAME_RECIPE = {"complete": "centralised"}
 """Method that differs from one of `baseline_run.METHODS` in its site files alone -> that one."""
+
+# This job has all settings that a data file can set; others leave some out.
+_ANY = Row("surgical", "fedbn+")
 
 
 def check(
@@ -39,51 +44,52 @@ def check(
         rows: With the settings of their variants.
 
     Raises:
-        DataFileError: A setting is the study's own, or no job could run with it; names the file.
-        StudyFileError: The same of a scenario's or a variant's; names it.
+        InputError: A setting is the study's own, or no job could run with it; names the file, the
+            scenario or the variant.
         ValueError: The initial body is of another network.
     """
-    if own := [name for name in data.settings if name in OWN_SETTINGS]:
-        raise DataFileError(
-            f"{data.path}: key 'settings': a study sets {own[0]!r} itself; leave it out."
+    _check(f"{data.path}: key 'settings'", data, data.settings, own=OWN_SETTINGS)
+    used = network(data)
+    check_network(data.initial_body, used["backbone"], used["hidden"])
+    for scenario in scenarios:
+        _check(f"scenario {scenario.name!r}, key 'settings'", data, scenario.settings)
+    for row, settings in rows.items():
+        _check(f"variant {row.variant!r} of method {row.method!r}", data, settings, row)
+
+
+def _check(
+    place: str,
+    data: StudyData,
+    settings: Settings,
+    row: Row = _ANY,
+    own: Sequence[str] = (*OWN_SETTINGS, *NETWORK),
+) -> None:
+    if taken := [name for name in settings if name in own]:
+        raise InputError(
+            f"{place}: {taken[0]!r} is the study's, the same in all its runs; leave it out."
         )
     try:
-        _try(data, {})
-        used = network(data)
-    except ValueError as error:
-        raise DataFileError(f"{data.path}: key 'settings': {error}") from error
-    check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
-    for scenario in scenarios:
-        place = f"scenario {scenario.name!r}, key 'settings'"
-        if own := [name for name in scenario.settings if name in (*OWN_SETTINGS, *NETWORK)]:
-            raise StudyFileError(f"{place}: {own[0]!r} is the same in all scenarios; leave it out.")
-        try:
-            _try(data, scenario.settings)
-        except ValueError as error:
-            raise StudyFileError(f"{place}: {error}") from error
-    for row, settings in rows.items():
-        _check_variant(data, row, settings)
-
-
-def _check_variant(data: StudyData, row: Row, settings: Settings) -> None:
-    place = f"variant {row.variant!r} of method {row.method!r}"
-    if own := [name for name in settings if name in (*OWN_SETTINGS, *NETWORK)]:
-        raise StudyFileError(f"{place}: {own[0]!r} is the study's to set; leave it out.")
-    try:
         if row.federated:
-            _try(data, settings, row)
+            all_settings(row, ("site",), (), data.preset, {**data.settings, **settings})
         else:
             baseline_run.all_settings(baseline_method(row), settings)
     except ValueError as error:
-        raise StudyFileError(f"{place}: {error}") from error
+        raise InputError(f"{place}: {error}") from error
 
 
-# This job has all settings that a data file can set; others leave some out.
-_ANY = Row("surgical", "fedbn+")
+def job_of(
+    row: Row, sites: Sequence[str], union: Sequence[str], preset: str | None, given: Settings
+) -> Job:
+    """The job of a federated row, with the `union` of the sites' classes.
 
-
-def _try(data: StudyData, more: Settings, row: Row = _ANY) -> None:
-    all_settings(row, ("site",), (), data.preset, {**data.settings, **more})
+    All sites take part in every round, with one thread each. Settings win over the preset, but not
+    over the row's strategy.
+    """
+    own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}
+    if METHODS[row.method].union_head:
+        own["union"] = ",".join(union)
+    own |= {**given, "strategy": row.job_strategy}
+    return Job.asked(row.method, sites=sites, preset=preset, settings=own)
 
 
 def all_settings(
@@ -95,29 +101,14 @@ def all_settings(
 ) -> dict[str, Any]:
     """Every setting of a training, those that nobody has set included.
 
-    `given` wins over the preset, see `PRESETS`; the union has the classes of all sites.
+    `given` wins over the preset, see `PRESETS`; the union has the classes of all sites. Without a
+    federation, what a preset says for one site counts where that site trains alone.
 
     Raises:
         ValueError: A setting is unknown, or its value unusable.
     """
-    if not row.federated:
-        return _without_federation(row, sites, union, preset, given)
-    job = method_job.job_of(row, sites=sites, union=union, settings=given, preset=preset)
-    return dict(job.settings)
-
-
-def baseline_method(row: Row) -> str:
-    """Which of `baseline_run.METHODS` trains a row without a federation."""
-    return _SAME_RECIPE.get(row.method, row.method)
-
-
-def _without_federation(
-    row: Row, sites: Sequence[str], union: Sequence[str], preset: str | None, given: Settings
-) -> dict[str, Any]:
-    """Settings that mean something without a federation.
-
-    What a preset says for one site counts where that site is the only one and trains alone.
-    """
+    if row.federated:
+        return dict(job_of(row, sites, union, preset, given).settings)
     alone = sites if row.method == "individual" and len(sites) == 1 else ()
     settings, per_site = with_preset(preset, given, {}, alone)
     settings |= per_site.get(sites[0], {})
@@ -128,9 +119,12 @@ def _without_federation(
     return baseline_run.all_settings(baseline_method(row), {**own, "strategy": row.job_strategy})
 
 
+def baseline_method(row: Row) -> str:
+    """Which of `baseline_run.METHODS` trains a row without a federation."""
+    return _SAME_RECIPE.get(row.method, row.method)
+
+
 def network(data: StudyData) -> dict[str, Any]:
     """The settings of all trainings' network: backbone, image_size and hidden."""
-    settings, _ = with_preset(data.preset, data.settings, {}, ())
-    own = {name: value for name, value in settings.items() if name in baseline_run.SETTINGS}
-    found = baseline_run.all_settings("individual", own)
+    found = all_settings(_ANY, ("site",), (), data.preset, data.settings)
     return {name: found[name] for name in NETWORK}

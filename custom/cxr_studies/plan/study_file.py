@@ -1,4 +1,4 @@
-"""The study file: which scenarios, methods, strategies and seeds a study consists of.
+"""The study file: which scenarios, methods, strategies and seeds a study consists of, or a part.
 
 A YAML file, named as the study; custom/STUDIES.md has one with all keys.
 
@@ -11,7 +11,8 @@ not the best, and `methods` are those that the scenario has.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,10 +29,12 @@ from pydantic import (
 from cxr_studies.partition.class_sets import class_sets_of, published_sites
 from cxr_studies.plan import shipped_files
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
+from cxr_studies.plan.row import SOLO_STRATEGIES, TITLES, Row
+from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
+from cxr_study.common.wording import counted
 from cxr_study.common.yaml_files import EachOnce, FileModel, NeedError, Text, one_of, read_model
 from cxr_study.data.readers import DATASETS
-from cxr_study.jobs.methods import SOLO_STRATEGIES, TITLES, Row
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 ALL_SITES = "all"
@@ -40,10 +43,6 @@ ALL_SITES = "all"
 _DataSets = Annotated[tuple[Annotated[Text, one_of(DATA_SETS)], ...], Field(min_length=1), EachOnce]
 _Methods = Annotated[tuple[Annotated[Text, one_of(TITLES)], ...], Field(min_length=1), EachOnce]
 _Strategies = Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
-
-
-class StudyFileError(ValueError):
-    """A study file does not say what it should."""
 
 
 def _sites(value: object, info: ValidationInfo) -> int | str | tuple[str, ...]:
@@ -138,27 +137,15 @@ class Scenario(FileModel):
         return self.sites if isinstance(self.sites, tuple) else (str(self.cut),)
 
 
-def _refuse(name: str, known: Sequence[str], needed: str, got: str = "") -> None:
+def _refuse(name: str, known: Collection[str], needed: str, got: str = "") -> None:
     """Refuse a name that is not known, with the nearest that is."""
     if name not in known:
-        raise ValueError(f"{needed} ({nearest(name, known)}); got {(got or name)!r}.")
-
-
-def _check_some(methods: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    if not methods:
-        raise NeedError("one line 'method: [strategies]' or more")
-    return methods
+        raise ValueError(f"{needed} ({nearest(name, tuple(known))}); got {(got or name)!r}.")
 
 
 def _word(name: str) -> str:
     if not re.fullmatch(r"[\w-]+", name):
         raise ValueError(f"a variant's name needs letters, digits, - and _ alone; got {name!r}.")
-    return name
-
-
-def _shipped(name: str) -> str:
-    if name not in shipped():
-        raise NeedError(f"the name of a shipped study ({nearest(name, shipped())})")
     return name
 
 
@@ -181,15 +168,13 @@ class Study(FileModel):
     factor: Text
     scenarios: Annotated[tuple[Scenario, ...], Field(min_length=1)]
     quick: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
-    methods: Annotated[
-        dict[Annotated[str, one_of(TITLES)], _Strategies], AfterValidator(_check_some)
-    ]
+    methods: Annotated[dict[Annotated[str, one_of(TITLES)], _Strategies], Field(min_length=1)]
     variants: dict[Annotated[str, AfterValidator(_word)], dict[str, Any]] = Field(
         default_factory=dict
     )
     seeds: Annotated[int, Field(strict=True, ge=1)]
     tests: _DataSets = ()
-    claims: Annotated[str, AfterValidator(_shipped)] = ""
+    claims: Annotated[str, one_of(shipped_files.names("study_files"))] = ""
     name: str = Field(default="", exclude=True)
     given: bool = Field(default=False, exclude=True)
 
@@ -197,11 +182,10 @@ class Study(FileModel):
     def _check_strategies(self) -> Study:
         for row in self.rows:
             place = f"key 'methods', key '{row.method}' needs known"
-            known = tuple(STRATEGIES if row.federated else SOLO_STRATEGIES)
+            known = STRATEGIES if row.federated else SOLO_STRATEGIES
             _refuse(row.job_strategy, known, f"{place} strategies", row.strategy)
             if row.variant:
-                listed = tuple(self.variants) or ("none",)
-                _refuse(row.variant, listed, f"{place} variants", row.strategy)
+                _refuse(row.variant, self.variants or ["none"], f"{place} variants", row.strategy)
         if unused := sorted(self.variants.keys() - {row.variant for row in self.rows}):
             raise ValueError(f"key 'variants' has {unused[0]!r}, which no method has.")
         return self
@@ -216,7 +200,7 @@ class Study(FileModel):
                 )
             place = f"key 'scenarios', entry {number}, key 'methods' needs methods of the study"
             for name in scenario.methods:
-                _refuse(name, tuple(self.methods), place)
+                _refuse(name, self.methods, place)
         for name in self.quick:
             _refuse(name, names, "key 'quick' needs names of scenarios")
         given = {scenario.sites == ALL_SITES for scenario in self.scenarios}
@@ -255,18 +239,69 @@ class Study(FileModel):
         """The study with the data file's sites, where it leaves them to that.
 
         Raises:
-            StudyFileError: These are fewer than two.
+            InputError: These are fewer than two.
         """
         if not self.given:
             return self
         sites = data.site_names
         if len(sites) < 2:
-            raise StudyFileError(
+            raise InputError(
                 f"study {self.name} trains on all sites of the data file and needs two or more; "
                 f"{data.path} has {', '.join(sites)}. Add another one there."
             )
         scenarios = tuple(each.model_copy(update={"sites": sites}) for each in self.scenarios)
         return self.model_copy(update={"scenarios": scenarios, "tests": sites})
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a study is wanted: names, how many seeds; None: as the study file says."""
+
+    scenarios: tuple[str, ...] | None = None
+    methods: tuple[str, ...] | None = None
+    seeds: int | None = None
+    quick: bool = False
+
+    def __str__(self) -> str:
+        told = ["the quick form"] if self.quick else []
+        for kind, names in (("scenarios", self.scenarios), ("methods", self.methods)):
+            if names is not None:
+                told.append(f"{kind} {', '.join(names)}")
+        if self.seeds is not None:
+            told.append(counted(self.seeds, "seed"))
+        return "; ".join(told) or "all of it"
+
+
+def trainings(study: Study, selection: Selection) -> list[tuple[int, Scenario, Row]]:
+    """Seed, scenario and row of each training that is wanted, seed by seed.
+
+    Raises:
+        InputError: What is selected is unknown, or nothing is left of the study.
+    """
+    scenarios = [scenario.name for scenario in study.scenarios]
+    for kind, known, wanted in (
+        ("scenario", scenarios, selection.scenarios),
+        ("method", list(study.methods), selection.methods),
+    ):
+        for name in wanted or ():
+            if name not in known:
+                told = nearest(name, known)
+                raise InputError(f"study {study.name} has no {kind} {name!r}; {told}.")
+    found = [
+        (seed, scenario, row)
+        for seed in range(selection.seeds or study.seeds)
+        for scenario in study.scenarios
+        for row in study.rows_of(scenario)
+        if scenario.name in (selection.scenarios or scenarios)
+        and (scenario.name in study.quick or not selection.quick)
+        and row.method in (selection.methods or study.methods)
+    ]
+    if not found:
+        raise InputError(
+            f"no run of study {study.name} is all that is asked for ({selection}). Ask for less at "
+            "a time."
+        )
+    return found
 
 
 def shipped() -> tuple[str, ...]:
@@ -278,19 +313,19 @@ def path_of(source: str | Path) -> Path:
     """Absolute path of a study file, given by its path or by the name of a shipped one.
 
     Raises:
-        StudyFileError: It is neither.
+        InputError: It is neither.
     """
-    return shipped_files.find(source, "study_files", "study", StudyFileError).absolute()
+    return shipped_files.find(source, "study_files", "study").absolute()
 
 
 def read_study(source: str | Path) -> Study:
     """Read and check a study file; see `path_of`.
 
     Raises:
-        StudyFileError: The file does not exist or is not YAML, or a key is missing, unknown or not
-            what it should be; names the file and the key.
+        InputError: The file does not exist or is not YAML, or a key is missing, unknown or not what
+            it should be; names the file and the key.
     """
     path = path_of(source)
-    study = read_model(Study, path, "study file", StudyFileError)
+    study = read_model(Study, path, "study file", InputError)
     given = study.scenarios[0].sites == ALL_SITES
     return study.model_copy(update={"name": path.stem, "given": given})

@@ -10,16 +10,15 @@ import pandas as pd
 
 from cxr_studies.analysis.analysis import Analysis
 from cxr_studies.analysis.claim_checks import Finding
-from cxr_studies.analysis.seed_intervals import DOES_NOT_HOLD, HOLDS, NOT_DECIDED
+from cxr_studies.analysis.intervals_and_tests import DOES_NOT_HOLD, HOLDS, NOT_DECIDED
 from cxr_studies.analysis.study_results import StudyResults, reference
-from cxr_studies.plan import kept_tables
 from cxr_studies.plan.data_file import StudyData
-from cxr_studies.plan.run_folder import GLOBAL, TEST_SETS, Result
+from cxr_studies.plan.row import Row
+from cxr_studies.plan.run_folder import GLOBAL, TEST_SETS, Result, read_table
 from cxr_studies.report.figures.style import row_name, scenarios
 from cxr_studies.report.tables.layouts import TESTS, classes
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation.subgroup_scores import FEWEST, KINDS
-from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.numbers import UNDEFINED, interval
 
 PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance."
@@ -32,31 +31,28 @@ def described(data: StudyData) -> str:
     return f"phantom, {data.images:,} images of each data set"
 
 
-def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
+def facts(results: StudyResults, data: StudyData) -> dict[str, str]:
     """Name -> value, for the head of the page."""
     runs = results.finished
     network = runs[0].what["network"]
-    patience = {run.what["settings"]["patience"] for run in runs}
+    patience = sorted({run.what["settings"]["patience"] for run in runs})
     made = list(results.results.values())
     settings = ", ".join(f"{name} {value}" for name, value in data.settings.items())
     poc = sum(bool(run.what.get("poc")) for run in runs)
     in_poc = f", {poc} of them in a POC" if poc else ""
-    return (
-        ("Data", described(data)),
-        ("Tested on", _tested(results)),
-        ("Network", f"{network['backbone']}, {network['image_size']} pixels"),
-        ("Recipe", "; ".join(filter(None, [data.preset or "the jobs' own settings", settings]))),
-        ("Initial body", "the phantom's" if data.initial_body is None else data.initial_body.name),
-        (
-            "Rounds",
-            f"{_each(run.rounds for run in runs)}, patience "
-            f"{listed([str(rounds or 'none') for rounds in sorted(patience)])}",
-        ),
-        ("Seeds", _each(run.seed for run in runs)),
-        ("Runs", f"{len(made)} of {len({run.key for run in results.runs})} finished{in_poc}"),
-        ("Wall time", _wall_time(made)),
-        ("Code", f"surgical-aggregation {_each(result.code for result in made)}"),
-    )
+    return {
+        "Data": described(data),
+        "Tested on": _tested(results),
+        "Network": f"{network['backbone']}, {network['image_size']} pixels",
+        "Recipe": "; ".join(filter(None, [data.preset or "the jobs' own settings", settings])),
+        "Initial body": "the phantom's" if data.initial_body is None else data.initial_body.name,
+        "Rounds": f"{_each(run.rounds for run in runs)}, patience "
+        f"{listed([str(rounds or 'none') for rounds in patience])}",
+        "Seeds": _each(run.seed for run in runs),
+        "Runs": f"{len(made)} of {len({run.key for run in results.runs})} finished{in_poc}",
+        "Wall time": _wall_time(made),
+        "Code": f"surgical-aggregation {_each(result.code for result in made)}",
+    }
 
 
 def made_with(results: StudyResults) -> str:
@@ -73,13 +69,11 @@ def answer(analysis: Analysis) -> Iterator[str]:
     means = means[means["model"] == GLOBAL].dropna(subset=["auroc"])
     if not means.empty:
         found = means.groupby(["method", "strategy"])["auroc"].mean().sort_values(ascending=False)
-        rows = [Row(str(method), str(strategy)) for method, strategy in found.index]
-        told = [
-            f"{row_name(row, rows)} {value:.3f}" for row, value in zip(rows, found, strict=True)
-        ]
+        rows = {Row(*map(str, pair)): value for pair, value in found.items()}
+        told = ", ".join(f"{row_name(row, rows)} {value:.3f}" for row, value in rows.items())
         yield (
             f"Mean AUROC of one model for all classes, {results.study.factor}: {last}, over test "
-            f"sets and seeds: {', '.join(told)}."
+            f"sets and seeds: {told}."
         )
     if analysis.judged:
         verdicts = [each.verdict for each in analysis.judged]
@@ -176,7 +170,7 @@ def _tested(results: StudyResults) -> str:
         keys |= {name: key for name, key in result.tests.items() if name not in keys}
     told = []
     for name, key in keys.items():
-        patients = kept_tables.read(key, results.folder / TEST_SETS)["patient"]
+        patients = read_table(key, results.folder / TEST_SETS)["patient"]
         of = counted(patients.nunique(), "patient")
         told.append(f"{TESTS[name]}: {counted(len(patients), 'image')} of {of}")
     return "; ".join(told)
@@ -184,15 +178,13 @@ def _tested(results: StudyResults) -> str:
 
 def _part(results: StudyResults) -> Iterator[str]:
     """What was to be run of the study's file, where that is less."""
-    study = results.study
-    scenarios = {run.scenario for run in results.runs}
-    named = [scenario.name for scenario in study.scenarios if scenario.name in scenarios]
-    rows = {run.row for run in results.runs}
-    seeds = {run.seed for run in results.runs}
+    study, runs = results.study, results.runs
+    planned = {run.scenario for run in runs}
+    named = [scenario.name for scenario in study.scenarios if scenario.name in planned]
     for number, of, what in (
         (len(named), len(study.scenarios), f"scenarios ({', '.join(named)})"),
-        (len(rows), len(study.rows), "methods with their strategies"),
-        (len(seeds), study.seeds, "seeds"),
+        (len({run.row for run in runs}), len(study.rows), "methods with their strategies"),
+        (len({run.seed for run in runs}), study.seeds, "seeds"),
     ):
         if number < of:
             yield f"{number} of {of} {what}"

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from cxr_studies.analysis import claim_checks, class_tests, study_summary, subgroups
-from cxr_studies.analysis.analysis import Analysis, analyse
-from cxr_studies.analysis.significance import CLASSES, SCENARIOS
+from cxr_studies.analysis import claim_checks, subgroups
+from cxr_studies.analysis.analysis import Analysis, analyse, runs
+from cxr_studies.analysis.significance import CLASSES, DELONG_WARNING, SCENARIOS
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place
 from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL
 from cxr_studies.report import facts
-from cxr_studies.report.figures.classes import class_dots
-from cxr_studies.report.figures.embedding import MOST, embedding
-from cxr_studies.report.figures.mean_auroc import auroc_by_scenario, bars
-from cxr_studies.report.figures.reliability import reliability_diagram
+from cxr_studies.report.figures.aurocs import auroc_by_scenario, bars, class_dots
+from cxr_studies.report.figures.predicted import MOST, embedding, reliability_diagram
 from cxr_studies.report.figures.rounds import convergence, drift, learning
 from cxr_studies.report.figures.style import scenarios
 from cxr_studies.report.tables import latex, plain_tables
@@ -27,7 +25,6 @@ from cxr_studies.report.tables.layouts import averages
 from cxr_studies.report.tables.tables import PValues, Table, tables
 from cxr_study.common.files import replace
 from cxr_study.evaluation.subgroup_scores import FEWEST
-from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.html import template
 from surgical_aggregation.site.training import tensorflow_setup
 
@@ -44,7 +41,7 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
     laid_out = tables(results, facts.described(data), _p_values(analysis.tests), real=is_real)
     cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
     frames = {
-        "runs.csv": study_summary.runs(results),
+        "runs.csv": runs(results),
         "scores.csv": results.scores,
         "means.csv": results.means,
         "seeds.csv": results.seeds,
@@ -85,46 +82,37 @@ def page(
     results = analysis.results
     shown = scenarios(results)
     last = shown[-1]
-    by_subgroup = subgroups.over_seeds(analysis.by_subgroup)
     over_scenarios = analysis.tests["pairing"] == SCENARIOS
     several = averages(results.study) and analysis.tests.loc[over_scenarios, "p"].notna().any()
     tests = [test for test in results.study.tests if test in set(results.scores["test"])]
     return template(__package__).render(
+        analysis=analysis,
+        results=results,
         study=results.study,
-        known=facts.facts(results, data),
-        notices=list(facts.notices(results, data)),
-        answer=list(facts.answer(analysis)),
-        judged=analysis.judged,
-        told=partial(facts.told, results=results),
+        data=data,
+        say=facts,
+        latex=latex,
+        plain=plain_tables,
         by_scenario=auroc_by_scenario(results, "by-scenario"),
         bars=list(_bars(analysis, shown)),
         tables=laid_out,
-        caption=latex.caption,
-        notes=latex.notes,
         over_scenarios=plain_tables.tested(analysis.tests, SCENARIOS) if several else None,
         over_classes=plain_tables.tested(analysis.tests, CLASSES),
-        by_patient=plain_tables.by_patient(analysis.by_patient.differences),
-        delong=class_tests.WARNING,
+        delong=DELONG_WARNING,
         dots=[
             (scenario, [class_dots(results, scenario, test, f"dots-{i}-{test}") for test in tests])
             for i, scenario in enumerate(shown)
         ],
-        kinds=plain_tables.by_class_kind(results),
         fewest=FEWEST,
-        groups=None if by_subgroup.empty else plain_tables.in_subgroups(by_subgroup),
-        without_subgroups=list(facts.without_subgroups(by_subgroup)),
+        by_subgroup=subgroups.over_seeds(analysis.by_subgroup),
         reliability=[
             reliability_diagram(results, last, test, f"reliability-{test}") for test in tests
         ],
         last=last,
         most=MOST,
-        metrics=plain_tables.measured(results),
-        convergence=convergence(results, "convergence"),
-        learning=learning(results, "learning"),
-        drift=drift(results, "drift"),
+        rounds=[each(results, each.__name__) for each in (convergence, learning, drift)],
         embedding=embedding(results, last, "embedding"),
         files=files,
-        made_with=facts.made_with(results),
     )
 
 

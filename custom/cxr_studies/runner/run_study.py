@@ -11,14 +11,12 @@ from rich.console import Console
 
 from cxr_studies.plan import plan
 from cxr_studies.plan.data_file import StudyData
-from cxr_studies.plan.data_sets import data_sets
-from cxr_studies.plan.planned_run import Run
-from cxr_studies.plan.run_folder import DATA, FOLDERS, RUNS, SITES, read_result
-from cxr_studies.plan.scenario_files import decode
-from cxr_studies.plan.study_file import Study
-from cxr_studies.plan.study_selection import Selection, StudyError
+from cxr_studies.plan.run_folder import DATA, FOLDERS, RUNS, SITES, Run, read_result
+from cxr_studies.plan.site_files import data_sets, decode
+from cxr_studies.plan.study_file import Selection, Study
 from cxr_studies.runner import side_by_side
 from cxr_studies.runner.side_by_side import Failure
+from cxr_study.common.errors import InputError
 from cxr_study.common.wording import counted
 
 
@@ -46,7 +44,7 @@ def make(
     see `side_by_side.run_all`.
 
     Raises:
-        StudyError: They cannot be made.
+        InputError: They cannot be made.
         ValueError: The data, a setting or the initial body is unusable.
     """
     _check_folder(folder)
@@ -68,24 +66,24 @@ def make(
 def _check_folder(folder: Path) -> None:
     path = folder.absolute()
     if " " in str(path):
-        raise StudyError(
+        raise InputError(
             f"FLARE's simulator needs a folder without spaces in its path; got "
             f"{str(path)!r}. Give another --out."
         )
     there = next(each for each in (path, *path.parents) if each.exists())
     if not there.is_dir():
-        raise StudyError(f"studies need a folder; {there} is a file. Give another --out.")
+        raise InputError(f"studies need a folder; {there} is a file. Give another --out.")
 
 
 def _check_names(names: Sequence[str]) -> None:
     """Refuse studies whose reports would be written over one another, or over the runs."""
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise StudyError(
+            raise InputError(
                 f"each study needs a name of its own; two are called {name!r}. Rename a file, or "
                 "make them one after the other, with another --out."
             )
         if name in FOLDERS:
-            raise StudyError(
+            raise InputError(
                 f"a study needs another name than {name!r}, a runner's folder. Rename its file."
             )

@@ -1,14 +1,18 @@
-"""Runs of studies side by side, each in a process of its own."""
+"""Runs of studies side by side, each in a process of its own: both ends of it.
+
+The standard output of a run's process says how far it is (`_ROUND`) and why it failed (`_FAILED`).
+It ends when its standard input does: with whoever started it.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,15 +24,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 
-from cxr_studies.plan.planned_run import Run
-from cxr_studies.plan.run_folder import LOG_FILE, SPEC_FILE, read_result
-from cxr_studies.runner.training_process import FAILED, ROUND
+from cxr_studies.plan.run_folder import LOG_FILE, Run, read_result, write_spec
 from cxr_study.common.progress import round_bars
 from cxr_study.common.wording import duration
 from surgical_aggregation.site.training import tensorflow_setup
 
 COMMAND = (sys.executable, "-m", "cxr_studies.runner.one_run")
 """The program of a run; it is given the run's folder."""
+
+_ROUND = "round "
+"""How a line on standard output begins that says how many rounds are made."""
+
+_FAILED = "failed: "
+"""How the last line on standard output begins that says why a training failed."""
 
 _BUSY = 3.5
 """Processes for each core: a federation leaves cores idle while it starts, waits and stops."""
@@ -126,11 +134,9 @@ def how_far(reasons: Sequence[str], total: int, kept: int, seconds: float) -> st
 
 
 def start(run: Run, folder: Path) -> subprocess.Popen[str]:
-    """Start the process of a run, which ends when this one does; see `training_process`."""
+    """Start the process of a run, which ends when this one does; see `main`."""
     folder.mkdir(parents=True, exist_ok=True)
-    spec = {"name": run.name, "what": run.what, "where": run.where}
-    text = json.dumps(spec, indent=1, ensure_ascii=False)
-    (folder / SPEC_FILE).write_text(f"{text}\n", encoding="utf-8")
+    write_spec(run, folder)
     with (folder / LOG_FILE).open("w", encoding="utf-8") as log:
         return subprocess.Popen(
             [*COMMAND, str(folder)],
@@ -165,11 +171,11 @@ class _Crew:
         task = self.bars.add_task(escape(run.name), total=run.rounds, now="starting")
         with process:
             for line in process.stdout or ():
-                if line.startswith(ROUND):
-                    made = int(line.removeprefix(ROUND))
-                    self.bars.update(task, completed=made, now=f"{ROUND}{made}/{run.rounds}")
-                elif line.startswith(FAILED):
-                    reason = line.removeprefix(FAILED).strip()
+                if line.startswith(_ROUND):
+                    made = int(line.removeprefix(_ROUND))
+                    self.bars.update(task, completed=made, now=f"{_ROUND}{made}/{run.rounds}")
+                elif line.startswith(_FAILED):
+                    reason = line.removeprefix(_FAILED).strip()
         self.bars.remove_task(task)
         if process.returncode:
             reason = reason or f"its process ended with code {process.returncode}"
@@ -192,3 +198,37 @@ class _Crew:
             for process in self._processes:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
+
+
+def main(
+    train: Callable[[Callable[[int], None]], None], errors: tuple[type[Exception], ...]
+) -> int:
+    """Make the training of this process, so that it can be told to end; its exit code.
+
+    Where a job failed with one of `errors`, a ValueError or an OSError, that is said in one line,
+    and the code is 1; any other error has its trace.
+    """
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    said = 0
+
+    def tell(rounds: int) -> None:
+        nonlocal said
+        if rounds != said:
+            said = rounds
+            print(f"{_ROUND}{rounds}", flush=True)
+
+    in_one_line: tuple[type[Exception], ...] = (ValueError, OSError, *errors)
+    try:
+        train(tell)
+    except in_one_line as error:
+        print(_FAILED + " ".join(str(error).split()), flush=True)
+        return 1
+    return 0
+
+
+def _end_with_input() -> None:
+    """End this process when whoever started it has gone, be it killed."""
+    while os.read(sys.stdin.fileno(), 1024):  # sys.stdin itself would be locked when this ends
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,15 +1,19 @@
-"""The commands about sites and their labels: `surgagg data`; those about images: `data_images`."""
+"""The commands about sites, their labels and images: `surgagg data`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
+from rich.console import Console
 from typer import Argument, Option
 
-from cxr_study.cli.run import console, say
+from cxr_study.cli.common import console, say
+from cxr_study.cli.options import command
+from cxr_study.data.readers import DATASETS, dataset_of, official_files
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -18,6 +22,7 @@ app = typer.Typer(
     "1 more bad images or unresolved names than allowed, 2 wrong use.",
 )
 RATIOS = "70/10/20"
+MOST_NOTED = 20
 SiteFiles = Annotated[list[Path], Argument(help="Site files, e.g. sites/*.yaml.")]
 Size = Annotated[int, Option(help="Side of the images, pixels.", min=8)]
 Seed = Annotated[int, Option(help="Another seed, another result.", min=0)]
@@ -26,26 +31,28 @@ Share = Annotated[
 ]
 
 
-@app.command("split", epilog="Example:  surgagg data split sites/nih.yaml --seed 1 --share 1/8")
+@command(app, "split")
 def split_patients(
-    site_file: Annotated[Path, Argument(help="Its key 'split' says where to write.")],
+    site_file: Path,
     seed: Seed = 0,
     share: Share = "1",
-    nih_lists: Annotated[
-        tuple[Path, Path] | None,
-        Option(metavar="TRAIN_VAL TEST", help="NIH's train_val_list.txt and test_list.txt."),
-    ] = None,
-    mimic_split: Annotated[
-        Path | None, Option(help="MIMIC's mimic-cxr-2.0.0-split.csv.gz.")
-    ] = None,
-    ratios: Annotated[
-        str, Option(metavar="A/B/C", help="Of patients in train, validation and test.")
-    ] = RATIOS,
+    nih_lists: Annotated[tuple[Path, Path] | None, Option(metavar="TRAIN_VAL TEST")] = None,
+    mimic_split: Path | None = None,
+    ratios: Annotated[str, Option(metavar="A/B/C")] = RATIOS,
 ) -> None:
     """Put every patient of a site in train, validation or test: 70/10/20, or as officially split.
 
     The split is stratified by class; a class that is in no patient of a split is named. An earlier
     split is replaced.
+
+    Options:
+        site_file: Its key 'split' says where to write.
+        nih_lists: NIH's train_val_list.txt and test_list.txt.
+        mimic_split: MIMIC's mimic-cxr-2.0.0-split.csv.gz.
+        ratios: Of patients in train, validation and test.
+
+    Example:
+        surgagg data split sites/nih.yaml --seed 1 --share 1/8
     """
     lists = [given for given in (nih_lists, mimic_split) if given is not None]
     if len(lists) + (ratios != RATIOS) > 1:
@@ -60,17 +67,19 @@ def split_patients(
     split_site(site, part, seed, ratios, nih_lists, mimic_split, say=say)
 
 
-@app.command(epilog="Example:  surgagg data classes sites/*.yaml")
+@command(app)
 def classes(site_files: SiteFiles) -> None:
     """Show the union of the sites' classes, who labels what, and names that look alike.
 
     Exit code 1 if names look alike and nobody has decided whether they are the same.
+
+    Example:
+        surgagg data classes sites/*.yaml
     """
     if len({path.stem for path in site_files}) < len(site_files):
         raise typer.BadParameter("sites need different names; two site files have the same.")
     from cxr_study.data.labels.class_overlap import near_duplicates, print_report
-    from cxr_study.data.sites.before_training import site_classes
-    from cxr_study.data.sites.site_data import read_labels
+    from cxr_study.data.sites.site_data import read_labels, site_classes
     from cxr_study.data.sites.site_file import read_site_file
 
     files = map(read_site_file, site_files)
@@ -78,6 +87,159 @@ def classes(site_files: SiteFiles) -> None:
     print_report(sites, console)
     if any(near_duplicates(sites)):
         raise typer.Exit(1)
+
+
+@command(app, "prepare")
+def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
+    """Decode all images of sites once, so that training never does.
+
+    Images that are missing, unreadable, constant or duplicates are listed and left out. Exit code 1
+    if they are more than the site file's 'bad_images'.
+
+    Example:
+        surgagg data prepare sites/*.yaml --size 224
+    """
+    from cxr_study.common import progress
+    from cxr_study.data.images import image_store
+    from cxr_study.data.sites.site_data import check_disjoint, load_labels, prepare
+    from cxr_study.data.sites.site_file import read_site_file
+
+    loaded = [load_labels(read_site_file(path)) for path in site_files]
+    for note in check_disjoint(loaded):
+        say(f"note: {note}")
+    failed = False
+    for labels in loaded:
+        site, name = labels.site, labels.site.site
+        with progress.bar(f"{name}: decoding images") as report:
+            _, prepared = prepare(labels, size, report)
+        index, usable = prepared.index, prepared.index["status"] == "ok"
+        say(
+            f"{name}: {usable.sum():,} of {len(index):,} images usable, {prepared.decoded:,} "
+            f"decoded now; {prepared.folder}"
+        )
+        if prepared.bits and not site.bits:
+            fixed = f"'bits: {prepared.bits}' in the site file makes it so for good"
+            say(f"{name}: 16-bit pictures are taken to have {prepared.bits} bits; {fixed}")
+        try:
+            image_store.check_limit(prepared, site.bad_images, f"{site.path}: key 'bad_images'")
+        except image_store.ImageError as error:
+            say(f"surgagg: {error}", Console(stderr=True))
+            failed = True
+        else:
+            for row in index[~usable].itertuples():
+                say(f"  left out: {row.image} {row.status} {row.detail}".rstrip())
+        noted = [f"  {row.image}: {row.notes}" for row in index[usable].itertuples() if row.notes]
+        if noted:
+            say(f"{name}: {len(noted):,} images are used that may not be what they should be:")
+            more = [f"  and {len(noted) - MOST_NOTED:,} more"] * (len(noted) > MOST_NOTED)
+            for line in [*noted[:MOST_NOTED], *more]:
+                say(line)
+            say("  'contradictions: refuse' in the site file leaves them out")
+    if failed:
+        raise typer.Exit(1)
+
+
+@command(app)
+def site(
+    dataset: Annotated[str, Argument(help=f"{', '.join(DATASETS)} (a hospital's own csv).")],
+    folder: Path,
+    site_file: Path,
+    seed: Seed = 0,
+    column: Annotated[list[str] | None, Option(metavar="NAME=WHAT")] = None,
+    word: Annotated[list[str] | None, Option(metavar="WORD=MEANING")] = None,
+    images: Path | None = None,
+    nested: Annotated[bool, Option("--nested")] = False,
+    images_by: str | None = None,
+    encoding: str | None = None,
+    blank: Literal["negative", "not labelled"] | None = None,
+    findings: Annotated[str | None, Option(metavar="COLUMN")] = None,
+    separator: str | None = None,
+    value: Annotated[str | None, Option(metavar="COLUMN")] = None,
+    unlisted: Literal["negative"] | None = None,
+    threshold: Annotated[float | None, Option(min=0, max=1)] = None,
+    patients: Literal["exact", "each-image"] | None = None,
+    views: Literal["frontal", "all"] = "frontal",
+    prepare: bool = True,
+) -> None:
+    r"""Write a site file for a data set or an own csv, and split its patients 70/10/20.
+
+    Of an own csv (table) a header image, patient, view, sex or age says what a column is, and
+    columns of 1, 0, -1 and blanks are classes; options say the rest, and what is missing is named.
+    Its images are decoded, too. custom/SITES.md says what else can be in a site file.
+
+    Options:
+        folder: Of the official download; or your csv, or its folder.
+        site_file: Site file to write; its name is the site's.
+        column: Own csv: what a column is: image, patient, view, sex, age, ignored.
+        word: Own csv: what a word stands for, e.g. ja=1; in one column: Geschlecht:1=F.
+        images: Own csv: folder of its images.
+        nested: Own csv: find images at any depth.
+        images_by: Own csv: the DICOM keyword of its images, e.g. AccessionNumber.
+        encoding: Own csv: if not Unicode, e.g. cp1252.
+        blank: Own csv: what blank labels count as.
+        findings: Own csv: the column that names findings, in lists or rows.
+        separator: Of the findings in a cell: '|', '\n', ...; 'list' for Python's ['a', 'b'].
+        value: The column with the label of a finding: 1, 0, -1 or blank.
+        unlisted: 'negative': a finding that an image does not list is absent, not blank.
+        threshold: Own csv: probability from which on a label is positive.
+        patients: Own csv: '007' and '7' are two patients; or no column names patients.
+        views: 'all': use lateral and other views, too.
+        prepare: Decode the images of an own csv at once, at 64 pixels.
+
+    Example:
+        surgagg data site chexpert data/CheXpert-v1.0-small sites/stanford.yaml
+        A row per image, its findings as 'Mass; Edema': surgagg data site table klinik
+            sites/klinik.yaml --findings Befund --separator ';' --unlisted negative --blank
+            'not labelled'
+        By number: --column Nr=image --images-by AccessionNumber
+    """
+    dataset_of(dataset)  # which refuses one that is not known
+    lists = {"column": findings, "separator": separator and separator.replace(r"\n", "\n"),
+             "value": value, "unlisted": unlisted}  # fmt: skip
+    lists = {key: given for key, given in lists.items() if given is not None}
+    said = {
+        "images": images,
+        "nested": nested or None,
+        "columns": pairs(column or [], "--column", "'Bildname=image'") or None,
+        "words": pairs(word or [], "--word", "ja=1") or None,
+        "encoding": encoding,
+        "findings": lists or None,
+        "threshold": threshold,
+        "patients": patients,
+        "blank": blank,
+    }
+    if dataset != "table" and any((*said.values(), images_by)):
+        raise typer.BadParameter(
+            "--column, --word, --images, --images-by, --encoding, --blank, --findings, "
+            "--separator, --value, --unlisted, --threshold, --patients and --nested are of table."
+        )
+    if findings is None and lists:
+        raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
+    if site_file.suffix != ".yaml":
+        raise typer.BadParameter(f"a site file is named <site>.yaml; got {site_file}.")
+    if site_file.exists():
+        raise typer.BadParameter(f"{site_file} exists; remove it, or give another name.")
+    if dataset != "table":
+        official_files(dataset, folder)  # refused before all else is imported
+    from cxr_study.data.sites.new_site import make_site
+
+    said["views"] = None if views == "frontal" else views
+    make_site(dataset, folder, site_file, said, images_by=images_by, seed=seed, say=say)
+    if dataset == "table" and prepare:
+        prepare_images([site_file])
+    say(f"next       surgagg data audit {site_file} --out audit")
+
+
+def pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
+    """Read options of the form name=value.
+
+    Raises:
+        BadParameter: One has no "=".
+    """
+    wrong = [text for text in given if "=" not in text]
+    if wrong:
+        raise typer.BadParameter(f"{option} is given as {example}; got {wrong[0]!r}.")
+    return {text.rpartition("=")[0].strip(): text.rpartition("=")[2].strip() for text in given}
 
 
 def _check_ratios(text: str) -> None:

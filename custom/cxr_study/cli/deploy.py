@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from cxr_study.cli import run as cli_run
-from cxr_study.cli.report import make_report
-from cxr_study.cli.run import check_room, console, make_room, say, split
+from cxr_study.cli import options
+from cxr_study.cli.common import check_room, console, make_room, say, split
+from cxr_study.cli.options import command
+from cxr_study.cli.run import make_report
 from cxr_study.cli.systems import Kit, Retries, kit_app, poc_app
 from cxr_study.common.progress import Steps
 from cxr_study.jobs import job_export
@@ -21,7 +22,7 @@ from cxr_study.jobs.components import WAYS, check_way
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import JOBS
 from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
-from cxr_study.runs.run_request import check_site_files
+from cxr_study.runs.run_request import check_sites
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 if TYPE_CHECKING:
@@ -55,23 +56,28 @@ NOT_WAITED_FOR = 60.0
 _WAYS = "; ".join(f"{way}: {needs}" for way, needs in WAYS.items())
 
 
-@app.command(
-    epilog="Example:  surgagg deploy job personalised --strategy fedbn --sites a,b --out my-job"
-)
+@command(app)
 def job(
     method: Annotated[str, Argument(help=f"One of {', '.join(JOBS)}.")],
-    out: Annotated[Path, Option(help="New folder for the job.")],
+    *,
+    out: Path,
     strategy: Annotated[
         str | None, Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's own.")
     ] = None,
-    sites: cli_run.Sites = "nih,chexpert",
-    preset: cli_run.Preset = None,
-    settings: cli_run.Settings = None,
+    sites: options.Sites = "nih,chexpert",
+    preset: options.Preset = None,
+    settings: options.Settings = None,
     code: Annotated[str, Option(help=f"{_WAYS}.")] = "installed",
 ) -> None:
     """Write the job folder of a method, ready to submit.
 
     It names classes of this software, and --code says how they get to the server and the sites.
+
+    Options:
+        out: New folder for the job.
+
+    Example:
+        surgagg deploy job personalised --strategy fedbn --sites a,b --out my-job
     """
     check_way(code)
     own = {} if strategy is None else {"strategy": strategy}
@@ -81,23 +87,22 @@ def job(
     say(f"submit   nvflare job submit -j {out}")
 
 
-@app.command(
-    epilog="Example:  surgagg deploy submit my-job --kit lead@university.org --out runs/first"
-)
+@command(app)
 def submit(
-    job: cli_run.JobName,
+    job: options.JobName,
+    *,
     kit: Admin,
-    out: Annotated[Path, Option(help="New folder for everything the run makes.")],
-    sites: cli_run.Sites = "",
+    out: Path,
+    sites: options.Sites = "",
     site_files: OwnData = None,
-    phantom: cli_run.Phantom = False,
-    preset: cli_run.Preset = None,
-    settings: cli_run.Settings = None,
+    phantom: options.Phantom = False,
+    preset: options.Preset = None,
+    settings: options.Settings = None,
     retries: Retries = 3,
     server_timeout: ServerTimeout = 3600.0,
     sites_timeout: SitesTimeout = 120.0,
     study: Study = "default",
-    force: cli_run.Force = False,
+    force: options.Force = False,
 ) -> None:
     """Submit a job to the server that your startup kit names, and see it to its end.
 
@@ -105,39 +110,38 @@ def submit(
     round, after 1, 2, then 5 minutes, and a server that is gone is waited for. An interrupt aborts
     it; another one leaves it to itself. Models, records and what the sites measured on their test
     splits are downloaded.
+
+    Options:
+        out: New folder for everything the run makes.
+
+    Example:
+        surgagg deploy submit my-job --kit lead@university.org --out runs/first
     """
     asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or ())
-    check_site_files(site_files, asked.sites)
+    if site_files:
+        check_sites(site_files, asked.sites)
     check_room(out, force)
     from cxr_study.deployment import at_hand
     from cxr_study.deployment.deployed_run import DeployedRun
 
     with _connected(kit, server_timeout, study) as (session, steps):  # before anything is removed
         make_room(out, force)
+        elsewhere, places = not (site_files or phantom), at_hand.workspaces(kit)
         deployed = DeployedRun(
-            out,
-            site_files,
-            not (site_files or phantom),
-            retries,
-            at_hand.workspaces(kit),
-            sites_timeout,
+            session, steps, out, site_files, elsewhere, retries, places, sites_timeout
         )
         job_export.write(asked, deployed.job)
-        _to_the_end(deployed, session, steps, [])
+        _to_the_end(deployed)
 
 
-@app.command(
-    epilog="Example:  surgagg deploy watch runs/first --kit lead@university.org      surgagg "
-    "deploy watch 0043d777-243b-4872-a3ae-97753961216e --kit lead@university.org"
-)
+@command(app)
 def watch(
-    run: Annotated[str, Argument(help="Folder of an earlier submit or watch, or a job's id.")],
+    run: str,
+    *,
     kit: Admin,
-    out: Annotated[
-        Path | None, Option(help="Folder for everything of a job's id. Default: runs/<id>.")
-    ] = None,
+    out: Path | None = None,
     site_files: OwnData = None,
-    phantom: cli_run.Phantom = False,
+    phantom: options.Phantom = False,
     retries: Retries = 3,
     server_timeout: ServerTimeout = 3600.0,
     sites_timeout: SitesTimeout = 120.0,
@@ -146,33 +150,44 @@ def watch(
     """See a job that was submitted before to its end, as submit does; also a finished one.
 
     An interrupt leaves it running.
+
+    Options:
+        run: Folder of an earlier submit or watch, or a job's id.
+        out: Folder for everything of a job's id. Default: runs/<id>.
+
+    Example:
+        surgagg deploy watch runs/first --kit lead@university.org
+        surgagg deploy watch 0043d777-243b-4872-a3ae-97753961216e --kit lead@university.org
     """
     from cxr_study.deployment import at_hand
     from cxr_study.deployment.deployed_run import DeployedRun
 
     folder = Path(run) if Path(run).is_dir() else out or Path("runs", run)
     with _connected(kit, server_timeout, study) as (session, steps):
-        if not (folder / RUN_FILE).is_file():
+        elsewhere, places = not (site_files or phantom), at_hand.workspaces(kit)
+        deployed = DeployedRun(
+            session, steps, folder, site_files, elsewhere, retries, places, sites_timeout,
+            aborts=False, jobs=[run],
+        )  # fmt: skip
+        if (folder / RUN_FILE).is_file():
+            deployed.read_noted()
+        else:
             if folder.is_dir():
                 check_room(folder, force=False)
             session.meta(run)  # there is such a job
             folder.mkdir(parents=True)
-            DeployedRun(folder, site_files, not (site_files or phantom)).note([run])
-        deployed, begun = DeployedRun.noted(
-            folder,
-            retries=retries,
-            workspaces=at_hand.workspaces(kit),
-            sites_timeout=sites_timeout,
-            aborts=False,
-        )
-        _to_the_end(deployed, session, steps, begun)
+            deployed.note()
+        _to_the_end(deployed)
 
 
-@app.command(epilog="Example:  surgagg deploy status --kit lead@university.org")
-def status(kit: Admin, study: Study = "default") -> None:
+@command(app)
+def status(*, kit: Admin, study: Study = "default") -> None:
     """Say how server and sites are, which jobs there are, and how long your kit is valid.
 
     What other sites say of their disk, certificate and versions is that of their last job.
+
+    Example:
+        surgagg deploy status --kit lead@university.org
     """
     from cxr_study.deployment import at_hand, system_status
 
@@ -194,41 +209,34 @@ def _connected(kit: Path, patience: float, study: str) -> Iterator[tuple[FlareSe
         yield session, steps
 
 
-def _to_the_end(
-    deployed: DeployedRun, session: FlareSession, steps: Steps, begun: list[str]
-) -> None:
+def _to_the_end(deployed: DeployedRun) -> None:
     """Run a job, or watch one that has begun, and report."""
-    from cxr_study.deployment import deployed_run
-
-    deployed_run.run(deployed, session, steps, begun)
+    deployed.run()
     run = finished_run(deployed.folder)
-    make_report(run, deployed.folder / "report", run.job.name, console)()
+    make_report(run, deployed.folder / "report", run.job.name)
 
 
-@app.command(
-    epilog="Example:  surgagg deploy check my-job --kit lead@university.org      Exit codes: 0 all "
-    "sites can take part, 1 one cannot, 2 wrong use."
-)
+@command(app)
 def check(
-    job: cli_run.JobName,
+    job: options.JobName,
+    *,
     kit: Admin,
-    sites: cli_run.Sites = "",
-    preset: cli_run.Preset = None,
-    settings: cli_run.Settings = None,
+    sites: options.Sites = "",
+    preset: options.Preset = None,
+    settings: options.Settings = None,
     study: Study = "default",
 ) -> None:
     """Ask the sites of a job whether they can take part, and train nothing.
 
     Every job begins with these questions: classes that the server permits, versions, the network,
     disk, certificate, the site's files. What only the site may read is in its own notes.
+
+    Example:
+        surgagg deploy check my-job --kit lead@university.org
+        Exit codes: 0 all sites can take part, 1 one cannot, 2 wrong use.
     """
-    asked = Job.asked(
-        job,
-        sites=split(sites),
-        preset=preset,
-        given=settings or (),
-        settings={"check_only": True},
-    )
+    only = {"check_only": True}
+    asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or (), settings=only)
     from cxr_study.deployment import deployed_run, system_status
 
     connected = _connected(kit, NOT_WAITED_FOR, study)
@@ -241,24 +249,28 @@ def check(
         raise JobFailedError(failed or "not all sites can take part.")
 
 
-@app.command(
-    epilog="Example:  surgagg deploy jobs server --older-than 90 --remove      Lists only, without "
-    "--remove."
-)
+@command(app)
 def jobs(
     kit: Kit,
-    job: Annotated[
-        list[str] | None, Option(metavar="ID", help="This one alone; may be repeated.")
-    ] = None,
-    older_than: Annotated[float, Option(min=0, help="Days without a change.")] = 0,
-    remove: Annotated[bool, Option("--remove", help="Remove what is listed.")] = False,
+    job: Annotated[list[str] | None, Option(metavar="ID")] = None,
+    older_than: Annotated[float, Option(min=0)] = 0,
+    remove: Annotated[bool, Option("--remove")] = False,
 ) -> None:
     """List what jobs have left in the kit of a server or site, or remove it.
 
     That is their checkpoints, which later jobs may go on from, a site's local notes, FLARE's
     folders, and at the server what is in its job store. A job that runs or waits stays.
+
+    Options:
+        job: This one alone; may be repeated.
+        older_than: Days without a change.
+        remove: Remove what is listed.
+
+    Example:
+        surgagg deploy jobs server --older-than 90 --remove
+        Lists only, without --remove.
     """
-    from cxr_study.deployment.job_files import JobFilesError, job_files
+    from cxr_study.deployment.at_hand import JobFilesError, job_files
 
     if remove and not (job or older_than):
         raise JobFilesError("--remove needs --job or --older-than, to say of which jobs.")

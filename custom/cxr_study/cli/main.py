@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from cxr_study.cli import data_site, deploy, export, model, predict, report, run
-from cxr_study.cli.run import console, say
+from cxr_study.cli import data, deploy, evaluate, model, model_use, run
+from cxr_study.cli.common import console, say
 from cxr_study.runs.finished_run import InterruptedRunError, JobFailedError
 from surgical_aggregation import __version__
 from surgical_aggregation.extras import missing
@@ -39,19 +39,21 @@ app = typer.Typer(
     epilog="Example:  surgagg demo      Exit codes: 0 done, 1 a job failed, 2 wrong use, 3 done "
     "without one of the sites.",
 )
-app.command(epilog=run.DEMO_EPILOG)(run.demo)
-app.command(epilog=run.RUN_EPILOG)(run.run)
-app.command("continue", epilog=run.CONTINUE_EPILOG)(run.continue_)
-app.command(epilog=report.EPILOG)(report.report)
-app.command(epilog=predict.EPILOG)(predict.predict)
-app.command(epilog=export.EPILOG)(export.export)
-app.add_typer(data_site.app, name="data")
-app.add_typer(model.app, name="model")
-app.add_typer(deploy.app, name="deploy")
+_model = typer.Typer(
+    no_args_is_help=True,
+    help="Describe, calibrate, make, cut and open the models that runs start from and leave.",
+    epilog="Example:  surgagg model show runs/demo",
+)
+for _commands in (model_use.model_app, evaluate.app, model.app):
+    _model.add_typer(_commands)
 
-_GROUPS = {"": app, "data": data_site.app, "model": model.app, "deploy": deploy.app}
+_GROUPS = {"": app, "data": data.app, "model": _model, "deploy": deploy.app}
 """Group of commands -> its app; "" holds the groups."""
 
+for _commands in (run.app, model_use.app):
+    app.add_typer(_commands)
+for _name, _group in list(_GROUPS.items())[1:]:
+    app.add_typer(_group, name=_name)
 for _entry in entry_points(group=COMMANDS):
     try:
         _GROUPS[_entry.name.rpartition(".")[0]].add_typer(_entry.load())
@@ -96,20 +98,15 @@ def command() -> int:
             help_ = f"{error.ctx.command_path} --help"
             say(f"surgagg: {message.rstrip('.')}. See {help_}.", Console(stderr=True))
         return 2
-    except (ValueError, OSError) as error:
-        say(f"surgagg: {error}", Console(stderr=True))
-        return 2
     except ModuleNotFoundError as error:
         if (wanted := missing(error)) is None:
             raise
         say(f"surgagg: {wanted}", Console(stderr=True))
         return 2
-    except JobFailedError as error:
+    except (ValueError, OSError, JobFailedError, InterruptedRunError) as error:
         say(f"surgagg: {error}", Console(stderr=True))
-        return 1
-    except InterruptedRunError as error:
-        say(f"surgagg: {error}", Console(stderr=True))
-        return INTERRUPTED
+        codes = {JobFailedError: 1, InterruptedRunError: INTERRUPTED}
+        return next((code for kind, code in codes.items() if isinstance(error, kind)), 2)
     except (KeyboardInterrupt, _Abort):
         return INTERRUPTED
     except SystemExit as end:

@@ -1,62 +1,157 @@
-"""The commands about checkpoints: `surgagg model`."""
+"""The commands that make, cut, enrich and open checkpoints: `surgagg model init`, `import` ..."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
-from cxr_study.cli import model_classes, model_use
-from cxr_study.cli.model_classes import check_new
-from cxr_study.cli.run import say
+from cxr_study.cli import options
+from cxr_study.cli.common import say, split
+from cxr_study.cli.options import command
+from cxr_study.common.wording import counted, listed
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Describe, calibrate, make, cut and open the models that runs start from and leave.",
-    epilog="Example:  surgagg model show runs/demo",
-)
-model_use.add_to(app)
-model_classes.add_to(app)
+if TYPE_CHECKING:
+    from cxr_study.models.loaded_model import LoadedModel
+    from cxr_study.models.own_model import OwnModel
+    from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+
+app = typer.Typer()
 
 
-@app.command(
-    epilog="Example:  surgagg model init initial.npz --backbone densenet121 --weights imagenet"
-    "      surgagg model init own.npz --site my.module:MySite --arg site=north --arg folder=data"
-)
+@command(app, "import")
+def import_(
+    model: Path,
+    *,
+    classes: str,
+    into: Path,
+    out: Path,
+    own_classes: str = "",
+    refit: Annotated[bool, Option("--refit")] = False,
+    site_files: options.SiteFiles = None,
+    sites: str = "",
+) -> None:
+    """Add classes of a trained model to your own, without training it; your columns stay.
+
+    A column means something only to the body that it was trained on. Where your body is another
+    one, --refit fits the columns anew on images that you have labelled.
+
+    Options:
+        model: Run or checkpoint that has the classes.
+        classes: Names, by comma.
+        into: Your model: a checkpoint, or a file .keras.
+        out: New file for your model with the classes.
+        own_classes: Names of the outputs of a .keras file that does not have them, by comma.
+        refit: Fit the columns on your own labelled images.
+        sites: Your site, to fit on.
+
+    Example:
+        surgagg model import runs/demo --classes Hernia,Edema --into mine.npz --out new.npz
+    """
+    from cxr_study.models import own_model
+    from cxr_study.models.loaded_model import load_model
+    from surgical_aggregation.checkpoints import class_changes
+
+    source = load_model(model)
+    own = own_model.read(into, split(own_classes))
+    names = class_changes.check_classes(own.checkpoint, source.checkpoint, split(classes))
+    own_model.check(own, out)
+    if refit:
+        made = _refitted(own, source, names, site_files, sites)
+    elif why := class_changes.differing_bodies(own.checkpoint, source.checkpoint):
+        raise ValueError(
+            f"the classes cannot be imported: {why}. Fit the columns on your own labelled images: "
+            "--refit --site-files sites --sites a"
+        )
+    else:
+        made = class_changes.import_classes(own.checkpoint, source.checkpoint, names)
+    own_model.write(own, made, out)
+    say(f"{out}: {counted(len(own.classes) + len(names), 'class', 'classes')}")
+    say(f"own       {listed(own.classes)}: unchanged")
+    say(f"imported  {listed(names)}, from {source.file}")
+    if not refit:
+        say("Nobody has tested them on your images: see surgagg model evaluate.")
+
+
+@command(app, "remove-classes")
+def remove_classes(
+    model: options.Model,
+    classes: Annotated[list[str] | None, Argument(show_default=False)] = None,
+    *,
+    out: Path,
+    all_but: str = "",
+) -> None:
+    """Take classes out of a model on purpose; nothing else ever removes one.
+
+    Options:
+        classes: Names of the classes to remove.
+        out: New file for the model without them.
+        all_but: Or names of those to keep, by comma.
+
+    Example:
+        surgagg model remove-classes best.npz Hernia --out without.npz
+        surgagg model remove-classes runs/demo --all-but Hernia,Edema --out two.npz
+    """
+    check_new(out)
+    if bool(classes) == bool(all_but):
+        raise typer.BadParameter(
+            "name the classes to remove, or those to keep: --all-but Hernia,Edema",
+            param_hint="CLASSES",
+        )
+    from cxr_study.models.loaded_model import choose
+    from surgical_aggregation.checkpoints.checkpoint import load, save
+    from surgical_aggregation.checkpoints.class_changes import keep, remove
+    from surgical_aggregation.wire import variables as wire
+
+    file, _ = choose(model)
+    checkpoint = load(file)
+    made = remove(checkpoint, classes) if classes else keep(checkpoint, split(all_but))
+    save(made, out)
+    left = wire.classes_of(made.variables)
+    say(f"{out}: {counted(len(left), 'class', 'classes')}: {listed(left)}")
+    if gone := sorted({*wire.classes_of(checkpoint.variables)} - {*left}):
+        say(f"without {listed(gone)}. A site that labels one of them would train it anew, in a")
+        say("run that goes on from this model: change its 'classes' first.")
+
+
+@command(app)
 def init(
     context: typer.Context,
-    file: Annotated[Path, Argument(help="Checkpoint to write.")],
-    backbone: Annotated[
-        str, Option(help="densenet121, small_densenet, or any other of keras.applications.")
-    ] = "densenet121",
-    weights: Annotated[
-        str, Option(help="imagenet, none (random), or a Keras weights file.")
-    ] = "imagenet",
-    image_size: Annotated[int, Option(help="Side of the images, pixels.")] = 224,
-    hidden: Annotated[int, Option(help="Units between pooling and head; 0: none.")] = 0,
-    seed: Annotated[int, Option(help="Of random weights.")] = 0,
-    site: Annotated[
-        str | None,
-        Option(help="module:Class of a Site of your own, whose model() it is, in place of these."),
-    ] = None,
-    arguments: Annotated[
-        list[str] | None,
-        Option("--arg", metavar="NAME=VALUE", help="Of that class; may be repeated."),
-    ] = None,
+    file: Path,
+    backbone: str = "densenet121",
+    weights: str = "imagenet",
+    image_size: int = 224,
+    hidden: int = 0,
+    seed: int = 0,
+    site: str | None = None,
+    arguments: Annotated[list[str] | None, Option("--arg", metavar="NAME=VALUE")] = None,
 ) -> None:
-    """Make the initial body that every site of a run starts from."""
+    """Make the initial body that every site of a run starts from.
+
+    Options:
+        file: Checkpoint to write.
+        backbone: densenet121, small_densenet, or any other of keras.applications.
+        weights: imagenet, none (random), or a Keras weights file.
+        image_size: Side of the images, pixels.
+        hidden: Units between pooling and head; 0: none.
+        seed: Of random weights.
+        site: module:Class of a Site of your own, whose model() it is, in place of these.
+        arguments: Of that class; may be repeated.
+
+    Example:
+        surgagg model init initial.npz --backbone densenet121 --weights imagenet
+        surgagg model init own.npz --site my.module:MySite --arg site=north --arg folder=data
+    """
     from surgical_aggregation.checkpoints.checkpoint import save
     from surgical_aggregation.site.training import tensorflow_setup
 
     tensorflow_setup.configure(tensorflow_setup.cores(), seed)
     from cxr_study.common.errors import InputError
-    from cxr_study.training.network import build
-    from cxr_study.training.network_facts import Network
+    from cxr_study.training.network import Network, build
     from cxr_study.training.own_site import own_site
     from surgical_aggregation.aggregation import strategy
-    from surgical_aggregation.aggregation.variable_kinds import kinds_of
     from surgical_aggregation.site.contract.architecture import initial_body
 
     if site is not None:
@@ -76,23 +171,25 @@ def init(
     save(checkpoint, file)
     digest = checkpoint.manifest["initial_body_sha256"]
     say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
-    kinds = kinds_of(checkpoint.manifest, checkpoint.variables)
+    kinds = strategy.kinds_of(checkpoint.manifest, checkpoint.variables)
     try:
-        strategy.check_start("fedbn+", kinds, checkpoint.variables)
+        strategy.find("fedbn+").check_start(checkpoint.variables, kinds)
     except strategy.StrategyError:
         say("Random weights: take strategy fedavg or fedbn; fedbn+ freezes batch normalisation.")
 
 
-@app.command(
-    epilog="Example:  surgagg model decrypt best.npz --context client_context.tenseal "
-    "--out plain.npz"
-)
-def decrypt(
-    checkpoint: Annotated[Path, Argument(help="Checkpoint of an encrypted run.")],
-    context: Annotated[Path, Option(help="client_context.tenseal of a site.")],
-    out: Annotated[Path, Option(help="New file for the model in plain.")],
-) -> None:
-    """Open a model of homomorphically encrypted training, at a site; the server has no key."""
+@command(app)
+def decrypt(checkpoint: Path, *, context: Path, out: Path) -> None:
+    """Open a model of homomorphically encrypted training, at a site; the server has no key.
+
+    Options:
+        checkpoint: Checkpoint of an encrypted run.
+        context: client_context.tenseal of a site.
+        out: New file for the model in plain.
+
+    Example:
+        surgagg model decrypt best.npz --context client_context.tenseal --out plain.npz
+    """
     check_new(out)
     import numpy as np
 
@@ -118,3 +215,32 @@ def decrypt(
     model = ciphertext.decrypted(encrypted, opened)
     save(model, out)
     say(f"{out}: {len(wire.classes_of(model.variables))} classes")
+
+
+def check_new(out: Path) -> None:
+    """Refuse to write over a file."""
+    if out.exists():
+        raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")
+
+
+def _refitted(
+    own: OwnModel, source: LoadedModel, names: tuple[str, ...], site_files: Path | None, sites: str
+) -> Checkpoint:
+    from cxr_study.models import own_model
+    from surgical_aggregation.checkpoints.class_changes import with_columns
+
+    if site_files is None or len(split(sites)) != 1:
+        raise typer.BadParameter(
+            "fitting needs your labelled images: --site-files sites --sites a", param_hint="--refit"
+        )
+    body, file = own_model.loaded(own), site_files / f"{sites}.yaml"
+    train, validation = (body.predict_site(file, sites, of) for of in ("train", "validation"))
+    columns, facts = own_model.refit(train, validation, names)
+    for name in names:
+        made = facts[name]["refit"]
+        auroc = "not defined" if made["auroc"] is None else f"{made['auroc']:.3f}"
+        say(
+            f"{name}: fitted on {made['images']} images of {sites}, {made['positives']} positive; "
+            f"AUROC on its validation split {auroc}"
+        )
+    return with_columns(own.checkpoint, source.checkpoint, columns, facts)

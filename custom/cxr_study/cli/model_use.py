@@ -1,67 +1,225 @@
-"""The commands about a trained model in use: `surgagg model show`, `evaluate`, `calibrate` ..."""
+"""The commands about a model in use: `surgagg predict`, `export`, `model show` and `package`."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
-from cxr_study.cli.run import SiteFiles, check_data, console, say, split
-from cxr_study.common.wording import counted, listed, rounds_listed
+from cxr_study.cli import options
+from cxr_study.cli.common import console, say
+from cxr_study.cli.options import command
+from cxr_study.common.wording import counted, rounds_listed
+from cxr_study.models import Format
 from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from cxr_study.models.images_to_predict import FoundImage, ReadImage
     from cxr_study.models.loaded_model import LoadedModel
-    from cxr_study.models.prediction.calibration_file import CalibrationFile
     from surgical_aggregation.checkpoints.model_facts import ModelFacts
-    from surgical_aggregation.site.contract.site import Site as AnySite
+    from surgical_aggregation.site.contract.site import Split
 
-Model = Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")]
-Phantom = Annotated[
-    bool, Option("--phantom", help="The phantom study's sites, in place of --site-files.")
-]
-Site = Annotated[str | None, Option(help="Whose personal model, after fedbn or personalised.")]
+    Chunks = Generator[tuple[dict[int, ReadImage], pd.DataFrame], None, None]
+
+app, model_app = typer.Typer(), typer.Typer()
 
 
-OwnSite = Annotated[
-    str | None,
-    Option(help="module:Class of your own Site, where the sites that trained the model are such."),
-]
-Arguments = Annotated[
-    list[str] | None,
-    Option("--arg", metavar="NAME=VALUE", help="Of that class; {SITE_NAME}: the site's name."),
-]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Make them commands of a group."""
-    app.command(
-        epilog="Example:  surgagg model show runs/demo      surgagg model show best.npz --json"
-    )(show)
-    app.command(
-        epilog="Example:  surgagg model calibrate runs/run --site-files sites --sites a "
-        "--sensitivity 0.9"
-    )(calibrate)
-    app.command(
-        epilog="Example:  surgagg model evaluate c.npz --site-files sites --sites c      "
-        "surgagg model evaluate runs/skin/surgical --sites north,south "
-        "--own-site skin_photos:SkinPhotos --arg site={SITE_NAME} --arg folder=data"
-    )(evaluate)
-    app.command(epilog="Example:  surgagg model package runs/demo --out chest-model")(package)
-
-
-def show(
-    model: Model,
-    site: Site = None,
-    json_: Annotated[bool, Option("--json", help="For programs.")] = False,
+@command(app)
+def predict(
+    model: options.Model,
+    images: list[Path],
+    *,
+    out: Path,
+    site: options.Site = None,
+    explain: Annotated[int, Option(min=0)] = 0,
+    site_file: Path | None = None,
+    raw: Annotated[bool, Option("--raw")] = False,
+    force: bool = False,
+    own_site: options.OwnSite = None,
+    arguments: options.Arguments = None,
 ) -> None:
-    """Say what a model is: classes, network, who trained it, what sites measured."""
-    from cxr_study.models.model_choice import choose
+    """Predict images: a row per image, a column per class.
+
+    A file that cannot be read is skipped and listed beside --out, with the reason. An image that
+    does not look like a frontal chest radiograph is predicted, and flagged in the column 'flags'.
+
+    Options:
+        images: Image files (DICOM too), folders of them, csv files that name them; of a Site of
+            your own its splits: train, validation, test.
+        out: Table to write, .csv.
+        explain: A page per image, with heat maps of so many classes; 0: none.
+        site_file: Of the site that the images are from: its 'bits' are theirs.
+        raw: Without the model's calibration.
+        force: Replace --out if it exists.
+
+    Example:
+        surgagg predict runs/demo images --out p.csv
+        surgagg predict best.npz a.png b.dcm --out e.csv --explain 3
+        surgagg predict runs/skin/surgical test --out t.csv --own-site skin_photos:SkinPhotos
+            --arg site=north --arg folder=data
+    """
+    if out.suffix != ".csv":
+        raise ValueError(f"predictions need a file .csv; got {out}.")
+    if out.exists() and not force:
+        raise FileExistsError(
+            f"predictions need a new file; {out} exists. Give another, or --force."
+        )
+    loaded = _opened(model, site, own_site, arguments)
+    calibration = None if raw else loaded.calibration
+    import pandas as pd
+
+    from cxr_study.common.files import replace, whole
+    from cxr_study.data.sites.site_file import read_site_file
+    from cxr_study.models.images_to_predict import find
+    from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
+
+    began = time.monotonic()
+    if own_site is None:
+        bits = None if site_file is None else read_site_file(site_file).bits
+        chunks = _predicted(loaded, find(images), bits, calibrated=not raw)
+    else:
+        splits = _splits(images, explain)
+        chunks = (({}, loaded.predict_own(split, calibrated=not raw)) for split in splits)
+    pages, skipped = (out.with_name(f"{out.stem}{end}") for end in ("-explained", ".problems.csv"))
+    flags: Counter[str] = Counter()
+    flagged, explained, number, problems = 0, 0, 0, []
+    with closing(chunks), whole(out) as half, half.open("w", encoding="utf-8", newline="") as file:
+        for chunk, table in chunks:  # without a format, floats are read back bit for bit
+            table.to_csv(file, index=False, header=not file.tell(), lineterminator="\n")
+            number += len(table)
+            problems += [(one.image, one.problem) for one in chunk.values() if one.pixels is None]
+            for text in table[FLAGS]:
+                kinds = {flag.partition(":")[0] for flag in text.split("; ")} - {"", NEVER_LEARNED}
+                flagged += bool(kinds)
+                flags.update(sorted(kinds))
+            if explain:
+                from cxr_study.reports.explanation import explanation_page
+
+                explained += len(explanation_page.write(loaded, chunk, table, explain, pages))
+    rate = f", {number / (time.monotonic() - began):.0f} a second" if number >= 100 else ""
+    say(f"model        {loaded.file}: {counted(len(loaded.classes), 'class', 'classes')}")
+    say(f"predictions  {out}: {counted(number, 'image')}{rate}")
+    for name, why in loaded.facts.never_learned.items():
+        say(f"never learned  {name}: {why}; its column means nothing")
+    if calibration is not None:
+        say(
+            f"calibrated   {len(calibration.classes)} of {len(loaded.classes)} classes, on "
+            f"{', '.join(calibration.sites)}; thresholds by {calibration.threshold_rule}"
+        )
+    else:
+        say("calibrated   no; see surgagg model calibrate" if not raw else "calibrated   no")
+    if flagged:
+        shown = ", ".join(f"{times} {flag}" for flag, times in flags.most_common())
+        say(f"flagged      {flagged} ({shown}); see the column '{FLAGS}'")
+    skipped.unlink(missing_ok=True)
+    if problems:
+        left_out = pd.DataFrame(problems, columns=["image", "problem"])
+        replace(skipped, left_out.to_csv(index=False, lineterminator="\n"))
+        say(f"skipped      {len(problems)}, first {': '.join(problems[0])}. All: {skipped}")
+    if explained:
+        say(f"explained    {counted(explained, 'page')} in {pages}")
+    say("Research use only; not for diagnosis.")
+    if not number:
+        raise ValueError("no image could be predicted.")
+
+
+def _predicted(
+    loaded: LoadedModel, found: list[FoundImage], bits: int | None, *, calibrated: bool
+) -> Chunks:
+    """Image files and their predictions, chunk by chunk, with a bar."""
+    from cxr_study.common import progress
+
+    done = 0
+    with progress.bar("predicting images") as report:
+        for chunk, table in loaded.predict_chunks(found, calibrated=calibrated, bits=bits):
+            yield chunk, table
+            done += len(chunk)
+            report(done, len(found))
+
+
+def _splits(named: list[Path], explain: int) -> list[Split]:
+    """Those splits of a Site of somebody's own that are to be predicted."""
+    from surgical_aggregation.site.contract.site import Split
+
+    known, asked = get_args(Split), [str(split) for split in named]
+    if explain or not {*asked} <= {*known}:
+        raise ValueError(
+            f"of a Site of your own, splits are predicted ({', '.join(known)}), without --explain; "
+            f"got {', '.join(asked)}."
+        )
+    return [split for split in known if split in asked]
+
+
+@command(app)
+def export(
+    model: options.Model,
+    *,
+    to: Format,
+    out: Path | None = None,
+    site: options.Site = None,
+    own_site: options.OwnSite = None,
+    arguments: options.Arguments = None,
+) -> None:
+    """Write a model that runs without this package: pixels in, probabilities out.
+
+    Resizing and normalisation are inside: grey images of any size, 0 black to 255 white. Of a Site
+    of your own the input is what its network takes. The names of the classes, in the order of the
+    output, are in the file's metadata.
+
+    Options:
+        to: savedmodel: a folder for TensorFlow.
+        out: New file or folder. Default: named like the model, here.
+
+    Example:
+        surgagg export runs/demo --to keras
+        surgagg export best.npz --to onnx --out chest.onnx
+    """
+    from cxr_study.models import export_model
+
+    loaded = _opened(model, site, own_site, arguments)
+    path = out or export_model.default_name(loaded.file, to)
+    export_model.export(loaded, to, path)
+    say(f"model   {loaded.file}: {counted(len(loaded.classes), 'class', 'classes')}")
+    given = export_model.metadata(loaded)["input"]
+    uint8 = "uint8 or " * (to == "keras" and own_site is None)
+    say(f"input   {given['name']} {given['layout']}, {uint8}float32")
+    say(f"output  {export_model.OUTPUT} (images, {len(loaded.classes)})")
+    say(f"{to:<7} {path}: {_megabytes(path):.1f} MB")
+    if loaded.calibration is not None:
+        say("The output is not calibrated, as predict's is; the curves are in the file's metadata.")
+
+
+def _megabytes(path: Path) -> float:
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6
+
+
+@command(model_app)
+def show(
+    model: options.Model,
+    site: options.Site = None,
+    json_: Annotated[bool, Option("--json")] = False,
+) -> None:
+    """Say what a model is: classes, network, who trained it, what sites measured.
+
+    Options:
+        json_: For programs.
+
+    Example:
+        surgagg model show runs/demo
+        surgagg model show best.npz --json
+    """
+    from cxr_study.models.loaded_model import choose
     from cxr_study.reports.card.model_card import trained_by
     from cxr_study.reports.page.numbers import figure
     from cxr_study.reports.run.console import table
@@ -100,197 +258,62 @@ def _about(facts: ModelFacts) -> dict[str, object]:
     body = f"{network.get('backbone')}, {between}"
     # A personal model's manifest has its own site alone.
     contributed = {} if facts.site else facts.contributed
+    kind = "global model" if facts.classes else "body without a head: to start from"
+    sites = [f"{site} ({rounds_listed(of)})" for site, of in contributed.items()]
     return {
-        "model": f"personal model of {facts.site}"
-        if facts.site
-        else "global model"
-        if facts.classes
-        else "body without a head: to start from",
+        "model": f"personal model of {facts.site}" if facts.site else kind,
         "classes": len(facts.classes) or None,
         "network": body if "backbone" in network else None,
         "input": f"{side} x {side} pixels" if side else None,
         **{name: one_line(json.dumps(of)) for name, of in network.get("input", {}).items()},
         "strategy": facts.strategy,
         "rounds": facts.round,
-        "contributed": "; ".join(f"{s} ({rounds_listed(of)})" for s, of in contributed.items())
-        or None,
+        "contributed": "; ".join(sites) or None,
         "made": facts.created and f"on {facts.created} by version {facts.version}",
         "initial body": facts.initial_body_sha256 and f"sha256 {facts.initial_body_sha256[:16]}…",
     }
 
 
-def evaluate(
-    model: Model,
-    site_files: SiteFiles = None,
-    sites: Annotated[str, Option(help="Whose test splits, by comma.")] = "",
-    phantom: Phantom = False,
-    site: Site = None,
-    out: Annotated[Path | None, Option(help="Table of the AUROCs to write, csv.")] = None,
-    own_site: OwnSite = None,
-    arguments: Arguments = None,
+@command(model_app)
+def package(
+    model: options.Model,
+    *,
+    out: Path,
+    site: options.Site = None,
+    own_site: options.OwnSite = None,
+    arguments: options.Arguments = None,
 ) -> None:
-    """Measure a model on sites' own labelled test images: AUROC with intervals by patient.
+    """Make a folder that can be put on a model hub: card, Keras file, reference image and check.
 
-    Of a Site of your own every image counts as a patient.
+    The card is the one that the run wrote beside the model, or one of what the model itself says.
+    What is marked TO FILL IN there, a person must write into card.yaml beside the model before it
+    is published.
+
+    Options:
+        out: New folder for the package.
+
+    Example:
+        surgagg model package runs/demo --out chest-model
     """
-    loaded, sources = _opened(model, site, site_files, sites, phantom, own_site, arguments, "test")
-    import pandas as pd
+    from cxr_study.models.export_model import package as write
+    from cxr_study.reports.card import model_card
 
-    from cxr_study.evaluation import test_split
-    from cxr_study.evaluation.predictions import Predictor
-    from cxr_study.evaluation.scores import score
-    from cxr_study.reports.run.console import auroc_table
-
-    rows, means = [], []
-    for name, source in sources.items():
-        if isinstance(source, Path):
-            images = test_split.load(source, loaded.classes, loaded.network.image_size)
-            found = Predictor(loaded.network).predict(loaded.checkpoint, images)
-        else:
-            found = loaded.predict_site(source, name, "test")
-        for unknown in sorted(found.images.labelled - {*loaded.classes}):
-            say(f"{name}: {_no_such_class(unknown, loaded.classes)}")
-        aurocs, over = score("global", found, loaded.classes, seed=0)
-        rows += aurocs
-        means += [mean for mean in over if mean.classes == "all"]
-    console.print(auroc_table(rows, means))
-    if out is not None:
-        columns = ["site", "class_name", "auroc", "low", "high", "positives", "negatives", "labels"]
-        out.parent.mkdir(parents=True, exist_ok=True)
-        pd.DataFrame([dataclasses.asdict(row) for row in rows])[columns].to_csv(out, index=False)
-        say(f"table    {out}")
+    loaded = _opened(model, site, own_site, arguments)
+    written = loaded.file.with_name(model_card.FILE)
+    if written.is_file():
+        card = written.read_text(encoding="utf-8")
+    else:
+        source = model_card.CardSource(out.name, loaded.facts, calibration=loaded.calibration)
+        card = model_card.markdown(source)
+    card = model_card.answered(card, loaded.file.parent)
+    write(loaded, card, out)
+    left = card.count(f"**{model_card.TO_FILL}:")
+    say(f"package  {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
+    say(f"check    python {out / 'check.py'}")
+    say(f"card     {out / 'README.md'}: {counted(left, 'place')} to fill in")
 
 
 def _opened(
-    model: Path,
-    site: str | None,
-    site_files: Path | None,
-    sites: str,
-    phantom: bool,
-    own_site: str | None,
-    arguments: list[str] | None,
-    *splits: str,
-) -> tuple[LoadedModel, dict[str, Path | AnySite]]:
-    """A model, and the site files or own sites of whose images it is asked to predict splits.
-
-    Says so where it may have been trained with some of these.
-    """
-    from cxr_study.common import offered_data
-    from cxr_study.models.labelled_predictions import seen_in_training
-    from cxr_study.models.loaded_model import load_model
-    from cxr_study.training.own_site import own_sites
-    from surgical_aggregation.site.training.tensorflow_setup import import_quietly
-
-    names = split(sites) or ((site,) if site else ())
-    if not names:
-        raise typer.BadParameter("say whose images: --sites a,b", param_hint="--sites")
-    if own_site is not None:
-        import_quietly()
-        own = own_sites(own_site, arguments or [], names)
-        return load_model(model, site, own[names[0]]), dict(own)
-    check_data(site_files, phantom)
-    folder = offered_data.site_files(site_files)
-    loaded = load_model(model, site)
-    for note in seen_in_training(loaded, folder, names, splits):
-        say(note)
-    import_quietly()
-    return loaded, {name: folder / f"{name}.yaml" for name in names}
-
-
-def _no_such_class(name: str, classes: Sequence[str]) -> str:
-    """Say that a model lacks a site's class, and which of its own may be the same finding."""
-    from cxr_study.data.labels.vocabulary import one_finding
-
-    text = f"the model has no class '{name}'"
-    if alike := [each for each in classes if one_finding(name, each)]:
-        return f"{text}; if {alike[0]} is the same finding: merges: {{{alike[0]}: [{name}]}}"
-    return f"{text}, and none that resembles it"
-
-
-def calibrate(
-    model: Model,
-    site_files: SiteFiles = None,
-    sites: Annotated[str, Option(help="Whose validation splits, by comma.")] = "",
-    phantom: Phantom = False,
-    site: Site = None,
-    sensitivity: Annotated[
-        float | None,
-        Option(help="Thresholds that reach it, e.g. 0.9. Default: thresholds of the highest F1."),
-    ] = None,
-    force: Annotated[bool, Option("--force", help="Replace the model's calibration.")] = False,
-    own_site: OwnSite = None,
-    arguments: Arguments = None,
-) -> None:
-    """Calibrate a model's probabilities on validation images; its weights stay as they are.
-
-    The calibration (Platt's) is a file beside the model, and `surgagg predict` uses it. A class
-    needs 20 positive and 20 negative images, and probabilities that rise with its labels; others
-    stay uncalibrated, and are named. Thresholds are tested on the sites' test images.
-    """
-    from cxr_study.common.files import replace
-    from cxr_study.models import calibrate_model
-    from cxr_study.models.labelled_predictions import of_site
-    from cxr_study.models.prediction.calibration_file import as_json, beside
-
-    splits = ("validation", "test")
-    loaded, sources = _opened(model, site, site_files, sites, phantom, own_site, arguments, *splits)
-    path = beside(loaded.file)
-    if path.exists() and not force:
-        raise FileExistsError(
-            f"the model has a calibration, {path}. Say --force to replace it, or move it away."
-        )
-    said = [of_site(loaded, name, source, "validation") for name, source in sources.items()]
-    tests = [of_site(loaded, *each, "test", needed=False) for each in sources.items()]
-    made = calibrate_model.calibrate(loaded.checkpoint, said, tests, sensitivity=sensitivity)
-    replace(path, as_json(made))
-    _print_tables(made)
-    say(
-        "ECE: expected calibration error; after: of images whose patients the calibration had not "
-        "seen."
-    )
-    say(
-        "Sensitivity and specificity are too good on the images that the threshold was chosen on, "
-        "hence beside them: on test images. In brackets: 95 % intervals, bootstrap by patient."
-    )
-    own = {n: why for n, why in made.refused.items() if why != calibrate_model.NO_LABEL}
-    for name, why in own.items():
-        say(f"{name}: not calibrated; {why}")
-    if unlabelled := [name for name in made.refused if name not in own]:
-        say(f"Not calibrated, without a label here: {listed(unlabelled)}.")
-    worse = [name for name, of in made.classes.items() if of.ece_after > of.ece_before]
-    if worse:
-        say(f"Not better than before: {listed(worse)}.")
-    say(f"calibration  {path}: {counted(len(made.classes), 'class', 'classes')}")
-    if model.is_dir():
-        say(f"surgagg report {model} writes it into the model card.")
-
-
-def _print_tables(made: CalibrationFile) -> None:
-    from cxr_study.reports.page.numbers import interval
-    from cxr_study.reports.run.console import table
-
-    images, thresholds = [], []
-    for name, of in made.classes.items():
-        errors = (f"{error:.3f}" for error in (of.ece_before, of.ece_after))
-        images.append((name, of.images, of.positives, *errors))
-        shares = (
-            (of.threshold, *of.threshold_ends),
-            (of.sensitivity, None, None),
-            of.test_sensitivity,
-            (of.specificity, None, None),
-            of.test_specificity,
-        )
-        told = (interval(*share, 2).replace(" to ", "\N{EN DASH}") for share in shares)
-        thresholds.append((name, *(each.replace(" (", "\n(") for each in told)))
-    first = ("class", "images", "positive", "ECE before", "ECE after")
-    title = f"{', '.join(made.sites)}: validation images"
-    console.print(table(title, first, images, box=None))  # eighty columns hold it, just so
-    second = ("class", "threshold", "sensitivity", "test", "specificity", "test")
-    title = f"Thresholds by {made.threshold_rule}"
-    console.print(table(title, second, thresholds, 11, box=None))  # no end of an interval is cut
-
-
-def opened(
     model: Path, site: str | None, own_site: str | None, arguments: list[str] | None
 ) -> LoadedModel:
     """A model, of this application's sites or of a Site of somebody's own."""
@@ -298,36 +321,3 @@ def opened(
     from cxr_study.training.own_site import own_site as made
 
     return load_model(model, site, None if own_site is None else made(own_site, arguments or []))
-
-
-def package(
-    model: Model,
-    out: Annotated[Path, Option(help="New folder for the package.")],
-    site: Site = None,
-    own_site: OwnSite = None,
-    arguments: Arguments = None,
-) -> None:
-    """Make a folder that can be put on a model hub: card, Keras file, reference image and check.
-
-    The card is the one that the run wrote beside the model, or one of what the model itself says.
-    What is marked TO FILL IN there, a person must write into card.yaml beside the model before it
-    is published.
-    """
-    from cxr_study.models.packaging.package_model import package as write
-    from cxr_study.models.prediction.calibration_file import current_calibration
-    from cxr_study.reports.card import card_answers, model_card
-
-    loaded = opened(model, site, own_site, arguments)
-    written = loaded.file.with_name(model_card.FILE)
-    if written.is_file():
-        card = written.read_text(encoding="utf-8")
-    else:
-        calibration = current_calibration(loaded.file, loaded.checkpoint)
-        source = model_card.CardSource(out.name, loaded.facts, calibration=calibration)
-        card = model_card.markdown(source)
-    card = card_answers.answered(card, loaded.file.parent)
-    write(loaded, card, out)
-    left = card.count(f"**{card_answers.TO_FILL}:")
-    say(f"package  {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
-    say(f"check    python {out / 'check.py'}")
-    say(f"card     {out / 'README.md'}: {counted(left, 'place')} to fill in")

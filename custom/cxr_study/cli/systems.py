@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from cxr_study.cli import run as cli_run
-from cxr_study.cli.report import make_report
-from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
+from cxr_study.cli import options
+from cxr_study.cli.common import check_data, check_room, console, make_room, say, split
+from cxr_study.cli.options import command
+from cxr_study.cli.run import make_report
 from cxr_study.common.progress import Steps
-from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import finished_run
+from cxr_study.runs.run_request import RunRequest, check_body
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.wire.privacy_json import by_study, is_class_names
 
@@ -37,6 +38,14 @@ kit_app = typer.Typer(
 )
 Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
 Byoc = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}.")]
+Allow = Annotated[
+    list[str] | None,
+    Option(
+        metavar="NAME",
+        help="A component class (package.module.Class) that jobs without code may name, or an "
+        "installed package whose parts they may; may be repeated. Default: this software's alone.",
+    ),
+]
 Replace = Annotated[bool, Option("--force", help="Replace files that are there already.")]
 
 Folder = Annotated[Path, Option(help="The POC's folder; everything of it is in there.")]
@@ -47,59 +56,74 @@ Retries = Annotated[
 ]
 HERE = Path("runs/poc")
 
+PROJECT = Path("poc/project.yml")
+"""This project's own, from its root."""
 
-@poc_app.command(epilog="Example:  surgagg deploy poc run surgical --phantom --set num_rounds=6")
+
+@command(poc_app)
 def run(
-    job: cli_run.JobName,
-    out: Annotated[Path, Option(help="New folder for everything.")] = Path("runs/poc-run"),
-    sites: cli_run.Sites = "",
-    site_files: cli_run.SiteFiles = None,
-    phantom: cli_run.Phantom = False,
-    initial_body: cli_run.InitialBody = None,
-    preset: cli_run.Preset = None,
-    settings: cli_run.Settings = None,
+    job: options.JobName,
+    out: Path = Path("runs/poc-run"),
+    sites: options.Sites = "",
+    site_files: options.SiteFiles = None,
+    phantom: options.Phantom = False,
+    initial_body: options.InitialBody = None,
+    preset: options.Preset = None,
+    settings: options.Settings = None,
     project: Project = PROJECT,
     port: Port = None,
     retries: Retries = 3,
-    keep: Annotated[bool, Option("--keep", help="Leave the POC running.")] = False,
-    force: cli_run.Force = False,
+    keep: Annotated[bool, Option("--keep")] = False,
+    force: options.Force = False,
 ) -> None:
     """Prepare a POC, start it, run a job in it to its end, stop, clean, and report.
 
     Server and sites are processes of their own that talk over TLS, as in a hospital network. A job
     that breaks is continued from its last whole round. Nothing is left running, and your own FLARE
     configuration is not touched.
+
+    Options:
+        out: New folder for everything.
+        keep: Leave the POC running.
+
+    Example:
+        surgagg deploy poc run surgical --phantom --set num_rounds=6
     """
     check_data(site_files, phantom)
     body = {} if initial_body is None else {"initial_body": str(initial_body.absolute())}
     asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or (), settings=body)
     check_room(out, force)
     from cxr_study.deployment import poc_run
-    from cxr_study.runs.run_request import check_body
 
-    poc = poc_run.PocRun(asked, out, project, site_files, port, retries, keep)
-    poc_run.check(poc)
+    request = RunRequest(asked, out, site_files)
+    poc_run.check(request, project, port)
     check_body(site_files, initial_body)
-    poc.system.stop()  # one that an earlier run left
+    poc_run.system(request).stop()  # one that an earlier run left
     make_room(out, force)
-    poc_run.run(poc, console)
+    poc_run.run(request, project, console, port=port, retries=retries, keep=keep)
     title = f"{asked.name} in POC, on {', '.join(asked.sites)}"
-    make_report(finished_run(out), out / "report", title, console)()
+    make_report(finished_run(out), out / "report", title)
 
 
-@poc_app.command(epilog="Example:  surgagg deploy poc prepare --sites a,b --site-files sites")
+@command(poc_app)
 def prepare(
     folder: Folder = HERE,
     project: Project = PROJECT,
-    sites: Annotated[str, Option(help="Names, by comma. Default: the project's.")] = "",
-    site_files: cli_run.SiteFiles = None,
-    phantom: cli_run.Phantom = False,
+    sites: str = "",
+    site_files: options.SiteFiles = None,
+    phantom: options.Phantom = False,
     port: Port = None,
-    encrypted: Annotated[
-        bool, Option("--encrypted", help="With keys for homomorphic encryption.")
-    ] = False,
+    encrypted: Annotated[bool, Option("--encrypted")] = False,
 ) -> None:
-    """Make certificates and startup kits."""
+    """Make certificates and startup kits.
+
+    Options:
+        sites: Names, by comma. Default: the project's.
+        encrypted: With keys for homomorphic encryption.
+
+    Example:
+        surgagg deploy poc prepare --sites a,b --site-files sites
+    """
     check_data(site_files, phantom)
     system = _system(folder)
     with Steps(console).step("prepare") as said:
@@ -115,17 +139,25 @@ def prepare(
         say(f"{role:<10}{kit}")
 
 
-@poc_app.command(epilog="Example:  surgagg deploy poc start")
+@command(poc_app)
 def start(folder: Folder = HERE) -> None:
-    """Start server and sites, and wait until all are connected."""
+    """Start server and sites, and wait until all are connected.
+
+    Example:
+        surgagg deploy poc start
+    """
     system = _system(folder)
     with Steps(console).step("start", str(system)):
         system.start()
 
 
-@poc_app.command(epilog="Example:  surgagg deploy poc stop")
+@command(poc_app)
 def stop(folder: Folder = HERE) -> None:
-    """End all its processes, whatever state they are in; a running job is aborted."""
+    """End all its processes, whatever state they are in; a running job is aborted.
+
+    Example:
+        surgagg deploy poc stop
+    """
     system = _system(folder)
     if not system.running:
         _ = system.project  # a folder that was misspelt must not look like success
@@ -133,47 +165,49 @@ def stop(folder: Folder = HERE) -> None:
         system.stop()
 
 
-@poc_app.command(epilog="Example:  surgagg deploy poc clean")
+@command(poc_app)
 def clean(folder: Folder = HERE) -> None:
-    """Stop it and remove its folder."""
+    """Stop it and remove its folder.
+
+    Example:
+        surgagg deploy poc clean
+    """
     with Steps(console).step("clean", str(folder)):
         _system(folder).clean()
 
 
-@kit_app.command(
-    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites --min-positives 20 "
-    "--gpus 1"
-)
+@command(kit_app)
 def site(
     kit: Kit,
-    site_files: Annotated[
-        Path | None, Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
-    ] = None,
-    share: Annotated[
-        list[str] | None,
-        Option(metavar="CLASS", help="A class it shares; may be repeated. Default: all."),
-    ] = None,
-    min_images: Annotated[
-        int, Option(min=0, help="With fewer training images the site takes no part.")
-    ] = 0,
-    min_positives: Annotated[
-        int, Option(min=0, help="A class with fewer positive labels takes no part.")
-    ] = 0,
-    report_counts: Annotated[
-        bool, Option("--report-counts", help="Labels per class may be sent.")
-    ] = False,
-    report_features: Annotated[
-        bool, Option("--report-features", help="Means of its images' features may be sent.")
-    ] = False,
-    gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
-    gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
+    site_files: Path | None = None,
+    share: Annotated[list[str] | None, Option(metavar="CLASS")] = None,
+    min_images: Annotated[int, Option(min=0)] = 0,
+    min_positives: Annotated[int, Option(min=0)] = 0,
+    report_counts: Annotated[bool, Option("--report-counts")] = False,
+    report_features: Annotated[bool, Option("--report-features")] = False,
+    gpus: Annotated[int, Option(min=0)] = 0,
+    gpu_memory: Annotated[int, Option(min=0)] = 0,
     byoc: Byoc = "nobody",
+    allow: Allow = None,
     force: Replace = False,
 ) -> None:
     """Write a hospital's policy, resources and rights into its site's kit.
 
     They are FLARE's own, with the classes of this software allowed, error logs kept at the site,
     its files readable for the site alone, and the policy's filter on all that leaves.
+
+    Options:
+        site_files: Folder of <site>.yaml. Default: CXR_SITES, at its start.
+        share: A class it shares; may be repeated. Default: all.
+        min_images: With fewer training images the site takes no part.
+        min_positives: A class with fewer positive labels takes no part.
+        report_counts: Labels per class may be sent.
+        report_features: Means of its images' features may be sent.
+        gpus: GPUs that jobs may use.
+        gpu_memory: Memory of each, GiB.
+
+    Example:
+        surgagg deploy kit site nih --site-files /data/sites --min-positives 20 --gpus 1
     """
     policy = SitePolicy(
         share=tuple(share) if share else None,
@@ -183,30 +217,37 @@ def site(
         report_features=report_features,
         site_files=None if site_files is None else str(site_files.absolute()),
     )
-    written = localise_site(kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, force=force)
+    written = localise_site(
+        kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or (), force=force
+    )
     _say_written(written)
     if site_files is None:
         say("note     no --site-files: CXR_SITES must say where they are when this site starts.")
 
 
-@kit_app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")
+@command(kit_app)
 def server(
     kit: Kit,
-    storage: Annotated[
-        Path, Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
-    ],
-    permitted: Annotated[
-        Path | None,
-        Option(
-            help="Yaml of site: \\[classes] that each may contribute, or of such for each study."
-        ),
-    ] = None,
+    *,
+    storage: Path,
+    permitted: Path | None = None,
     byoc: Byoc = "nobody",
+    allow: Allow = None,
     force: Replace = False,
 ) -> None:
-    """Write the server's storage, rights and table of permitted classes into its kit."""
+    r"""Write the server's storage, rights and table of permitted classes into its kit.
+
+    Options:
+        storage: Folder for jobs, snapshots and logs; FLARE's own is in /tmp.
+        permitted: Yaml of site: \[classes] that each may contribute, or of such for each study.
+
+    Example:
+        surgagg deploy kit server server --storage /data/flare
+    """
     table = None if permitted is None else _permitted(permitted)
-    _say_written(localise_server(kit, storage, permitted=table, byoc=byoc, force=force))
+    _say_written(
+        localise_server(kit, storage, permitted=table, byoc=byoc, allow=allow or (), force=force)
+    )
 
 
 def _permitted(file: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Demo data that installed packages offer, in place of a site's own.
 
 An entry point of the group `surgagg.demo_data` is a `DemoData`; its name is said wherever a folder
-of site files may be. A body to start from is offered in the same way, see `offered_body`.
+of site files may be. A body to start from is offered in the same way, see `extras.offered_body`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from surgical_aggregation.extras import offered_body
 
 if TYPE_CHECKING:
     import numpy as np

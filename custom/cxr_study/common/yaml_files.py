@@ -27,18 +27,12 @@ from surgical_aggregation.wire.untrusted_text import LONGEST, one_line
 _NEEDS = {
     "string_type": "a text (in quotes where it is a number)",
     "string_pattern_mismatch": "a text that is not blank",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "list_type": "a list with one entry or more",
-    "tuple_type": "a list with one entry or more",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("list_type", "tuple_type"), "a list with one entry or more"),
     "too_short": "one entry or more",
-    "dict_type": "lines 'key: value'",
-    "model_type": "lines 'key: value'",
-    "dataclass_type": "lines 'key: value'",
+    **dict.fromkeys(("dict_type", "model_type", "dataclass_type"), "lines 'key: value'"),
     "path_not_file": "a file that exists",
     "path_not_directory": "a folder that exists",
-    "literal_error": "{expected}",
     "greater_than_equal": "a number of {ge} or more",
 }
 """Type of an error of pydantic -> what the value needs."""
@@ -223,7 +217,6 @@ def _said(problem: ValidationError, values: object) -> str:
     elif error is not None:
         return f"{place}: {error}".removeprefix(": ")
     else:
-        told = {key: str(value).replace("'", "") for key, value in context.items()}
-        known = _NEEDS.get(first["type"])
-        need = known.format(**told) if known else first["msg"].removeprefix("Input should be ")
+        known = _NEEDS.get(first["type"], "").format(**context)
+        need = known or first["msg"].removeprefix("Input should be ").replace("'", "")
     return f"{place} needs {need}; got {got!r}."

@@ -7,24 +7,27 @@ import json
 import logging
 import re
 import shutil
+import ssl
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from nvflare.apis.fl_exception import FLCommunicationError
 from nvflare.apis.job_def import DEFAULT_STUDY
 from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 from nvflare.fuel.flare_api.flare_api import Session
 
-from cxr_study.deployment.kit_trust import distrust
 from cxr_study.deployment.processes import unreachable
 
 _LOST = (
@@ -267,3 +270,32 @@ class FlareSession:
 def _end(close: Callable[[], None]) -> None:
     with suppress(Exception):  # a server that is gone cannot be told goodbye
         close()
+
+
+def distrust(kit: Path, admin: Mapping[str, Any]) -> str | None:
+    """Why a kit and the server that listens do not trust each other, by their certificates.
+
+    Args:
+        kit: Folder of the startup kit.
+        admin: The kit's configuration of its admin: "host", "port" and names of files.
+
+    Returns:
+        What is wrong and what to do; None where the certificates are not the reason.
+    """
+    pems = [(kit / "startup" / admin[file]).read_text() for file in ("ca_cert", "client_cert")]
+    with suppress(OSError):  # an SSLError is one: it is no TLS, or says nothing to a stranger
+        pems.append(ssl.get_server_certificate((admin["host"], int(admin["port"])), timeout=5.0))
+    root, *others = (x509.load_pem_x509_certificate(pem.encode()) for pem in pems)
+    names = f"{admin['client_cert']} of kit {kit}", "the server's certificate"
+    for whose, one in zip(names, others, strict=False):
+        try:
+            one.verify_directly_issued_by(root)
+        except (InvalidSignature, ValueError, TypeError):
+            return (
+                f"kit {kit} was not made for this server: its root certificate, "
+                f"{root.subject.rfc4514_string()!r} of {root.not_valid_before_utc:%Y-%m-%d}, has "
+                f"not signed {whose}. Take the kit from the same provisioning as the server's."
+            )
+        if (end := one.not_valid_after_utc) < datetime.now(timezone.utc):
+            return f"{whose} ended on {end:%Y-%m-%d}. Have it renewed by whoever provisions."
+    return None

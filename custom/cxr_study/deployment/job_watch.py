@@ -13,7 +13,7 @@ from typing import Any
 from cxr_study.deployment.at_hand import Workspaces
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.runs import run_failure
-from cxr_study.runs.job_results import read_events, rounds_run
+from cxr_study.runs.job_results import Progress, progress, read_events, rounds_run
 from cxr_study.runs.run_failure import Failure, Party
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.site.local_notes import notes_file
@@ -45,15 +45,6 @@ TRIES, SHORTEST, LONGEST_PAUSE = 10, 10.0, 600.0
 """FLARE 2.9's scheduler: tries, and seconds after the first, which double up to the longest."""
 
 _TOO_FEW = re.compile(r"(\d+)\)? < min.sites \(?(\d+)")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Rounds that a job has made, the record of its best model so far, whether it stopped early."""
-
-    rounds: int = 0
-    best: Mapping[str, Any] | None = None
-    stopped: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,7 +103,7 @@ def watch(
             due, tries = time.monotonic() + _HEARTBEAT, tried
             say(f"job {job_id} waits: {waits(meta, session.sites())}")
         if status in ("RUNNING", "DISPATCHED"):
-            told = _by_record(server / job_id) if server else next(asking)
+            told = progress(read_events(server / job_id)) if server else next(asking)
             if told is not None and told != seen:
                 seen, changed = told, time.monotonic()
                 show(seen)
@@ -130,17 +121,6 @@ def _whole(session: FlareSession, job_id: str, meta: Mapping[str, Any]) -> Mappi
         time.sleep(POLL)
         meta = session.meta(job_id)
     return meta
-
-
-def _by_record(folder: Path) -> Progress | None:
-    """The progress of a job by its record, in the server's folder of it."""
-    events = read_events(folder)
-    if not events:  # not there yet, or put away already
-        return None
-    named = [event["event"] for event in events]
-    best = [event for event in events if event["event"] in ("best", "best_dropped")][-1:]
-    dropped = not best or best[0]["event"] == "best_dropped"
-    return Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
 
 
 def _by_asking(session: FlareSession, job_id: str) -> Iterator[Progress | None]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cxr_study.common.offered_data import demo_data
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
@@ -19,61 +16,33 @@ from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs import simulated_run
-from cxr_study.runs.run_request import check_network, check_phantom, check_site_files
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from cxr_study.runs.run_request import RunRequest, check_network, check_sites
+from surgical_aggregation.extras import offered_body
 from surgical_aggregation.site.training import tensorflow_setup
 
 if TYPE_CHECKING:
     from cxr_study.jobs.settings import JobSettings
 
-POC = "poc"
-"""In a run's folder: the POC's."""
-
 _VARIABLE = "CXR_INITIAL_BODY"
 
 
-@dataclass(frozen=True)
-class PocRun:
-    """A run of a job in a POC of its own.
-
-    Attributes:
-        job: As all that is not said here, see `RunRequest`.
-        project: FLARE's project file.
-        port: For the server; None: a free one.
-        retries: See `deployed_run.DeployedRun`.
-        keep: Whether the POC keeps running afterwards.
-    """
-
-    job: Job
-    folder: Path
-    project: Path
-    site_files: Path | None
-    port: int | None = None
-    retries: int = 3
-    keep: bool = False
-
-    @property
-    def system(self) -> PocSystem:
-        """Its POC."""
-        return PocSystem(self.folder / POC)
+def system(request: RunRequest) -> PocSystem:
+    """The POC of a run."""
+    return PocSystem(request.folder / "poc")
 
 
-def check(poc: PocRun) -> None:
+def check(request: RunRequest, project: Path, port: int | None = None) -> None:
     """Refuse what `run` could not run, while an earlier run is still in its folder.
 
     Quick: reads no table and no image.
 
     Raises:
-        ValueError: The folder, project file, port, job folder, a setting, a site file or its name,
-            or the initial body is unusable, sites are too few, or the job continues one that a new
-            POC cannot have.
+        ValueError: The folder, project file, port, a site file or its name, or the initial body is
+            unusable, or the job continues one that a new POC cannot have.
     """
-    sites, settings = poc.job.sites, poc.job.at_server
-    poc.job.check()
-    poc.system.check(poc.project, poc.port)
-    check_site_files(poc.site_files, sites)
-    if poc.site_files is None:
-        check_phantom(sites)
+    settings = request.job.at_server
+    system(request).check(project, port)
+    check_sites(request.site_files, request.job.sites)
     for name in ("continues", "model_of"):
         if value := getattr(settings, name):
             raise JobError(
@@ -82,48 +51,57 @@ def check(poc: PocRun) -> None:
             )
     if {"backbone", "initial_body"} <= settings.model_fields_set:  # an evaluation starts from none
         body = _initial_body(settings.initial_body)
-        check_network(body, backbone=settings.backbone, hidden=settings.hidden)
+        check_network(body, settings.backbone, settings.hidden)
 
 
-def run(poc: PocRun, console: Console) -> None:
+def run(
+    request: RunRequest,
+    project: Path,
+    console: Console,
+    *,
+    port: int | None = None,
+    retries: int = 3,
+    keep: bool = False,
+) -> None:
     """Run the job, and leave its job folder, results and sites' files in the run's folder.
 
     Whatever happens, no service is left running, unless it is to be kept and all went well. Where
     something failed, the POC's folder stays, for its logs.
+
+    Args:
+        request: What is to be run.
+        project: FLARE's project file.
+        console: To say what is done.
+        port: For the server; None: a free one.
+        retries: See `deployed_run.DeployedRun`.
+        keep: Whether the POC keeps running afterwards.
 
     Raises:
         PocError: The POC cannot be prepared or started.
         DeployedRunError: The job failed.
         ValueError: The job, a setting, the port, a site file or what it names is unusable.
     """
-    steps, system, job = Steps(console), poc.system, _sharing_cores(poc.job)
-    job_export.write(job, poc.folder / "job")
-    if poc.site_files is None:
-        demo_data().site_files()
-    elif "image_size" in job.settings:
-        simulated_run.prepare(poc.site_files, job.sites, job.at_server.image_size)
+    steps, poc, job = Steps(console), system(request), _sharing_cores(request.job)
+    files = request.site_files
+    job_export.write(job, request.folder / "job")
+    if files is None or "image_size" in job.settings:
+        simulated_run.prepare(files, job.sites, job.at_server.image_size)
     with steps.step("prepare") as said:
-        system.prepare(
-            poc.project,
-            sites=job.sites,
-            port=poc.port,
-            site_files=poc.site_files,
-            encrypted=job.encrypted,
-        )
-        said.append(str(system))
-    deployed = DeployedRun(poc.folder, poc.site_files, False, poc.retries, system.workspaces)
+        poc.prepare(project, sites=job.sites, port=port, site_files=files, encrypted=job.encrypted)
+        said.append(str(poc))
     try:
         with steps.step("start", "over TLS, each a process of its own"):
-            system.start(_named_files(job.at_server))
-        with FlareSession(system.lead) as session:
-            deployed_run.run(deployed, session, steps)
+            poc.start(_named_files(job.at_server))
+        with FlareSession(poc.lead) as session:
+            places = poc.workspaces
+            DeployedRun(session, steps, request.folder, files, False, retries, places).run()
     except BaseException:
         with steps.step("stop"):
-            system.stop()
+            poc.stop()
         raise
-    if not poc.keep:
-        with steps.step("clean", str(system.folder)):
-            system.clean()
+    if not keep:
+        with steps.step("clean", str(poc.folder)):
+            poc.clean()
 
 
 def _initial_body(named: str) -> Path | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from cxr_study.common.offered_data import is_demo_data
 from cxr_study.jobs.components import ALLOWED
+from cxr_study.training import backbones
+from surgical_aggregation.aggregation import strategy, weighting
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 SCOPE = "cxr"
@@ -20,6 +23,12 @@ GATE = "surgical_aggregation.site.policy_filter.PolicyGate"
 _GUARD = "surgical_aggregation.kit.job_guard"
 _VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
 """Variables of a service's environment that a job's settings may refer to."""
+
+_PARTS = (strategy.GROUP, weighting.GROUP, backbones.GROUP)
+"""Groups of entry points that a job's settings name parts of."""
+
+_OURS = "surgical-aggregation"
+"""This package, whose parts every kit lets jobs use."""
 
 _FOUND_BY_NAME = {"comm_config.json": "local", "resources.json": "local"}
 """File that FLARE looks for in all folders of a kit, jobs' too -> its folder."""
@@ -50,15 +59,15 @@ def localise_site(
     gpus: int = 0,
     gpu_memory: int = 0,
     byoc: str = "nobody",
-    classes: Sequence[str] = ALLOWED,
+    allow: Sequence[str] = (),
     force: bool = False,
 ) -> list[Path]:
     """Write a hospital's own files into the local/ folder of its site's startup kit.
 
     They are FLARE's defaults, which local files replace whole, and: the site's policy and the
     filter that holds every job to it; a job without code holds a configuration (see `job_guard`)
-    that names these `classes` alone; error logs, which may hold paths, are not streamed to the
-    server; nobody of another organisation reads its files.
+    that names this software's classes and what else is allowed; error logs, which may hold paths,
+    are not streamed to the server; nobody of another organisation reads its files.
 
     Args:
         kit: Startup kit.
@@ -66,14 +75,15 @@ def localise_site(
         gpus: GPUs that jobs may use, each with so many GiB of `gpu_memory`.
         gpu_memory: GiB.
         byoc: Who of those who submit may bring code: one of `BYOC_ROLES`. Default: nobody.
-        classes: Paths of the component classes that a job without code may name; FLARE calls them
-            with any arguments that a job gives. Default: those of this software, see `components`.
+        allow: What a job without code may name besides this software's classes, see `components`:
+            paths of component classes (FLARE calls them with any arguments that a job gives), and
+            installed packages whose parts it may use. Default: nothing.
         force: Replace local files that are there.
 
     Raises:
         KitError: It is no kit of a site, it has such files already, or `byoc` is no such word.
     """
-    resources = _resources(kit, "a site", "fed_client.json", classes)
+    resources = _resources(kit, "a site", "fed_client.json", allow)
     resources["allow_log_streaming"] = False
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
     _component(resources, "resource_manager").update(managed)
@@ -93,26 +103,25 @@ def localise_server(
     *,
     permitted: Mapping[str, Any] | None = None,
     byoc: str = "nobody",
-    classes: Sequence[str] = ALLOWED,
+    allow: Sequence[str] = (),
     force: bool = False,
 ) -> list[Path]:
     """Write the server's own files into the local/ folder of its startup kit; see `localise_site`.
 
     They are FLARE's defaults and: jobs, snapshots and logs are stored in a folder that stays, where
-    FLARE's are in /tmp; a job without code may name these component `classes` alone; the findings
-    that each site may contribute, where that is decided.
+    FLARE's are in /tmp; a job without code names this software's classes and what else is allowed;
+    the findings that each site may contribute, where that is decided.
 
     Args:
         kit: Startup kit.
         storage: Folder for what the server stores; made absolute.
         permitted: Site -> classes, or study -> such a table; None: as it was, at first whatever a
             site declares.
-        byoc: As in `localise_site`, and so are `classes`, `force`, result and errors.
-        classes: Paths of the component classes that a job without code may name; FLARE calls them
-            with any arguments that a job gives. Default: those of this software, see `components`.
-        force: Replace local files that are there.
+        byoc: As in `localise_site`, and so are result and errors.
+        allow: As in `localise_site`.
+        force: As in `localise_site`.
     """
-    resources = _resources(kit, "the server", "fed_server.json", classes)
+    resources = _resources(kit, "the server", "fed_server.json", allow)
     stored = storage.absolute()
     snapshots = resources["snapshot_persistor"]["args"]["storage"]["args"]
     snapshots["root_dir"] = str(stored / "snapshot-storage")
@@ -125,17 +134,37 @@ def localise_server(
     return _write(kit, files, "fed_server.json", force)
 
 
-def _resources(kit: Path, kind: str, startup: str, classes: Sequence[str]) -> Contents:
-    """FLARE's resources, with an allow-list of these classes alone."""
+def _resources(kit: Path, kind: str, startup: str, allow: Sequence[str]) -> Contents:
+    """FLARE's resources, with what a job without code may name."""
     if not (kit / "startup" / startup).is_file():
         raise KitError(
             f"{kit} is no startup kit of {kind}: it holds no startup/{startup}. Give the folder "
             "that `nvflare provision` or `nvflare package` made."
         )
     resources = _read(kit / "local/resources.json.default")
-    resources |= {"class_allow_list": list(classes), "class_list_enforcement_mode": "enforce"}
-    resources["app_validator"] = {"path": f"{_GUARD}.JobFiles", "args": {"variables": _VARIABLES}}
+    classes = [name for name in allow if name.rpartition(".")[2][:1].isupper()]
+    packages = [name for name in allow if name not in classes]
+    _check_installed(packages)
+    resources |= {
+        "class_allow_list": [*ALLOWED, *classes],
+        "class_list_enforcement_mode": "enforce",
+    }
+    guard = {"variables": _VARIABLES, "packages": {key: [_OURS, *packages] for key in _PARTS}}
+    resources["app_validator"] = {"path": f"{_GUARD}.JobFiles", "args": guard}
     return resources
+
+
+def _check_installed(packages: Sequence[str]) -> None:
+    """Refuse what is no package that offers parts, as it was misspelt or is a function."""
+    offered = {
+        point.dist.name for group in _PARTS for point in entry_points(group=group) if point.dist
+    }
+    if unknown := [name for name in packages if name not in offered]:
+        raise KitError(
+            f"a class with its path, or an installed package that offers parts ("
+            f"{', '.join(sorted(offered)) or 'there is none'}), may be allowed; "
+            f"got {', '.join(unknown)}."
+        )
 
 
 def _component(resources: Contents, id_: str) -> Contents:

@@ -54,7 +54,9 @@ def lines(session: FlareSession, places: Workspaces) -> Iterator[str]:
         if site in seen:
             state = "connected" if site in connected else "silent"
             state += f", last seen {max(0, time.time() - seen[site]):.0f} s ago"
-        yield f"{site}: {state}{flare.get(site, '')}{_by_itself(declared.get(site))}"
+        said = declared.get(site)
+        itself = f"; on {said['date']} it said: {answer(said)}" if said else ""
+        yield f"{site}: {state}{flare.get(site, '')}{itself}"
     for meta in jobs:
         status, reason = str(meta["status"]), ""
         if status == "SUBMITTED":
@@ -87,11 +89,6 @@ def _archived(workspace: Path) -> list[dict[str, Any]]:
     with suppress(OSError, zipfile.BadZipFile):
         return json_lines(zipfile.Path(workspace, RECORD_FILE))
     return []
-
-
-def _by_itself(declared: Mapping[str, Any] | None) -> str:
-    """What a site last said of itself, by the server's record; see `RunRecord`."""
-    return "" if declared is None else f"; on {declared['date']} it said: {answer(declared)}"
 
 
 def answer(declared: Mapping[str, Any]) -> str:

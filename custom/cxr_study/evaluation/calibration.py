@@ -46,11 +46,17 @@ def reliability(labels: Floats, probabilities: Floats, number: int = 10) -> tupl
     Raises:
         ValueError: A probability is not in [0, 1].
     """
-    known, predicted = _labelled(labels, probabilities)
+    labelled = ~np.isnan(labels)
+    known, predicted = labels[labelled] == 1, probabilities[labelled].astype(np.float64)
+    wrong = ~((predicted >= 0) & (predicted <= 1))
+    if wrong.any():
+        raise ValueError(
+            f"probabilities need to be between 0 and 1; got {predicted[wrong][0]}. Are they scores?"
+        )
     edges = np.linspace(0, 1, number + 1)
     at = np.searchsorted(edges[1:-1], predicted)
     predictions = np.bincount(at, minlength=number)
-    sums = [np.bincount(at, each, minlength=number) for each in (predicted, known == 1)]
+    sums = [np.bincount(at, each, minlength=number) for each in (predicted, known)]
     rows = zip(edges.tolist(), edges[1:].tolist(), predictions.tolist(), *sums, strict=False)
     return tuple(
         Bin(low, high, count, *((mean / count, there / count) if count else (None, None)))
@@ -79,15 +85,3 @@ def calibration_error(bins: Sequence[Bin]) -> float | None:
         if each.observed is not None and each.probability is not None
     ]
     return sum(off) / predictions
-
-
-def _labelled(labels: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
-    """Labels and probabilities of what is labelled, one-dimensional, float64."""
-    labelled = ~np.isnan(labels)
-    predicted = probabilities[labelled].astype(np.float64)
-    wrong = ~((predicted >= 0) & (predicted <= 1))
-    if wrong.any():
-        raise ValueError(
-            f"probabilities need to be between 0 and 1; got {predicted[wrong][0]}. Are they scores?"
-        )
-    return labels[labelled].astype(np.float64), predicted

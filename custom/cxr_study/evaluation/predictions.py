@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.images.labelled_images import Images
-from cxr_study.training.network_facts import AnyNetwork, Network
+from cxr_study.data.images.image_store import Images
+from cxr_study.training.network import AnyNetwork, Network
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError
 from surgical_aggregation.wire import variables as wire
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,16 +10,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.data.sites.site_data import SiteLabels, load_images
-from cxr_study.evaluation import test_split
-from cxr_study.evaluation.bootstrap import (
-    Resampled,
-    class_ends,
-    difference_interval,
-    mean_interval,
-    resample,
-)
+from cxr_study.evaluation import bootstrap, test_split
+from cxr_study.evaluation.bootstrap import Resampled, resample
 from cxr_study.evaluation.calibration import calibration_error, reliability
 from cxr_study.evaluation.predictions import Predictions, Predictor
 from cxr_study.evaluation.subgroup_scores import by_subgroup
@@ -35,9 +29,6 @@ from cxr_study.evaluation.summary_json import (
     SubgroupAuroc,
 )
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-
-Ends = tuple[float | None, float | None]
-"""Of a 95 % interval; None where not defined."""
 
 _OF_SUBGROUP = ("kind", "subgroup", "images", "patients", "classes", "compared")
 
@@ -143,7 +134,7 @@ def score(
     images = predictions.images
     drawn = _resampled(predictions, [n for n in union if n in predictions.probabilities], seed)
     values = dict(zip(drawn.classes, drawn.values["auroc"], strict=True))
-    ends = dict(zip(drawn.classes, class_ends(drawn, "auroc"), strict=True))
+    ends = dict(zip(drawn.classes, bootstrap.class_ends(drawn, "auroc"), strict=True))
     enough = drawn.enough(drawn.classes)
     rows = []
     for name, labels in zip(union, images.labels(union).T, strict=True):
@@ -155,11 +146,7 @@ def score(
         facts = model, images.site, name, labelled, auroc, low, high, present, absent, source
         rows.append(ClassAuroc(*facts, few=auroc is not None and name not in enough))
 
-    def ends_of_mean(classes: Sequence[str]) -> Ends:
-        found = mean_interval(drawn, "auroc", classes)
-        return (found.low, found.high) if found else (None, None)
-
-    return rows, group_means(rows, ends_of_mean)
+    return rows, group_means(rows, drawn)
 
 
 def _resampled(predictions: Predictions, classes: Sequence[str], seed: int) -> Resampled:
@@ -168,14 +155,12 @@ def _resampled(predictions: Predictions, classes: Sequence[str], seed: int) -> R
     return resample(images.labels(classes), scores.to_numpy(float), classes, patients, seed=seed)
 
 
-def group_means(
-    rows: Sequence[ClassAuroc], ends: Callable[[Sequence[str]], Ends] = lambda classes: (None, None)
-) -> list[MeanAuroc]:
+def group_means(rows: Sequence[ClassAuroc], drawn: Resampled | None = None) -> list[MeanAuroc]:
     """Means of one model's AUROCs at one site, over all classes, labelled and unlabelled ones.
 
     Args:
         rows: Of every class. Those of too few patients are left out, and counted.
-        ends: Classes -> ends of the interval of their mean; default: not defined.
+        drawn: The model on resamples, for intervals of the means. Default None: without these.
     """
     groups: dict[Group, list[ClassAuroc]] = {
         "all": list(rows),
@@ -189,7 +174,9 @@ def group_means(
         few = len(defined) - len(kept)
         if members:
             facts = members[0].model, members[0].site, group, _mean(kept)
-            interval = ends([row.class_name for row in kept])
+            names = [row.class_name for row in kept]
+            found = bootstrap.mean_interval(drawn, "auroc", names) if drawn else None
+            interval = (found.low, found.high) if found else (None, None)
             with_few = _mean(defined) if few else None
             means.append(MeanAuroc(*facts, *interval, len(kept), len(members), few, with_few))
     return means
@@ -219,7 +206,7 @@ def compare(
     if not classes:
         return None
     one, other = (_resampled(each, classes, seed) for each in (ours, theirs))
-    found = difference_interval(one, other, "auroc", one.enough(classes))
+    found = bootstrap.difference_interval(one, other, "auroc", one.enough(classes))
     if found is None:
         return None
     few = int(np.isfinite(one.values["auroc"]).sum()) - found.classes

@@ -50,35 +50,29 @@ def by_subgroup(
         have fewer than `FEWEST` positives, or negatives; "compared", "compared_auroc": how many
         classes have as many in every subgroup of the kind, and the mean over them.
     """
+    labels, lacks = table[list(classes)].to_numpy(float), np.isnan(scores).any()
     for kind, subgroup_of in KINDS.items():
-        for line in _of_kind(table, list(classes), scores, subgroup_of(table)):
-            yield {"kind": kind, **line}
-
-
-def _of_kind(
-    table: pd.DataFrame, classes: list[str], scores: np.ndarray, subgroup: pd.Series
-) -> Iterator[dict[str, Any]]:
-    """A model in the subgroups of a kind; scores are NaN where it lacks a class."""
-    labels, lacks = table[classes].to_numpy(float), np.isnan(scores).any()
-    members = {name: (subgroup == name).to_numpy() for name in sorted(set(subgroup) - {""})}
-    fewest = {name: _fewest(labels[rows]) for name, rows in members.items()}
-    compared = np.all([few >= FEWEST for few in fewest.values()], axis=0)
-    for name, rows in members.items():
-        areas = np.full(len(classes), np.nan) if lacks else auroc(labels[rows], scores[rows])
-        defined = pd.Series(areas).dropna()
-        yield {
-            "subgroup": name,
-            "images": int(rows.sum()),
-            "patients": int(table.loc[rows, "patient"].nunique()),
-            "unknown": int((subgroup == "").sum()),
-            "of": len(classes),
-            "classes": len(defined),
-            "auroc": defined.mean(),
-            "auroc_sd": defined.std(),
-            "few": int((fewest[name][defined.index] < FEWEST).sum()),
-            "compared": int(compared.sum()),
-            "compared_auroc": pd.Series(areas[compared]).mean(),
-        }
+        subgroup = subgroup_of(table)
+        members = {name: (subgroup == name).to_numpy() for name in sorted(set(subgroup) - {""})}
+        fewest = {name: _fewest(labels[rows]) for name, rows in members.items()}
+        compared = np.all([few >= FEWEST for few in fewest.values()], axis=0)
+        for name, rows in members.items():
+            areas = np.full(len(classes), np.nan) if lacks else auroc(labels[rows], scores[rows])
+            defined = pd.Series(areas).dropna()
+            yield {
+                "kind": kind,
+                "subgroup": name,
+                "images": int(rows.sum()),
+                "patients": int(table.loc[rows, "patient"].nunique()),
+                "unknown": int((subgroup == "").sum()),
+                "of": len(classes),
+                "classes": len(defined),
+                "auroc": defined.mean(),
+                "auroc_sd": defined.std(),
+                "few": int((fewest[name][defined.index] < FEWEST).sum()),
+                "compared": int(compared.sum()),
+                "compared_auroc": pd.Series(areas[compared]).mean(),
+            }
 
 
 def _fewest(labels: np.ndarray) -> np.ndarray:

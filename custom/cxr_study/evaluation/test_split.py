@@ -9,9 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from cxr_study.common.errors import InputError
-from cxr_study.data.images.labelled_images import Images
-from cxr_study.data.labels import uncertain_labels
-from cxr_study.data.labels.label_table import DESCRIPTORS
+from cxr_study.data.images.image_store import Images
+from cxr_study.data.labels.label_table import DESCRIPTORS, certain
 from cxr_study.data.sites.site_data import SiteLabels, load_images, load_labels
 from cxr_study.data.sites.site_file import SiteFile, read_site_file
 
@@ -32,7 +31,7 @@ def to_test(images: Images, union: Sequence[str], truth: pd.DataFrame | None = N
     Of the union those classes are kept that the site, or else its truth, has labels of.
     """
     table = images.table
-    own = uncertain_labels.certain(table[[name for name in union if name in images.labelled]])
+    own = certain(table[[name for name in union if name in images.labelled]])
     known = [table[list(DESCRIPTORS)], own]
     if truth is not None:
         others = [name for name in union if name not in images.labelled and name in truth]

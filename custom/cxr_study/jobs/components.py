@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from cxr_study.jobs.presets import JobError
 
-_SERVER = (
+ALLOWED = (
     "surgical_aggregation.encryption.encrypted_aggregator.EncryptedSurgicalAggregator",
     "surgical_aggregation.server.access.class_filters.CheckResult",
     "surgical_aggregation.server.access.class_filters.SelectHead",
@@ -35,8 +35,6 @@ _SERVER = (
     "surgical_aggregation.server.workflows.model_refit.ModelRefit",
     "surgical_aggregation.server.workflows.polling.Polling",
     "surgical_aggregation.server.workflows.site_check.SiteCheck",
-)
-_SITE = (
     "cxr_audit.census.flare_statistics.CensusStatistics",
     "cxr_study.training.chest_xray_site.ChestXraySite",
     "surgical_aggregation.encryption.decrypt_task.DecryptTask",
@@ -44,8 +42,6 @@ _SITE = (
     "surgical_aggregation.site.class_declaration.DeclareClasses",
     "surgical_aggregation.site.executor.KerasExecutor",
     "surgical_aggregation.site.label_head.LabelHead",
-)
-_FLARE = (
     "nvflare.app_common.executors.statistics.statistics_executor.StatisticsExecutor",
     "nvflare.app_common.filters.exclude_vars.ExcludeVars",
     "nvflare.app_common.filters.percentile_privacy.PercentilePrivacy",
@@ -56,8 +52,6 @@ _FLARE = (
     "nvflare.app_common.widgets.validation_json_generator.ValidationJsonGenerator",
     "nvflare.app_common.workflows.statistics_controller.StatisticsController",
 )
-
-ALLOWED = (*_SERVER, *_SITE, *_FLARE)
 """Paths of the classes that a job without code may name."""
 
 MOVED: Mapping[str, str] = MappingProxyType(

@@ -63,14 +63,15 @@ class FlareJob(FedJob):
             name: Of the class.
             same: Arguments whose name is that of a setting.
             fixed: Argument -> value.
-            arguments: Argument -> name of a setting.
+            arguments: Argument -> name of a setting. Those that the job does not have are left out.
 
         Raises:
             JobError: The component keeps an argument under no attribute of its name: FLARE's export
                 would leave it out without a word.
         """
-        named = {**dict(zip(same, same, strict=True)), **arguments}
-        values = {argument: self.asked.settings[setting] for argument, setting in named.items()}
+        settings, known = {name: name for name in same} | arguments, self.asked.settings
+        named = {name: setting for name, setting in settings.items() if setting in known}
+        values = {argument: known[setting] for argument, setting in named.items()}
         built = instantiate_class(PATHS[name], {**values, **fixed})
         self._used.update(named.values())
         kept = vars(built)
@@ -84,9 +85,10 @@ class FlareJob(FedJob):
         return built
 
     def references(self, *settings: str) -> dict[str, str]:
-        """Setting -> a reference to it, which FLARE resolves where the job runs."""
-        self._used.update(settings)
-        return {setting: f"{{{setting}}}" for setting in settings}
+        """Setting of the job -> a reference to it, which FLARE resolves where the job runs."""
+        own = [setting for setting in settings if setting in self.asked.settings]
+        self._used.update(own)
+        return {setting: f"{{{setting}}}" for setting in own}
 
     def to_sites(self, part: Any, **how: Any) -> None:
         """Add one object to the apps of all sites."""

@@ -80,7 +80,8 @@ class JobFolder:
         shutil.copytree(self.path / source, target, ignore=shutil.ignore_patterns("config_fed_*"))
         custom = target / "custom"
         # The marker is for FLARE's simulator alone; see `components.WAYS`.
-        if self.classes <= set(ALLOWED) and _files(custom) == [MARKER.name]:
+        marked = [file.name for file in custom.glob("*")] == [MARKER.name]
+        if marked and self.classes <= set(ALLOWED):
             shutil.rmtree(custom)
         changed = {name: settings[name] for name in top(config).keys() & settings.keys()}
         write_json(target / name, {**config, **changed})
@@ -170,7 +171,3 @@ def _paths(value: Any) -> Iterator[str]:
     if isinstance(value, Sequence) and not isinstance(value, str):
         for item in value:
             yield from _paths(item)
-
-
-def _files(folder: Path) -> list[str]:
-    return [file.name for file in folder.iterdir()] if folder.is_dir() else []

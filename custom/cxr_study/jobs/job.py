@@ -67,7 +67,7 @@ class Job:
                 f"there is no job {str(job)!r}: no such folder holds {META}, and no job has this "
                 f"name; {nearest(Path(job).name, JOBS)}."
             )
-        from cxr_study.jobs.settings import acting_at, defaults  # takes a quarter of a second
+        from cxr_study.jobs.settings import acting_at, defaults
 
         own = defaults(str(job))
         of_site = acting_at("site") & own.keys()
@@ -133,15 +133,13 @@ class Job:
         per_site: Mapping[str, Settings] | None = None,
         *,
         sites: Sequence[str] | None = None,
-        name: str | None = None,
     ) -> Job:
-        """This job with other settings, sites or another name.
+        """This job with other settings or sites.
 
         Args:
             settings: Setting -> value, at the server and at every site.
             per_site: Site -> setting -> value, at that site alone.
             sites: Names of the sites. Default: the same.
-            name: FLARE's name of it. Default: the same.
 
         Raises:
             JobError: A setting is not the job's, or not one that sites may differ in; its value is
@@ -162,13 +160,7 @@ class Job:
         }
         for site, values in per_site.items():
             own[site] = {**own.get(site, {}), **values}
-        made = replace(
-            self,
-            name=name or self.name,
-            sites=names,
-            settings={**self.settings, **settings},
-            per_site=own,
-        )
+        made = replace(self, sites=names, settings={**self.settings, **settings}, per_site=own)
         _ = made._own_settings, made.at_server  # checks them
         return made
 
@@ -195,9 +187,7 @@ class Job:
     @cached_property
     def at_server(self) -> JobSettings:
         """The settings, typed, as the sites share them; checked once."""
-        from cxr_study.jobs.settings import checked
-
-        return checked(self.settings)
+        return _checked(self.settings)
 
     def at(self, site: str) -> JobSettings:
         """The settings, typed, of one site."""
@@ -205,10 +195,8 @@ class Job:
 
     @cached_property
     def _own_settings(self) -> dict[str, JobSettings]:
-        from cxr_study.jobs.settings import checked
-
         own = {site: values for site, values in self.per_site.items() if values}
-        return {site: checked({**self.settings, **values}) for site, values in own.items()}
+        return {site: _checked({**self.settings, **values}) for site, values in own.items()}
 
     @property
     def trains(self) -> bool:
@@ -220,16 +208,13 @@ class Job:
         """Whether its models are homomorphically encrypted."""
         if self.folder is None:
             return self.method in METHODS and METHODS[self.method].encrypted
-        return any(path.startswith("surgical_aggregation.encryption.") for path in self._classes)
+        classes = self.folder.classes
+        return any(path.startswith("surgical_aggregation.encryption.") for path in classes)
 
     @property
     def has_own_site(self) -> bool:
         """Whether its sites are not those of this application: it names another `Site`."""
-        return self.folder is not None and SITE not in self._classes
-
-    @cached_property
-    def _classes(self) -> frozenset[str]:
-        return self.folder.classes if self.folder else frozenset()
+        return self.folder is not None and SITE not in self.folder.classes
 
     def app(self, site: str) -> str:
         """Name of a site's app, which no other site sees where it has settings of its own."""
@@ -250,6 +235,12 @@ class Job:
                     f"setting {name!r} needs a value like the job's own {known[name]!r}; got "
                     f"{settings[name]!r}."
                 )
+
+
+def _checked(settings: Settings) -> JobSettings:
+    from cxr_study.jobs.settings import checked  # takes a quarter of a second
+
+    return checked(settings)
 
 
 def check_known(settings: Settings, known: Settings, whose: str) -> None:

@@ -1,4 +1,4 @@
-"""The methods of the papers, and the rows of the tables: a method with a strategy."""
+"""The methods of the papers, and the jobs that there are."""
 
 from __future__ import annotations
 
@@ -40,43 +40,39 @@ class Method:
         return not (self.personal_head or self.encrypted)
 
 
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        method.name: method
-        for method in (
-            Method(
-                "surgical",
-                "Surgical aggregation",
-                "A class's column is averaged over the sites that label it; a site gets its own.",
-            ),
-            Method(
-                "personalised",
-                "Personalised federated learning",
-                "The body is averaged; every site keeps its own head.",
-                personal_head=True,
-            ),
-            Method(
-                "vanilla",
-                "Vanilla federated learning",
-                "Every site predicts the union; classes that it does not label count as absent.",
-                strategy="fedavg",
-                other_classes="absent",
-            ),
-            Method(
-                "partial_loss",
-                "Federated learning with partial loss",
-                "Every site predicts the union; classes that it does not label do not count.",
-                other_classes="unknown",
-            ),
-            Method(
-                "surgical_he",
-                "Surgical aggregation under homomorphic encryption",
-                "As surgical; the server adds and divides what it cannot read.",
-                encrypted=True,
-            ),
-        )
-    }
+_METHODS = (
+    Method(
+        "surgical",
+        "Surgical aggregation",
+        "A class's column is averaged over the sites that label it; a site gets its own.",
+    ),
+    Method(
+        "personalised",
+        "Personalised federated learning",
+        "The body is averaged; every site keeps its own head.",
+        personal_head=True,
+    ),
+    Method(
+        "vanilla",
+        "Vanilla federated learning",
+        "Every site predicts the union; classes that it does not label count as absent.",
+        strategy="fedavg",
+        other_classes="absent",
+    ),
+    Method(
+        "partial_loss",
+        "Federated learning with partial loss",
+        "Every site predicts the union; classes that it does not label do not count.",
+        other_classes="unknown",
+    ),
+    Method(
+        "surgical_he",
+        "Surgical aggregation under homomorphic encryption",
+        "As surgical; the server adds and divides what it cannot read.",
+        encrypted=True,
+    ),
 )
+METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _METHODS})
 """Name -> method."""
 
 EVALUATION = "evaluation"
@@ -92,67 +88,3 @@ BEYOND = (
     "server_optimizer",
 )  # fmt: skip
 """Settings that no paper on these methods has, each off by default."""
-
-TITLES: Mapping[str, str] = {
-    "surgical": "Surgical aggregation",
-    "partial_loss": "FL with partial loss",
-    "vanilla": "Vanilla FL",
-    "personalised": "Personalised FL",
-    "individual": "Individual",
-    "centralised": "Centralised",
-    "centralised-partial": "Centralised, partial loss",
-    "complete": "Centralised, fully labelled",
-}
-"""Method -> its name in tables. "complete" trains on a whole data set with the labels of all its
-classes, which the other methods have cut into sites: the baseline of the papers' ablations."""
-
-SOLO_STRATEGIES: Mapping[str, str] = {"fedavg": "batch norm trained", "fedbn+": "batch norm frozen"}
-"""What strategies mean without a federation."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the table: a method (of `TITLES`) with a strategy.
-
-    A study may have variants of a strategy, by name: "fedavg refit" is "fedavg" with the settings
-    that the study file gives the variant "refit".
-    """
-
-    method: str
-    strategy: str
-
-    @property
-    def name(self) -> str:
-        """A short name, different for every row, that can be a file's."""
-        return f"{self.method}-{self.strategy}".replace(" ", "-")
-
-    @property
-    def job_strategy(self) -> str:
-        """Strategy of the job, without the variant."""
-        return self.strategy.partition(" ")[0]
-
-    @property
-    def variant(self) -> str:
-        """Name of the variant; "": none."""
-        return self.strategy.partition(" ")[2]
-
-    @property
-    def federated(self) -> bool:
-        """Whether it is a FLARE job."""
-        return self.method in METHODS
-
-    @property
-    def pooled(self) -> bool:
-        """Whether it trains on the data of all sites in one place."""
-        return not self.federated and self.method != "individual"
-
-    @property
-    def title(self) -> str:
-        """The method, for people."""
-        return TITLES[self.method]
-
-    @property
-    def strategy_title(self) -> str:
-        """The strategy, for people."""
-        shown = self.job_strategy if self.federated else SOLO_STRATEGIES[self.job_strategy]
-        return f"{shown}, {self.variant}" if self.variant else shown

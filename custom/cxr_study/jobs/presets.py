@@ -57,7 +57,10 @@ class Preset:
     per_site: Mapping[str, Settings] = field(default_factory=dict)
 
 
-_NETWORK = {"backbone": "densenet121", "image_size": 224, "hidden": 0, "batch_size": 64}
+_NETWORK = {
+    "backbone": "densenet121", "image_size": 224, "hidden": 0, "batch_size": 64, "epochs": 1,
+}  # fmt: skip
+_PAPERS = {**_NETWORK, "augmentation": "paper", "warmup_epochs": 15}
 
 PRESETS: Mapping[str, Preset] = {
     # The method alone, not the network or the recipe: what the study "beyond" has found to be best.
@@ -65,24 +68,18 @@ PRESETS: Mapping[str, Preset] = {
     # ML4H 2024 (arXiv:2301.06683).
     "paper": Preset(
         {
-            **_NETWORK,
-            "augmentation": "paper",
-            "epochs": 1,
+            **_PAPERS,
             "learning_rate": 5e-5,
-            "warmup_epochs": 15,
             "warmup_learning_rate": 5e-3,
             "num_rounds": 150,
             "patience": 25,
         }
     ),
-    # FedFBN (arXiv:2303.06180): a rate of its own at site chexpert.
+    # FedFBN (arXiv:2303.06180): a rate of its own at site chexpert. It says nothing of warm-up.
     "paper-fedfbn": Preset(
         {
-            **_NETWORK,
-            "augmentation": "paper",
-            "epochs": 1,
+            **_PAPERS,
             "learning_rate": 1e-5,
-            "warmup_epochs": 15,  # not said there; as in the other paper
             "warmup_learning_rate": 1e-3,
             "num_rounds": 100,
             "patience": 0,
@@ -97,7 +94,6 @@ PRESETS: Mapping[str, Preset] = {
         {
             **_NETWORK,
             "augmentation": "radiology",
-            "epochs": 1,
             "learning_rate": 1e-4,
             "warmup_epochs": 5,
             "warmup_learning_rate": 1e-3,

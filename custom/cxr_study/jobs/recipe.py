@@ -6,6 +6,7 @@ the command line.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from nvflare.job_config.defs import FilterType
@@ -16,12 +17,9 @@ from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import CENSUS, METHODS, Method
 from cxr_study.jobs.presets import JobError
 from surgical_aggregation.site.contract.site import Site
+from surgical_aggregation.site.training.training_options import TrainingOptions
 
 _MODEL_TASKS = ("train", "validate", "test")
-_OPTIONS = (
-    "strategy", "epochs", "learning_rate", "warmup_epochs", "warmup_learning_rate", "gradient_clip",
-    "proximal", "class_weighting", "focal_gamma", "freeze_statistics_at",
-)  # fmt: skip
 
 
 class JobRecipe(Recipe):
@@ -86,13 +84,8 @@ def add_sites(made: FlareJob, job: Job, site: Site | None = None) -> None:
     made.asked = job
     if job.method == CENSUS:
         _census_site(made)
-    elif job.method in METHODS:
-        _training_site(made, METHODS[job.method], site)
     else:
-        made.to_sites(site or _site(made), id="site")
-        made.to_sites(made.part("DeclareClasses"), id="declare_classes")
-        executor = made.part("KerasExecutor", "report_counts", "threads")
-        made.to_sites(executor, tasks=["check", "test"])
+        _model_site(made, METHODS.get(job.method), site)
     made.finish_sites()
 
 
@@ -101,23 +94,18 @@ def _training_server(made: FlareJob, method: Method) -> None:
     refit = ("refit",) if method.common_model else ()
     add(part("InitialBody", file="initial_body"), id="initial_body")
     add(part("CheckpointPersistor", "continues"), id="persistor")
-    if method.encrypted:
-        add(part("MergeIntoGlobalModel"), id="shareable_generator")
-        aggregator = part("EncryptedSurgicalAggregator", "strategy", "weighting")
-    else:
-        decay = ("average_decay",) if method.common_model else ()
-        generator = part(
-            "MergeIntoGlobalModel",
-            *decay,
-            optimizer="server_optimizer",
-            learning_rate="server_learning_rate",
-            momentum="server_momentum",
-        )
-        add(generator, id="shareable_generator")
-        head = () if method.personal_head else ("head_weighting",)
-        fixed = {"personal_head": True} if method.personal_head else {}
-        aggregator = part("SurgicalAggregator", "strategy", "body_weighting", *head, fixed=fixed)
-    add(aggregator, id="aggregator")
+    generator = part(
+        "MergeIntoGlobalModel",
+        "average_decay",
+        optimizer="server_optimizer",
+        learning_rate="server_learning_rate",
+        momentum="server_momentum",
+    )
+    add(generator, id="shareable_generator")
+    aggregator = "EncryptedSurgicalAggregator" if method.encrypted else "SurgicalAggregator"
+    weightings = ("weighting", "body_weighting", "head_weighting")
+    fixed = {"personal_head": True} if method.personal_head else {}
+    add(part(aggregator, "strategy", *weightings, fixed=fixed), id="aggregator")
     if method.common_model:
         columns = part(
             "SurgicalAggregator", "strategy", "head_weighting", fixed={"columns_only": True}
@@ -165,21 +153,23 @@ def _training_server(made: FlareJob, method: Method) -> None:
     add(_measurement(made, "best", "test"), id="test_best")
 
 
-def _training_site(made: FlareJob, method: Method, site: Site | None) -> None:
+def _model_site(made: FlareJob, method: Method | None, site: Site | None) -> None:
+    """Add what a site needs to train by a method; None: to measure a model."""
     part, add = made.part, made.to_sites
     add(site or _site(made, method), id="site")
-    if not method.personal_head:
+    if not (method and method.personal_head):
         add(part("DeclareClasses"), id="declare_classes")
-    open_mode = ("pseudo_labels", "pseudo_labels_from") if method.other_classes == "unknown" else ()
-    training: dict[str, Any] = made.references(*_OPTIONS, *open_mode)
-    if method.personal_head:
+    training: dict[str, Any] = made.references(*(each.name for each in fields(TrainingOptions)))
+    if method and method.personal_head:
         training["personal_head"] = True
-    readable = () if method.encrypted else ("send", "report_features")
     executor = part(
         "KerasExecutor",
-        *("mixed_precision", "report_counts", "seed", "threads", *readable),
-        fixed={"training": training},
+        *("mixed_precision", "send", "report_counts", "report_features", "seed", "threads"),
+        fixed={"training": training} if method else {},
     )
+    if method is None:
+        add(executor, tasks=["check", "test"])
+        return
     refit = ["refit"] if method.common_model else []
     add(executor, tasks=["check", *_MODEL_TASKS, *refit])
     if method.encrypted:
@@ -245,12 +235,9 @@ def _measurement(made: FlareJob, model: str, task: str) -> Any:
     return made.part("ModelEvaluation", "min_clients", "wait_seconds", fixed=fixed)
 
 
-def _site(made: FlareJob, method: Method | None = None) -> Any:
-    fixed: dict[str, Any] = {"site": "{SITE_NAME}"}
-    names = ["sites", "backbone", "image_size", "hidden", "batch_size"]
-    if method:  # an evaluation neither shuffles nor augments
-        names += ["augmentation", "seed"]
-        if method.union_head:
-            names.append("union")
-            fixed["other_classes"] = method.other_classes
-    return made.part("ChestXraySite", *names, fixed=fixed)
+def _site(made: FlareJob, method: Method | None) -> Any:
+    fixed = {"site": "{SITE_NAME}"}
+    if method and method.union_head:
+        fixed["other_classes"] = method.other_classes
+    names = ("sites", "backbone", "image_size", "hidden", "batch_size", "augmentation", "seed")
+    return made.part("ChestXraySite", *names, "union", fixed=fixed)

@@ -11,21 +11,16 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cxr_study.common.spelling import nearest
-from cxr_study.data.images.sides import SIDES
+from cxr_study.data.images.image_files import SIDES
 from cxr_study.jobs.methods import CENSUS, EVALUATION, METHODS
 from cxr_study.jobs.presets import JobError
 from cxr_study.training.augmentation import AUGMENTATIONS
 from cxr_study.training.backbones import BACKBONES, HIDDEN_UNITS
-from surgical_aggregation.aggregation import server_optimizer, weight_average, weighting
-from surgical_aggregation.aggregation.server_optimizer import OPTIMIZERS
+from surgical_aggregation.aggregation import moments, weighting
+from surgical_aggregation.aggregation.moments import OPTIMIZERS
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 from surgical_aggregation.aggregation.weighting import HEAD_WEIGHTINGS, SITE_WEIGHTINGS
-from surgical_aggregation.site.training.training_options import (
-    CLASS_WEIGHTINGS,
-    PSEUDO_LABELS,
-    SENT,
-    TrainingOptions,
-)
+from surgical_aggregation.site.training import training_options as training
 from surgical_aggregation.wire.headers import NONE, TRACKERS
 
 Side = Literal["server", "site", "both"]
@@ -128,15 +123,16 @@ class JobSettings(BaseModel):
     gradient_clip: float = _site(0.0, "largest global norm of a gradient; 0: no limit")
     proximal: float = _site(0.0, "FedProx's mu; 0: off")
     class_weighting: str = _site(
-        "none", "balanced: positives weigh as much as negatives", words=CLASS_WEIGHTINGS)
+        "none", "balanced: positives weigh as much as negatives", words=training.CLASS_WEIGHTINGS)
     focal_gamma: float = _site(0.0, "of the focal loss; 0: off")
     freeze_statistics_at: int = _site(
         0, "round from which batch norm's statistics stay; 0: none", ge=0)
     pseudo_labels: str = _site(
-        "none", "for classes that the site does not label", _OPEN, words=PSEUDO_LABELS)
+        "none", "for classes that the site does not label", _OPEN, words=training.PSEUDO_LABELS)
     pseudo_labels_from: int = _site(4, "round from which they count", _OPEN, ge=0)
     mixed_precision: bool = _site(False, "float16 on a GPU, bfloat16 on CPUs with it")
-    send: str = _site("weights", "differences: for FLARE's privacy filters", _READABLE, words=SENT)
+    send: str = _site(
+        "weights", "differences: for FLARE's privacy filters", _READABLE, words=training.SENT)
     report_counts: bool = _site(
         False, "tell the server labels per class; a site may forbid it", _MEASURING)
     report_features: bool = _site(
@@ -159,10 +155,13 @@ class JobSettings(BaseModel):
                 raise JobError(f"setting {name!r} must be one of {words}; got {value!r}.")
         if "strategy" not in given:
             return self
-        options = {field.name for field in fields(TrainingOptions)} & given
-        TrainingOptions(**{name: getattr(self, name) for name in options})
-        server_optimizer.check(
-            self.server_optimizer, self.server_learning_rate, self.server_momentum
+        options = {field.name for field in fields(training.TrainingOptions)} & given
+        training.TrainingOptions(**{name: getattr(self, name) for name in options})
+        moments.check(
+            self.server_optimizer,
+            self.server_learning_rate,
+            self.server_momentum,
+            self.average_decay,
         )
         if self.server_optimizer == "fedadam" and self.server_learning_rate >= TOO_FAST:
             raise JobError(
@@ -175,7 +174,6 @@ class JobSettings(BaseModel):
         weighting.find("weighting", self.weighting, SITE_WEIGHTINGS)
         weighting.find("body_weighting", self.body_weighting, SITE_WEIGHTINGS)
         weighting.find("head_weighting", self.head_weighting, heads)
-        weight_average.check(self.average_decay)
         self._check_after_training(given)
         if self.head_weighting == "positives" and not self.report_counts:
             raise JobError(

@@ -1,31 +1,38 @@
-"""A model in memory, as a program uses it."""
+"""A model in memory, as a program uses it, and which file a person means who names it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.images.labelled_images import Images
-from cxr_study.data.labels.label_table import assemble
-from cxr_study.data.labels.uncertain_labels import certain
+from cxr_study.common.errors import InputError
+from cxr_study.data.images.image_store import Images
+from cxr_study.data.labels.label_table import assemble, certain
+from cxr_study.data.sites.patient_split import earlier, read_split
+from cxr_study.data.sites.site_data import load_images, load_labels
+from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.evaluation.predictions import Predictions, predict, restore
-from cxr_study.models.model_choice import choose
-from cxr_study.models.prediction.calibration_file import Calibration, read_calibration
-from cxr_study.training.network_facts import AnyNetwork, Network, SiteNetwork, network_of
+from cxr_study.evaluation.test_split import to_test
+from cxr_study.models import images_to_predict
+from cxr_study.models.images_to_predict import FAR, FoundImage, ReadImage
+from cxr_study.models.model_calibration import CalibrationFile, read_calibration
+from cxr_study.runs.finished_run import FinishedRun, RunFolderError, run_of
+from cxr_study.runs.job_results import best_checkpoint, personal_checkpoints
+from cxr_study.training.network import AnyNetwork, Network, SiteNetwork, network_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load
 from surgical_aggregation.checkpoints.model_facts import ModelFacts, facts_of
+from surgical_aggregation.server.models.model_files import BEST_FILE
 from surgical_aggregation.site.contract.site import Site, Split
 from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
 if TYPE_CHECKING:
-    from cxr_study.models.prediction.found_images import FoundImage
-    from cxr_study.models.prediction.image_reader import ReadImage
     from surgical_aggregation.site.training.keras_model import LocalModel
 
 IMAGE, FLAGS = "image", "flags"
@@ -72,11 +79,6 @@ class LoadedModel:
         """What its manifest says."""
         return facts_of(self.checkpoint)
 
-    @property
-    def never_learned(self) -> Mapping[str, str]:
-        """Classes that no site could teach the model -> why."""
-        return self.facts.never_learned
-
     @cached_property
     def local(self) -> LocalModel:
         """The network with the model's variables; starts TensorFlow.
@@ -89,19 +91,13 @@ class LoadedModel:
         return restore(self.checkpoint, self.built_as)
 
     @cached_property
-    def calibration(self) -> Calibration | None:
+    def calibration(self) -> CalibrationFile | None:
         """What lies beside its file to calibrate it with; None: nothing.
 
         Raises:
             CalibrationError: It is that of another model.
         """
         return read_calibration(self.file, self.checkpoint)
-
-    @property
-    def features(self) -> Mapping[str, Mapping[str, Any]]:
-        """Site -> where its images lie (see `feature_statistics`), as far as policies let it."""
-        found: Mapping[str, Mapping[str, Any]] = self.checkpoint.manifest.get("features", {})
-        return found
 
     def predict(
         self, images: Iterable[str | Path] | str | Path, *, calibrated: bool = True
@@ -120,16 +116,13 @@ class LoadedModel:
         Raises:
             ValueError: There is no image.
         """
-        from cxr_study.models.prediction.found_images import find
-
-        found = find([images] if isinstance(images, str | Path) else images)
+        found = images_to_predict.find([images] if isinstance(images, str | Path) else images)
         tables = []
         for chunk, table in self.predict_chunks(found, calibrated=calibrated):
             bad = {at: one for at, one in chunk.items() if one.pixels is None}
-            reasons = [f"cannot be read: {one.problem}" for one in bad.values()]
-            names = [one.image for one in bad.values()]
+            told = [(one.image, f"cannot be read: {one.problem}") for one in bad.values()]
             index = pd.Index(bad, dtype=np.int64)
-            tables += [table, pd.DataFrame({IMAGE: names, FLAGS: reasons}, index, dtype=str)]
+            tables += [table, pd.DataFrame(told, index, [IMAGE, FLAGS], dtype=str)]
         return pd.concat(tables).sort_index()
 
     def predict_chunks(
@@ -141,43 +134,35 @@ class LoadedModel:
             images: Of any number; memory holds two chunks.
             calibrated: Whether probabilities are calibrated, and thresholds applied, as far as the
                 model has a calibration. Default True.
-            bits: See `image_reader.read`.
+            bits: See `images_to_predict.read`.
 
         Yields:
             Position among all -> image as it was read; and a row per image that can be read, with
             its position as index: its name; per class the probability, float32; per class with a
-            threshold "<class> positive", 1 or 0; flags, by "; " (see `input_gate`), with the
+            threshold "<class> positive", 1 or 0; flags, by "; " (see `images_to_predict`), with the
             classes that the model never learned.
 
         Raises:
             CalibrationError: The model's calibration is that of another model.
             CheckpointError: The model has no class.
         """
-        from cxr_study.models.prediction import image_reader
-
         if calibrated:
             self.calibration  # noqa: B018 (refuses that of another model)
         done = 0
-        for chunk in image_reader.read(images, self.network.image_size, bits):
+        for chunk in images_to_predict.read(images, self.network.image_size, bits):
             yield dict(enumerate(chunk, done)), self._table(chunk, done, calibrated)
             done += len(chunk)
 
     def _table(self, chunk: Sequence[ReadImage], first: int, calibrated: bool) -> pd.DataFrame:
-        from cxr_study.models.prediction import input_gate
-
         good = {at: one for at, one in enumerate(chunk, first) if one.pixels is not None}
-        probabilities, far = np.zeros((0, len(self.classes)), np.float32), np.zeros(0, bool)
-        if good:
-            pixels = [np.asarray(one.pixels) for one in good.values()]
-            found = self.predictions(np.stack(pixels))
-            probabilities = found.probabilities.to_numpy()
-            far = input_gate.far_away(found.features, self.features)
-        flags = [
-            [*one.flags, *[input_gate.FAR] * away]
-            for one, away in zip(good.values(), far.tolist(), strict=True)
-        ]
+        size = self.network.image_size
+        pixels = np.array([one.pixels for one in good.values()], np.uint8).reshape(-1, size, size)
+        found = self.predictions(pixels)
+        sites = self.checkpoint.manifest.get("features", {})  # as far as policies let it
+        far = images_to_predict.far_away(found.features, sites).tolist()
         names = [one.image for one in good.values()]
-        return self._named(names, probabilities, flags, list(good), calibrated)
+        told = [[*one.flags, *[FAR] * away] for one, away in zip(good.values(), far, strict=True)]
+        return self._named(found.probabilities, list(good), names, told, calibrated)
 
     def predict_own(self, split: Split, *, calibrated: bool = True) -> pd.DataFrame:
         """Predict a split of the `Site` that the model was loaded with; see `predict_chunks`.
@@ -187,27 +172,24 @@ class LoadedModel:
         if not isinstance(self.built_as, SiteNetwork):
             raise ValueError("splits are predicted of a Site of your own alone; give its class.")
         found = self.predict_site(self.built_as.site, "", split)
-        names = found.images.table[IMAGE].tolist()
-        flags: list[list[str]] = [[] for _ in names]
-        at = list(range(len(names)))
-        return self._named(names, found.probabilities.to_numpy(), flags, at, calibrated)
+        names, index = found.images.table[IMAGE].tolist(), list(found.images.table.index)
+        return self._named(found.probabilities, index, names, [[]] * len(names), calibrated)
 
     def _named(
         self,
-        names: Sequence[str],
-        probabilities: np.ndarray,
-        flags: Sequence[list[str]],
-        at: Sequence[int],
+        probabilities: pd.DataFrame,
+        at: list[int],
+        names: list[str],
+        flags: list[list[str]],
         calibrated: bool,
     ) -> pd.DataFrame:
         """The table of `predict_chunks`."""
         index = pd.Index(at, dtype=np.int64)
-        table = pd.DataFrame(probabilities, index, list(self.classes))
+        table = probabilities.set_axis(index)
         if calibrated and self.calibration is not None:
-            table = self.calibration.calibrated(table)
-            table = table.join(self.calibration.positive(table))
+            table = self.calibration.applied(table)
         table.insert(0, IMAGE, pd.Series(names, index, dtype=str))
-        never = ", ".join(self.never_learned)
+        never = ", ".join(self.facts.never_learned)
         texts = ["; ".join([*each, *[f"{NEVER_LEARNED}: {never}"] * bool(never)]) for each in flags]
         return table.assign(**{FLAGS: pd.Series(texts, index, dtype=str)})
 
@@ -218,10 +200,30 @@ class LoadedModel:
             images = Images(pd.DataFrame(index=rows), images, rows)
         return predict(self.local, images, self.network)
 
-    def predict_site(self, site: Site, name: str, split: Split) -> Predictions:
-        """Predict a split of a `Site`, whose every image counts as a patient."""
-        found = self.local.predict(site.data(split))
-        labels = dict(zip(site.classes, found.labels.T, strict=True))
+    def predict_site(
+        self, source: Path | Site, name: str, split: Split, *, needed: bool = True
+    ) -> Predictions:
+        """Predict a split of a site's images, with labels to test with: 1, 0 or NaN, not known.
+
+        Args:
+            source: Its site file, or a `Site` of somebody's own, whose every image counts as a
+                patient.
+            name: The site's.
+            split: Which part of its patients.
+            needed: Whether no image in a site file's split is an error. Default True; else the
+                tables are empty.
+
+        Raises:
+            ValueError: The site file or what it names is unusable.
+        """
+        if isinstance(source, Path):
+            of_site = load_images(load_labels(read_site_file(source)), self.network.image_size)
+            images = of_site.of(split)
+            if needed and images.table.empty:
+                raise InputError(f"{source}: the {split} split needs images; there is none.")
+            return self.predictions(to_test(images, sorted(images.labelled)))
+        found = self.local.predict(source.data(split))
+        labels = dict(zip(source.classes, found.labels.T, strict=True))
         at = [f"{split} {number}" for number in range(len(found.labels))]
         table = assemble(labels, image=np.array(at), patient=np.array(at), view="")
         table[list(labels)] = certain(table[list(labels)])
@@ -262,3 +264,104 @@ def load_model(
             raise CheckpointError(f"{file}: {error}") from None
         network = of_job
     return LoadedModel(file, checkpoint, network)
+
+
+def choose(
+    path: Path, site: str | None = None, own_site: bool = True
+) -> tuple[Path, Network | None]:
+    """The file of a model, and the network of ours that its run's job names, if it does.
+
+    Args:
+        path: A checkpoint; the folder of a run or of a downloaded job, for its best model; or any
+            folder with a best.npz.
+        site: Whose personal model; None: the global one.
+        own_site: Whether a job whose sites have a network of their own will do. Default True.
+
+    Raises:
+        ValueError: There is no such model.
+        ResultsError: The run has not finished.
+    """
+    if path.is_file():
+        if site is not None:
+            raise ValueError(
+                f"a site's model is found in the folder of a run; {path} is a file. Give the "
+                "folder, or that site's site_best.npz without --site."
+            )
+        return path, None
+    if not path.is_dir():
+        raise ValueError(f"a model is needed: a run's folder, or a checkpoint; {path} is neither.")
+    try:
+        run = run_of(path)
+    except RunFolderError:
+        file = path / BEST_FILE
+        if site is not None or not file.is_file():
+            raise ValueError(
+                f"the folder of a run, or one with a {BEST_FILE}, is needed; {path} is neither."
+            ) from None
+        return file, None
+    model = _model_of(run, site)
+    if not run.job.has_own_site:
+        settings = run.job.at_server
+        return model, Network(settings.backbone, settings.image_size, settings.hidden)
+    if own_site:
+        return model, None
+    raise ValueError(
+        f"the sites of job {run.job.name!r} have a network of their own. Name their class: "
+        "--own-site my.module:MySite --arg site={SITE_NAME} --arg folder=data"
+    )
+
+
+def _model_of(run: FinishedRun, site: str | None) -> Path:
+    personal = personal_checkpoints(run.states)
+    if site is not None:
+        if site in personal:
+            return personal[site]
+        sites = ", ".join(sorted(personal)) or "none"
+        raise ValueError(
+            f"{site} has no personal model in this run; sites that have one: {sites}. Without "
+            "--site the global model is meant."
+        )
+    if personal:
+        raise ValueError(
+            "every site has a personal model in this run; say whose with --site: "
+            f"{', '.join(sorted(personal))}."
+        )
+    if run.job.encrypted:
+        raise ValueError(
+            "this run's models are encrypted. Open one at a site first: surgagg model decrypt "
+            f"{best_checkpoint(run.servers[-1])} --context client_context.tenseal --out plain.npz"
+        )
+    return best_checkpoint(run.servers[-1])
+
+
+def seen_in_training(
+    model: LoadedModel, folder: Path, sites: Iterable[str], splits: Iterable[str]
+) -> list[str]:
+    """What is told of sites that trained a model, perhaps with images of these splits.
+
+    No model says which patients trained it: counted are those that trained by a split file that the
+    present one replaced. Without such a file, one that is newer than the model is named.
+    """
+    trained = {site for of in model.facts.trained.values() for site in of.sites}
+    made = model.file.stat().st_mtime
+    notes = []
+    for site in filter(trained.__contains__, sites):
+        read = read_site_file(folder / f"{site}.yaml")
+        old = earlier(read.split)
+        table = load_labels(read).table if old else pd.DataFrame()
+        for file, split in itertools.product(old, splits):
+            now = table[table["split"] == split]
+            before = read_split(file).assignment.query("split == 'train'")
+            if seen := int(now["patient"].isin(before["patient"]).sum()):
+                notes.append(
+                    f"{site}: {seen} of {len(now)} {split} images are of patients that {file.name} "
+                    "trained with. If that was the split of the training, the model has seen them, "
+                    "and looks better than it is."
+                )
+        if not old and read.split.is_file() and read.split.stat().st_mtime > made:
+            notes.append(
+                f"{site}: {read.split} is newer than the model, which {site} trained. If it is not "
+                "the split of the training, the model has seen some of these patients, and looks "
+                "better than it is."
+            )
+    return notes

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -20,9 +21,10 @@ from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.checkpoints.manifest import contributed, rounds_in, spans
 from surgical_aggregation.server.models.model_files import LAST_FILE
 from surgical_aggregation.server.records.run_record import RECORD_FILE
-from surgical_aggregation.site.state_files import BEST_FILE
+from surgical_aggregation.site.site_memory import BEST_FILE
 
-_METRICS = "metrics/round_metrics.jsonl"
+METRICS = "metrics/round_metrics.jsonl"
+"""In the server's folder: FLARE's own record of the rounds, a line each."""
 
 
 class ResultsError(ValueError):
@@ -35,6 +37,24 @@ def read_events(server: Path) -> list[dict]:
     A newer version may write other kinds; readers look for those that they know.
     """
     return json_lines(server / RECORD_FILE)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Rounds that a job has made, the record of its best model so far, whether it stopped early."""
+
+    rounds: int = 0
+    best: Mapping[str, Any] | None = None
+    stopped: bool = False
+
+
+def progress(events: Sequence[Mapping[str, Any]]) -> Progress | None:
+    """How far a job is, by its events; None: there is none yet, or it is put away already."""
+    named = [event["event"] for event in events]
+    best = [event for event in events if event["event"] in ("best", "best_dropped")][-1:]
+    dropped = not best or best[0]["event"] == "best_dropped"
+    made = Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
+    return made if named else None
 
 
 def json_lines(path: Path | zipfile.Path) -> list[dict]:
@@ -62,28 +82,19 @@ def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round
     if final := _evaluations(servers[-1], "SRV_last"):
         measured[max([made, *(number + 1 for number in measured)])] = final
     if not measured:
-        raise ResultsError(f"{servers[-1] / _METRICS} does not exist; has the run finished?")
+        raise ResultsError(f"{servers[-1] / METRICS} does not exist; has the run finished?")
     return tuple(_round(number, sites, personal) for number, sites in sorted(measured.items()))
-
-
-def images(server: Path) -> int:
-    """Training images that the sites of a job together went through in its last round."""
-    path = server / _METRICS
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return sum(site["weight"] for site in json.loads(lines[-1])["sites"]) if lines else 0
 
 
 def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
     """Round -> site -> metric -> value."""
-    path = server / _METRICS
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    measured = {}
-    for entry in map(json.loads, lines):
-        measured[entry["round"]] = {
+    return {
+        entry["round"]: {
             site["name"]: {metric["name"]: metric["value"] for metric in site["metrics"]}
             for site in entry["sites"]
         }
-    return measured
+        for entry in json_lines(server / METRICS)
+    }
 
 
 def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:
@@ -196,3 +207,38 @@ def best_checkpoint(server: Path) -> Path:
     if not path.is_file():
         raise ResultsError(f"{path} does not exist; has the run finished?")
     return path
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Rounds that a run's jobs have made, as far as known, and are to make; 0: not known."""
+
+    made: int
+    planned: int
+
+    @property
+    def all(self) -> bool:
+        """Whether none is missing."""
+        return self.made == self.planned
+
+    def __str__(self) -> str:
+        return f"{self.made} of {self.planned or 'an unknown number of'} rounds"
+
+
+def left_a_model(server: Path) -> bool:
+    """Whether a job left a model in the server's folder of it."""
+    return (server / "models" / LAST_FILE).is_file()
+
+
+def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
+    """Rounds that the jobs of a run have made, by the last model that the last of them left.
+
+    Rounds of a run that they continue do not count. None where there is no model, or the server's
+    folder of that job is not at hand.
+    """
+    if server is None or not left_a_model(server):
+        return None
+    manifest = load(server / "models" / LAST_FILE).manifest
+    earlier = [past["rounds"][0] for past in manifest.get("history", []) if past["job"] in jobs]
+    made = int(manifest["round"]) - min(earlier, default=manifest.first_round)
+    return Rounds(made, made + manifest.missing_rounds)

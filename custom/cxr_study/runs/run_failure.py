@@ -108,8 +108,10 @@ def explain(server: Path | None, known: Mapping[str, Party], lost: Collection[st
         where = " or ".join("the server" if who == SERVER else who for who in sorted(lost))
         unknown = ", and nothing at hand says why. Was it killed, or could it not load the job?"
         lines.insert(0, f"a process at {where} ended{'.' if own or ends else unknown}")
-    final = bool(never) or (failed is not None and _before_the_rounds(failed, now))
-    return Failure("\n".join(lines), final)
+    checked = all(e["event"] == "refused" and e.get("task") == CHECK_TASK for e in now)
+    # Before the first round, and not for a site that failed.
+    at_once = checked and failed is not None and not failed.get("began", True)
+    return Failure("\n".join(lines), bool(never) or at_once)
 
 
 def lost_processes(job: str, server: Path | None, service: Path | None) -> list[str]:
@@ -165,12 +167,6 @@ def _last_error(notes: Path | None) -> dict[str, Any] | None:
     last = errors[-1]
     what = "" if last["what"] == CANNOT_TAKE_PART else f"{last['what']}: "
     return {**last, "reason": _shortened(f"{what}{last['reason']}")}
-
-
-def _before_the_rounds(failed: Mapping[str, Any], now: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the server ended the run before the first round, and not for a site that failed."""
-    checked = all(e["event"] == "refused" and e.get("task") == CHECK_TASK for e in now)
-    return checked and not failed.get("began", True)
 
 
 def _stage(event: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A requested run of a job in FLARE's simulator, and whether it can be made."""
+"""A requested run of a job on this machine, and whether it can be made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from cxr_study.common.offered_data import DRAWINGS, demo_data
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs.job import SITE, Job
-from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.methods import METHODS, Method
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs.finished_run import PUBLISHED, RunFolderError, checkpoint_folder
 
@@ -26,13 +26,13 @@ _COPIES = 5  # of the model: best and last, at server and sites, and optimizers
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run of a job in FLARE's simulator.
+    """A run of a job in FLARE's simulator, or in a POC of its own, which takes the first three.
 
     Attributes:
         job: What is run.
         folder: New folder for everything the run makes.
         site_files: Folder of <site>.yaml; None: the phantom.
-        initial_body: Checkpoint to start from; None: the phantom's.
+        initial_body: Checkpoint to start from; None: the phantom's. In a POC a setting of the job.
         earlier: Folder of the run that this one continues; None: it is a fresh run.
         model: Of the earlier run, to start from: "last", with the sites' state, or "best", without.
         local_models: Whether each site runs the job alone as well, for comparison.
@@ -43,8 +43,8 @@ class RunRequest:
 
     job: Job
     folder: Path
-    site_files: Path | None
-    initial_body: Path | None
+    site_files: Path | None = None
+    initial_body: Path | None = None
     earlier: Path | None = None
     model: str = "last"
     local_models: bool = False
@@ -76,7 +76,7 @@ class RunRequest:
         """Site -> folder of its state, for the sites of a workspace that restore one."""
         if self.earlier is None or self.model == "best":
             return {}
-        from surgical_aggregation.site.state_files import has_state  # needs FLARE
+        from surgical_aggregation.site.site_memory import has_state  # needs FLARE
 
         before = self.earlier / workspace.relative_to(self.folder)
         folders = {site: checkpoint_folder(before, site) for site in sites}
@@ -95,10 +95,11 @@ def check(request: RunRequest) -> None:
         RunFolderError: The run's folder has a space in its path, its disk is full, or the run to
             continue has no model to start from; with `local_models`, also one of a site alone.
         JobError: The job trains nothing, or with `published` is none of a paper's.
-        ValueError: The job folder, a setting, a site file or its name is unusable, or sites are too
-            few.
+        InitialBodyError: The initial body is of another network than the job's.
+        ValueError: A setting, a site file or its name is unusable, or sites are too few.
     """
     job, sites = request.job, request.job.sites
+    by_flare = f"nvflare simulator <folder> -w <workspace> -c {','.join(sites)} -t {len(sites)}"
     job.check()
     if " " in str(request.folder.absolute()):
         raise RunFolderError(
@@ -108,13 +109,12 @@ def check(request: RunRequest) -> None:
     if not job.trains:
         raise JobError(
             f"job {job.name!r} trains nothing, so there is nothing to report; run its folder "
-            f"with nvflare simulator <folder> -w <workspace> -c {','.join(sites)} -t {len(sites)}"
+            f"with {by_flare}"
         )
     if job.has_own_site:
         raise JobError(
-            f"the sites of job {job.name!r} are of another class than {SITE}, whose "
-            "data is not known here. Run it with FLARE: nvflare simulator <folder> -w <workspace> "
-            f"-c {','.join(sites)} -t {len(sites)}; then surgagg report <workspace>"
+            f"the sites of job {job.name!r} are of another class than {SITE}, whose data is not "
+            f"known here. Run it with FLARE: {by_flare}; then surgagg report <workspace>"
         )
     if job.encrypted:
         raise JobError(
@@ -136,28 +136,26 @@ def check(request: RunRequest) -> None:
                 "round, or that site was not in it. Run it anew, or without --local-models."
             )
     if request.published and (start := request.start(request.workspace)) is not None:
-        _check_published_start(request, start)
-    check_site_files(request.site_files, sites)
-    if request.site_files is None:
-        check_phantom(sites)
+        _check_published_start(METHODS[job.method], start)
+    check_sites(request.site_files, sites)
     if request.earlier is None:
         check_body(request.site_files, request.initial_body)
+        check_network(request.initial_body, job.at_server.backbone, job.at_server.hidden)
     _check_disk(request, parties=1 + len(sites) + len(alone))
 
 
-def _check_published_start(request: RunRequest, start: Path) -> None:
+def _check_published_start(method: Method, start: Path) -> None:
     """Refuse a start that the method as published could not have, before the other runs are made.
 
     Raises:
-        StrategyError: See `check_start`.
+        StrategyError: See `Strategy.check_start`.
     """
-    from surgical_aggregation.aggregation.strategy import check_start
-    from surgical_aggregation.aggregation.variable_kinds import kinds_of
+    from surgical_aggregation.aggregation.strategy import find, kinds_of
     from surgical_aggregation.checkpoints.checkpoint import load
 
     body = load(start)
     kinds = kinds_of(body.manifest, body.variables)
-    check_start(METHODS[request.job.method].strategy, kinds, body.variables)
+    find(method.strategy).check_start(body.variables, kinds)
 
 
 def check_body(site_files: Path | None, initial_body: Path | None) -> None:
@@ -174,13 +172,19 @@ def check_body(site_files: Path | None, initial_body: Path | None) -> None:
         )
 
 
-def check_phantom(sites: Sequence[str]) -> None:
-    """Refuse a site that the phantom does not have.
+def check_sites(site_files: Path | None, sites: Sequence[str]) -> None:
+    """Refuse a <site>.yaml that is unusable, or a site that the phantom (None) does not have.
 
     Raises:
-        JobError: There is one.
-        DemoDataError: There is no phantom.
+        JobError: The phantom has no such site.
+        ValueError: A file is unusable; or there is no phantom.
     """
+    if site_files is not None:
+        from cxr_study.data.sites.site_file import read_site_file
+
+        for site in sites:
+            read_site_file(site_files / f"{site}.yaml")
+        return
     known = demo_data().sites
     if strange := [site for site in sites if site not in known]:
         raise JobError(
@@ -203,16 +207,7 @@ def _check_disk(request: RunRequest, parties: int) -> None:
         )
 
 
-def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:
-    """Refuse a <site>.yaml that is unusable; the phantom, None, has none of its own to read."""
-    if folder is not None:
-        from cxr_study.data.sites.site_file import read_site_file
-
-        for site in sites:
-            read_site_file(folder / f"{site}.yaml")
-
-
-def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
+def check_network(file: Path | None, backbone: str, hidden: int) -> None:
     """Refuse an initial body of another network, before anything is trained.
 
     `file` is a checkpoint, None the phantom's body; `backbone` and `hidden` are the job's.
@@ -231,18 +226,16 @@ def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
     if made_for != (backbone, hidden):
         raise InitialBodyError(
             f"the job's network is {backbone} with {hidden} hidden units; the initial body "
-            f"{file or 'of the phantom'} is of {made_for[0]} with {made_for[1]}. "
-            "Make one: surgagg model init initial.npz "
-            f"--backbone {backbone} --hidden {hidden}; and "
-            "give it with --initial-body."
+            f"{file or 'of the phantom'} is of {made_for[0]} with {made_for[1]}. Make one: surgagg "
+            f"model init initial.npz --backbone {backbone} --hidden {hidden}; and give it with "
+            "--initial-body."
         )
     if "input" not in facts:
         return
-    from cxr_study.training.network_facts import input_facts
+    from cxr_study.training.network import input_facts
 
     if facts["input"] != (needed := input_facts(backbone)):
         raise InitialBodyError(
             f"the initial body {file} needs input {facts['input']}; the job's sites prepare "
-            f"{needed}. Make it anew: surgagg model init initial.npz "
-            f"--backbone {backbone}"
+            f"{needed}. Make it anew: surgagg model init initial.npz --backbone {backbone}"
         )

@@ -14,22 +14,16 @@ from rich.text import Text
 
 from cxr_study.common.offered_data import demo_data
 from cxr_study.common.progress import RoundProgress, round_bars
-from cxr_study.data.sites import before_training
-from cxr_study.data.sites.site_data import load_images
+from cxr_study.data.sites.site_data import load_images, notes_before_training
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import BEYOND, METHODS
 from cxr_study.jobs.settings import JobSettings
-from cxr_study.runs.finished_run import (
-    BEFORE,
-    PUBLISHED,
-    JobFailedError,
-    server_folder,
-    write_facts,
-)
-from cxr_study.runs.job_results import rounds_run
+from cxr_study.runs import finished_run
+from cxr_study.runs.finished_run import JobFailedError
+from cxr_study.runs.job_results import progress, rounds_run
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import SimulationError, simulate
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -42,19 +36,27 @@ FAILED = "-failed"
 """Behind the name of a run's folder: what is left of a run that made no round."""
 
 
-def prepare_data(request: RunRequest) -> None:
-    """Check the data of a run, and decode its images, before anything is made or removed.
+def prepare(site_files: Path | None, sites: Sequence[str], size: int) -> None:
+    """Check the sites' data before anything is made or removed, and decode their images once.
+
+    None: the phantom, which is drawn where it is not there yet.
 
     Raises:
         ValueError: What a site file names is unusable.
     """
-    if request.site_files is not None:
-        prepare(request.site_files, request.job.sites, request.job.at_server.image_size)
+    if site_files is None:
+        demo_data().site_files()
+        return
+    checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
+    for note in notes_before_training(checked):
+        Console().print(Text(f"note: {note}"), soft_wrap=True)
+    for labels in checked:
+        load_images(labels, size)
 
 
 def how_to_go_on(request: RunRequest) -> str:
     """Say of a run that was interrupted how far it came, and how it goes on; see `moved_aside`."""
-    made = rounds_run(server_folder(request.workspace))
+    made = rounds_run(finished_run.server_folder(request.workspace))
     planned = request.job.at_server.num_rounds
     first, here = _round(request.start(request.workspace)), request.folder
     if not made:
@@ -74,7 +76,7 @@ def moved_aside(request: RunRequest, error: JobFailedError) -> JobFailedError:
     Returns:
         The error to raise, whose paths are right.
     """
-    if not request.folder.exists() or rounds_run(server_folder(request.workspace)):
+    if not request.folder.exists() or rounds_run(finished_run.server_folder(request.workspace)):
         return error
     aside = _move_aside(request)
     return type(error)(str(error).replace(str(request.folder), str(aside)))
@@ -89,7 +91,7 @@ def _move_aside(request: RunRequest) -> Path:
 
 
 def run(request: RunRequest, *, console: Console) -> None:
-    """Run a job that `run_request.check` and `prepare_data` have passed.
+    """Run a job that `run_request.check` and `prepare` have passed.
 
     Each site alone runs it, too, where that is asked for, and all of them run it as published.
 
@@ -103,42 +105,33 @@ def run(request: RunRequest, *, console: Console) -> None:
     """
     federated = [(request.job, request.folder / "job", request.workspace, "federated run")]
     if request.published:
-        published = request.folder / PUBLISHED / "job"
+        published = request.folder / finished_run.PUBLISHED / "job"
         as_published = (_published(request.job), published, request.published_workspace)
         federated.append((*as_published, "as published"))
     alone = list(_alone(request)) if request.local_models else []
     for job, folder, _, _ in (*federated, *alone):
         job_export.write(job, folder)
-    write_facts(request.folder, request.site_files, preset=request.preset, splits=_splits(request))
+    splits = _splits(request)
+    facts = finished_run.RunFacts(request.site_files, preset=request.preset, splits=splits)
+    facts.write(request.folder)
     if request.earlier is not None and (start := request.start(request.workspace)):
-        shutil.copy(start, request.folder / BEFORE)
-    if request.site_files is None:
-        demo_data().site_files()
+        shutil.copy(start, request.folder / finished_run.BEFORE)
     # The phantom's processes are small; with a hospital's data one run at a time has the memory.
     at_once = [[*federated, *alone]]
     if request.site_files is not None:
         at_once = [*([each] for each in federated), alone]
-    with round_bars(console) as progress:
+    with round_bars(console) as bars:
         for simulations in filter(None, at_once):
-            _simulate_all(request, simulations, progress)
+            _simulate_all(request, simulations, bars)
 
 
-def _splits(request: RunRequest) -> dict[str, Path]:
-    """Site -> its split file; none of the phantom's."""
-    folder = request.site_files
-    if folder is None:
+def _splits(request: RunRequest) -> dict[str, tuple[str, str]]:
+    """Site -> its split file and the digest of that; none of the phantom's."""
+    if request.site_files is None:
         return {}
-    files = {site: folder / f"{site}.yaml" for site in request.job.sites}
-    return {site: read_site_file(file).split for site, file in files.items() if file.is_file()}
-
-
-def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
-    """Check the sites' data before anything starts, and decode their images once."""
-    checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
-    for note in before_training.notes(checked):
-        Console().print(Text(f"note: {note}"), soft_wrap=True)
-    for labels in checked:
-        load_images(labels, size)
+    files = {site: request.site_files / f"{site}.yaml" for site in request.job.sites}
+    splits = {site: read_site_file(file).split for site, file in files.items() if file.is_file()}
+    return {site: (str(split), finished_run.file_digest(split)) for site, split in splits.items()}
 
 
 def _alone(request: RunRequest) -> Iterator[_Simulation]:
@@ -176,11 +169,11 @@ def _published(job: Job) -> Job:
     return job.with_settings({**off, "strategy": METHODS[job.method].strategy})
 
 
-def _simulate_all(request: RunRequest, jobs: Sequence[_Simulation], progress: Progress) -> None:
+def _simulate_all(request: RunRequest, jobs: Sequence[_Simulation], bars: Progress) -> None:
     """Run jobs side by side; where one fails, the others are stopped."""
     stop = Event()
     with ThreadPoolExecutor(len(jobs)) as pool:
-        pending = [pool.submit(_simulate, request, job, progress, stop) for job in jobs]
+        pending = [pool.submit(_simulate, request, job, bars, stop) for job in jobs]
         try:
             for outcome in pending:
                 outcome.result()
@@ -189,22 +182,16 @@ def _simulate_all(request: RunRequest, jobs: Sequence[_Simulation], progress: Pr
             raise
 
 
-def _simulate(
-    request: RunRequest, simulation: _Simulation, progress: Progress, stop: Event
-) -> None:
+def _simulate(request: RunRequest, simulation: _Simulation, bars: Progress, stop: Event) -> None:
     job, folder, workspace, title = simulation
     first = _round(request.start(workspace))  # rounds count on in a run that continues another
-    shown = RoundProgress(progress, title, first + job.at_server.num_rounds, first)
+    shown = RoundProgress(bars, title, first + job.at_server.num_rounds, first)
 
     def watch(events: list[dict]) -> None:
         if stop.is_set():
             raise SimulationError(f"{title} was stopped, because another run was.")
-        best = [event for event in events if event["event"] == "best"]
-        shown.show(
-            first + sum(event["event"] == "round" for event in events),
-            best[-1] if best else None,
-            any(event["event"] == "stopped" for event in events),
-        )
+        if now := progress(events):
+            shown.show(first + now.rounds, now.best, now.stopped)
 
     simulate(
         folder, workspace, environment=request.environment(workspace),

@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -23,7 +24,7 @@ from cxr_study.jobs.job import Job
 from cxr_study.runs import run_failure
 from cxr_study.runs.finished_run import JobFailedError, checkpoint_folder, server_folder
 from cxr_study.runs.job_results import read_events
-from surgical_aggregation.site.state_files import BEST_FILE, LAST_FILE
+from surgical_aggregation.site.site_memory import BEST_FILE, LAST_FILE
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LOG_FILE = "simulator.log"
@@ -47,8 +48,8 @@ def simulate(
     job: Path,
     workspace: Path,
     *,
-    environment: dict[str, str] | None = None,
-    states: Mapping[str, Path] | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    states: Mapping[str, Path] = MappingProxyType({}),
     watch: Callable[[list[dict]], None] = lambda events: None,
 ) -> None:
     """Run a job to its end, by FLARE's SimEnv.
@@ -68,95 +69,99 @@ def simulate(
 
     asked = Job.from_folder(job)
     allow_classes(workspace, asked.folder.classes if asked.folder else ())
-    run = partial(_run, asked, job, environment=environment or {}, states=states or {}, watch=watch)
     simulator = SimEnv(clients=list(asked.sites))
     simulator.workspace_root = str(workspace.parent)  # whatever FLARE's variable of it says
-    simulator.deploy(_WatchedJob(workspace.name, run))
+    simulator.deploy(_WatchedJob(asked, job, workspace, environment, states, watch))
 
 
+@dataclass(eq=False)
 class _WatchedJob(FedJob):
-    """A job as SimEnv takes it, run by a function that gets its workspace."""
+    """A job as SimEnv takes it, run in a child process that is watched; see `simulate`."""
 
-    def __init__(self, name: str, run: Callable[[Path], None]):
+    asked: Job
+    folder: Path
+    workspace: Path
+    environment: Mapping[str, str]
+    states: Mapping[str, Path]
+    watch: Callable[[list[dict]], None]
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.name = name  # of the workspace, maybe that of a site in any language
-        self._run = run
+        self.name = self.workspace.name  # SimEnv's for it; maybe a site's in any language
+        self.log = self.workspace.with_name(f"{self.name}-{LOG_FILE}")
 
     def simulator_run(self, workspace: str, *_: Any, **__: Any) -> None:
         """Run it; SimEnv has chosen a thread per site."""
-        self._run(Path(workspace))
+        sites = self.asked.sites
+        command = [
+            *(sys.executable, "-m", "cxr_study.runs.patched_simulator", str(self.folder)),
+            *("-w", workspace, "-c", ",".join(sites), "-t", str(len(sites))),
+        ]
+        with self.log.open("w", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.environment},
+                start_new_session=True,  # an interrupt in the terminal is for who asked
+            )
+            family: set[psutil.Process] = set()
+            try:
+                self._attend(process, family)
+            finally:
+                _stop(process, family)
+        events = self._events()
+        self.watch(events)
+        # FLARE's simulator exits with 0 also when a configuration could not be loaded.
+        if process.returncode or _has("failed", events) or not self._done(events):
+            reason = self._reason() or run_failure.tail(self.log) or "it printed nothing"
+            raise SimulationError(self._told(reason))
 
-
-def _run(
-    job: Job,
-    folder: Path,
-    workspace: Path,
-    *,
-    environment: Mapping[str, str],
-    states: Mapping[str, Path],
-    watch: Callable[[list[dict]], None],
-) -> None:
-    log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
-    server, planned = server_folder(workspace), job.at_server.num_rounds
-    command = [
-        sys.executable, "-m", "cxr_study.runs.patched_simulator",
-        str(folder), "-w", str(workspace), "-c", ",".join(job.sites), "-t", str(len(job.sites)),
-    ]  # fmt: skip
-    with log.open("w", encoding="utf-8") as output:
-        process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **environment},
-            start_new_session=True,  # an interrupt in the terminal is for the process that asked
-        )
-        family: set[psutil.Process] = set()
+    def _attend(self, process: subprocess.Popen, family: set[psutil.Process]) -> None:
+        """Watch it until it ends or has failed; puts all processes that it starts into `family`."""
         workers: dict[psutil.Process, str] = {}
-        waiting = dict(states)
-        first_gone = math.inf
-        try:
-            while process.poll() is None and not _failed(events := read_events(server)):
-                for member in _descendants(process):
-                    family.add(member)
-                    if member not in workers and (site := _worker_site(member)):
-                        workers[member] = site
-                # FLARE empties the workspace first, and a site asks for its state with its first
-                # task, seconds after its process has started.
-                if waiting and (workspace / "server").is_dir():
-                    _put(waiting, workspace)
-                    waiting = {}
-                watch(events)
-                gone = _gone(workers) or _lost(workspace)
-                if gone:
-                    first_gone = min(first_gone, time.monotonic())
+        waiting, first_gone = self.states, math.inf
+        while process.poll() is None and not _has("failed", events := self._events()):
+            for member in _descendants(process):
+                family.add(member)
+                if member not in workers and (site := _worker_site(member)):
+                    workers[member] = site
+            # FLARE empties the workspace first, and a site asks for its state with its first task,
+            # seconds after its process has started.
+            if waiting and (self.workspace / "server").is_dir():
+                _put(waiting, self.workspace)
+                waiting = {}
+            self.watch(events)
+            if gone := _gone(workers) or _lost(self.workspace):
+                first_gone = min(first_gone, time.monotonic())
                 overdue = time.monotonic() - first_gone > ENDING
-                # Read once more: sites also go because all is done, meanwhile.
-                if (
-                    gone
-                    and not _ended(now := read_events(server))
-                    and (overdue or not _done(now, planned))
-                ):
-                    if reason := _reason(workspace, job.sites):
-                        raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
+                now = self._events()  # once more: sites also go because all is done, meanwhile
+                if not _has("ended", now) and (overdue or not self._done(now)):
+                    if reason := self._reason():
+                        raise SimulationError(self._told(reason))
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
-                    raise LostSiteError(f"the job failed: {killed}\nThe log is {log}")
-                time.sleep(0.05 if waiting else 0.5)
-        finally:
-            _stop(process, family)
-    events = read_events(server)
-    watch(events)
-    # FLARE's simulator exits with 0 also when a configuration could not be loaded.
-    if process.returncode or _failed(events) or not _done(events, planned):
-        reason = _reason(workspace, job.sites) or run_failure.tail(log) or "it printed nothing"
-        raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
+                    raise LostSiteError(self._told(killed))
+            time.sleep(0.05 if waiting else 0.5)
 
+    def _events(self) -> list[dict]:
+        return read_events(server_folder(self.workspace))
 
-def _done(events: list[dict], planned: int) -> bool:
-    """Whether all rounds are over, or those until it stopped early."""
-    rounds = [event["round"] for event in events if event["event"] == "round"]
-    if any(event["event"] == "stopped" and event["round"] in rounds for event in events):
-        return True
-    return len(rounds) >= planned
+    def _done(self, events: list[dict]) -> bool:
+        """Whether all rounds are over, or those until it stopped early."""
+        rounds = [event["round"] for event in events if event["event"] == "round"]
+        if any(event["event"] == "stopped" and event["round"] in rounds for event in events):
+            return True
+        return len(rounds) >= self.asked.at_server.num_rounds
+
+    def _reason(self) -> str:
+        """Why it ended early: what its parties say of themselves, and what the server did then."""
+        parties = (*self.asked.sites, run_failure.SERVER)
+        folders = {party: self.workspace / party for party in parties}
+        known = run_failure.parties(folders, SIMULATED_JOB, "error_log.txt")
+        return run_failure.explain(server_folder(self.workspace), known).reason
+
+    def _told(self, reason: str) -> str:
+        return f"the job failed: {reason}\nThe log is {self.log}"
 
 
 def _put(states: Mapping[str, Path], workspace: Path) -> None:
@@ -193,19 +198,8 @@ def _worker_site(process: psutil.Process) -> str | None:
     return None
 
 
-def _ended(events: list[dict]) -> bool:
-    return any(event["event"] == "ended" for event in events)
-
-
-def _failed(events: list[dict]) -> list[str]:
-    return [event["reason"] for event in events if event["event"] == "failed"]
-
-
-def _reason(workspace: Path, sites: Sequence[str]) -> str:
-    """Why a run ended early: what its parties say of themselves, and what the server did then."""
-    folders = {party: workspace / party for party in (*sites, run_failure.SERVER)}
-    known = run_failure.parties(folders, SIMULATED_JOB, "error_log.txt")
-    return run_failure.explain(server_folder(workspace), known).reason
+def _has(kind: str, events: list[dict]) -> bool:
+    return any(event["event"] == kind for event in events)
 
 
 def _descendants(process: subprocess.Popen) -> set[psutil.Process]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from surgical_aggregation.aggregation.parts import part
+from surgical_aggregation.extras import part
 
 if TYPE_CHECKING:
     import keras
@@ -97,8 +97,7 @@ def offered(backbone: str) -> Backbone | None:
     Raises:
         PartError: There is none of this name.
     """
-    found: Backbone | None = part("backbone", backbone, GROUP, dict.fromkeys(_OURS))
-    return found
+    return part("backbone", backbone, GROUP, dict.fromkeys(_OURS))
 
 
 def normalisation(backbone: str) -> Normalisation:

@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.data.sites.site_data import (
-    SiteLabels,
-    load_images,
-    load_labels,
-)
-from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.data.sites.site_folder import site_file
+from cxr_study.data.sites.site_data import SiteLabels, load_images, load_labels
+from cxr_study.data.sites.site_file import find_site_file, read_site_file
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import normalisation
-from cxr_study.training.network_facts import Network
+from cxr_study.training.network import Network
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
@@ -41,7 +36,7 @@ class ChestXraySite(Site):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site; see `site_folder.site_file`.
+        sites: Folder of site files, at the site; see `find_site_file`.
         backbone: See `network.build`.
         image_size: Side of the input, pixels.
         hidden: See `network.build`.
@@ -161,7 +156,7 @@ class ChestXraySite(Site):
     @cached_property
     def _file(self) -> Path:
         """Path of the site file, which exists."""
-        return site_file(self.site, self.sites, self.policy)
+        return find_site_file(self.site, self.sites, self.policy)
 
     @cached_property
     def labels(self) -> SiteLabels:

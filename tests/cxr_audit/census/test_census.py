@@ -1,5 +1,4 @@
-from cxr_audit.census.census import take
-from cxr_audit.census.suppression import CellCount
+from cxr_audit.census.census import CellCount, take
 
 
 def images(tallies):
@@ -11,7 +10,7 @@ def test_every_row_is_used_or_dropped_for_a_reason(census):
     reasons = ("other views", "other sites", "unused in the split", "missing", "duplicate")
     assert {k: v for k, v in census.dropped.items() if v} == dict.fromkeys(reasons, 1)
     assert census.total == CellCount(6, 5) and census.rows - sum(census.dropped.values()) == 6
-    bad = [(bad.image, bad.status) for bad in census.bad_images]
+    bad = [(bad["image"], bad["status"]) for bad in census.bad_images]
     assert bad == [("g", "missing"), ("h", "duplicate")]
     assert census.duplicates_across == 1
 

@@ -1,7 +1,7 @@
 import dataclasses
 
+from cxr_audit.census.census import CellCount
 from cxr_audit.census.shareable_census import SharedClass
-from cxr_audit.census.suppression import CellCount
 from cxr_audit.report import audit_view
 
 

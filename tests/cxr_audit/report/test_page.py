@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 from cxr_audit.census.across_sites import compare
-from cxr_audit.census.image_hashes import hash_images
-from cxr_audit.census.pixels import BINS
+from cxr_audit.census.census import CellCount
+from cxr_audit.census.pixels import hash_images
 from cxr_audit.census.shareable_census import share
-from cxr_audit.census.suppression import CellCount
 from cxr_audit.census.take_census import Sample, SiteCensus
 from cxr_audit.report import audit_report
 from cxr_study.common.wording import Notice
@@ -23,7 +22,6 @@ def sites(census, shared):
         SiteCensus(
             dataclasses.replace(census, site=name),
             dataclasses.replace(shared, site=name),
-            np.arange(BINS),
             [sample],
             hash_images(name, ["a.png"], np.eye(64, dtype=np.uint8)[None], np.array([0])),
         )

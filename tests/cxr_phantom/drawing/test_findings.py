@@ -3,10 +3,10 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from cxr_phantom.drawing.anatomy import Shown, sample_anatomy
+from cxr_phantom.drawing.anatomy import sample_anatomy
 from cxr_phantom.drawing.canvas import per_picture
 from cxr_phantom.drawing.chest import draw_chest, lung_border
-from cxr_phantom.drawing.findings import deform, paint
+from cxr_phantom.drawing.findings import Shown, deform, paint
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 
 N, SIZE = 40, 64

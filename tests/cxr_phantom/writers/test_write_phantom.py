@@ -1,18 +1,20 @@
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
 
-from cxr_phantom.drawing.acquisition import SITES
+from cxr_phantom.drawing.rendering import SITES
 from cxr_phantom.patients.cohort import sample_cohort
-from cxr_phantom.writers.write_phantom import PhantomError, write_phantom
+from cxr_phantom.writers.official_layouts import SiteLayout
+from cxr_phantom.writers.write_phantom import PhantomError, write_phantom, write_pictures
 from cxr_study.data import readers
 from cxr_study.data.labels.label_table import FRONTAL
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
+from cxr_study.data.sites.patient_split import apply_split, read_split
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.data.sites.split_file import apply_split, read_split
 
 IMAGES, SEED = 120, 3
 OPTIONS = {"images_per_site": IMAGES, "size": 32, "seed": SEED, "sites": tuple(SITES)}
@@ -60,6 +62,22 @@ def test_the_same_arguments_make_the_same_bytes_whatever_the_other_sites(root, t
     patients, *_ = np.random.default_rng([SEED, 0]).spawn(5)
     truth = read(root, "nih")[2][list(UNION_CLASSES)]
     np.testing.assert_array_equal(truth, sample_cohort("nih", IMAGES, patients, 0.1).present)
+
+
+def test_findings_show_as_plainly_as_the_cohort_says(tmp_path):
+    cohort, calls = sample_cohort("chexpert", 300, np.random.default_rng(0)), []
+
+    def drawn(name, **changes):
+        files = [f"{name}{row}.png" for row in range(len(cohort))]
+        layout = SiteLayout("chexpert", tmp_path / "train.csv", tmp_path, files)
+        rng = np.random.default_rng(1)
+        write_pictures(replace(cohort, **changes), layout, "chexpert", 32, rng, calls.append)
+        return pictures(layout, files)
+
+    healthy = drawn("healthy", present=0 * cohort.present)
+    assert calls == [256, len(cohort) - 256]  # reported piece by piece
+    faint, plain = (drawn(v, visibility=0 * cohort.visibility + v) for v in (0, 1))
+    assert np.abs(plain - healthy).mean() > 1.3 * np.abs(faint - healthy).mean() > 0
 
 
 def test_progress_ends_at_the_total_with_laterals_and_real_shares_are_rare(tmp_path):
@@ -125,9 +143,8 @@ def test_images_are_those_of_truth_and_split_as_many_frontal_ones_as_asked_for(r
 @sites
 def test_labels_never_contradict_the_truth_which_alone_has_unlabelled_findings(root, site):
     file, table, truth = read(root, site)
-    names = list(LABELLED[site])
-    labels, truth = table.set_index("image")[names], truth.set_index("image")
-    there = truth.loc[labels.index, names]
+    names, truth = list(LABELLED[site]), truth.set_index("image")
+    labels, there = table.set_index("image")[names], truth.loc[table["image"], names]
     assert (there[labels == 1] != 0).all(axis=None)
     assert (there[(labels == 0) | (labels == -2)] != 1).all(axis=None)
     assert file.dataset == {"mimic": "cxr-lt"}.get(site, site)

@@ -8,17 +8,16 @@ from cxr_studies.analysis.claim_checks import (
     DOES_NOT_HOLD,
     HOLDS,
     NOT_DECIDED,
-    Claim,
     Finding,
     Judged,
     StudyEvidence,
     judge,
     table,
 )
-from cxr_studies.analysis.seed_intervals import interval
-from cxr_studies.papers.claim import EVERY_SITE, NEARER, SAME, Comparison
-from cxr_study.jobs.methods import Row
-from study_scores import LACKS, results
+from cxr_studies.analysis.intervals_and_tests import interval
+from cxr_studies.papers.claims import EVERY_SITE, Claim, Comparison
+from cxr_studies.plan.row import Row
+from study_runs import LACKS, scored
 
 OURS, THEIRS, OTHERS = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "partial_loss"))
 LOCAL = Row("personalised", "fedbn")
@@ -37,7 +36,7 @@ def run(row, scenario="2", seed=0):
 def of(reached, planned=(), **other):
     """Results of {(row, scenario, seed): AUROC of a global model on NIH}."""
     finished = {run(*key): {("global", "nih"): {"Edema": value}} for key, value in reached.items()}
-    return results(finished, [run(*key) for key in planned], **other)
+    return scored(finished, [run(*key) for key in planned], **other)
 
 
 def two(ours, theirs, digests=None, planned=()):
@@ -80,7 +79,7 @@ def test_where_models_should_be_the_same_their_digests_decide_and_else_what_they
     digests, theirs, wanted
 ):
     reached = two([0.8] * len(theirs), theirs, {OURS: "ab", THEIRS: digests})
-    [judged] = judge([claim(Comparison(OURS, THEIRS, "nih", SAME))], reached)
+    [judged] = judge([claim(Comparison(OURS, THEIRS, "nih", "same"))], reached)
     assert judged.verdict == wanted
 
 
@@ -144,7 +143,7 @@ def test_scenarios_are_those_that_were_to_be_run_with_all_rows_in_the_studys_ord
     evidence = StudyEvidence(of(reached, planned=[(THEIRS, "10", 0)]))
     for which, wanted in {
         AHEAD: ["2", "10"],
-        Comparison(OURS, THEIRS, "nih", NEARER): [],
+        Comparison(OURS, THEIRS, "nih", "nearer"): [],
         Comparison(OURS, THEIRS, "mimic"): [],
         Comparison(OURS, THEIRS, "nih", scenarios=("10", "8")): ["10"],
     }.items():
@@ -186,5 +185,5 @@ def test_which_of_a_rows_models_is_meant(test, group, model, wanted):
     ours = {("global", test): dict.fromkeys(own["nih", test], 1.0) for test in ("nih", "mimic")}
     reached = {run(OURS, "20"): ours, run(LOCAL, "20"): own}
     which = Comparison(OURS, LOCAL, test, group=group, model=model)
-    found = numbers(StudyEvidence(results(reached, study="nih-chexpert")), which)
+    found = numbers(StudyEvidence(scored(reached, study="nih-chexpert")), which)
     assert found == ({} if wanted is None else {0: pytest.approx(1 - wanted)})

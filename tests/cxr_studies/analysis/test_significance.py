@@ -3,16 +3,18 @@ import pandas as pd
 import pytest
 
 import study_runs
-from cxr_studies.analysis.paired_tests import compare_pairs, holm, mark
+from cxr_studies.analysis.intervals_and_tests import compare_pairs, delong_test, holm, mark
 from cxr_studies.analysis.significance import (
+    CLASS_FAMILY,
     CLASSES,
     FAMILY,
     RUNS,
     SCENARIOS,
     adjusted,
+    class_tests,
     significance,
 )
-from study_scores import LACKS, results
+from study_runs import LACKS, scored
 
 NAN = np.nan
 TWO = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
@@ -33,7 +35,7 @@ def reached(values, method="surgical"):
 
 def compared(ours, theirs, pairing, test="nih"):
     """The line of a pairing over all classes."""
-    found = significance(results(reached(ours) | reached(theirs, "vanilla")))
+    found = significance(scored(reached(ours) | reached(theirs, "vanilla")))
     [line] = chosen(found, pairing, test=test)
     return line
 
@@ -93,7 +95,7 @@ def test_a_pair_is_a_class_of_a_scenario_averaged_over_seeds():
         }
         for (method, seed), values in aurocs.items()
     }
-    [line] = chosen(significance(results(both)), CLASSES)
+    [line] = chosen(significance(scored(both)), CLASSES)
     assert line["scenario"] == "2"
     assert_compared(line, [0.8, 0.8, 0.7], [0.7, 0.45, 0.6])
 
@@ -105,7 +107,7 @@ def test_groups_of_classes_are_tested_each():
         }
         for method, edema, mass in (("surgical", 0.9, 0.8), ("vanilla", 0.8, 0.5))
     }
-    found = significance(results(both))
+    found = significance(scored(both))
     lines = found[found["pairing"] == CLASSES].set_index("group")
     assert lines["pairs"].to_dict() == {
         "all": 3, "shared": 1, "unique": 2, "nih": 2, "chexpert": 2,
@@ -132,7 +134,7 @@ def test_which_models_of_sites_are_tested_against_a_global_one(method, group, wa
     }
     ours = {("global", test): dict.fromkeys(names, 0.9) for (_, test), names in own.items()}
     runs = {study_runs.run(sites=TWO): ours, study_runs.run(method, sites=TWO): own}
-    found = chosen(significance(results(runs)), CLASSES, group=group)
+    found = chosen(significance(scored(runs)), CLASSES, group=group)
     got = {f"{line['model']} {line['test']}": line["difference"] for line in found}
     assert got == pytest.approx(wanted)
 
@@ -143,7 +145,7 @@ def test_all_others_are_tested_against_the_reference_its_other_strategies_too():
         study_runs.run(*row): {("global", "nih"): {"Edema": 0.9 - 0.1 * n}}
         for n, row in enumerate(rows)
     }
-    found = chosen(significance(results(both)), SCENARIOS)
+    found = chosen(significance(scored(both)), SCENARIOS)
     assert [(line["method"], line["strategy"]) for line in found] == rows[1:]
     assert [line["difference"] for line in found] == pytest.approx([0.1, 0.2])
 
@@ -151,7 +153,7 @@ def test_all_others_are_tested_against_the_reference_its_other_strategies_too():
 @pytest.mark.parametrize("rows", [[("surgical", "fedbn+")], [("vanilla", "fedavg")]])
 def test_where_nothing_can_be_compared_there_is_no_line(rows):
     both = {study_runs.run(*row): {("global", "nih"): {"Edema": 0.9}} for row in rows}
-    found = significance(results(both))
+    found = significance(scored(both))
     assert found.empty and {*FAMILY, "difference", "holm", "mark"} <= set(found)
 
 
@@ -166,7 +168,7 @@ def test_p_is_adjusted_over_all_rows_and_scenarios_of_a_test_set_and_group():
         for scenario in ("2", "4", "10")
         for method, mean in (("surgical", 0.7), ("vanilla", 0.62), ("partial_loss", 0.66))
     }
-    found = significance(results(both))
+    found = significance(scored(both))
     sizes = found[found["group"] == "all"].groupby(FAMILY)["tests"].first()
     assert sizes.loc[CLASSES].tolist() == [6, 6] and sizes.loc[SCENARIOS].tolist() == [2, 2]
     for _, family in found.groupby(FAMILY):
@@ -183,3 +185,70 @@ def test_a_test_that_could_not_decide_is_no_member():
     assert lines["tests"].tolist() == [2, 2, 2, 1]
     assert lines["holm"].tolist() == pytest.approx([0.04, NAN, 0.04, 0.04], nan_ok=True)
     assert lines["mark"].tolist() == ["*", "", "*", "*"]
+
+
+RNG = np.random.default_rng(0)
+IMAGES = 60
+LABELS = {name: (RNG.random(IMAGES) < 0.4).astype(float) for name in ("Edema", "Mass", "Fracture")}
+LABELS["Mass"][:10] = np.nan
+LABELS["Fracture"][:] = 0.0
+LABELS["Fracture"][3] = 1.0  # a single positive
+PATIENTS = [str(n // 3) for n in range(IMAGES)]
+TESTS = dict.fromkeys(("nih", "chexpert", "mimic"), study_runs.table(LABELS, patient=PATIENTS))
+FIGURES = ["surgical", "other", "difference", "low", "high", "z", "p"]
+
+
+def predicted(skill, seed, names=tuple(LABELS)):
+    rng = np.random.default_rng(seed)
+    return {
+        name: (skill * np.nan_to_num(LABELS[name]) + rng.random(IMAGES)).astype(np.float32) / 5
+        for name in names
+    }
+
+
+def test_every_class_is_tested_against_surgical_aggregation_with_the_same_scenario_and_seed(study):
+    ours = [predicted(1, seed) for seed in (10, 11)]
+    vanilla, own = predicted(0.2, 12), predicted(0.5, 13, ("Edema", "Mass"))
+    for seed in (0, 1):
+        study.add({"global": ours[seed]}, TESTS, seed=seed)
+    study.add({"global": vanilla}, TESTS, "vanilla", seed=1)
+    study.add({"global": vanilla}, TESTS, "vanilla", seed=1, scenario="20")
+    study.add({"nih": own, "chexpert": own}, TESTS, "personalised", "fedbn")
+    study.runs.append(study_runs.run("vanilla", seed=0))
+    pairs = {("vanilla", "fedbn+", 1, test): (ours[1], vanilla) for test in TESTS}
+    for test in ("nih", "chexpert"):  # a local model counts on its site's test split alone
+        pairs["personalised", "fedbn", 0, test] = (ours[0], own)
+    reported = []
+    found = class_tests(study.gathered(), report=lambda *done: reported.append(done))
+    assert reported == [(1, 2), (2, 2)]
+    lines = found.set_index(["method", "strategy", "seed", "test", "class"])
+    assert len(lines) == 3 * len(pairs) and set(lines["scenario"]) == {"2"}
+    for pair, (first, second) in pairs.items():
+        for name, values in LABELS.items():
+            known, line = ~np.isnan(values), lines.loc[(*pair, name)]
+            assert line["images"] == known.sum()
+            assert line["patients"] == len({PATIENTS[n] for n in np.flatnonzero(known)})
+            assert line["positives"] == (values == 1).sum()
+            if name == "Fracture":  # with a single positive; local models lack it, too
+                assert line[FIGURES].isna().all() and line["mark"] == ""
+                continue
+            wanted = delong_test(values[known], first[name][known], second[name][known])
+            wanted = {**vars(wanted), "surgical": wanted.first, "other": wanted.second}
+            assert line[FIGURES].tolist() == pytest.approx([wanted[each] for each in FIGURES])
+    assert set(found.groupby(CLASS_FAMILY)["tests"].first()) == {2}
+
+
+def test_figures_are_numbers_where_none_is_defined_as_where_a_model_lacks_the_class(study):
+    table = study_runs.table({"Mass": LABELS["Mass"]})
+    study.add({"global": predicted(1, 1)}, {"nih": table})
+    study.add({"global": predicted(1, 1, ("Edema",))}, {"nih": table}, "vanilla")
+    figures = class_tests(study.gathered())[[*FIGURES, "holm"]]
+    assert figures.isna().all(axis=None) and set(figures.dtypes) == {np.dtype(float)}
+
+
+def test_models_that_were_tested_on_other_images_are_not_compared(study):
+    other = study_runs.table(LABELS, patient=PATIENTS[::-1])
+    study.add({"global": predicted(1, 1)}, TESTS)
+    study.add({"global": predicted(1, 2)}, {"nih": other}, "vanilla")
+    found = class_tests(study.gathered())
+    assert found.empty and {*CLASS_FAMILY, "class", "p", "holm", "mark"} <= set(found)

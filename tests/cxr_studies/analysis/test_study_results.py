@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,11 +11,11 @@ from cxr_studies.analysis.study_results import (
     GROUPS,
     as_tables,
     by_run,
-    counts_on,
     over_seeds,
     reference,
+    shared_out,
 )
-from cxr_study.jobs.methods import Row
+from cxr_studies.plan.row import Row
 
 RNG = np.random.default_rng(0)
 LABELS = {
@@ -141,19 +143,6 @@ def test_the_reference_is_surgical_aggregation_with_fedbn_plus_or_its_first_stra
     assert reference([study_runs.run(*row.split()) for row in rows]) == wanted
 
 
-@pytest.mark.parametrize(
-    ("models", "test", "wanted"),
-    [
-        (["global"], "nih", "global"),
-        (["nih", "chexpert"], "nih", "nih"),
-        (["nih", "chexpert"], "mimic", None),
-        (["nih-1", "nih-2"], "nih", None),
-    ],
-)
-def test_the_global_model_counts_or_that_of_the_site_that_is_tested(models, test, wanted):
-    assert counts_on(models, test) == wanted
-
-
 @pytest.mark.parametrize(("method", "models", "test", "wanted"), [
     ("surgical", ["global"], "nih", {"global": "global"}),
     ("personalised", ["nih", "chexpert"], "nih", {"nih": "local"}),
@@ -166,3 +155,16 @@ def test_models_are_named_as_in_tables_and_others_left_out(method, models, test,
     run = {"scenario": "2", "method": method, "strategy": "fedbn+", "seed": 0, "test": test}
     found = as_tables(pd.DataFrame({**run, "model": models, "was": models}))
     assert dict(zip(found["was"], found["model"], strict=True)) == wanted
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_comes_out_is_in_the_order_of_the_jobs_and_each_is_reported(processes):
+    reported = []
+
+    def do(work, jobs):
+        report = lambda *done: reported.append(done)  # noqa: E731
+        return shared_out(work, jobs, processes=processes, report=report)
+
+    assert do(pow, [(2, 3), (3, 2), (5, 1)]) == [8, 9, 5]
+    assert reported == [(1, 3), (2, 3), (3, 3)]
+    assert (set(do(os.getpid, [()] * 2)) == {os.getpid()}) == (processes == 1)

@@ -5,7 +5,7 @@ import pytest
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_studies.baseline.pooled_site import ImageRows, PooledSite, pool
 from cxr_study.common.errors import InputError
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.site.contract.site import SiteError

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cxr_studies.baseline.without_federation import BaselineError, train_alone
+from cxr_studies.baseline.without_federation import train_alone
+from cxr_study.common.errors import InputError
 from numpy_model import BATCH_NORM, ArraySite, LocalModel
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
@@ -164,7 +165,7 @@ class TestBestModel:
         line = train().rounds[1]
         assert (line["mean_validation_bce"], line["sites"]) == (None, {"north": None})
         losses(*[math.nan] * 3)
-        with pytest.raises(BaselineError, match=r"no model of 3 rounds .* 1e\+38 too high"):
+        with pytest.raises(InputError, match=r"no model of 3 rounds .* 1e\+38 too high"):
             train(TrainingOptions(learning_rate=1e38, strategy="fedavg"))
 
 

@@ -7,13 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from cxr_studies.analysis import study_results, study_summary
+from cxr_studies.analysis import analysis, study_results
 from cxr_studies.plan.plan import check
-from cxr_studies.plan.study_file import path_of, read_study, shipped
-from cxr_studies.plan.study_selection import Selection
+from cxr_studies.plan.row import Row
+from cxr_studies.plan.study_file import Selection, path_of, read_study, shipped
 from cxr_studies.report import study_report
 from cxr_studies.runner import run_study as module
-from cxr_study.jobs.methods import Row
 from typed import answer, typed
 
 
@@ -34,7 +33,7 @@ def study(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "make", make)
         monkeypatch.setattr(study_results, "gather", lambda *_: SimpleNamespace(seeds=None))
         for shown in ("show", "show_claims"):
-            monkeypatch.setattr(study_summary, shown, lambda *_: None)
+            monkeypatch.setattr(analysis, shown, lambda *_: None)
 
         def report(results, data, folder):
             folder.mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,8 @@ from cxr_studies.papers.published_results import (
     of_study,
     read,
 )
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import read_study
-from cxr_study.jobs.methods import Row
 
 ML4H, V1, FEDFBN = SOURCES
 

@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxr_studies.partition.class_sets import (
-    ClassSetError,
     check_known,
     class_sets_of,
     draw,
@@ -11,6 +10,7 @@ from cxr_studies.partition.class_sets import (
     published_sites,
     read_class_sets,
 )
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 
 
@@ -33,7 +33,7 @@ def test_published_sets_of_all_sites_are_all_of_nih_and_share_what_they_should()
         assert shared(sets) == number and union(sets) == set(NIH_CLASSES)
     first, second = map(set, published(2))
     assert first & second == {"Cardiomegaly", "Emphysema", "Mass", "Pleural Effusion"}
-    with pytest.raises(ClassSetError, match="a list of classes for each of 3 sites; got 4"):
+    with pytest.raises(InputError, match="a list of classes for each of 3 sites; got 4"):
         published(3, 8)
 
 
@@ -52,7 +52,7 @@ def test_a_drawn_class_is_at_one_site_or_at_all_as_many_as_asked_and_the_seed_de
 
 @pytest.mark.parametrize(("sites", "number"), [(3, 0), (2, 3), (2, -1)])
 def test_what_cannot_be_drawn_is_refused(sites, number):
-    with pytest.raises(ClassSetError, match=f"{sites} sites need a class each"):
+    with pytest.raises(InputError, match=f"{sites} sites need a class each"):
         draw(["Mass", "Edema"], sites, shared=number, seed=0)
     assert sorted(draw(["Mass", "Edema"], 2, shared=0, seed=0)) == [("Edema",), ("Mass",)]
 
@@ -79,7 +79,7 @@ def test_sets_are_as_published_where_they_were_and_else_drawn_from_the_seed():
     ],
 )
 def test_what_is_neither_published_nor_drawn_is_refused(classes, sites, number, message):
-    with pytest.raises(ClassSetError, match=message):
+    with pytest.raises(InputError, match=message):
         class_sets_of(classes, sites, shared=number, seed=0)
 
 
@@ -94,15 +94,15 @@ def test_what_is_neither_published_nor_drawn_is_refused(classes, sites, number, 
 ])  # fmt: skip
 def test_a_file_of_class_sets_is_read_and_a_wrong_one_refused_by_its_place(tmp_path, text, message):
     path = tmp_path / "sets.yaml"
-    with pytest.raises(ClassSetError, match=r"need none.*sets\.yaml does not exist"):
+    with pytest.raises(InputError, match=r"need none.*sets\.yaml does not exist"):
         read_class_sets(path, 2)
     path.write_text("clients: {2: [[Mass, Edema], [Mass]]}")
     assert read_class_sets(path, 2) == (("Edema", "Mass"), ("Mass",))
     path.write_text(text)
-    with pytest.raises(ClassSetError, match=rf"sets\.yaml.*{message}"):
+    with pytest.raises(InputError, match=rf"sets\.yaml.*{message}"):
         read_class_sets(path, 2)
 
 
 def test_a_class_that_the_labels_do_not_have_is_refused_with_the_nearest():
-    with pytest.raises(ClassSetError, match=r"site 2 is to label 'Masss'.*nearest known: Mass"):
+    with pytest.raises(InputError, match=r"site 2 is to label 'Masss'.*nearest known: Mass"):
         check_known((("Edema",), ("Masss",)), ("Edema", "Mass"))

@@ -9,10 +9,10 @@ import yaml
 import study_data
 from cxr_studies.partition import class_sets
 from cxr_studies.plan import plan
-from cxr_studies.plan.data_file import DataFileError, StudyData
-from cxr_studies.plan.data_sets import data_sets
-from cxr_studies.plan.study_file import read_study
-from cxr_studies.plan.study_selection import Selection, StudyError
+from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.site_files import data_sets
+from cxr_studies.plan.study_file import Selection, read_study
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
@@ -195,13 +195,13 @@ def test_without_a_class_in_common_there_is_no_run_of_common_classes(given):
             path.write_text(yaml.safe_dump(said))
 
     assert "equal classes" not in {run.scenario for run in given(change, seeds=1)}
-    with pytest.raises(StudyError, match=r"\(scenarios equal classes; .*\) needs a class that all"):
+    with pytest.raises(InputError, match=r"\(scenarios equal classes; .*\) needs a class that all"):
         given(scenarios=("equal classes",), seeds=1)
 
 
 def test_a_data_set_that_cannot_be_cut_so_is_refused_by_study_and_scenario(runs, found):
     few = {**found, "nih": dataclasses.replace(found["nih"], classes=("Edema", "Mass"))}
-    with pytest.raises(StudyError, match="study shared-classes, scenario '4': 4 sites need"):
+    with pytest.raises(InputError, match="study shared-classes, scenario '4': 4 sites need"):
         runs("shared-classes", found=few, scenarios=("4",), methods=("surgical",), seeds=1)
 
 
@@ -213,15 +213,13 @@ def test_needed_are_the_data_sets_of_the_selection_and_its_tests(small_data):
     clients = read_study("clients")
     assert check(read_study("fedfbn"), scenarios=("iid partial",)) == ("nih", "chexpert", "mimic")
     assert check(clients) == ("nih", "mimic")
-    with pytest.raises(StudyError, match="no scenario '9'"):
-        check(clients, scenarios=("9",))
-    with pytest.raises(DataFileError, match="learning_rat"):
+    with pytest.raises(InputError, match="learning_rat"):
         check(clients, settings={**small_data.data.settings, "learning_rat": 1})
     # A test set may be missing, but not every one.
     alone = {"nih": small_data.data.sources["nih"]}
     assert check(clients, alone) == ("nih",)
     mimic = clients.model_copy(update={"tests": ("mimic",)})
-    with pytest.raises(StudyError, match=r"clients is tested on mimic; data file .* has nih"):
+    with pytest.raises(InputError, match=r"clients is tested on mimic; data file .* has nih"):
         check(mimic, alone)
-    with pytest.raises(StudyError, match=r"trains on chexpert; data file .*small\.yaml has nih"):
+    with pytest.raises(InputError, match=r"trains on chexpert; data file .*small\.yaml has nih"):
         check(read_study("nih-chexpert"), alone)

@@ -2,10 +2,10 @@ import pytest
 
 from cxr_studies.baseline import baseline_run
 from cxr_studies.plan import run_settings
-from cxr_studies.plan.data_file import DataFileError
-from cxr_studies.plan.study_file import Scenario, StudyFileError
-from cxr_study.jobs.methods import Row
-from cxr_study.jobs.presets import JobError
+from cxr_studies.plan.row import Row
+from cxr_studies.plan.study_file import Scenario
+from cxr_study.common.errors import InputError
+from cxr_study.jobs.job import Job
 from cxr_study.runs.run_request import InitialBodyError
 
 
@@ -23,12 +23,12 @@ def check(small_data):
 @pytest.mark.parametrize(("settings", "message"), [
     ({"learning_rat": 1}, ".*'learning_rat'"),
     ({"batch_size": 0}, ".*'batch_size' needs a whole number, 1"),
-    ({"strategy": "fedavg"}, "a study sets 'strategy' itself; leave it out"),
-    ({"seed": 3}, "a study sets 'seed' itself"),
-    ({"tracking": "tensorboard"}, "a study sets 'tracking' itself"),
+    ({"strategy": "fedavg"}, "'strategy' is the study's, .*leave it out"),
+    ({"seed": 3}, "'seed' is the study's"),
+    ({"tracking": "tensorboard"}, "'tracking' is the study's"),
 ])  # fmt: skip
 def test_unusable_settings_and_the_studys_own_are_refused(check, settings, message):
-    with pytest.raises(DataFileError, match=rf"small\.yaml: key 'settings': {message}"):
+    with pytest.raises(InputError, match=rf"small\.yaml: key 'settings': {message}"):
         check(settings)
     check({"server_momentum": 0.5, "learning_rate": 1})  # only some jobs have it
 
@@ -37,13 +37,13 @@ def test_unusable_settings_and_the_studys_own_are_refused(check, settings, messa
     ("settings", "told"),
     [
         ({"num_round": 2}, "scenario 'a', key 'settings': .*'num_round'"),
-        ({"seed": 2}, "scenario 'a', key 'settings': 'seed' is the same in all scenarios"),
-        ({"image_size": 64}, "'image_size' is the same in all scenarios"),
+        ({"seed": 2}, "scenario 'a', key 'settings': 'seed' is the study's, the same in all"),
+        ({"image_size": 64}, "'image_size' is the study's"),
     ],
 )
 def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, told):
     scenario = Scenario(name="a", sites=["nih", "chexpert"], settings=settings)
-    with pytest.raises(StudyFileError, match=told):
+    with pytest.raises(InputError, match=told):
         run_settings.check(small_data.data, [scenario])
 
 
@@ -52,11 +52,11 @@ def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, told)
     (Row("surgical", "fedbn+ a"), {"freeze_statistics_at": 2}, "'fedavg' alone trains"),
     (Row("surgical", "fedavg a"), {"pseudo_labels": "soft"}, "no setting 'pseudo_labels'"),
     (Row("individual", "fedavg a"), {"refit_model": "best"}, "no setting 'refit_model'"),
-    (Row("surgical", "fedavg a"), {"seed": 2}, "'seed' is the study's to set"),
-    (Row("surgical", "fedavg a"), {"image_size": 32}, "'image_size' is the study's to set"),
+    (Row("surgical", "fedavg a"), {"seed": 2}, "'seed' is the study's"),
+    (Row("surgical", "fedavg a"), {"image_size": 32}, "'image_size' is the study's"),
 ])  # fmt: skip
 def test_unusable_settings_of_a_variant_are_refused(small_data, row, settings, told):
-    with pytest.raises(StudyFileError, match=rf"variant 'a' of method '{row.method}': .*{told}"):
+    with pytest.raises(InputError, match=rf"variant 'a' of method '{row.method}': .*{told}"):
         run_settings.check(small_data.data, rows={row: settings})
     run_settings.check(small_data.data, rows={row: {"learning_rate": 1e-4}})
 
@@ -119,8 +119,29 @@ def test_settings_of_a_preset_for_one_site_apply_where_it_trains_alone():
     assert found["learning_rate"] == 0.5
 
 
-def test_a_value_of_another_kind_and_an_unknown_preset_are_refused():
-    with pytest.raises(JobError, match="'epochs' needs a whole number"):
-        alone("individual", {"epochs": "many"})
-    with pytest.raises(JobError, match="no preset 'papr'; nearest known: paper"):
-        alone("individual", preset="papr")
+SITES = ("nih", "chexpert")
+UNION = ("Edema", "Fracture", "Mass")
+
+
+def job_of(row, settings=None, sites=SITES, preset=None):
+    return run_settings.job_of(row, sites, UNION, preset, settings or {})
+
+
+@pytest.mark.parametrize("method", ("surgical", "personalised", "vanilla", "partial_loss"))
+def test_it_is_the_methods_job_with_the_rows_strategy_for_all_sites(method):
+    job, own = job_of(Row(method, "fedavg"), sites=("a", "b", "c")), Job.of(method)
+    changed = {"strategy": "fedavg", "threads": 1, "min_clients": 3}
+    if "union" in own.settings:
+        changed["union"] = "Edema,Fracture,Mass"
+    assert job.settings == own.settings | changed
+    assert job.sites == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("strategy", ["fedbn+", "fedbn+ samples"])
+def test_what_is_set_wins_over_the_preset_and_all_but_the_rows_strategy(strategy):
+    given = {"threads": 3, "batch_size": 8, "seed": 7, "head_weighting": "samples"}
+    row = Row("surgical", strategy)
+    job = job_of(row, given | {"strategy": "fedavg"}, preset="paper-fedfbn")
+    own = {**given, "strategy": "fedbn+", "learning_rate": 1e-5}
+    assert job.settings == {**job.settings, **own}
+    assert job.at("chexpert").learning_rate == 5e-5

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import re
 from fractions import Fraction
@@ -8,9 +9,10 @@ import yaml
 
 from cxr_studies.partition.class_sets import published
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
-from cxr_studies.plan.study_file import Scenario, StudyFileError, read_study, shipped
+from cxr_studies.plan.row import Row
+from cxr_studies.plan.study_file import Scenario, Selection, read_study, shipped, trainings
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
-from cxr_study.jobs.methods import Row
 
 CUT = {"name": "cut", "cut": "nih", "sites": 2}
 WHOLE = {"name": "whole", "sites": ["nih", "chexpert"]}
@@ -86,7 +88,7 @@ def test_the_sites_may_be_those_of_the_data_file(write):
     assert study.rows_of(a) == (Row("surgical", "fedbn+ samples"), Row("vanilla", "fedavg"))
     assert [row.method for row in study.rows_of(b)] == ["surgical"]
     assert [study.settings_of(row) for row in study.rows] == [{"head_weighting": "samples"}, {}]
-    with pytest.raises(StudyFileError, match=r"needs two or more; .*d\.yaml has x"):
+    with pytest.raises(InputError, match=r"needs two or more; .*d\.yaml has x"):
         study.on(data.model_copy(update={"sites": (Path("x"),)}))
 
 
@@ -106,7 +108,7 @@ def test_the_sites_may_be_those_of_the_data_file(write):
     ({"scenarios": [ALL], "quick": ["all"]}, "key 'tests' has no use where the sites are"),
     ({"scenarios": [CUT, OTHER]}, ".*entry 2, key 'methods' needs methods of .*'vanilla'"),
     ({"scenarios": [WHOLE], "quick": ["whole"]}, ".* 'complete' needs a scenario that cuts"),
-    ({"methods": {}}, "key 'methods' needs one line .* or more"),
+    ({"methods": {}}, "key 'methods' needs one entry or more"),
     ({"methods": {"surgica": ["fedbn"]}}, "key 'methods'.* 'surgica'.*known: surgical"),
     ({"methods": {"surgical": []}}, "key 'methods', key 'surgical' needs one entry or more"),
     ({"methods": {"surgical": ["fedbm+"]}}, r"key 'methods', .*'surgical' .*: fedbn\+.*"),
@@ -118,7 +120,7 @@ def test_the_sites_may_be_those_of_the_data_file(write):
     ({"variants": {"a b": {}}}, ".* needs letters, digits, - and _ alone; got 'a b'"),
 ])  # fmt: skip
 def test_a_mistake_is_refused_by_file_and_key(write, keys, message):
-    with pytest.raises(StudyFileError, match=rf"own\.yaml: {message}"):
+    with pytest.raises(InputError, match=rf"own\.yaml: {message}"):
         read_study(write(**keys))
 
 
@@ -147,20 +149,8 @@ def test_a_mistake_is_refused_by_file_and_key(write, keys, message):
     ({**WHOLE, "methods": ["vanila"]}, ", key 'methods', entry 1 .*nearest known: vanilla"),
 ])  # fmt: skip
 def test_a_mistake_in_a_scenario_is_refused_by_entry_and_key(write, scenario, message):
-    with pytest.raises(StudyFileError, match=rf"own\.yaml: key 'scenarios', entry 2{message}"):
+    with pytest.raises(InputError, match=rf"own\.yaml: key 'scenarios', entry 2{message}"):
         read_study(write(scenarios=[{**CUT, "name": "first"}, scenario]))
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("cliens", r"study 'cliens': needs the path of a \.yaml file, .* known: clients"),
-        ("clients.yaml", r"study file .*clients\.yaml does not exist"),  # not the shipped one
-    ],
-)
-def test_a_name_that_is_no_studys_is_refused(name, message):
-    with pytest.raises(StudyFileError, match=message):
-        read_study(name)
 
 
 def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
@@ -212,3 +202,52 @@ def test_fedfbn_has_its_four_experiments():
     ]
     federated = [row.strategy for row in study.rows if row.federated]
     assert federated == ["fedavg", "fedbn", "fedbn+"]
+
+
+NOT_CUT = {"scenarios": ("non-iid partial",), "methods": ("complete",)}
+
+
+def wanted(study, **selection):
+    return [
+        (seed, scenario.name, row)
+        for seed, scenario, row in trainings(read_study(study), Selection(**selection))
+    ]
+
+
+def test_every_scenario_has_every_row_that_is_for_it_and_every_seed():
+    assert wanted("clients", scenarios=("2", "4"), seeds=2) == [
+        (seed, scenario, row)
+        for seed in (0, 1)
+        for scenario in ("2", "4")
+        for row in read_study("clients").rows
+    ]
+    found = wanted("fedfbn", seeds=1)
+    complete = {scenario for _, scenario, row in found if row.method == "complete"}
+    assert complete == {"iid complete", "iid partial"}
+    assert Row("surgical", "fedbn") in {row for _, _, row in found}
+
+
+def test_the_study_says_how_many_seeds_and_which_scenarios_the_quick_form_has():
+    study = read_study("shared-classes")
+    found = wanted(study.name, methods=("surgical",))
+    assert {seed for seed, _, _ in found} == set(range(study.seeds))
+    found = wanted(study.name, methods=("surgical",), seeds=1, quick=True)
+    assert tuple(scenario for _, scenario, _ in found) == study.quick
+
+
+@pytest.mark.parametrize(("study", "asked", "told"), [
+    ("clients", {"scenarios": ("9",)}, "study clients has no scenario '9'"),
+    ("clients", {"methods": ("surgicle",)}, "no method 'surgicle'; nearest .* surgical"),
+    ("clients", {"scenarios": ("3",), "quick": True}, r"no run .*\(the quick form; scenarios 3\)"),
+    ("fedfbn", NOT_CUT, r"no run of .*\(scenarios non-iid partial; methods complete\)"),
+])  # fmt: skip
+def test_what_the_study_does_not_have_or_leaves_nothing_is_refused(study, asked, told):
+    with pytest.raises(InputError, match=told):
+        wanted(study, **asked)
+
+
+def test_a_selection_is_told_in_words():
+    assert str(Selection()) == "all of it"
+    every = Selection(("2", "4"), ("vanilla",), 1, quick=True)
+    assert str(every) == "the quick form; scenarios 2, 4; methods vanilla; 1 seed"
+    assert str(dataclasses.replace(every, scenarios=None, seeds=3)).endswith("vanilla; 3 seeds")

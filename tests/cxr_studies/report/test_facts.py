@@ -6,19 +6,19 @@ import pytest
 
 import study_runs
 from cxr_studies.analysis.claim_checks import HOLDS, Finding
-from cxr_studies.analysis.seed_intervals import Interval
-from cxr_studies.papers.claim import Comparison
+from cxr_studies.analysis.intervals_and_tests import Interval
+from cxr_studies.papers.claims import Comparison
 from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
 from cxr_studies.report import facts as module
 from cxr_studies.report.facts import PHANTOM, facts, notices, told
-from cxr_study.jobs.methods import Row
-from study_scores import results
+from study_runs import scored
 
 REAL = StudyData.model_construct(path=Path("mine.yaml"))
 SURGICAL, VANILLA = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
 ALONE = Row("individual", "fedavg")
 FOUND = Interval(0.05, 0.02, 0.08, 3)
-RESULTS = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
+RESULTS = scored({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
 ALL = tuple(scenario.name for scenario in RESULTS.study.scenarios)
 
 
@@ -68,7 +68,7 @@ def test_time_devices_and_states_of_the_code_are_those_of_all_runs(finished):
 
 def noticed(*runs, data=REAL, planned=(), study="clients"):
     """Notices about finished and planned runs."""
-    found = results({run: {("global", "nih"): {"Edema": 0.8}} for run in runs}, planned, study)
+    found = scored({run: {("global", "nih"): {"Edema": 0.8}} for run in runs}, planned, study)
     return list(notices(found, data))
 
 

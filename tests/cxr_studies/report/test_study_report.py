@@ -1,9 +1,20 @@
+import re
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_studies.analysis.analysis import analyse
+import study_runs
+from cxr_studies.analysis.analysis import Analysis, analyse
+from cxr_studies.analysis.claim_checks import judge
+from cxr_studies.analysis.patient_intervals import patient_intervals
+from cxr_studies.analysis.significance import significance
+from cxr_studies.analysis.subgroups import subgroups
+from cxr_studies.papers.claims import read_claims
+from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.row import Row
+from cxr_studies.report import study_report
 from cxr_studies.report.facts import PHANTOM
 from cxr_studies.report.study_report import page, write
 from html_page import Page
@@ -83,3 +94,60 @@ def test_marks_in_the_tables_are_those_of_the_tests(written):
     cells = tables[(tables["scenario"] == "average") & (tables["group"] == "all")]
     found = cells.set_index(["method", "test"])["holm"].dropna().to_dict()
     assert {key: pytest.approx(value, abs=1e-5) for key, value in wanted.items()} == found != {}
+
+
+SHARED = ["Cardiomegaly", "Consolidation", "Edema", "Pneumonia"]
+SITES = {
+    "7": {"nih": SHARED, "chexpert": SHARED},
+    "20": {"nih": [*SHARED, "Mass"], "chexpert": [*SHARED, "Fracture"]},
+}
+IMAGES = 60
+
+
+def test_scenarios_that_are_not_alike_have_their_own_charts_tests_and_claims(study, monkeypatch):
+    rng = np.random.default_rng(0)
+    for scenario, sites in SITES.items():
+        union = sorted(set().union(*sites.values()))
+        labels = {name: (rng.random(IMAGES) < 0.5).astype(float) for name in union}
+        tests = {
+            site: study_runs.table({name: labels[name] for name in names}, sex="")
+            for site, names in sites.items()
+        }
+        for method, skill in (("surgical", 1.5), ("vanilla", 0.2), ("personalised", 0.8)):
+            labelled = sites if method == "personalised" else {"global": union}
+            models = {
+                model: study_runs.probabilities({n: labels[n] for n in names}, skill, rng)
+                for model, names in labelled.items()
+            }
+            study.add(models, tests, method, scenario=scenario, sites=sites)
+    results = study.gathered()
+    claims = judge(read_claims(), results)
+    found = significance(results)
+    by_patient = patient_intervals(results, resamples=2)
+    analysis = Analysis(results, found, by_patient, pd.DataFrame(), subgroups(results), claims)
+    charts = []
+
+    def bars(results, places, marks, name):
+        charts.append((places, marks))
+        return f"<svg>{name}</svg>"
+
+    monkeypatch.setattr(study_report, "bars", bars)
+    text = study_report.page(analysis, StudyData.model_construct(images=2000), (), ["tables.csv"])
+    assert [places for places, _ in charts] == [["7"], ["20"]]
+    for number, ([scenario], marks) in enumerate(charts):
+        assert f"<figcaption>classes: {scenario}</figcaption><svg>bars-{number}</svg>" in text
+        chosen = found[(found["pairing"] == "classes") & (found["scenario"] == scenario)]
+        chosen = chosen[chosen["group"] == "all"].set_index(["method", "test"])["mark"]
+        assert marks == {
+            (Row(method, "fedbn+"), test): chosen[method, test]
+            for method in ("vanilla", "personalised")
+            for test in ("nih", "chexpert")
+        }
+        assert "" not in marks.values()
+    assert "Over classes" in text and "Over scenarios" not in text
+    assert "a pair is a scenario" not in text
+    assert "NIH; 7: against Vanilla FL" in text
+    assert "<li>NIH does not tell sex.</li>" in text
+    calibration = re.search(r"<h2>Calibration</h2>\s*<p[^>]*>(.*?)</p>", text)[1]
+    assert calibration.startswith("classes: 20.")
+    assert "pooled ECE" in calibration and "mean over classes" in calibration

@@ -12,10 +12,11 @@ from rich.console import Console
 
 import study_runs
 from cxr_studies.plan.run_folder import FOLDERS, RUNS, write_result
-from cxr_studies.plan.study_selection import Selection, StudyError
+from cxr_studies.plan.study_file import Selection
 from cxr_studies.runner import run_study as module
 from cxr_studies.runner import side_by_side
 from cxr_studies.runner.side_by_side import Failure
+from cxr_study.common.errors import InputError
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_unusable_names_and_folders_are_refused_before_anything_is_done(
     make, tmp_path, happened, how, message
 ):
     (tmp_path / "file").touch()
-    with pytest.raises(StudyError, match=message):
+    with pytest.raises(InputError, match=message):
         make({"clients": []}, **how)
     assert happened == []
 

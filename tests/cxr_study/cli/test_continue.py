@@ -14,7 +14,7 @@ from cxr_study.jobs.job import Job
 from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.site.state_files import STATE_FILE
+from surgical_aggregation.site.site_memory import STATE_FILE
 from typed import answer
 
 surgagg = partial(answer, "continue")

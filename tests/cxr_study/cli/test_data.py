@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 import yaml
 
+from cxr_study.data.sites.patient_split import read_split
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.data.sites.split_file import read_split
 from typed import answer
 
 

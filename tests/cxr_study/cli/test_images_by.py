@@ -5,9 +5,9 @@ import shutil
 import numpy as np
 import pytest
 
-from cxr_studies.plan.data_sets import write_copy
+from cxr_studies.plan.site_files import write_copy
 from cxr_study.data.labels.label_table import assemble
-from cxr_study.data.sites.header_index import join
+from cxr_study.data.sites.own_table import join
 from cxr_study.data.sites.site_data import load_images, load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from dicom_files import dataset, written

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.cli import main as cli
@@ -86,7 +87,7 @@ def test_the_settings_are_listed(monkeypatch):
             "--out mine --force": "is removed; mine holds no job/meta.json",
             "--out old --force --set x=1": "has no setting 'x'",
             "--out old --force --set num_rounds=0": "setting 'num_rounds' must be 1 or more",
-            "--out old --force --set nih:learning_rate=-1": "learning_rate must be 0 or more",
+            "--out old --force --set nih:learning_rate=-1": "learning_rate must be at least 0",
             "--out old --force --sites nih,nih": "sites need names of letters, digits and -._@",
         }.items()],
         ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
@@ -127,6 +128,19 @@ def test_a_job_that_fails_is_exit_code_1_and_the_version_the_packages(monkeypatc
     assert end.value.code == 1
     said = capsys.readouterr().err
     assert said == "surgagg: the job failed: [nih] no images\nThe log is x.log\n"
+
+
+def unexplained(command, *path):
+    """Options and arguments of a command and those below it that `--help` says nothing of."""
+    for parameter in command.params:
+        if not getattr(parameter, "help", None):
+            yield [*path, parameter.name]
+    for name, below in getattr(command, "commands", {}).items():
+        yield from unexplained(below, *path, name)
+
+
+def test_every_option_and_argument_is_explained():
+    assert list(unexplained(typer.main.get_command(cli.app))) == []
 
 
 COMMANDS = """

@@ -27,10 +27,9 @@ def ran(monkeypatch):
     """The runs that were asked for."""
     runs = []
 
-    monkeypatch.setattr(poc_run, "run", lambda poc, console: runs.append(poc))
+    monkeypatch.setattr(poc_run, "run", lambda run, *_, **how: runs.append((run, how)))
     monkeypatch.setattr(cli_poc, "finished_run", lambda folder: None)
-    said = lambda: cli_poc.say("the answer")  # noqa: E731
-    monkeypatch.setattr(cli_poc, "make_report", lambda run, folder, title, to: said)
+    monkeypatch.setattr(cli_poc, "make_report", lambda *_: cli_poc.say("the answer"))
     return runs
 
 
@@ -55,9 +54,9 @@ class TestRun:
         save(Checkpoint({"dense/kernel": np.ones(2)}, {}), tmp_path / "body.npz")
         given = ("--out", "other", "--initial-body", "body.npz", "--project", PROJECT)
         poc("run", JOBS / "surgical", *given)
-        first, second = ran
+        (first, how), (second, _) = ran
         assert first.job.sites == ("nih", "chexpert") and first.site_files is None
-        assert first.port is None and first.retries == 3 and not first.keep
+        assert how == {"port": None, "retries": 3, "keep": False}
         assert second.job.settings["initial_body"] == str(tmp_path / "body.npz")
 
     def test_an_earlier_one_is_stopped_and_removed_where_that_is_wanted(

@@ -8,7 +8,7 @@ from cxr_study.cli.run import ABSENT
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.run import console as summary_console
 from cxr_study.reports.run import evaluate_run
-from cxr_study.runs.finished_run import write_facts
+from cxr_study.runs.finished_run import RunFacts
 from html_page import Page
 from made_up_summary import SUMMARY
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
@@ -107,7 +107,7 @@ def test_of_a_job_that_measures_no_model_it_is_the_folder(tmp_path):
 
 def test_the_command_finds_a_runs_data_and_is_told_that_of_a_download(full, tmp_path):
     shutil.copytree(JOBS / "surgical", tmp_path / "run/job")
-    write_facts(tmp_path / "run", tmp_path / "files", ["1"])
+    RunFacts(tmp_path / "files", ["1"]).write(tmp_path / "run")
     said = answer("report", tmp_path / "run")
     assert "summary" in said and str(tmp_path / "run/results/1/workspace/models") in said
     folder = tmp_path / "1234"

@@ -8,8 +8,8 @@ import pytest
 
 from cxr_study.common import offered_data
 from cxr_study.common.offered_data import DemoDataError
-from cxr_study.data.sites.site_folder import site_file
-from surgical_aggregation.checkpoints.offered_body import offered_body
+from cxr_study.data.sites.site_file import find_site_file
+from surgical_aggregation.extras import offered_body
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
 ENTRY_POINTS = """
@@ -50,7 +50,7 @@ def test_another_package_offers_data_and_a_body_by_their_names(toy):
     assert offered_data.is_demo_data("toy") and offered_data.demo_data("toy").sites == ("a",)
     assert offered_data.site_files(Path("toy")) == toy / "sites"
     for policy in (NO_POLICY, SitePolicy(site_files="toy")):
-        assert site_file("a", "toy", policy) == toy / "sites/a.yaml"
+        assert find_site_file("a", "toy", policy) == toy / "sites/a.yaml"
     assert offered_body("toy-body") == toy / "toy.npz"
     assert offered_body("drawings") == offered_data.drawings()
     assert offered_body("drawing") is None is offered_body("")

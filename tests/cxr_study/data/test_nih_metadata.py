@@ -4,11 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from cxr_studies.partition.split_sites import split_sites
+from cxr_studies.partition.partition import split_sites
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.data.readers import nih
-from cxr_study.data.sites.patient_split import SPLITS, split_by_lists, split_patients
-from cxr_study.data.sites.split_file import apply_split, read_split, write_split
+from cxr_study.data.sites.patient_split import (
+    SPLITS,
+    apply_split,
+    read_split,
+    split_patients,
+    write_split,
+)
 
 NIH = Path(__file__).parents[3].parent / "shared/data/nih-metadata"
 pytestmark = [
@@ -43,15 +48,6 @@ def test_seventy_ten_twenty_is_by_patient_and_within_a_percent_by_image(table, t
     assert sum(counts.values()) == 112_120
     for name, share in zip(SPLITS, (0.7, 0.1, 0.2), strict=True):
         assert counts[name] / 112_120 == pytest.approx(share, abs=0.01)
-
-
-def test_the_official_lists_make_the_official_test_split(table, tmp_path):
-    parts = nih.official_lists(NIH / "train_val_list.txt", NIH / "test_list.txt")
-    assignment = split_by_lists(table, parts.set_index("image")["part"], seed=0)
-    counts = splits_of(loaded(assignment, table, tmp_path / "s.csv"))
-    assert counts["test"] == 25_596
-    assert counts["train"] + counts["validation"] == 86_524
-    assert counts["validation"] / 86_524 == pytest.approx(1 / 8, abs=0.01)
 
 
 @pytest.mark.parametrize("k", [2, 10])

@@ -1,4 +1,3 @@
-import json
 import re
 import shutil
 import time
@@ -17,10 +16,9 @@ from cxr_study.deployment import at_hand, deployed_run, job_watch
 from cxr_study.deployment.at_hand import RoomError
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.job_watch import Progress
 from cxr_study.jobs.job import Job
-from cxr_study.runs.finished_run import read_breaks
-from cxr_study.runs.run_rounds import Rounds, rounds_left
+from cxr_study.runs.finished_run import read_facts
+from cxr_study.runs.job_results import Progress, Rounds, rounds_left
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = {"north": {}, "south": {}}
@@ -119,14 +117,14 @@ def go(tmp_path):
         session.jobs, session.left = [{} for _ in begun], shutil.copytree(job, tmp_path / "sent")
         if not had:
             shutil.rmtree(job)
-        quick = {"sites_timeout": 0.2, "pauses": [0.0]}
-        deployed = DeployedRun(tmp_path, **{**quick, **(of_run or {})})
+        quick = {"sites_timeout": 0.2, "pauses": [0.0], "jobs": begun}
         session.said = StringIO()
+        steps = Steps(Console(file=session.said, width=300))
         try:
-            deployed_run.run(deployed, session, Steps(Console(file=session.said, width=300)), begun)
+            DeployedRun(session, steps, tmp_path, **{**quick, **(of_run or {})}).run()
         except (DeployedRunError, SessionError, KeyboardInterrupt) as error:
             return session, error
-        return session, json.loads((tmp_path / "run.json").read_text())["jobs"]
+        return session, read_facts(tmp_path).jobs
 
     return go
 
@@ -238,7 +236,7 @@ def test_a_job_that_does_not_end_when_it_is_aborted_is_said_to_run_still(go, mon
 
 def test_how_a_job_broke_is_kept_for_the_report(go, tmp_path):
     go((BROKE, 3), (BROKE, 2), (DONE, 5))
-    one, other = read_breaks(tmp_path)
+    one, other = read_facts(tmp_path).breaks
     assert re.match("job job-1 failed after 3 of 10 rounds: .", one) and "job-2 failed" in other
 
 
@@ -276,7 +274,7 @@ def test_jobs_of_an_earlier_command_are_seen_to_their_end(go, plan, more, wanted
 
 def test_an_id_is_on_record_before_the_job_is_waited_for(go, tmp_path, monkeypatch):
     def interrupted(*_, **__):
-        assert DeployedRun.noted(tmp_path)[1] == ["job-1"]
+        assert read_facts(tmp_path).jobs == ["job-1"]
         raise KeyboardInterrupt
 
     monkeypatch.setattr(job_watch, "watch", interrupted)

@@ -9,11 +9,13 @@ import pytest
 from rich.console import Console
 
 import tiny_job
-from cxr_study.deployment import deployed_run, poc_run
-from cxr_study.deployment.poc_run import PocRun, check, run
+from cxr_study.deployment import poc_run
+from cxr_study.deployment.deployed_run import DeployedRun
+from cxr_study.deployment.poc_run import check, run
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import finished_run
+from cxr_study.runs.run_request import RunRequest
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = ("nih", "chexpert")
@@ -40,7 +42,8 @@ def did(monkeypatch):
         system.folder.rename(system.folder.with_name("cleaned"))
 
     def trained(deployed):
-        deployed.note(["1"])
+        deployed.jobs = ["1"]
+        deployed.note()
 
     of_system = {
         "prepare": step("prepare", prepared), "start": step("start"), "stop": step("stop"),
@@ -52,10 +55,9 @@ def did(monkeypatch):
     for name, value in of_system.items():
         monkeypatch.setattr(PocSystem, name, value)
     monkeypatch.setattr(poc_run, "FlareSession", nullcontext)
-    monkeypatch.setattr(deployed_run, "run", step("train", trained))
-    phantom = SimpleNamespace(site_files=lambda: did.append("phantom"))
-    monkeypatch.setattr(poc_run, "demo_data", lambda: phantom)
-    monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: did.append("decode"))
+    monkeypatch.setattr(DeployedRun, "run", step("train", trained))
+    decode = lambda files, *_: did.append("decode" if files else "phantom")  # noqa: E731
+    monkeypatch.setattr(poc_run.simulated_run, "prepare", decode)
     return did
 
 
@@ -65,8 +67,8 @@ def go(did, tmp_path):
         tiny = {site: {} for site in SITES}
         job = job or tiny_job.make(tmp_path / "tiny", tiny, code="marked")
         asked = Job.of(job).with_settings(settings, sites=SITES)
-        poc = PocRun(asked, tmp_path / "out", tmp_path, site_files, keep=keep)
-        run(poc, Console(file=StringIO()))
+        request = RunRequest(asked, tmp_path / "out", site_files)
+        run(request, tmp_path, Console(file=StringIO()), keep=keep)
         return tmp_path / "out"
 
     return go
@@ -101,7 +103,7 @@ def test_sites_share_the_cores_and_only_a_job_with_classes_that_no_kit_allows_st
 
 
 @pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("step", [(PocSystem, "start"), (deployed_run, "run")])
+@pytest.mark.parametrize("step", [(PocSystem, "start"), (DeployedRun, "run")])
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, SystemExit])
 def test_whatever_fails_it_is_stopped_and_its_logs_stay(
     go, did, monkeypatch, step, error, keep, tmp_path
@@ -132,6 +134,5 @@ def test_what_a_new_poc_could_not_run_is_refused(
     if "initial_body" in settings:
         settings = {"initial_body": settings["initial_body"].format(body=body)}
     asked = Job.of(job).with_settings(settings, sites=SITES)
-    poc = PocRun(asked, tmp_path / "out", PROJECT, None)
     with pytest.raises(ValueError, match=message) if message else nullcontext():
-        check(poc)
+        check(RunRequest(asked, tmp_path / "out"), PROJECT)

@@ -4,19 +4,29 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from nvflare.fuel.sec.authz import AuthzContext, Person
 from nvflare.security.security import FLAuthorizer
 
-from cxr_study.deployment.poc_project import PocProject
+from cxr_study.deployment import site_kit
+from cxr_study.deployment.poc_system import PocProject
 from cxr_study.deployment.site_kit import KitError, localise_server, localise_site
 from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 GUARD = "surgical_aggregation.kit.job_guard.JobFiles"
 VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
+OURS = ["surgical-aggregation"]
+GROUPS = (
+    "surgical_aggregation.strategies",
+    "surgical_aggregation.weightings",
+    "cxr_study.backbones",
+)
+"""Of entry points: parts that a job may name."""
+
 POC = Path(__file__).parents[3] / "poc"
 
 ADMIN = Person("admin@network.org", "network", "project_admin")
@@ -65,7 +75,10 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
         "class_allow_list": list(ALLOWED),
         "class_list_enforcement_mode": "enforce",
         "allow_log_streaming": False,
-        "app_validator": {"path": GUARD, "args": {"variables": list(VARIABLES)}},
+        "app_validator": {
+            "path": GUARD,
+            "args": {"variables": list(VARIABLES), "packages": {group: OURS for group in GROUPS}},
+        },
     }
     assert read(nih, "resources.json") == changed
     # FLARE looks for these in every folder of the kit, a job's too, and here first.
@@ -121,6 +134,19 @@ def test_the_server_stores_nothing_in_tmp_and_has_a_table_once_one_is_given(kits
     localise_server(kits / "server", Path("/data/flare"), permitted={}, force=True)
     (scope,) = read(kits / "server", "privacy.json")["scopes"]
     assert scope["properties"] == {"permitted": {}, "look_alikes": "refuse"}
+
+
+def test_a_kit_allows_classes_and_packages_by_name(kits, monkeypatch):
+    offered = [SimpleNamespace(dist=SimpleNamespace(name="radiology-parts"))]
+    monkeypatch.setattr(site_kit, "entry_points", lambda group: offered)
+    own = ["radiology_parts.method.SiloBN", "radiology-parts"]
+    localise_site(kits / "nih", SitePolicy(), allow=own)
+    resources = read(kits / "nih", "resources.json")
+    assert resources["class_allow_list"] == [*ALLOWED, own[0]]
+    packages = resources["app_validator"]["args"]["packages"]
+    assert packages == {group: [*OURS, own[1]] for group in GROUPS}
+    with pytest.raises(KitError, match=r"\(radiology-parts\), may be allowed; got os\.system"):
+        localise_site(kits / "nih", SitePolicy(), allow=["os.system"], force=True)
 
 
 @pytest.mark.parametrize(("localise", "message"), [

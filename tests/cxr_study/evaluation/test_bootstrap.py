@@ -66,16 +66,13 @@ def test_areas_are_scikit_learns_with_images_as_often_as_their_patient_was_drawn
     assert 60 < defined < 93  # the rare class is missing from some
 
 
-@pytest.mark.parametrize(
-    ("labels", "scores", "message"),
-    [
-        (column(0, -1), column(0, 1), "need to be 0, 1 or NaN"),
-        (column(0, 1), column(0, NAN), "1 are not"),
-        (column(0, 1), column(0, 1, 2), r"got \(2, 1\) and \(3, 1\)"),
-        ([0, 1], [0, 1], r"need one shape \(images, classes\)"),
-        (column(0, 1, 1), column(0, 1, 1), "one entry per image, 3; got 2"),
-    ],
-)
+@pytest.mark.parametrize(("labels", "scores", "message"), [
+    (column(0, -1), column(0, 1), "need to be 0, 1 or NaN"),
+    (column(0, 1), column(0, NAN), "1 are not"),
+    (column(0, 1), column(0, 1, 2), r"got \(2, 1\) and \(3, 1\)"),
+    ([0, 1], [0, 1], r"need one shape \(images, classes\)"),
+    (column(0, 1, 1), column(0, 1, 1), "one entry per image, 3; got 2"),
+])  # fmt: skip
 def test_unusable_labels_and_scores_are_refused(labels, scores, message):
     with pytest.raises(ValueError, match=message):
         resample(labels, scores, ["Mass"], ["p", "q"], seed=0)

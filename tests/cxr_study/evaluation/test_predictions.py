@@ -2,9 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.data.images.labelled_images import Images
+from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.predictions import Predictor
-from cxr_study.training.network_facts import Network
+from cxr_study.training.network import Network
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from tiny_model import CLASSES, SIZE, checkpoint
 

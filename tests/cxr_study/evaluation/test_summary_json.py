@@ -31,29 +31,17 @@ def test_numpy_numbers_are_written_as_plain_ones(summary):
     assert numpy.to_json() == summary.to_json()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda v: v.update(format=1), "summary.format: Input should be 2; got 1"),
-        (lambda v: v.pop("best"), "summary.best: Field required"),
-        (lambda v: v.update(colour="red"), "summary.colour: Unexpected keyword"),
-        (
-            lambda v: v.update(data="x-ray"),
-            "summary.data: Input should be 'phantom', 'real' or 'elsewhere'",
-        ),
-        (lambda v: v.update(seed=True), "summary.seed: Input should be a valid integer; got T"),
-        (
-            lambda v: v["test"][1].update(auroc="high"),
-            "summary.test[1].auroc: Input should be a valid number; got 'high'",
-        ),
-        (
-            lambda v: v["test"][1].update(site="mars"),
-            "test[1].site is 'mars'; the summary has",
-        ),
-        (lambda v: v["test"][1].update(class_name="Gout"), "test[1].class_name is 'Gout'"),
-        (lambda v: v["rounds"][1]["sites"].update(mars={"validation_bce": 1}), "rounds[1]"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda v: v.update(format=1), "summary.format: Input should be 2; got 1"),
+    (lambda v: v.pop("best"), "summary.best: Field required"),
+    (lambda v: v.update(colour="red"), "summary.colour: Unexpected keyword"),
+    (lambda v: v.update(data="x-ray"), "summary.data: Input should be 'phantom', 'real' or 'els"),
+    (lambda v: v.update(seed=True), "summary.seed: Input should be a valid integer; got T"),
+    (lambda v: v["test"][1].update(auroc="high"), "summary.test[1].auroc: Input should be a valid"),
+    (lambda v: v["test"][1].update(site="mars"), "test[1].site is 'mars'; the summary has"),
+    (lambda v: v["test"][1].update(class_name="Gout"), "test[1].class_name is 'Gout'"),
+    (lambda v: v["rounds"][1]["sites"].update(mars={"validation_bce": 1}), "rounds[1]"),
+])  # fmt: skip
 def test_a_wrong_value_is_named_by_its_path(summary, change, message):
     with pytest.raises(ValueError) as refused:
         Summary.from_json(changed(summary, change))

@@ -85,21 +85,14 @@ class TestAsked:
             assert (made.at("b").learning_rate, made.at("a").learning_rate) == (5e-5, 2e-5)
 
     @pytest.mark.parametrize("method", METHODS)
-    @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
-    def test_every_method_takes_every_strategy_at_server_and_sites(
-        self, tmp_path, method, strategy
-    ):
-        own = {} if strategy is None else {"strategy": strategy}
-        made = written(Job.asked(method, settings=own), tmp_path / "job").folder
-        wanted = strategy or METHODS[method].strategy
-        assert made.server["strategy"] == made.clients["app_client"]["strategy"] == wanted
-        assert made.meta["name"] == method
-
-    @pytest.mark.parametrize("preset", sorted(set(PRESETS) - {"recommended"}))
-    @pytest.mark.parametrize("method", METHODS)
-    def test_every_recipe_fits_every_method(self, preset, method):
-        found = Job.asked(method, preset=preset).settings
-        assert found["backbone"] == "densenet121" and found["image_size"] == 224
+    def test_every_method_takes_every_strategy_and_every_recipe(self, method):
+        assert Job.asked(method).at_server.strategy == METHODS[method].strategy
+        for strategy in STRATEGIES:
+            made = Job.asked(method, settings={"strategy": strategy})
+            assert made.at("nih").strategy == made.at_server.strategy == strategy
+        for preset in sorted(set(PRESETS) - {"recommended"}):
+            found = Job.asked(method, preset=preset).settings
+            assert found["backbone"] == "densenet121" and found["image_size"] == 224
 
     @pytest.mark.parametrize(("job", "how", "message"), [
         ("surgical", {"settings": {"strategy": "fedprox"}}, "strategy must be one of"),

@@ -1,5 +1,7 @@
 """The folders in jobs/ are what the recipe exports; code comes in the way that is asked for."""
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -7,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.jobs.components import MARKER, PACKAGES, WAYS
+from cxr_study.data.labels.vocabulary import UNION_CLASSES
+from cxr_study.jobs.components import MARKER, PACKAGES, PATHS, WAYS
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.job_export import write, write_all
-from cxr_study.jobs.methods import JOBS
+from cxr_study.jobs.methods import JOBS, METHODS
 from cxr_study.jobs.presets import JobError
+from tiny_job import walk
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ROOT / "jobs"
@@ -97,3 +101,47 @@ def test_another_way_or_a_folder_that_exists_is_refused(tmp_path):
     for job in ("surgical", FOLDERS / "surgical"):
         with pytest.raises(JobError, match="exists"):
             write(Job.of(job), tmp_path)
+
+
+def sides(job):
+    """The configurations of the server and of the sites of a folder of the project."""
+    made = Job.of(FOLDERS / job).folder
+    return made.server, made.clients["app_client"]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_folder_names_three_variables_at_most_two_apps_and_no_class_of_a_site(job):
+    places = {"$CXR_SITES", "$CXR_INITIAL_BODY", "$CXR_MODEL"}
+    assert {*re.findall(r"\{(\$\w+)\}", json.dumps(sides(job)))} <= places
+    deploy_map = json.loads((FOLDERS / job / "meta.json").read_text())["deploy_map"]
+    assert deploy_map == {"app_server": ["server"], "app_client": ["nih", "chexpert"]}
+    text = json.dumps(sides(job)[1]).lower()
+    assert not [name for name in UNION_CLASSES if name.lower() in text]
+    assert "fed_event" not in text  # events would come under the name that the site gives itself
+    assert f"`{job}`" in (FOLDERS / "README.md").read_text(encoding="utf-8")
+
+
+HEAVY = {"joblib", "keras", "matplotlib", "pydicom", "scipy", "sklearn", "tensorflow"}
+
+
+@pytest.mark.parametrize(("side", "spared"), [(0, HEAVY | {"pandas", "PIL", "rich"}), (1, HEAVY)])
+def test_the_surgical_job_starts_without_what_it_does_not_need(side, spared):
+    paths = [node["path"] for node in walk(sides("surgical")[side]) if "path" in node]
+    imports = ", ".join(sorted({path.rpartition(".")[0] for path in paths}))
+    program = f"import sys, {imports}\nprint(*{spared} & set(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.split() == []
+
+
+@pytest.mark.parametrize("job", [*METHODS, "evaluation"])  # a census has no model
+def test_every_task_with_a_model_passes_the_gate_and_its_metrics_are_kept(job):
+    server, client = sides(job)
+    gate, filters = PATHS["SelectHead"], server["task_data_filters"]
+    chains = [entry for entry in filters if entry["filters"][0]["path"] == gate]
+    gated = {task for entry in chains for task in entry["tasks"]}
+    tasks = {task for entry in client["executors"] for task in entry["tasks"]}
+    assert tasks - gated == {"check"} and gated < tasks
+    (tracker,) = [node for node in walk(server) if node.get("path") == PATHS["Tracking"]]
+    assert tracker["args"] == {"tracking": "{tracking}"}

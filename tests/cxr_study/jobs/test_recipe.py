@@ -16,6 +16,7 @@ from nvflare.widgets.widget import Widget
 
 from cxr_study.jobs import flare_job
 from cxr_study.jobs.flare_job import FlareJob
+from cxr_study.jobs.folder import read
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.job_export import write
 from cxr_study.jobs.methods import JOBS
@@ -30,7 +31,6 @@ ENVIRONMENT = {
     "CXR_INITIAL_BODY": "/data/initial.npz",
     "CXR_MODEL": "/data/best.npz",
 }
-CLIENT = "config/config_fed_client.json"
 RATES = {"chexpert": {"learning_rate": 1e-5}}
 
 
@@ -52,50 +52,30 @@ def export(tmp_path):
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """Write the folder of the surgical job."""
+def plain(tmp_path):
+    """The surgical job without a recipe."""
 
     def make(sites=("nih", "chexpert"), per_site=None):
         job = Job.of("surgical").with_settings({}, per_site, sites=sites)
-        write(job, tmp_path / "folder")
-        return tmp_path / "folder"
+        write(job, tmp_path / "plain")
+        return read(tmp_path / "plain")
 
     return make
 
 
-def meta(job):
-    return json.loads((job / "meta.json").read_text())
-
-
-def app_of(job, party):
-    (app,) = [app for app, parties in meta(job)["deploy_map"].items() if party in parties]
-    return job / app
-
-
 def loaded(job, party):
     """A party's configuration as FLARE loads it there, without the settings on its top."""
-    half = "server" if party == "server" else "client"
-    place = str(app_of(job, party) / "config")
-    config = ConfigFactory.load_config(f"config_fed_{half}.json", [place]).to_dict()
+    app, half = ("app_server", "server") if party == "server" else (read(job).apps[party], "client")
+    config = ConfigFactory.load_config(f"config_fed_{half}.json", [str(job / app / "config")])
+    config = config.to_dict()
     values = extract_first_level_primitive(config)
     resolve_var_refs(JsonScanner(config), {**values, "SITE_NAME": party})
-    for entry in config["task_data_filters"] + config["task_result_filters"]:
-        entry["tasks"] = sorted(entry["tasks"])
-        for filter_ in entry["filters"]:
-            filter_.setdefault("args", {})
-    for entry in config["components"]:
-        entry.setdefault("args", {})
-    return {key: value for key, value in config.items() if isinstance(value, list | dict)}
+    return config
 
 
-def assert_same(job, other):
-    """Two job folders are the same to all who run them, but for the job's name."""
-    metas = [meta(job), meta(other)]
-    for content in metas:
-        del content["name"]
-    assert metas[0] == metas[1]
-    for party in [*Job.from_folder(other).sites, "server"]:
-        assert loaded(job, party) == loaded(other, party)
+def says(job):
+    """All that a job says, but for where it is."""
+    return job.meta, job.server, job.clients
 
 
 @pytest.mark.parametrize("method", JOBS)
@@ -185,57 +165,57 @@ class TestPerSite:
 
     SITES = ("nih", "chexpert", "mimic")
 
-    def test_what_flares_helper_sets_is_as_if_it_were_asked_for(self, export, folder):
+    def test_what_flares_helper_sets_is_as_if_it_were_asked_for(self, export, plain):
         recipe = JobRecipe(Job.of("surgical").with_settings({}, sites=self.SITES))
         set_per_site_config(recipe, RATES)
         assert recipe.configured_sites() == ["chexpert"]
         job = export(recipe)
-        assert_same(job, folder(self.SITES, RATES))
+        assert says(read(job)) == says(plain(self.SITES, RATES))
         for app, others in {"app_chexpert": "nih mimic", "app_client": "chexpert"}.items():
             for file in (job / app).rglob("*.json"):
                 assert "server" not in file.name
                 assert not [name for name in others.split() if name in file.read_text()]
 
-    def test_a_site_that_is_changed_after_an_export_is_on_its_own(self, export, folder):
+    def test_a_site_that_is_changed_after_an_export_is_on_its_own(self, export, plain):
         recipe = JobRecipe(Job.of("surgical"))
-        assert_same(export(recipe), folder())
+        assert says(read(export(recipe))) == says(plain())
         recipe.add_client_config({"timeout": 5}, clients=["chexpert"])
-        job = export(recipe)
-        assert meta(job)["deploy_map"]["app_client"] == ["nih"]
-        assert "timeout" in (job / "app_chexpert" / CLIENT).read_text()
-        assert "timeout" not in (job / "app_client" / CLIENT).read_text()
+        job = read(export(recipe))
+        assert job.apps == {"nih": "app_client", "chexpert": "app_chexpert"}
+        timeouts = {app: config.get("timeout") for app, config in job.clients.items()}
+        assert timeouts == {"app_client": None, "app_chexpert": 5}
 
 
 class TestHelpers:
     """What FLARE's recipe helpers add is in the job, and nothing of the job is lost."""
 
     @pytest.mark.parametrize("clients", [None, ["chexpert"]])
-    def test_a_filter_is_where_it_is_wanted_alone_and_comes_last(self, export, folder, clients):
+    def test_a_filter_is_where_it_is_wanted_alone_and_comes_last(self, export, plain, clients):
         recipe, privacy = JobRecipe(Job.of("surgical")), PercentilePrivacy(percentile=20)
         recipe.add_client_output_filter(privacy, tasks=["train"], clients=clients)
-        job, plain = export(recipe), folder()
-        assert set(meta(job)["deploy_map"]) == {
-            "app_server", "app_client", *(f"app_{site}" for site in clients or ()),
-        }  # fmt: skip
+        job, (own,) = read(export(recipe)), plain().clients.values()
+        assert {*job.clients} == {"app_client", *(f"app_{site}" for site in clients or ())}
         if clients:
-            assert loaded(job, "nih") == loaded(plain, "nih")
-        changed = loaded(job, "chexpert")
+            assert job.clients["app_client"] == own
+        changed = job.clients[job.apps["chexpert"]]
         added = changed["task_result_filters"][0]["filters"].pop()
         assert added["path"].endswith("PercentilePrivacy") and added["args"]["percentile"] == 20
-        assert changed == loaded(plain, "chexpert")
+        assert changed == own
 
-    def test_log_streaming_configuration_resources_and_a_tracker_are_in_the_job(self, export):
+    def test_log_streaming_configuration_resources_and_a_tracker_are_in_the_job(
+        self, export, plain
+    ):
         recipe = JobRecipe(Job.of("surgical"))
         recipe.enable_log_streaming("audit.log")
         recipe.add_client_config({"np_download_chunk_size": 0})
         set_recipe_meta(recipe, JobMetaKey.RESOURCE_SPEC, {"nih": {"num_of_gpus": 1}})
         add_experiment_tracking(recipe, "tensorboard", {"tb_folder": "curves"})
-        job = export(recipe)
-        client = json.loads((job / "app_client" / CLIENT).read_text())
+        job = read(export(recipe))
+        (client,) = job.clients.values()
         assert client["components"][-1]["args"] == {"log_file_name": "audit.log"}
         assert client["np_download_chunk_size"] == 0
-        assert meta(job)["resource_spec"] == {"nih": {"num_of_gpus": 1}}
-        own, server = (loaded(j, "server")["components"] for j in (JOBS_FOLDER / "surgical", job))
+        assert job.meta["resource_spec"] == {"nih": {"num_of_gpus": 1}}
+        own, server = plain().server["components"], job.server["components"]
         assert server[: len(own)] == own
         logs, tracker = server[len(own) :]
         assert logs["path"].endswith("JobLogReceiver")

@@ -13,8 +13,10 @@ import pandas as pd
 import pytest
 
 from cxr_study import load_model
-from cxr_study.data.images.decoding import decode_bytes
-from cxr_study.models.prediction.calibration_file import CalibrationError
+from cxr_study.data.images.decoding import decode
+from cxr_study.models import images_to_predict
+from cxr_study.models.loaded_model import choose
+from cxr_study.models.model_calibration import CalibrationError
 from dicom_files import dataset, written
 from rounding import last_places
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save
@@ -42,7 +44,7 @@ def test_five_lines_of_python_give_a_table_of_probabilities(home):
     table = model.predict([home / "images/a.png", home / "images/c"])
     assert list(table) == ["image", *CLASSES, "flags"]
     for path, (_, row) in zip(("a.png", "c"), table.iterrows(), strict=True):
-        pixels = decode_bytes((home / "images" / path).read_bytes(), SIZE)
+        pixels = decode((home / "images" / path).read_bytes(), SIZE).pixels
         expected = model.predictions(pixels[None]).probabilities.to_numpy()[0]
         found = row[list(CLASSES)].to_numpy(np.float32)
         np.testing.assert_array_max_ulp(found, expected, last_places(model.local.model))
@@ -71,11 +73,9 @@ def test_an_unreadable_image_has_a_row_that_says_why(home):
 
 
 def test_images_are_predicted_the_same_whatever_the_chunk(home, monkeypatch):
-    from cxr_study.models.prediction import image_reader
-
     model = load_model(home / "best.npz")
     once = model.predict(home / "images")
-    monkeypatch.setattr(image_reader, "CHUNK", 1)
+    monkeypatch.setattr(images_to_predict, "CHUNK", 1)
     pd.testing.assert_frame_equal(model.predict(home / "images"), once, rtol=1e-5)
 
 
@@ -114,3 +114,13 @@ def test_pixels_are_let_go_so_that_memory_does_not_grow(home):
     del pixels, whole
     gc.collect()
     assert kept() is None
+
+
+def test_a_file_is_itself_and_has_no_site_and_a_folder_is_its_best_model(tmp_path):
+    with pytest.raises(ValueError, match=r"best\.npz, is needed"):
+        choose(tmp_path)
+    file = tmp_path / "best.npz"
+    file.touch()
+    assert choose(file) == choose(tmp_path) == (file, None)
+    with pytest.raises(ValueError, match=r"is a file.*site_best"):
+        choose(file, "nih")

@@ -1,6 +1,5 @@
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -8,10 +7,11 @@ from cxr_study.evaluation.summary_json import Contribution, RefusedResult
 from cxr_study.jobs.job import Job
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import (
+    RunFacts,
     RunFolderError,
+    file_digest,
     finished_run,
     run_of,
-    write_facts,
 )
 from cxr_study.runs.job_results import ResultsError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
@@ -116,16 +116,6 @@ def test_a_mean_over_sites_does_not_depend_on_which_answered_first(tmp_path):
     assert {each.mean_validation_bce for each in found} == {found[0].mean_validation_bce}
 
 
-def test_the_images_of_a_round_are_those_of_all_its_sites(server, tmp_path):
-    put_rounds(
-        server,
-        {"round": 0, "sites": [{"weight": 9}]},
-        {"round": 1, "sites": [{"weight": 3}, {"weight": 4}]},
-    )
-    assert job_results.images(server) == 7
-    assert job_results.images(tmp_path) == 0
-
-
 def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(server):
     own = site("a", bce=0.1, auroc=0.9, warmed_up=3.0, train_seconds=4.0)
     put_rounds(server, {"round": 0, "sites": [own, site("b", bce=0.5, warmed_up=0.0)]})
@@ -172,9 +162,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_run_in_the_simulator(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    write_facts(folder, Path("files"))
+def test_a_run_in_the_simulator(folder):
+    RunFacts(folder / "files").write(folder)
     run = finished_run(folder)
     assert run.servers == (folder / "workspace/server/simulate_job",)
     assert run.site_files == folder / "files" and not run.elsewhere
@@ -202,7 +191,7 @@ def test_a_run_in_the_simulator(folder, monkeypatch):
 
 def test_a_run_on_a_deployed_system_has_every_job_that_made_it(folder):
     for elsewhere in (True, False):
-        write_facts(folder, None, ["1", "2"], elsewhere=elsewhere)
+        RunFacts(None, ["1", "2"], elsewhere).write(folder)
         run = finished_run(folder)
         assert run.servers == (folder / "results/1/workspace", folder / "results/2/workspace")
         assert run.states["nih"] == folder / "sites/nih" and run.elsewhere == elsewhere
@@ -248,7 +237,8 @@ def test_a_split_that_is_another_than_in_the_training_is_noticed(tmp_path):
     files = {site: tmp_path / f"{site}_split.csv" for site in ("nih", "chexpert")}
     for file in files.values():
         file.write_text("patient,split\n1,test\n")
-    write_facts(tmp_path, tmp_path, splits=files)
+    splits = {site: (str(file), file_digest(file)) for site, file in files.items()}
+    RunFacts(tmp_path, splits=splits).write(tmp_path)
     assert finished_run(tmp_path).other_splits == ()
     files["nih"].write_text("patient,split\n1,train\n")
     assert finished_run(tmp_path).other_splits == ("nih",)

@@ -16,8 +16,8 @@ from cxr_study.jobs.job import SITE, Job
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
-from cxr_study.runs.run_request import RunRequest, check, check_network
-from cxr_study.training.network_facts import input_facts
+from cxr_study.runs.run_request import InitialBodyError, RunRequest, check, check_network
+from cxr_study.training.network import input_facts
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
@@ -41,6 +41,7 @@ def request_of(tmp_path):
     ({"job": "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
     ({"site_files": Path("none")}, InputError, "none/nih.yaml does not exist"),
     ({"sites": ("nih", "mayo")}, JobError, "no site 'mayo'; known: nih, chexpert. Other sites"),
+    ({"settings": {"hidden": 8}}, InitialBodyError, "is small_densenet with 8 .* of the phantom"),
     ({"job": "personalised", "published": True}, JobError, "--published needs one of"),
     ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
 ])  # fmt: skip
@@ -96,8 +97,9 @@ def test_real_images_start_from_drawings_only_where_that_is_asked_for(
 
 def test_a_disk_on_which_the_models_would_not_fit_is_refused(request_of, tmp_path, monkeypatch):
     body = tmp_path / "body.npz"
-    body.write_bytes(bytes(2**20))
-    free = SimpleNamespace(free=79 * 2**20)  # logs, and five models at the server and two sites
+    save(Checkpoint({"x": np.zeros(2**18, np.float32)}, {}), body)
+    # Logs, and five models at the server and two sites.
+    free = SimpleNamespace(free=64 * 2**20 + 15 * body.stat().st_size)
     monkeypatch.setattr(run_request.shutil, "disk_usage", lambda folder: free)
     check(request_of(initial_body=body))
     free.free -= 1
@@ -121,6 +123,6 @@ def test_an_initial_body_must_be_of_the_jobs_network(tmp_path, facts, backbone, 
     if facts is not None:
         save(Checkpoint({"dense/kernel": np.ones(2)}, facts), file)
     with nullcontext() if message is None else pytest.raises(ValueError, match=message):
-        check_network(file, backbone=backbone, hidden=hidden)
+        check_network(file, backbone, hidden)
     with pytest.raises(ValueError, match="does not exist"):
-        check_network(tmp_path / "none.npz", backbone=backbone, hidden=hidden)
+        check_network(tmp_path / "none.npz", backbone, hidden)

@@ -23,7 +23,7 @@ from cxr_study.runs.simulator_process import SimulationError
 from site_files import write_data, write_site
 from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
-from surgical_aggregation.site.state_files import STATE_FILE
+from surgical_aggregation.site.site_memory import STATE_FILE
 
 PREPARE = simulated_run.prepare
 SETTINGS = {"num_rounds": 2, "learning_rate": 0.5}
@@ -97,47 +97,48 @@ def test_the_job_is_that_with_the_settings_and_has_no_code(study, simulated, pha
     assert lines == [first, f"{first.replace('1/2', '2/2')}, stopped early"]
 
 
-def test_the_phantom_is_made_and_on_record(study, simulated, phantom, monkeypatch, tmp_path):
+def test_the_phantom_is_made_before_and_on_record(study, simulated, phantom, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # relative paths hold wherever a site works
+    PREPARE(None, ("nih", "chexpert"), 64)
     go(study(site_files=None, initial_body=Path("body.npz")))
     body = str(tmp_path / "body.npz")
     assert phantom == ["phantom"] and simulated[0].environment == {"CXR_INITIAL_BODY": body}
     assert json.loads((tmp_path / "run" / RUN_FILE).read_text())["site_files"] is None
 
 
-def test_alone_a_site_runs_the_same_job_without_waiting_for_another(study, simulated):
-    go(study(local_models=True))
+def test_alone_a_site_runs_the_same_job_without_another_or_an_optimizer_at_the_server(
+    study, simulated
+):
+    go(study(settings={"server_optimizer": "fedavgm"}, local_models=True))
     federated, *alone = (call.job for call in simulated)
     assert {job.sites for job in alone} == {("nih",), ("chexpert",)}
     for settings in (job.settings for job in alone):
         assert settings["min_clients"] == 1 and settings["threads"] >= 1
-        assert {**settings, "min_clients": 0, "threads": 0} == federated.settings
+        assert settings["server_optimizer"] == "none"
+        same = {"min_clients": 0, "threads": 0, "server_optimizer": "fedavgm"}
+        assert {**settings, **same} == federated.settings
 
 
-def test_alone_a_site_has_no_optimizer_at_the_server(study, simulated):
-    go(study(settings={"server_optimizer": "fedavgm"}, local_models=True))
-    federated, *alone = (call.job.settings for call in simulated)
-    assert federated["server_optimizer"] == "fedavgm" and len(alone) == 2
-    assert {settings["server_optimizer"] for settings in alone} == {"none"}
+BEYOND = {
+    "strategy": "fedavg", "refit_model": "last", "average_decay": 0.9, "server_momentum": 0.5,
+}  # fmt: skip
+OFF = {"strategy": "fedbn+", "refit_model": "none", "average_decay": 0.0}
 
 
-def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulated, tmp_path):
-    beyond = {
-        "strategy": "fedavg",
-        "refit_model": "last",
-        "average_decay": 0.9,
-        "server_momentum": 0.5,
-    }
-    per_site = {"nih": {"epochs": 2}}
-    settings = {"num_rounds": 2, "learning_rate": 0.5, **beyond}
-    go(study(settings=settings, per_site=per_site, published=True))
+@pytest.mark.parametrize("own_folder", [False, True])
+def test_as_published_it_is_the_same_job_without_what_goes_beyond(
+    study, simulated, tmp_path, own_folder
+):
+    job, settings, per_site = "surgical", {**SETTINGS, **BEYOND}, {"nih": {"epochs": 2}}
+    if own_folder:  # whose own settings are no reason to keep them
+        job, settings = tmp_path / "surgical", SETTINGS
+        job_export.write(Job.of("surgical").with_settings(BEYOND), job)
+    go(study(job=job, settings=settings, per_site=per_site, published=True))
     ours, published = simulated
     assert published.workspace == tmp_path / "run/published/workspace"
     assert published.job.sites == ours.job.sites
-    settings, own = (call.job.settings for call in (ours, published))
-    assert {**settings, **beyond} == settings
-    off = {"strategy": "fedbn+", "refit_model": "none", "average_decay": 0.0}
-    assert own == {**settings, **off}
+    assert ours.job.settings.items() >= {**SETTINGS, **BEYOND}.items()
+    assert published.job.settings == {**ours.job.settings, **OFF}
     assert published.job.per_site == per_site
 
 
@@ -145,34 +146,22 @@ def test_as_published_a_site_has_nothing_of_its_own_that_goes_beyond(study, simu
     own = {"nih": {"pseudo_labels": "soft", "epochs": 2}}
     go(study(job="partial_loss", per_site=own, published=True))
     sites = [call.job.at("nih") for call in simulated]
-    assert [site.pseudo_labels for site in sites] == ["soft", "none"]
-    assert [site.epochs for site in sites] == [2, 2]
+    assert [(site.pseudo_labels, site.epochs) for site in sites] == [("soft", 2), ("none", 2)]
 
 
-def test_as_published_is_as_published_whatever_a_folder_of_ones_own_has(study, simulated, tmp_path):
-    mine = tmp_path / "surgical"
-    beyond = {"average_decay": 0.9, "strategy": "fedavg"}
-    job_export.write(Job.of("surgical").with_settings(beyond), mine)
-    go(study(job=mine, settings={"num_rounds": 2}, published=True))
-    own = simulated[1].job.settings
-    assert (own["average_decay"], own["strategy"]) == (0.0, "fedbn+")
-
-
-def test_sites_that_share_patients_are_told_before_anything_is_made(
-    study, simulated, monkeypatch, tmp_path, capsys
-):
-    monkeypatch.setattr(simulated_run, "prepare", PREPARE)
-    (tmp_path / "sites").mkdir()
+def test_sites_that_share_patients_are_told_before_anything_is_made(simulated, tmp_path, capsys):
+    data = (tmp_path / "sites", ("nih", "chexpert"), 64)
+    data[0].mkdir()
     write_data(tmp_path / "sites")
     for site in ("nih", "chexpert"):
         write_site(tmp_path / "sites", site)
     with pytest.raises(InputError, match="a patient belongs to one site; 3 are at both"):
-        simulated_run.prepare_data(study())
+        PREPARE(*data)
     assert simulated == [] and not (tmp_path / "run").exists()
     labels = (tmp_path / "sites/labels.csv").read_text()
     (tmp_path / "sites/other.csv").write_text(labels.replace("Left effusion", "Left effusions"))
     write_site(tmp_path / "sites", "chexpert", labels="other.csv")  # of another hospital
-    simulated_run.prepare_data(study())
+    PREPARE(*data)
     said = capsys.readouterr().out
     assert "note: 3 patient ids are at both nih and chexpert" in said
     pair = "'Left effusion' (nih) and 'Left effusions' (chexpert)"

@@ -1,12 +1,13 @@
 """Networks of keras.applications: their names, and their normalisation, once."""
 
 import importlib
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from cxr_study.training.backbones import APPLICATIONS, BACKBONES, IMAGENET, normalisation
-from cxr_study.training.network_facts import Network, network_of
+from cxr_study.training.network import Network, network_of
 from keras_features import SMALLEST, differences, downloading, exported, loaded, write_weights
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError
 
@@ -32,11 +33,23 @@ def test_each_gets_its_own_normalisation_and_no_second_one():
     assert normalisation("small_densenet") == IMAGENET
 
 
+@contextmanager
+def untraced():
+    """A network is called as it is: to trace it takes longer than what it computes here."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
 @pytest.mark.parametrize("backbone", SMALLEST)
 def test_a_site_computes_what_keras_does_with_weights_loaded(tmp_path, backbone):
     weights = path = str(tmp_path / "body.weights.h5")
     own = write_weights(backbone, path)
-    with downloading(path):
+    with downloading(path), untraced():
         if backbone == "efficientnetb0":  # whose ImageNet has a factor more
             weights, own = "imagenet", None
         found = differences(backbone, weights, own)

@@ -100,9 +100,9 @@ class TestData:
         monkeypatch.setattr(union, "data", None)  # no batch is made for the labels alone
         np.testing.assert_array_equal(union.training_labels, labels)
 
-    def test_training_shuffles_anew_in_every_pass_by_its_seed(self, site):
-        def images(first_pass=0, **settings):
-            nih = site(augmentation="none", **settings)
+    def test_training_alone_is_shuffled_anew_in_every_pass_and_augmented_as_asked_for(self, site):
+        def images(augmentation="none", first_pass=0, **settings):
+            nih = site(augmentation=augmentation, **settings)
             return arrays(nih.data("train", training=True, first_pass=first_pass))[0]
 
         first, (kept, _) = images(), arrays(site().data("train"))
@@ -110,13 +110,7 @@ class TestData:
             assert not np.array_equal(other, first)
         np.testing.assert_array_equal(images(), first)
         np.testing.assert_array_equal(np.unique(first, axis=0), np.unique(kept, axis=0))
-
-    def test_training_images_alone_are_augmented_as_asked_for(self, site):
-        kept, _ = arrays(site().data("train"))
-        one, other = (
-            arrays(site(augmentation=name).data("train", training=True))[0]
-            for name in ("radiology", "paper")
-        )
+        one, other = images("radiology"), images("paper")
         assert not np.array_equal(np.unique(one, axis=0), np.unique(kept, axis=0))
         assert not np.array_equal(one, other)
         with pytest.raises(ValueError, match=r"augmentation must be one of .* got 'flips'"):

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from cxr_study.training.network import build
-from surgical_aggregation.aggregation.variable_kinds import kinds_of
+from surgical_aggregation.aggregation.strategy import kinds_of
 from surgical_aggregation.checkpoints.checkpoint import digest
-from surgical_aggregation.site.contract.architecture import (
-    initial_body,
-)
+from surgical_aggregation.site.contract.architecture import initial_body
 
 
 def body_paths(model):
@@ -116,19 +114,12 @@ def test_weights_that_cannot_be_read_are_refused_by_path(tmp_path, backbone, nam
         build(backbone, 2, image_size=32, weights=path)
 
 
-@pytest.mark.parametrize(
-    ("backbone", "weights", "message"),
-    [
-        (
-            "os:system",
-            None,
-            "backbone must be one of .*; got 'os:system'",
-        ),  # a job's name is not imported
-        ("vgg", None, "backbone must be one of .*'vgg16'.*; got 'vgg'"),
-        ("small_densenet", "imagenet", "small_densenet at 32 pixels with weights 'imagenet'"),
-        ("densenet121", "imagenet", r"URL fetch failure .* cannot download, fetch them else"),
-    ],
-)
+@pytest.mark.parametrize(("backbone", "weights", "message"), [
+    ("os:system", None, "backbone must be one of .*; got 'os:system'"),  # no job's name is imported
+    ("vgg", None, "backbone must be one of .*'vgg16'.*; got 'vgg'"),
+    ("small_densenet", "imagenet", "small_densenet at 32 pixels with weights 'imagenet'"),
+    ("densenet121", "imagenet", r"URL fetch failure .* cannot download, fetch them else"),
+])  # fmt: skip
 def test_an_unknown_backbone_and_imagenet_weights_of_another_or_not_downloaded_are_refused(
     backbone, weights, message, monkeypatch
 ):

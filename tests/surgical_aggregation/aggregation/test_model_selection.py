@@ -54,18 +54,6 @@ def test_the_best_model_is_that_of_full_information_or_as_good(sites, dropout, c
             assert abs(best - means.argmin()) <= 3, seed
 
 
-names = st.sampled_from("abcdefg")
-halves = st.integers(0, 40).map(lambda number: number / 8)  # sums of them are exact
-
-
-@st.composite
-def attendances(draw):
-    """For each of some rounds, the sites that measure its model; at least half of all."""
-    sites = draw(st.lists(names, min_size=2, unique=True))
-    share = st.lists(st.sampled_from(sites), min_size=-(-len(sites) // 2), unique=True)
-    return draw(st.lists(share, min_size=1, max_size=8))
-
-
 near = st.integers(0, 24).map(lambda number: 4 + number / 64)  # less than a tenth of 4 apart
 
 
@@ -94,20 +82,6 @@ def test_of_two_sites_nobody_knows_which_one_is_wrong_and_small_differences_alwa
     assert chosen([measured(0, {"a": 0.5, "b": 0.9}), measured(1, {"a": 0.6, "b": 0.1})])[0] == 1
     small = [dict.fromkeys("abc", 0.5), {"a": 0.49, "b": 0.49, "c": 0.54}]
     assert chosen([measured(*model) for model in enumerate(small)])[0] == 0
-
-
-@given(attendances(), st.data())
-def test_the_loss_level_of_the_present_sites_never_decides(rounds, data):
-    levels = data.draw(st.fixed_dictionaries(dict.fromkeys("abcdefg", halves)))
-    curve = data.draw(st.lists(halves, min_size=len(rounds), max_size=len(rounds)))
-    selection, best = ModelComparison(), None
-    for round_, present in enumerate(rounds):
-        losses = {site: levels[site] + curve[round_] for site in present}
-        verdict = selection.consider(measured(round_, losses))
-        if verdict.compared:
-            assert verdict.best == (curve[round_] < curve[best])
-        best = round_ if verdict.best else best
-    assert selection.best.round == best
 
 
 def test_the_share_is_one_of_all_sites_that_measured_a_model_of_the_run():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from surgical_aggregation.aggregation import strategy
-from surgical_aggregation.aggregation.parts import PartError
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
+from surgical_aggregation.aggregation.strategy import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints.manifest import Manifest
+from surgical_aggregation.extras import PartError
 
 BATCH_NORM = frozenset(f"bn/{n}" for n in ("gamma", "beta", "moving_mean", "moving_variance"))
 CONSTANT = frozenset({"normalization/mean"})
@@ -59,13 +59,14 @@ def test_batch_norm_that_has_seen_no_image_cannot_be_frozen_but_trained():
     body = fresh | {path.replace("bn", "late"): value for path, value in fresh.items()}
     kinds = VariableKinds(frozenset(body), CONSTANT)
     message = r"all 4 variables.*'fedavg' or 'fedbn', or .*trained"
+    frozen = strategy.find("fedbn+")
     with pytest.raises(strategy.StrategyError, match=message):
-        strategy.check_start("fedbn+", kinds, body)
+        frozen.check_start(body, kinds)
     for name in ("fedavg", "fedbn"):
-        strategy.check_start(name, kinds, body)
-    strategy.check_start("fedbn+", VariableKinds(), body)  # without batch normalisation
+        strategy.find(name).check_start(body, kinds)
+    frozen.check_start(body, VariableKinds())  # without batch normalisation
     for seen in ("late/moving_mean", "late/moving_variance"):  # of one layer is enough
-        strategy.check_start("fedbn+", kinds, body | {seen: np.float32([0.1, 0.9])})
+        frozen.check_start(body | {seen: np.float32([0.1, 0.9])}, kinds)
 
 
 def test_kinds_are_what_the_manifest_says_whatever_the_names():

@@ -8,14 +8,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from surgical_aggregation.checkpoints.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    digest,
-    give_second_name,
-    load,
-    save,
-)
+from surgical_aggregation.checkpoints import checkpoint
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save
 
 VARIABLES = {
     "conv/kernel": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -145,7 +139,7 @@ def test_fortran_order_and_any_number_are_read(saved):
 
 def test_where_the_disk_has_no_links_a_copy_is_as_private(saved, monkeypatch):
     monkeypatch.setattr(os, "link", lambda *_: (saved / "a").stat())
-    give_second_name(saved, saved.with_name("second.npz"))
+    checkpoint.give_second_name(saved, saved.with_name("second.npz"))
     assert saved.with_name("second.npz").stat().st_mode & 0o777 == 0o600
 
 
@@ -158,5 +152,5 @@ def test_a_variable_cannot_pass_for_a_moment(tmp_path):
 def test_digest_depends_on_name_value_dtype_and_shape_and_not_on_order():
     names = [{"a": np.float32([1])}, {"b": np.float32([1])}]
     values = [{"a": np.float32([2])}, {"a": np.float64([1])}, {"a": np.float32([[1]])}]
-    assert len({digest(variables) for variables in names + values}) == 5
-    assert digest(VARIABLES) == digest(dict(reversed(VARIABLES.items())))
+    assert len({checkpoint.digest(variables) for variables in names + values}) == 5
+    assert checkpoint.digest(VARIABLES) == checkpoint.digest(dict(reversed(VARIABLES.items())))

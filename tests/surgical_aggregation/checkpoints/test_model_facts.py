@@ -3,13 +3,9 @@
 import numpy as np
 import pytest
 
+from surgical_aggregation.checkpoints import model_facts
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
-from surgical_aggregation.checkpoints.model_facts import (
-    CONTRACT,
-    ClassTraining,
-    TrainedRounds,
-    facts_of,
-)
+from surgical_aggregation.checkpoints.model_facts import ClassTraining, TrainedRounds, facts_of
 from surgical_aggregation.wire import variables as wire
 
 COLUMN = (np.float32([1]), np.float32([2]))
@@ -39,12 +35,12 @@ def test_a_whole_manifest_is_read_from_disk_and_lacks_nothing(tmp_path):
     assert (read.round, read.validation.auroc) == (7, {"a": {"Mass": 0.75}})
 
 
-@pytest.mark.parametrize("key", CONTRACT)
+@pytest.mark.parametrize("key", model_facts.CONTRACT)
 def test_an_older_manifest_is_read_and_says_what_it_lacks(key):
     assert facts(**{k: v for k, v in MANIFEST.items() if k != key}).lacks == (key,)
 
 
 def test_an_empty_one_lacks_all_and_an_older_class_has_no_rounds():
-    assert facts().lacks == tuple(CONTRACT)
+    assert facts().lacks == tuple(model_facts.CONTRACT)
     old = facts(classes={"Mass": {"sites": ["a", "b"], "last_round": 6}})
     assert old.trained == {"Mass": ClassTraining(("a", "b"), 6)}

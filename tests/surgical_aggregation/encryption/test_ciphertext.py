@@ -15,15 +15,8 @@ import tenseal
 import encrypted
 from flare import context, result
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
-from surgical_aggregation.encryption.ciphertext import (
-    CiphertextError,
-    decrypted,
-    form,
-    is_packed,
-    pack,
-    plain,
-    unpack,
-)
+from surgical_aggregation.encryption import ciphertext
+from surgical_aggregation.encryption.ciphertext import CiphertextError, is_packed, pack, unpack
 from surgical_aggregation.encryption.decrypt_task import DecryptTask
 from surgical_aggregation.encryption.encrypt_result import EncryptResult
 from surgical_aggregation.site.contract.site import SiteError
@@ -46,16 +39,18 @@ def test_values_come_back_from_a_numpy_file_with_the_secret_key_alone(packed, co
     np.save(tmp_path / "c.npy", packed)
     packed = np.load(tmp_path / "c.npy", allow_pickle=False)
     assert is_packed(packed) and not is_packed(VALUES)
-    back = plain(packed, contexts.site)
-    for like in (form(packed), back):
+    back = ciphertext.plain(packed, contexts.site)
+    for like in (ciphertext.form(packed), back):
         assert (like.shape, like.dtype) == (VALUES.shape, VALUES.dtype)
     np.testing.assert_allclose(back, VALUES, atol=1e-5)
-    opened = decrypted(Checkpoint({"a": packed, "b": VALUES}, {"round": 2}), contexts.site)
+    opened = ciphertext.decrypted(
+        Checkpoint({"a": packed, "b": VALUES}, {"round": 2}), contexts.site
+    )
     np.testing.assert_array_equal(opened.variables["a"], back)
     assert opened.variables["b"] is VALUES and opened.manifest == {"round": 2}
     assert not contexts.server.is_private()
     with pytest.raises(CiphertextError, match=r"with the secret key.*client_context"):
-        decrypted(Checkpoint({"a": packed}), contexts.server)
+        ciphertext.decrypted(Checkpoint({"a": packed}), contexts.server)
 
 
 def test_rubbish_or_a_form_of_another_size_is_refused(contexts):

@@ -20,7 +20,7 @@ from surgical_aggregation.encryption import encrypted_aggregator
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import REFUSAL, TRAINED_BY
+from surgical_aggregation.wire.headers import REFUSAL
 
 pytestmark = pytest.mark.usefixtures("provisioned")
 
@@ -59,7 +59,6 @@ def test_body_over_all_sites_and_columns_over_those_with_the_class(contexts):
     np.testing.assert_allclose(body["conv/kernel"], 3 * KERNEL, atol=1e-4)
     values = {name: round(float(kernel[0]), 4) for name, (kernel, _) in columns.items()}
     assert values == {"Edema": 3, "Mass": 2}
-    assert dxo.meta[TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
 
 
 @pytest.mark.parametrize("labelled", [(("Edema", "Mass"),) * 2, (("Edema", "Mass"), ("Edema",))])

@@ -72,46 +72,43 @@ def test_references_to_settings_and_the_variables_of_the_kit_are_taken(said):
     assert said(**{CLIENT: f"# what it has\n{text}"}) == ("", {})
 
 
-@pytest.mark.parametrize(("allowed", "mode", "reason"), [
-    (["mine.gone.Old", "nvflare.apis.filter.Filter"], "enforce",
+@pytest.mark.parametrize(("part", "allowed", "mode", "reason"), [
+    ('"a"', ["mine.gone.Old", "nvflare.apis.filter.Filter"], "enforce",
      r"lacks 'mine\.New', but 'mine\.gone\.Old', which no longer exist\. .*deploy kit site"),
-    (["nvflare.apis.filter.Filter"], "enforce", r"lacks 'mine\.New'\. Where it is of another"),
-    (["mine.New"], "enforce", "$"),
-    (["mine."], "enforce", "$"),
-    (["*"], "enforce", "$"),
-    ([], "warn", "$"),
+    ('"a"', ["nvflare.apis.filter.Filter"], "enforce", r"lacks 'mine\.New'\. Where it is of"),
+    *(('"a"', [allowed], "enforce", "$") for allowed in ("mine.New", "mine.", "*")),
+    ('"a"', [], "warn", "$"),
+    ('{ path = "os.system", args { command = "id" } }', ["mine.New"], "enforce", "lacks 'os.sys"),
+    ('{ path = "my_parts.SiloBN" }', ["mine.New"], "enforce", "lacks 'my_parts.SiloBN'"),
+    ('"os:system"', ["mine.New"], "enforce", "$"),  # a name is never imported: no part has it
 ])  # fmt: skip
 def test_a_class_that_the_kit_does_not_allow_is_named_with_what_it_may_replace(
-    tmp_path, allowed, mode, reason
+    tmp_path, part, allowed, mode, reason
 ):
     kit, app = tmp_path / "kit", tmp_path / "kit/job/app_nih"
     for folder in (kit / "local", app / "config"):
         folder.mkdir(parents=True)
     policy = {"class_allow_list": allowed, "class_list_enforcement_mode": mode}
     (kit / "local/resources.json").write_text(json.dumps(policy))
-    (app / CLIENT).write_text('components = [{ path = "mine.New", args { path = "an argument" } }]')
-    assert re.match(
-        f"(class_allow_list in this kit's local/resources.json )?{reason}",
-        (JobFiles().validate(str(app))[0]),
-    )
-
-
-@pytest.mark.parametrize(("part", "reason"), [
-    ('{ path = "os.system", args { command = "id" } }', "lacks 'os.system'"),
-    ('{ path = "my_parts.SiloBN" }', "lacks 'my_parts.SiloBN'"),
-    ('"os:system"', ""),  # a name is never imported; the run ends where no part has it
-])  # fmt: skip
-def test_a_strategy_is_no_door_to_a_class_that_the_kit_does_not_allow(tmp_path, part, reason):
-    kit, app = tmp_path / "kit", tmp_path / "kit/job/app_nih"
-    for folder in (kit / "local", app / "config"):
-        folder.mkdir(parents=True)
-    executor = "surgical_aggregation.site.executor.KerasExecutor"
-    (kit / "local/resources.json").write_text(json.dumps({"class_allow_list": [executor]}))
-    (app / CLIENT).write_text(
-        f'executors = [{{ executor {{ path = "{executor}", args {{ strategy = {part} }} }} }}]'
-    )
+    arguments = f'path = "an argument", strategy = {part}'
+    text = f'executors = [{{ executor {{ path = "mine.New", args {{ {arguments} }} }} }}]'
+    (app / CLIENT).write_text(text)
     said, _ = JobFiles().validate(str(app))
-    assert reason in said if reason else said == ""
+    assert re.match(f"(class_allow_list in this kit's local/resources.json )?{reason}", said)
+
+
+@pytest.mark.parametrize(("allowed", "refused"), [([], True), (["radiology-parts"], False)])
+def test_a_part_counts_where_the_kit_names_its_package(tmp_path, monkeypatch, allowed, refused):
+    group, info = "surgical_aggregation.strategies", tmp_path / "radiology_parts-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: radiology-parts\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\nsilobn = radiology_parts:SiloBN\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    app = tmp_path / "app"
+    (app / "config").mkdir(parents=True)
+    (app / CLIENT).write_text('executors = [{ executor { args { strategy = "silobn" } } }]')
+    said, _ = JobFiles(packages={group: allowed}).validate(str(app))
+    assert ("--allow radiology-parts" in said) is refused
 
 
 @pytest.mark.parametrize(("meta", "blocked"), [({"job_id": "local"}, True), ({"name": "x"}, False)])

@@ -19,7 +19,8 @@ def lines(tmp_path):
 
 def test_notes_and_errors_are_lines_of_json_with_their_dates(engine, tmp_path):
     assert note(context(engine=engine), "first") == notes_file("job") == "local_notes/job.txt"
-    note_error(context(engine=engine), "train failed", SiteError("no csv,\nnor \udcff"))
+    said = note_error(context(engine=engine), "train failed", SiteError("no csv,\nnor \udcff"))
+    assert said == "train failed; local_notes/job.txt says why"
     first, second = lines(tmp_path)
     assert first.pop("date")[:2] == second.pop("date")[:2] == "20"
     assert first == {"note": "first"}

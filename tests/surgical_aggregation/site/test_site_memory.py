@@ -4,12 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from nvflare.apis.fl_constant import ReturnCode
 
 from surgical_aggregation import __version__
-from surgical_aggregation.checkpoints.checkpoint import digest
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 from surgical_aggregation.checkpoints.model_facts import TrainedRounds, facts_of
-from surgical_aggregation.site.state_files import PREVIOUS_FILE, STATE_FILE, load_state
+from surgical_aggregation.site import site_memory
+from surgical_aggregation.site.site_memory import PREVIOUS_FILE, STATE_FILE, SiteState, load_state
 from surgical_aggregation.wire import variables as wire
 from tiny_site import FEATURES
 from tiny_tasks import column, weights
@@ -173,12 +176,8 @@ class TestPersonal:
         for facts in (best, last):
             assert (facts.site, facts.strategy, facts.version) == ("north", "fedbn", __version__)
             assert facts.initial_body_sha256 == digest(body)
-            assert set(facts.lacks) == {
-                "backbone",
-                "hidden",
-                "image_size",
-                "input",
-            }  # its network's
+            of_its_network = {"backbone", "hidden", "image_size", "input"}
+            assert set(facts.lacks) == of_its_network
         assert {name: of.rounds for name, of in best.trained.items()} == dict.fromkeys(
             best.classes, (TrainedRounds(0, 0, ("north",)),)
         )
@@ -192,3 +191,55 @@ class TestPersonal:
         assert site.run("test", best=2, model=2).get_return_code() == ReturnCode.OK
         site.train(0)
         assert [path.name for path in site.folder.iterdir()] == ["site_state.npz"]
+
+
+def write(folder, *rounds):
+    for round_ in rounds:
+        site_memory.save_state(SiteState({"passes": np.array(round_)}, round_, ("Mass",)), folder)
+
+
+def test_a_state_comes_back_as_it_was(tmp_path):
+    assert load_state(tmp_path) == (None, {})
+    training = {"optimizer/0": np.array(7), "personal/bn/gamma": np.ones(2)}
+    kept = {2: {"bn/gamma": np.zeros(2)}, 11: {"bn/gamma": np.ones(2)}}
+    site_memory.save_state(SiteState(training, 4, ("Mass", "Edema"), kept), tmp_path)
+    back, damaged = load_state(tmp_path)
+    assert damaged == {}
+    assert (back.round, back.classes) == (4, ("Mass", "Edema"))
+    np.testing.assert_equal(dict(back.training), training)
+    np.testing.assert_equal(dict(back.kept), kept)
+
+
+@pytest.mark.parametrize(("variables", "manifest"), [
+    ({}, {"round": 1}),
+    ({}, {"round": "one", "classes": []}),
+    ({}, {"round": 1, "classes": 3}),
+    ({"kept/2": np.zeros(1)}, {"round": 1, "classes": []}),
+    ({"kept/x/bn": np.zeros(1)}, {"round": 1, "classes": []}),
+])  # fmt: skip
+def test_another_checkpoint_is_none(tmp_path, variables, manifest):
+    save(Checkpoint(variables, manifest), tmp_path / STATE_FILE)
+    state, damaged = load_state(tmp_path)
+    assert state is None
+    assert "no site's state" in str(damaged[STATE_FILE])
+
+
+@given(st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_newest_state_cut_anywhere_is_passed_over_for_the_one_before(tmp_path, data):
+    write(tmp_path, 1, 2)
+    whole = (tmp_path / STATE_FILE).read_bytes()
+    (tmp_path / STATE_FILE).write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
+    state, damaged = load_state(tmp_path)
+    assert state.round == 1 and list(damaged) == [STATE_FILE]
+
+
+def test_the_state_before_is_kept_for_a_run_that_goes_back_a_round(tmp_path):
+    write(tmp_path, 1, 2, 3)
+    rounds = [load_state(tmp_path, round_)[0] for round_ in (None, 3, 2)]
+    assert [state.round for state in rounds] == [3, 3, 2]
+    assert load_state(tmp_path, 1)[0] is None
+    for name in (STATE_FILE, PREVIOUS_FILE):
+        (tmp_path / name).write_bytes(b"PK")
+    state, damaged = load_state(tmp_path)
+    assert state is None and list(damaged) == [STATE_FILE, PREVIOUS_FILE]

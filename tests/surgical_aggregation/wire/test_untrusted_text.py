@@ -1,10 +1,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nvflare.apis.fl_component import FLComponent
 
 from flare import Engine, context
-from surgical_aggregation.server.access.refusal_events import Refusal
-from surgical_aggregation.site.state_files import site_folder
+from surgical_aggregation.server.access.refusal_events import announce
+from surgical_aggregation.site.site_memory import site_folder
+from surgical_aggregation.wire.headers import REFUSAL
 from surgical_aggregation.wire.untrusted_text import LONGEST, checked_job, one_line
 
 
@@ -27,9 +29,11 @@ def test_nothing_is_left_that_cannot_be_printed(text):
 
 
 def test_so_are_task_and_reason_of_a_refusal_wherever_they_go():
-    refusal = Refusal("north", "te\nst", 3, "a\nb" + "x" * 10**6)
-    assert (refusal.task, refusal.reason[:4]) == (r"te\nst", r"a\nb")
-    assert len(refusal.reason) < LONGEST + 10
+    fl_ctx = context()
+    announce(FLComponent(), fl_ctx, "north", "te\nst", 3, "a\nb" + "x" * 10**6)
+    refusal = fl_ctx.get_prop(REFUSAL)
+    assert (refusal["task"], refusal["reason"][:4]) == (r"te\nst", r"a\nb")
+    assert len(refusal["reason"]) < LONGEST + 10
 
 
 @pytest.mark.parametrize("job", ["../../x", "..", "", "a/b", "a\\b", "a\n", "a b", "é", 3, None])

@@ -1,7 +1,13 @@
-"""The server's filters: which classes a site gets, and for which it may send columns."""
+"""The server's filters: which classes a site gets, and for which it may send columns.
+
+And which workflows must have them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import numpy as np
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.event_type import EventType
 from nvflare.apis.filter import Filter
@@ -9,22 +15,15 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.workflows.base_model_controller import BaseModelController
 
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.class_names import twins
-from surgical_aggregation.server.access.declared_classes import (
-    Table,
-    declaration_fault,
-    declared_classes,
-    permitted_classes,
-    tables,
-    unpermitted,
-)
-from surgical_aggregation.server.access.refusal_events import Refusal, announce
-from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.access import job_sites
+from surgical_aggregation.server.access.job_sites import Table, permitted_classes, site_of
+from surgical_aggregation.server.access.refusal_events import announce
+from surgical_aggregation.wire import flare_internals, headers, privacy_json
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import BEST_ROUND
-from surgical_aggregation.wire.privacy_json import PolicyError
 
 
 class PermittedFilter(Filter):
@@ -49,13 +48,13 @@ class PermittedFilter(Filter):
         if event_type != EventType.START_RUN or ended:
             return
         try:
-            for table in tables(fl_ctx, self.permitted):
+            for table in job_sites.tables(fl_ctx, self.permitted):
                 if pair := twins(name for classes in table.values() for name in classes):
-                    raise PolicyError(
+                    raise privacy_json.PolicyError(
                         f"a table of permitted classes has {pair[0]!r} and {pair[1]!r}, which are "
                         "one class spelt twice. Spell it in one way for all sites."
                     )
-        except PolicyError as error:
+        except privacy_json.PolicyError as error:
             self.system_panic(str(error), fl_ctx)
 
     def site(self, fl_ctx: FLContext) -> str:
@@ -69,13 +68,6 @@ class PermittedFilter(Filter):
                 fl_ctx,
             )
         return site
-
-    def permitted_classes(self, fl_ctx: FLContext) -> tuple[str, ...]:
-        """Classes that the site of a message has declared and may train."""
-        try:
-            return permitted_classes(fl_ctx, self.permitted)
-        except PolicyError:  # the run is being ended with the reason
-            return ()
 
 
 class SelectHead(PermittedFilter):
@@ -101,32 +93,28 @@ class SelectHead(PermittedFilter):
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Cut the task's model down to what the receiving site may see."""
         site = self.site(fl_ctx)
-        if not site:
-            return DXO(DataKind.WEIGHTS, data={}).update_shareable(shareable)
+        data = self._selected(site, shareable, fl_ctx) if site else {}
+        return DXO(DataKind.WEIGHTS, data=data).update_shareable(shareable)
+
+    def _selected(self, site: str, shareable: Shareable, fl_ctx: FLContext) -> dict[str, Array]:
         try:
             variables = wire.weights(shareable).data
             class_of = {name: wire.class_of(name) for name in variables}
         except wire.WireError as error:
             self.log_error(fl_ctx, f"sent {site} an empty model, for the task has none: {error}")
-            return DXO(DataKind.WEIGHTS, data={}).update_shareable(shareable)
-        own = {None, *self.permitted_classes(fl_ctx)}
+            return {}
+        own = {None, *permitted_classes(fl_ctx, self.permitted)}
         if len(own) == 1 and any(class_of.values()):
             self.log_error(
                 fl_ctx,
                 f"{site} has declared no permitted classes, so it gets the body alone. "
                 "Is DeclareClasses among the components of its client configuration?",
             )
-        data = {name: _view(v) for name, v in variables.items() if class_of[name] in own}
-        best = fl_ctx.get_prop(BEST_ROUND)
+        best = fl_ctx.get_prop(headers.BEST_ROUND)
         if best is not None:
-            shareable.set_header(BEST_ROUND, best)
-        return DXO(DataKind.WEIGHTS, data=data).update_shareable(shareable)
-
-
-def _view(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
+            shareable.set_header(headers.BEST_ROUND, best)
+        # views that nobody can write to
+        return {n: np.broadcast_to(v, v.shape) for n, v in variables.items() if class_of[n] in own}
 
 
 class CheckResult(PermittedFilter):
@@ -155,27 +143,42 @@ class CheckResult(PermittedFilter):
         if reason is None:
             return shareable
         task, round_ = map(fl_ctx.get_prop, (FLContextKey.TASK_NAME, AppConstants.CURRENT_ROUND))
-        announce(self, Refusal(site, task, round_, reason), fl_ctx)
+        announce(self, fl_ctx, site, task, round_, reason)
         return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 
     def _reason(self, shareable: Shareable, fl_ctx: FLContext) -> str | None:
-        if reason := declaration_fault(fl_ctx):
+        if reason := job_sites.declaration_fault(fl_ctx):
             return reason
         try:
             sent = set(wire.classes_of(wire.result(shareable).data))
         except Exception as error:  # whatever a site sends
             return f"it could not be read ({type(error).__name__}: {error})"
-        declared = set(declared_classes(fl_ctx))
+        declared = set(job_sites.declared_classes(fl_ctx))
         if sent != declared:
             return (
                 f"it must have the declared classes {sorted(declared)}; "
                 f"undeclared {sorted(sent - declared)}, missing {sorted(declared - sent)}"
             )
-        try:
-            return unpermitted(fl_ctx, self.permitted)
-        except PolicyError:  # the run is being ended with the reason
-            return "the server's table of permitted classes cannot be used"
+        return job_sites.unpermitted(fl_ctx, self.permitted)
 
 
 TRAINED: frozenset[type[Filter]] = frozenset({SelectHead, CheckResult})
 """Guards of a task whose results are models."""
+
+
+def model_controllers(fl_ctx: FLContext) -> list[BaseModelController]:
+    """The job's workflows of FLARE's newer kind, as its FedAvg is; none where it has no such."""
+    workflows = flare_internals.workflows(fl_ctx)
+    return [workflow for workflow in workflows if isinstance(workflow, BaseModelController)]
+
+
+def lacking_guards(task: str, guards: Collection[type[Filter]], fl_ctx: FLContext) -> str | None:
+    """Why a task must not be sent: it lacks some of the server's filters; None: it has them."""
+    passed = flare_internals.server_filters(task, fl_ctx)
+    if passed is None or set(guards) <= {type(one) for one in passed}:
+        return None
+    names = " and ".join(sorted(guard.__name__ for guard in guards))
+    return (
+        f"task {task!r} needs {names} among the server's filters; the job lists "
+        f"{[type(one).__name__ for one in passed]}."
+    )

@@ -11,9 +11,8 @@ from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.class_names import LONGEST, resemblance, shown
 from surgical_aggregation.extras import offered
-from surgical_aggregation.server.access.declared_classes import POLICY, sites_by_class
-from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED, LOOK_ALIKE
-from surgical_aggregation.wire.privacy_json import PolicyError, scope_properties
+from surgical_aggregation.server.access.job_sites import POLICY, sites_by_class
+from surgical_aggregation.wire import headers, privacy_json
 
 GROUP = "surgical_aggregation.look_alikes"
 """Group of entry points: functions with the arguments and the result of `resemblance`."""
@@ -47,10 +46,17 @@ class LookAlikes(FLComponent):
         if event_type == EventType.START_RUN:
             self._judges = [*offered(GROUP)] or [resemblance]
             try:
-                self._refuses = _policy(fl_ctx) == REFUSE
-            except PolicyError as error:
+                properties = privacy_json.scope_properties(fl_ctx, POLICY) or {}
+                policy = properties.get("look_alikes", NOTE)
+                if policy not in (NOTE, REFUSE):
+                    raise privacy_json.PolicyError(
+                        f"the server's local/privacy.json: 'look_alikes' needs {NOTE!r} or "
+                        f"{REFUSE!r}; got {policy!r}."
+                    )
+                self._refuses = policy == REFUSE
+            except privacy_json.PolicyError as error:
                 self.system_panic(str(error), fl_ctx)
-        elif event_type == CLASSES_DECLARED:
+        elif event_type == headers.CLASSES_DECLARED:
             self._compare(fl_ctx)
 
     def _compare(self, fl_ctx: FLContext) -> None:
@@ -72,8 +78,8 @@ class LookAlikes(FLComponent):
         named = " and ".join(f"{shown(name)} ({', '.join(at)})" for name, at in classes.items())
         said = f"{named} may be one class: {reason}"
         self.log_warning(fl_ctx, f"{said}. Ask; what is one class needs one name at all sites.")
-        fl_ctx.set_prop(ALIKE, {"classes": classes, "reason": reason}, private=True, sticky=False)
-        self.fire_event(LOOK_ALIKE, fl_ctx)
+        alike = {"classes": classes, "reason": reason}
+        self.fire_event_with_data(headers.LOOK_ALIKE, fl_ctx, headers.ALIKE, alike)
         if self._refuses:
             self.system_panic(
                 f"{said}, and this server's policy refuses look-alikes. Have the sites give it one "
@@ -81,13 +87,3 @@ class LookAlikes(FLComponent):
                 "local/privacy.json.",
                 fl_ctx,
             )
-
-
-def _policy(fl_ctx: FLContext) -> str:
-    value = (scope_properties(fl_ctx, POLICY) or {}).get("look_alikes", NOTE)
-    if value not in (NOTE, REFUSE):
-        raise PolicyError(
-            f"the server's local/privacy.json: 'look_alikes' needs {NOTE!r} or {REFUSE!r}; got "
-            f"{value!r}."
-        )
-    return str(value)

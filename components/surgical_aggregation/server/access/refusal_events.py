@@ -1,37 +1,12 @@
-"""Events for what is left out of a run: logged, and fired for whoever keeps the run's record."""
+"""Events for results that are left out: logged, and fired for whoever keeps the run's record."""
 
 from __future__ import annotations
-
-from dataclasses import asdict, dataclass
 
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.untrusted_text import one_line
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A result that was left out whole, or never came.
-
-    The site is the authenticated one; round is None for an evaluation; the reason has no full stop
-    and may be the site's own words, so it is kept as `one_line`.
-    """
-
-    site: str
-    task: str
-    round: int | None
-    reason: str
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "reason", one_line(self.reason))
-        object.__setattr__(self, "task", one_line(str(self.task)))
-
-    def __str__(self) -> str:
-        of_round = "" if self.round is None else f" of round {self.round}"
-        return f"{self.site}, task {self.task!r}{of_round}: {self.reason}."
-
 
 _SAID = {
     headers.CONTRIBUTION_REFUSED: "refused the result of",
@@ -42,26 +17,28 @@ _SAID = {
 
 def announce(
     component: FLComponent,
-    refusal: Refusal,
     fl_ctx: FLContext,
+    site: str,
+    task: str,
+    round_: int | None,
+    reason: str,
     event: str = headers.CONTRIBUTION_REFUSED,
 ) -> None:
-    """Log a refusal, and fire its event.
+    """Log that a result is left out whole, or never came, and fire the event with `REFUSAL`.
 
     Args:
         component: Logs and fires.
-        refusal: What is refused.
         fl_ctx: Context of the message.
+        site: The authenticated one.
+        task: Name of the task.
+        round_: None for an evaluation.
+        reason: Without a full stop; it may be the site's own words, so it is kept as `one_line`.
         event: CONTRIBUTION_REFUSED: a result is refused. REQUEST_REFUSED: a site that asks for a
             task gets no columns. SITE_SILENT: a result never came.
     """
-    component.log_warning(fl_ctx, f"{_SAID[event]} {refusal}")
-    fl_ctx.set_prop(headers.REFUSAL, asdict(refusal), private=True, sticky=False)
+    task, reason = one_line(str(task)), one_line(reason)
+    of_round = "" if round_ is None else f" of round {round_}"
+    component.log_warning(fl_ctx, f"{_SAID[event]} {site}, task {task!r}{of_round}: {reason}.")
+    refusal = {"site": site, "task": task, "round": round_, "reason": reason}
+    fl_ctx.set_prop(headers.REFUSAL, refusal, private=True, sticky=False)
     component.fire_event(event, fl_ctx)
-
-
-def drop_round(component: FLComponent, round_: int, reason: str, fl_ctx: FLContext) -> None:
-    """Log that a whole round is left out, and fire ROUND_DROPPED."""
-    component.log_error(fl_ctx, f"round {round_} is dropped: {reason}", fire_event=False)
-    fl_ctx.set_prop(headers.DROP, {"round": round_, "reason": reason}, private=True, sticky=False)
-    component.fire_event(headers.ROUND_DROPPED, fl_ctx)

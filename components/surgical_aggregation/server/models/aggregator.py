@@ -24,23 +24,12 @@ from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation import weighting as weightings
 from surgical_aggregation.aggregation.averaging import Array, column_similarity, mean_by_name
 from surgical_aggregation.aggregation.class_names import Spellings
-from surgical_aggregation.aggregation.result_checks import Expected
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.size_limits import limits as limits_by_name
-from surgical_aggregation.aggregation.strategy import Strategy
-from surgical_aggregation.aggregation.weighting import WeightingError, column_weights
-from surgical_aggregation.server.access.class_filters import TRAINED
-from surgical_aggregation.server.access.controller_limits import lacking_guards, model_controllers
-from surgical_aggregation.server.access.refusal_events import Refusal, announce
-from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    MergeIntoGlobalModel,
-    current_global_model,
-    from_learnable,
-    set_global_model,
-    set_manifest,
-)
+from surgical_aggregation.aggregation.site_result import limits as limits_by_name
+from surgical_aggregation.server.access import class_filters
+from surgical_aggregation.server.access.job_sites import site_of
+from surgical_aggregation.server.access.refusal_events import announce
+from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
 from surgical_aggregation.server.models.model_files import job_folder
 from surgical_aggregation.server.models.result_files import ArraysFile, NoRoomError, on_disk
 from surgical_aggregation.wire import flare_internals, headers, results
@@ -84,7 +73,7 @@ class SurgicalAggregator(ModelAggregator):
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
     """
 
-    strategy: str | Strategy = "fedbn+"
+    strategy: str | strategies.Strategy = "fedbn+"
     personal_head: bool = False
     body_weighting: str | Any = "mean"
     head_weighting: str | Any = "mean"
@@ -103,7 +92,7 @@ class SurgicalAggregator(ModelAggregator):
 
     def _forget(self) -> None:
         self._accepted: dict[str, SiteResult] = {}
-        self._start: tuple[GlobalModel, Expected] | None = None
+        self._start: tuple[GlobalModel, result_checks.Expected] | None = None
         self._closed = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
@@ -114,21 +103,20 @@ class SurgicalAggregator(ModelAggregator):
             flare_internals.receive_arrays(partial(ArraysFile, job_folder(fl_ctx), without_room))
             flare_internals.receive_results_of(len(fl_ctx.get_engine().get_clients()))
             flare_internals.forget_sent_messages()
-            for workflow in model_controllers(fl_ctx):
+            for workflow in class_filters.model_controllers(fl_ctx):
                 task = getattr(workflow, "task_name", AppConstants.TASK_TRAIN)
-                if why := lacking_guards(task, TRAINED, fl_ctx):
+                if why := class_filters.lacking_guards(task, class_filters.TRAINED, fl_ctx):
                     self.system_panic(why, fl_ctx)
-        if event_type != AppEventType.INITIAL_MODEL_LOADED:
-            return
-        loaded = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
-        if not isinstance(loaded, ModelLearnable) or loaded.is_empty():
-            return  # what could not load it has ended the run
-        model = from_learnable(loaded)
-        set_manifest(model.manifest.with_strategy(self.strategy), fl_ctx)
-        try:
-            strategies.check_start(self.strategy, model.kinds, model.body)
-        except strategies.StrategyError as error:
-            self.system_panic(str(error), fl_ctx)
+        elif event_type == AppEventType.INITIAL_MODEL_LOADED:
+            loaded = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
+            if not isinstance(loaded, ModelLearnable) or loaded.is_empty():
+                return  # what could not load it has ended the run
+            model = GlobalModel.from_learnable(loaded)
+            GlobalModel.set_manifest(model.manifest.with_strategy(self.strategy), fl_ctx)
+            try:
+                strategies.find(self.strategy).check_start(model.body, model.kinds)
+            except strategies.StrategyError as error:
+                self.system_panic(str(error), fl_ctx)
 
     def _end_run(self, engine: Any, error: NoRoomError) -> None:
         with engine.new_context() as fl_ctx:
@@ -140,12 +128,8 @@ class SurgicalAggregator(ModelAggregator):
         Returns:
             Whether the result will be averaged; a refusal has been announced.
         """
-
-        def read() -> SiteResult:
-            result: SiteResult | None = fl_ctx.get_prop(headers.RESULT)
-            return result or results.trained(shareable)
-
         sent_in = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
+        read = partial(results.trained, shareable)
         return self._take(site_of(fl_ctx), read, sent_in, fl_ctx) is None
 
     def accept_model(self, model: FLModel) -> None:
@@ -174,7 +158,7 @@ class SurgicalAggregator(ModelAggregator):
             reason = f"it could not be read ({type(error).__name__}: {error})"
         if reason is not None:
             task = fl_ctx.get_prop(FLContextKey.TASK_NAME, AppConstants.TASK_TRAIN)
-            announce(self, Refusal(site, task, current, reason), fl_ctx)
+            announce(self, fl_ctx, site, task, current, reason)
         return reason
 
     def _objection(
@@ -188,17 +172,17 @@ class SurgicalAggregator(ModelAggregator):
         if site in self._accepted:
             return "the site has already given its result of this round"
         if self._start is None:  # once a round: the model does not change before it is averaged
-            model = current_global_model(fl_ctx)
+            model = GlobalModel.current(fl_ctx)
             self._start = model, self._expected(model)
         model, expected = self._start
-        sent = read()
+        sent = fl_ctx.get_prop(headers.RESULT) or read()
         result = self._whole(sent, model)
         too_large = result_checks.oversize(result, expected.limits)
         if reason := too_large or self._fault(result, expected):
             return reason
         try:
             self._weights(site, result)  # a site that cannot be weighed must not end the round
-        except WeightingError as error:
+        except weightings.WeightingError as error:
             return str(error).rstrip(".")
         if sent.differences:
             sums = wire.join(result.body, result.columns)  # new, so still in memory
@@ -217,15 +201,15 @@ class SurgicalAggregator(ModelAggregator):
     def _weights(self, site: str, result: SiteResult) -> dict[str, float]:
         """A site's weight for each variable, by its name on the wire."""
         body = self._body_weight(site, result, None)
-        head = column_weights(self._column_weight, site, result)
+        head = {name: self._column_weight(site, result, name) for name in result.columns}
         columns = {name: (own, own) for name, own in head.items()}
         return wire.join(dict.fromkeys(result.body, body), columns)
 
-    def _fault(self, result: SiteResult, expected: Expected) -> str | None:
+    def _fault(self, result: SiteResult, expected: result_checks.Expected) -> str | None:
         return result_checks.fault(result, expected)
 
-    def _expected(self, model: GlobalModel) -> Expected:
-        return Expected(
+    def _expected(self, model: GlobalModel) -> result_checks.Expected:
+        return result_checks.Expected(
             model.body,
             model.features,
             model.kinds,
@@ -238,11 +222,10 @@ class SurgicalAggregator(ModelAggregator):
         )
 
     def aggregate(self, fl_ctx: FLContext) -> Shareable:
-        """Average what was accepted; `COLUMN_SIMILARITY` goes into the context.
+        """Average what was accepted; `ACCEPTED` and `COLUMN_SIMILARITY` go into the context.
 
         Returns:
-            Averaged variables as weights; meta says which sites trained each class, and what
-            it lacks there.
+            Averaged variables as weights.
 
         Raises:
             WeightingError: No result was accepted. FLARE would otherwise go on with an empty round.
@@ -259,7 +242,7 @@ class SurgicalAggregator(ModelAggregator):
             WeightingError: No result was accepted.
         """
         model = MergeIntoGlobalModel().merged(self._aggregate(self.fl_ctx), self.fl_ctx)
-        set_global_model(model, self.fl_ctx)
+        model.set_current(self.fl_ctx)
         meta = dict(model.manifest)
         return FLModel(params_type=ParamsType.FULL, params=model.variables, meta=meta)
 
@@ -268,26 +251,14 @@ class SurgicalAggregator(ModelAggregator):
             self._closed = True
             accepted = dict(sorted(self._accepted.items()))
         if not accepted:
-            raise WeightingError(
+            raise weightings.WeightingError(
                 f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs the accepted result of "
                 "one site at least; got none. The server's log says which were refused, and why."
             )
-        fl_ctx.set_prop(
-            headers.COLUMN_SIMILARITY, self._similarity(accepted), private=True, sticky=False
-        )
+        similarity = self._similarity(accepted)
+        fl_ctx.set_prop(headers.COLUMN_SIMILARITY, similarity, private=True, sticky=False)
         fl_ctx.set_prop(headers.ACCEPTED, accepted, private=True, sticky=False)
-        data = self._average(accepted)
-        trained_by = {
-            name: [site for site, result in accepted.items() if name in result.columns]
-            for name in wire.classes_of(data)
-        }
-        lacking = {
-            name: {site: accepted[site].lacking[name] for site in sites}
-            for name, of in trained_by.items()
-            if (sites := [site for site in of if name in accepted[site].lacking])
-        }
-        meta = {headers.TRAINED_BY: trained_by, headers.LACKING: lacking}
-        return DXO(DataKind.WEIGHTS, data=data, meta=meta)
+        return DXO(DataKind.WEIGHTS, data=self._average(accepted))
 
     def _average(self, accepted: Mapping[str, SiteResult]) -> dict[str, Array]:
         sent = [wire.join(result.body, result.columns) for result in accepted.values()]

@@ -12,7 +12,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load
-from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.access.job_sites import site_of
 from surgical_aggregation.server.models import model_files
 from surgical_aggregation.wire import results
 
@@ -44,8 +44,7 @@ class BestModelFeatures(FLComponent):
             try:
                 best = load(model_files.checkpoint_folders(fl_ctx)[0] / model_files.BEST_FILE)
                 manifest = best.manifest.with_facts(features=dict(sorted(self._features.items())))
-                model_files.save_to_job(
-                    replace(best, manifest=manifest), model_files.BEST_FILE, fl_ctx
-                )
+                best = replace(best, manifest=manifest)
+                model_files.save_to_job(best, model_files.BEST_FILE, fl_ctx)
             except CheckpointError as error:  # the model is there without them
                 self.log_warning(fl_ctx, f"the best model has no statistics of features: {error}")

@@ -8,18 +8,19 @@ from typing import Any
 
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.aggregation.model_selection import Selection
-from surgical_aggregation.server.access.controller_limits import needs_federated_training
-from surgical_aggregation.server.access.declared_classes import declared_classes
-from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.global_model import current_global_model, set_manifest
+from surgical_aggregation.server.access.job_sites import declared_classes, site_of
+from surgical_aggregation.server.models.global_model import GlobalModel, needs_federated_training
 from surgical_aggregation.wire import headers, results
 from surgical_aggregation.wire.untrusted_text import one_line
+
+_ENDED = (ReservedKey.RUN_ABORT_SIGNAL, FLContextKey.FATAL_SYSTEM_ERROR)
+"""Where it is said that the run is ended early; FLARE ends its workflows all the same."""
 
 
 @dataclass(eq=False)
@@ -67,7 +68,7 @@ class BestModelSelector(FLComponent):
             needs_federated_training(self, "the choice of the best model", fl_ctx)
         elif event_type == AppEventType.INITIAL_MODEL_LOADED:
             best = fl_ctx.get_prop(headers.BEST)
-            of_rounds = current_global_model(fl_ctx).manifest.get(headers.BEST_OF_ROUNDS, best)
+            of_rounds = GlobalModel.current(fl_ctx).manifest.get(headers.BEST_OF_ROUNDS, best)
             selection.continue_from(best, of_rounds)
             self._set_best_of_rounds(best and of_rounds, fl_ctx)
         elif event_type == AppEventType.ROUND_STARTED or (
@@ -81,24 +82,17 @@ class BestModelSelector(FLComponent):
         elif event_type == AppEventType.BEFORE_AGGREGATION:
             self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx)
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and final:
-            if self._votes(site_of(fl_ctx), fl_ctx):
+            site, facts = site_of(fl_ctx), GlobalModel.current(fl_ctx).manifest.get("classes", {})
+            if selection.votes(site, [s for of in facts.values() for s in of.get("sites", ())]):
                 self._measure(fl_ctx)
+            else:
+                why = "no result of its was ever accepted"
+                self.log_warning(fl_ctx, f"what {site} measured does not count: {why}")
         elif event_type == EventType.END_WORKFLOW and final:
-            if not selection.measured or _aborted(fl_ctx):
-                return  # there was no model to measure, or not every site could
-            self._decide(None, fl_ctx)
-            self.fire_event(headers.MODEL_VALIDATED, fl_ctx)
-
-    def _votes(self, site: str, fl_ctx: FLContext) -> bool:
-        classes = current_global_model(fl_ctx).manifest.get("classes", {}).values()
-        votes = self._selection.votes(
-            site, [s for facts in classes for s in facts.get("sites", ())]
-        )
-        if not votes:
-            self.log_warning(
-                fl_ctx, f"what {site} measured does not count: no result of its was ever accepted"
-            )
-        return votes
+            signal, failed = map(fl_ctx.get_prop, _ENDED)
+            if selection.measured and not failed and not (signal and signal.triggered):
+                self._decide(None, fl_ctx)
+                self.fire_event(headers.MODEL_VALIDATED, fl_ctx)
 
     def _measure(self, fl_ctx: FLContext) -> None:
         site, metrics = site_of(fl_ctx), results.current(fl_ctx).metrics
@@ -107,13 +101,14 @@ class BestModelSelector(FLComponent):
             self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {got}")
 
     def _set_best_of_rounds(self, record: Mapping[str, Any] | None, fl_ctx: FLContext) -> None:
-        set_manifest(current_global_model(fl_ctx).manifest.with_best_of_rounds(record), fl_ctx)
+        manifest = GlobalModel.current(fl_ctx).manifest
+        GlobalModel.set_manifest(manifest.with_best_of_rounds(record), fl_ctx)
         best = None if record is None else record["round"]
         fl_ctx.set_prop(headers.BEST_ROUND, best, private=True, sticky=True)
 
     def _decide(self, round_: int | None, fl_ctx: FLContext) -> None:
         """Decide on the model that a round started from; None: the final one, or a candidate."""
-        model = current_global_model(fl_ctx)
+        model = GlobalModel.current(fl_ctx)
         manifest, selection = model.manifest, self._selection
         number = manifest.round if round_ is None else round_
         auroc = {} if model.is_personal else selection.auroc(model.columns)
@@ -129,9 +124,14 @@ class BestModelSelector(FLComponent):
             manifest = manifest.without("not_compared")
         elif not decision.compared and round_ is not None:
             manifest = manifest.with_facts(not_compared=manifest.get("not_compared", 0) + 1)
-        set_manifest(manifest, fl_ctx)
+        GlobalModel.set_manifest(manifest, fl_ctx)
         if decision.dropped:
-            self._drop(*decision.dropped, fl_ctx)
+            earlier, why = decision.dropped
+            said = f"the best model so far, of round {earlier}, is dropped: {why}"
+            self.log_warning(fl_ctx, said)
+            self._set_best_of_rounds(None, fl_ctx)
+            fl_ctx.set_prop(headers.DROPPED, {"reason": why}, private=True, sticky=False)
+            self.fire_event(headers.BEST_DROPPED, fl_ctx)
         if decision.best_of_rounds:
             self._set_best_of_rounds(decision.record, fl_ctx)
         record = decision.record | ({headers.CANDIDATE: made} if made else {})
@@ -141,12 +141,6 @@ class BestModelSelector(FLComponent):
             said = "is not better" if decision.verdict.compared else "cannot be the best"
             self.log_info(fl_ctx, f"{_name(record)} {said}: {decision.verdict.why}")
 
-    def _drop(self, round_: int, why: str, fl_ctx: FLContext) -> None:
-        self.log_warning(fl_ctx, f"the best model so far, of round {round_}, is dropped: {why}")
-        self._set_best_of_rounds(None, fl_ctx)
-        fl_ctx.set_prop(headers.DROPPED, why, private=True, sticky=False)
-        self.fire_event(headers.BEST_DROPPED, fl_ctx)
-
     def _announce(self, best: Mapping[str, Any], why: str, fl_ctx: FLContext) -> None:
         loss = best["value"]
         selection = {
@@ -155,11 +149,8 @@ class BestModelSelector(FLComponent):
             "best_round": best["round"],
             "best_metrics": {self.metric: loss},
         }
-        self.log_info(
-            fl_ctx,
-            f"{_name(best)} is the best: {self.metric} {loss:.4f} over {len(best['sites'])} sites; "
-            f"{why}",
-        )
+        said = f"{self.metric} {loss:.4f} over {len(best['sites'])} sites; {why}"
+        self.log_info(fl_ctx, f"{_name(best)} is the best: {said}")
         for name, value in (
             (headers.BEST, best),
             (AppConstants.VALIDATION_RESULT, loss),
@@ -167,13 +158,6 @@ class BestModelSelector(FLComponent):
         ):
             fl_ctx.set_prop(name, value, private=True, sticky=False)
         self.fire_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
-
-
-def _aborted(fl_ctx: FLContext) -> bool:
-    """Whether the run is ended early; FLARE ends its workflows all the same."""
-    signal = fl_ctx.get_run_abort_signal()
-    fatal = bool(fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR))
-    return fatal or bool(signal and signal.triggered)
 
 
 def _name(facts: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Models made after training from those of the rounds: candidates for the best one.
 
-    average   the mean over the late rounds, see `weight_average`
+    average   the mean over the late rounds, see `aggregation.moments`
     refit     the best model so far or the last, its columns refitted, see `ModelRefit`
 
 A candidate has the round of the model that it was made from. It is the context's global model while
@@ -11,15 +11,11 @@ from __future__ import annotations
 
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.aggregation import weight_average
 from surgical_aggregation.aggregation.averaging import Variables
+from surgical_aggregation.aggregation.moments import averaged
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.server.models.evaluated_model import CheckpointLocator
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    current_global_model,
-    set_global_model,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, REFIT
 
 CANDIDATES = (AVERAGE, REFIT)
@@ -27,8 +23,8 @@ CANDIDATES = (AVERAGE, REFIT)
 
 def average_of(model: GlobalModel) -> GlobalModel | None:
     """The average over the late rounds, by the model of the last one; None where none was kept."""
-    averaged = weight_average.averaged(model.variables, model.moments)
-    return None if averaged is None else _candidate(AVERAGE, model, averaged)
+    means = averaged(model.variables, model.moments)
+    return None if means is None else _candidate(AVERAGE, model, means)
 
 
 def refit_of(model: GlobalModel, columns: Variables) -> GlobalModel:
@@ -61,11 +57,11 @@ class CandidateLocator(CheckpointLocator):
 
     def get_model_names(self, fl_ctx: FLContext) -> list[str]:
         """The candidate's name, or nothing where the run has not made it."""
-        if self.model == AVERAGE and (average := average_of(current_global_model(fl_ctx))):
-            set_global_model(average, fl_ctx)
-        made = current_global_model(fl_ctx).manifest.get(CANDIDATE)
+        if self.model == AVERAGE and (average := average_of(GlobalModel.current(fl_ctx))):
+            average.set_current(fl_ctx)
+        made = GlobalModel.current(fl_ctx).manifest.get(CANDIDATE)
         return [self.model] if made == self.model else []
 
     def checkpoint(self, fl_ctx: FLContext) -> Checkpoint:
         """The candidate."""
-        return current_global_model(fl_ctx)
+        return GlobalModel.current(fl_ctx)

@@ -15,7 +15,7 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointEr
 from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.server.models import model_files
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import CONTINUES, MODEL_FEATURES, MODEL_HAS_HEAD, MODEL_ROUND
+from surgical_aggregation.wire.headers import CONTINUES, MEASURED, MODEL_ROUND
 
 EVALUATED = "evaluated"
 """Name of the model of an evaluation job."""
@@ -30,9 +30,9 @@ def model_headers(manifest: Manifest) -> dict[str, Any]:
 class CheckpointLocator(ModelLocator):
     """Give FLARE's GlobalModelEval one model of the run, and the sites what belongs to it.
 
-    Runs on the server. Every task gets `model_headers`; the round is also a private sticky
-    property. Where no round was left to make, such tasks are the first that a site of a continued
-    run gets, and it restores its state.
+    Runs on the server. Every task gets `model_headers`; `MEASURED` is in the context. Where no
+    round was left to make, such tasks are the first that a site of a continued run gets, and it
+    restores its state.
 
     Args:
         model: "best" (default) or "last", as `CheckpointPersistor` writes them. FLARE's results put
@@ -67,12 +67,12 @@ class CheckpointLocator(ModelLocator):
         """The model's variables; the manifest stays on the server."""
         model = self.checkpoint(fl_ctx)
         self._headers = model_headers(model.manifest)
-        for name, value in (
-            (MODEL_ROUND, model.manifest.round),
-            (MODEL_HAS_HEAD, bool(wire.classes_of(model.variables))),
-            (MODEL_FEATURES, model.manifest.get("head_features")),
-        ):
-            fl_ctx.set_prop(name, value, private=True, sticky=True)
+        measured = {
+            "round": model.manifest.round,
+            "has_head": bool(wire.classes_of(model.variables)),
+            "features": model.manifest.get("head_features"),
+        }
+        fl_ctx.set_prop(MEASURED, measured, private=True, sticky=True)
         return DXO(DataKind.WEIGHTS, data=model.variables)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
@@ -132,9 +132,6 @@ class EvaluatedModelLocator(CheckpointLocator):
             self.system_panic(str(error), fl_ctx)
             return []
         facts = checkpoint.manifest
-        self.log_info(
-            fl_ctx,
-            f"measuring {path}: {len(classes)} classes, {facts.round} rounds of job "
-            f"{facts.get('job', 'none')}",
-        )
+        of_job = f"{facts.round} rounds of job {facts.get('job', 'none')}"
+        self.log_info(fl_ctx, f"measuring {path}: {len(classes)} classes, {of_job}")
         return [self.model]

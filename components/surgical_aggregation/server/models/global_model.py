@@ -1,4 +1,4 @@
-"""The global model on the server, and how a round's aggregate goes into it."""
+"""The global model on the server, and how a round's aggregate goes into it; FLARE's FedAvg too."""
 
 from __future__ import annotations
 
@@ -9,32 +9,28 @@ from functools import cached_property
 import numpy as np
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
-from nvflare.app_common.abstract.model import (
-    ModelLearnable,
-    ModelLearnableKey,
-    make_model_learnable,
-)
+from nvflare.app_common.abstract.model import ModelLearnable, ModelLearnableKey
 from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.aggregation import server_optimizer, weight_average
-from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation import moments as server_moments
+from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
+from surgical_aggregation.aggregation.strategy import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.manifest import Manifest
-from surgical_aggregation.server.access.controller_limits import needs_federated_training
-from surgical_aggregation.server.access.declared_classes import versions_by_site
-from surgical_aggregation.server.access.refusal_events import drop_round
+from surgical_aggregation.server.access.class_filters import model_controllers
+from surgical_aggregation.server.access.job_sites import versions_by_site
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
 
 _MOMENTS = "surgical.moments"
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class GlobalModel(Checkpoint):
     """The server's model. Manifest and moments never leave the server."""
 
@@ -67,33 +63,44 @@ class GlobalModel(Checkpoint):
         """Kinds of the body's variables."""
         return kinds_of(self.manifest, self.body)
 
+    @classmethod
+    def from_learnable(cls, learnable: ModelLearnable) -> GlobalModel:
+        """The model in FLARE's container."""
+        weights, manifest = learnable[ModelLearnableKey.WEIGHTS], learnable[ModelLearnableKey.META]
+        return cls(weights, manifest, learnable.get(_MOMENTS, {}))
 
-def from_learnable(learnable: ModelLearnable) -> GlobalModel:
-    """The model in FLARE's container."""
-    weights, manifest = learnable[ModelLearnableKey.WEIGHTS], learnable[ModelLearnableKey.META]
-    return GlobalModel(weights, manifest, learnable.get(_MOMENTS, {}))
+    def to_learnable(self) -> ModelLearnable:
+        """The model in FLARE's container."""
+        learnable = ModelLearnable()
+        learnable[ModelLearnableKey.WEIGHTS] = self.variables
+        learnable[ModelLearnableKey.META] = dict(self.manifest)
+        learnable[_MOMENTS] = self.moments
+        return learnable
+
+    @classmethod
+    def current(cls, fl_ctx: FLContext) -> GlobalModel:
+        """The model that the running round started from (after aggregation: the one it made)."""
+        return cls.from_learnable(fl_ctx.get_prop(AppConstants.GLOBAL_MODEL))
+
+    def set_current(self, fl_ctx: FLContext) -> None:
+        """Make this model the one that all parts of the server look at."""
+        learnable = self.to_learnable()
+        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, learnable, private=True, sticky=True)
+
+    @staticmethod
+    def set_manifest(manifest: Manifest, fl_ctx: FLContext) -> None:
+        """Give the present model another manifest, in the container that FLARE's workflow saves."""
+        fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)[ModelLearnableKey.META] = dict(manifest)
 
 
-def to_learnable(model: GlobalModel) -> ModelLearnable:
-    """The model in FLARE's container."""
-    learnable = make_model_learnable(model.variables, dict(model.manifest))
-    learnable[_MOMENTS] = model.moments
-    return learnable
-
-
-def current_global_model(fl_ctx: FLContext) -> GlobalModel:
-    """The model that the running round started from (after aggregation: the one it made)."""
-    return from_learnable(fl_ctx.get_prop(AppConstants.GLOBAL_MODEL))
-
-
-def set_global_model(model: GlobalModel, fl_ctx: FLContext) -> None:
-    """Make a model the one that all parts of the server look at."""
-    fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(model), private=True, sticky=True)
-
-
-def set_manifest(manifest: Manifest, fl_ctx: FLContext) -> None:
-    """Give the present model another manifest, in the container that FLARE's workflow saves."""
-    fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)[ModelLearnableKey.META] = dict(manifest)
+def needs_federated_training(component: FLComponent, what: str, fl_ctx: FLContext) -> None:
+    """End the run where a part has a setting that means nothing under FLARE's FedAvg."""
+    for workflow in model_controllers(fl_ctx):
+        component.system_panic(
+            f"{type(component).__name__}: {what} cannot be had under {type(workflow).__name__}. "
+            "Take FederatedTraining as the workflow, or leave it out.",
+            fl_ctx,
+        )
 
 
 @dataclass(eq=False)
@@ -109,12 +116,12 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     Args:
         optimizer: "none" (default): what was averaged becomes the model. "fedavgm" or "fedadam":
-            the server takes a step towards it, see `server_optimizer`.
+            the server takes a step towards it, see `aggregation.moments`.
         learning_rate: Of the optimizer. Default 0.0: its own, 1.0 for fedavgm, and 0.003 for
             fedadam, which moves a variable by about this much a round.
         momentum: Of the optimizer. Default 0.9.
         average_decay: Of the average over late rounds, which is a candidate for the best model; see
-            `weight_average`. Default 0.0: none is kept.
+            `aggregation.moments`. Default 0.0: none is kept.
     """
 
     optimizer: str = "none"
@@ -124,8 +131,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     def __post_init__(self) -> None:
         super().__init__()
-        server_optimizer.check(self.optimizer, self.learning_rate, self.momentum)
-        weight_average.check(self.average_decay)
+        server_moments.check(self.optimizer, self.learning_rate, self.momentum, self.average_decay)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Refuse what FLARE's FedAvg cannot have: it uses no shareable generator."""
@@ -136,7 +142,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     def learnable_to_shareable(self, model: ModelLearnable, fl_ctx: FLContext) -> Shareable:
         """The whole model without its manifest, to be cut down for each site by `SelectHead`."""
-        sent = from_learnable(model)
+        sent = GlobalModel.from_learnable(model)
         shareable = DXO(DataKind.WEIGHTS, data=sent.variables).to_shareable()
         if fl_ctx.get_prop(AppConstants.CURRENT_ROUND) == fl_ctx.get_prop(AppConstants.START_ROUND):
             shareable.set_header(headers.INITIAL_BODY, digest(sent.body))
@@ -146,35 +152,29 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     def shareable_to_learnable(self, shareable: Shareable, fl_ctx: FLContext) -> ModelLearnable:
         """The last global model, updated with the round's averages."""
-        return to_learnable(self.merged(wire.weights(shareable), fl_ctx))
+        return self.merged(wire.weights(shareable), fl_ctx).to_learnable()
 
     def merged(self, aggregate: DXO, fl_ctx: FLContext) -> GlobalModel:
         """The present global model, updated with what `SurgicalAggregator` has averaged."""
-        last = current_global_model(fl_ctx)
-        stepped, moments = server_optimizer.step(
+        last = GlobalModel.current(fl_ctx)
+        stepped, moments = server_moments.step(
             self.optimizer, last.variables, aggregate.data, last.moments,
             statistics=last.kinds.statistics, learning_rate=self.learning_rate,
             momentum=self.momentum,
         )  # fmt: skip
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         accepted = fl_ctx.get_prop(headers.ACCEPTED) or {}
-        moments |= weight_average.updated(last.moments, stepped, stepped, self.average_decay)
-        if lost := _not_finite({**stepped, **moments}):
-            drop_round(self, round_, _reason(lost, accepted), fl_ctx)
+        moments |= server_moments.average(last.moments, stepped, stepped, self.average_decay)
+        made = {**stepped, **moments}
+        if lost := [name for name, value in made.items() if not np.isfinite(value).all()]:
+            drop = {"round": round_, "reason": _reason(lost, accepted)}
+            text = f"round {round_} is dropped: {drop['reason']}"
+            self.log_error(fl_ctx, text, fire_event=False)
+            fl_ctx.set_prop(headers.DROP, drop, private=True, sticky=False)
+            self.fire_event(headers.ROUND_DROPPED, fl_ctx)
             return replace(last, manifest=last.manifest.with_facts(round=round_ + 1))
-        told = versions_by_site(fl_ctx)
-        manifest = last.manifest.with_round(
-            round_,
-            aggregate.get_meta_prop(headers.TRAINED_BY, {}),
-            aggregate.get_meta_prop(headers.LACKING, {}),
-            {site: dict(told[site]) for site in accepted if site in told},
-            accepted,
-        )
+        manifest = last.manifest.with_round(round_, accepted, versions_by_site(fl_ctx))
         return GlobalModel({**last.variables, **stepped}, manifest, moments)
-
-
-def _not_finite(variables: Variables) -> list[str]:
-    return [name for name, value in variables.items() if not np.isfinite(value).all()]
 
 
 def _reason(lost: list[str], accepted: Mapping[str, SiteResult]) -> str:

@@ -19,8 +19,8 @@ from surgical_aggregation.checkpoints.checkpoint import (
     give_second_name,
     save,
 )
-from surgical_aggregation.checkpoints.offered_body import offered_body
-from surgical_aggregation.server.access.declared_classes import study
+from surgical_aggregation.extras import offered_body
+from surgical_aggregation.server.access.job_sites import study
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LAST_FILE = "last.npz"
@@ -159,8 +159,8 @@ class InitialBody(FLComponent):
 
     Args:
         file: Path of the checkpoint on the server, see `named_by_job`, or the name of a body that
-            a package installed there offers, see `offered_body`. None, the default, and "" name
-            none: then a package may offer one for its own data in FLARE's simulator.
+            a package installed there offers, see `extras.offered_body`. None, the default, and ""
+            name none: then a package may offer one for its own data in FLARE's simulator.
     """
 
     def __init__(self, file: str | None = None):
@@ -176,8 +176,7 @@ class InitialBody(FLComponent):
         Raises:
             CheckpointError: No file is configured, or one that a job may not name.
         """
-        simulated = fl_ctx.get_job_id() == SIMULATED_JOB
-        if offered := offered_body(self.file, simulated=simulated):
+        if offered := offered_body(self.file, simulated=fl_ctx.get_job_id() == SIMULATED_JOB):
             return offered
         if not self.file:
             raise CheckpointError(

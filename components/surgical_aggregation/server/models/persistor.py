@@ -15,13 +15,8 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation.aggregation.class_names import shown, twins
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, digest, load
 from surgical_aggregation.checkpoints.manifest import made_now
-from surgical_aggregation.server.access.controller_limits import needs_federated_training
 from surgical_aggregation.server.models import model_files
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    from_learnable,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel, needs_federated_training
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, CANDIDATE, MODEL_VALIDATED
 
@@ -47,14 +42,12 @@ class CheckpointPersistor(ModelPersistor):
     cannot be compared.
 
     Args:
-        initial_body_id: Id of the `InitialBody` component. Default "initial_body".
         continues: Id of an earlier job at this server, which this one continues, whatever the
             initial body; or several, see `checkpoint_of`. Default "": none.
         file: Path of the checkpoint to start from, in place of an `InitialBody` component; see
             `named_by_job`. Default None.
     """
 
-    initial_body_id: str = "initial_body"
     continues: str = ""
     file: str | None = None
 
@@ -78,19 +71,13 @@ class CheckpointPersistor(ModelPersistor):
             return ModelLearnable()
         if "job" in checkpoint.manifest:
             needs_federated_training(self, "continuing a run", fl_ctx)
-        if self.continues:
-            self.log_info(
-                fl_ctx,
-                f"this job continues from the last model of job {self.continues}; the configured "
-                "initial body is not read",
-            )
         manifest = checkpoint.manifest.started_by(fl_ctx.get_job_id())
         if "initial_body_sha256" not in manifest:
             manifest = manifest.with_facts(initial_body_sha256=digest(body))
         self.log_info(
             fl_ctx,
-            f"start at round {manifest['round']} from {len(body)} body variables and the columns "
-            f"of {len(columns)} classes; sha256 of the initial body "
+            f"start at round {manifest['round']} from {path}: {len(body)} body variables and the "
+            f"columns of {len(columns)} classes; sha256 of the initial body "
             f"{manifest['initial_body_sha256'][:12]}",
         )
         if pair := twins(columns):
@@ -100,7 +87,7 @@ class CheckpointPersistor(ModelPersistor):
                 "class spelt twice; both are kept. Have all sites spell it in one way, and take "
                 "the other out of the model",
             )
-        self._last = to_learnable(GlobalModel(checkpoint.variables, manifest, checkpoint.moments))
+        self._last = GlobalModel(checkpoint.variables, manifest, checkpoint.moments).to_learnable()
         return self._last
 
     def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
@@ -110,10 +97,8 @@ class CheckpointPersistor(ModelPersistor):
             return
         beside = path.with_name(model_files.BEST_FILE)
         try:
-            is_best = record["round"] == start.manifest.round and (
-                record.get(CANDIDATE) == start.manifest.get(CANDIDATE)
-            )
-            best = start if is_best else load(beside)
+            of_start = start.manifest.round, start.manifest.get(CANDIDATE)
+            best = start if (record["round"], record.get(CANDIDATE)) == of_start else load(beside)
             if best.manifest.get("best") != record:
                 raise CheckpointError(f"{str(beside)!r} is another model")
         except CheckpointError as error:
@@ -133,17 +118,17 @@ class CheckpointPersistor(ModelPersistor):
         Raises:
             CheckpointError: There is none, or the job may not name it.
         """
-        if not self.continues and self.file:
+        if self.continues:
+            return model_files.checkpoint_of(self.continues, model_files.LAST_FILE, fl_ctx)
+        if self.file:
             return model_files.named_by_job(self.file, fl_ctx)
-        if not self.continues:
-            component = fl_ctx.get_engine().get_component(self.initial_body_id)
-            if not isinstance(component, model_files.InitialBody):
-                raise CheckpointError(
-                    f"the server's configuration needs an InitialBody component with id "
-                    f"{self.initial_body_id!r}; got {type(component).__name__}."
-                )
-            return component.path(fl_ctx)
-        return model_files.checkpoint_of(self.continues, model_files.LAST_FILE, fl_ctx)
+        component = fl_ctx.get_engine().get_component("initial_body")
+        if not isinstance(component, model_files.InitialBody):
+            raise CheckpointError(
+                "the server's configuration needs an InitialBody component with id 'initial_body'; "
+                f"got {type(component).__name__}."
+            )
+        return component.path(fl_ctx)
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
         """Write the last model, and the best one where there is a new one.
@@ -187,6 +172,6 @@ class CheckpointPersistor(ModelPersistor):
             model_files.save_to_job(self._checkpoint(self._last), model_files.LAST_FILE, fl_ctx)
 
     def _checkpoint(self, learnable: ModelLearnable) -> Checkpoint:
-        model = from_learnable(learnable)
+        model = GlobalModel.from_learnable(learnable)
         best = {} if self._best is None else {"best": self._best}
         return replace(model, manifest=model.manifest.with_facts(**best, **made_now()))

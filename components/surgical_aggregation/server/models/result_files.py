@@ -27,13 +27,6 @@ class NoRoomError(Exception):
     """The server's disk does not take a result."""
 
 
-@dataclass(frozen=True)
-class _Place:
-    shape: tuple[int, ...]
-    dtype: DTypeLike
-    offset: int
-
-
 @dataclass
 class ArraysFile:
     """Arrays that are written to a file as they come, and read from it when they are looked at.
@@ -51,7 +44,7 @@ class ArraysFile:
 
     folder: Path
     without_room: Callable[[NoRoomError], object] | None = None
-    _places: dict[str, _Place] = field(default_factory=dict)
+    _places: dict[str, tuple[tuple[int, ...], DTypeLike, int]] = field(default_factory=dict)
 
     @cached_property
     def _file(self) -> IO[bytes]:
@@ -69,7 +62,7 @@ class ArraysFile:
                 fits, place = value.dtype.kind in _NUMBERS, self._file.tell()
                 if fits:
                     self._file.write(np.ascontiguousarray(value).data)
-                self._places[name] = _Place(value.shape if fits else (0,), value.dtype, place)
+                self._places[name] = value.shape if fits else (0,), value.dtype, place
                 self._file.write(bytes(-self._file.tell() % _ALIGNED or _ALIGNED))
                 self._file.flush()
         except OSError as error:
@@ -92,8 +85,8 @@ class ArraysFile:
         with self._file as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         return {
-            name: np.ndarray(place.shape, place.dtype, content, place.offset)
-            for name, place in self._places.items()
+            name: np.ndarray(shape, dtype, content, place)
+            for name, (shape, dtype, place) in self._places.items()
         }
 
 

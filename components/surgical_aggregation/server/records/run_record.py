@@ -20,11 +20,11 @@ from nvflare.widgets.info_collector import InfoCollector
 
 from surgical_aggregation import FlareError, __version__
 from surgical_aggregation import __file__ as code_file
-from surgical_aggregation.server.access.site_identity import not_started, site_of, sites_of_job
+from surgical_aggregation.server.access.job_sites import not_started, site_of, sites_of_job
+from surgical_aggregation.server.models.model_files import job_folder
 from surgical_aggregation.wire import flare_internals, headers, results
 from surgical_aggregation.wire.allow_list import AllowListError, check_allow_list
-from surgical_aggregation.wire.error_kind import error_kind
-from surgical_aggregation.wire.untrusted_text import one_line
+from surgical_aggregation.wire.untrusted_text import error_kind, one_line
 
 RECORD_FILE = "run_record.jsonl"
 
@@ -34,6 +34,7 @@ _EVENTS = {
     headers.ROUND_DROPPED: ("dropped", headers.DROP),
     headers.SITE_CHECKED: ("declared", headers.DECLARED),
     headers.LOOK_ALIKE: ("look_alike", headers.ALIKE),
+    headers.BEST_DROPPED: ("best_dropped", headers.DROPPED),
     AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", headers.BEST),
     headers.TRAINING_STOPPED: ("stopped", headers.STOPPED),
 }
@@ -93,7 +94,8 @@ class RunRecord(FLComponent):
     def __init__(self) -> None:
         super().__init__()
         self._path: Path | None = None
-        self._progress: dict[str, Any] = {"rounds": 0, "best": None, "stopped": False}
+        self._written: Counter[str] = Counter()
+        self._best: dict[str, Any] | None = None
         self._refusals: Counter[tuple[str, str, int | None]] = Counter()
         self._filters: set[tuple[str, str]] = set()
         self._raised: Exception | None = None
@@ -104,13 +106,16 @@ class RunRecord(FLComponent):
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Append the event's line, if it has one; end the run for what components raised."""
         if event_type == EventType.START_RUN:
-            workspace = fl_ctx.get_engine().get_workspace()
-            self._path = Path(workspace.get_run_dir(fl_ctx.get_job_id())) / RECORD_FILE
+            self._path = job_folder(fl_ctx) / RECORD_FILE
             self._run_began = time.monotonic()
             folder = str(Path(code_file).parent)
             self.log_info(fl_ctx, f"surgical-aggregation {__version__} from {folder}")
             self._write("started", version=__version__, code=folder)
-            self._say_sites(fl_ctx)
+            sites, absent = sites_of_job(fl_ctx), not_started(fl_ctx)
+            started = [site for site in sites if site not in absent]
+            self._owing = dict.fromkeys(started, "start")
+            self._write("sites", job=sites, deployed=started)
+            self._say_who("the job has started at", fl_ctx, started, absent)
             try:
                 flare_internals.check_names()
                 check_allow_list(fl_ctx)
@@ -123,8 +128,6 @@ class RunRecord(FLComponent):
             self._write(event, **fl_ctx.get_prop(facts))
         elif event_type == AppEventType.INITIAL_MODEL_LOADED and fl_ctx.get_prop(headers.BEST):
             self._write("best", **fl_ctx.get_prop(headers.BEST))
-        elif event_type == headers.BEST_DROPPED:
-            self._write("best_dropped", reason=fl_ctx.get_prop(headers.DROPPED))
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
                 self._filtered(site_of(fl_ctx), results.current(fl_ctx).filters)
@@ -158,18 +161,13 @@ class RunRecord(FLComponent):
             self._write("ended", seconds=seconds, owing=dict(self._owing))
         elif event_type == InfoCollector.EVENT_TYPE_GET_STATS:
             collector = fl_ctx.get_prop(InfoCollector.CTX_KEY_STATS_COLLECTOR)
-            collector.set_info(type(self).__name__, dict(self._progress))
+            stopped = self._written["stopped"] > 0
+            done = {"rounds": self._written["round"], "best": self._best, "stopped": stopped}
+            collector.set_info(type(self).__name__, done)
         for name, raised in dict(fl_ctx.get_prop(FLContextKey.EXCEPTIONS, {})).items():
             if not self._raised and not isinstance(raised, NotReadyToEndRun):
                 self._raised = raised  # once: whoever raises may do so at the end of the run, too
                 self.system_panic(f"{name} failed: {type(raised).__name__}: {raised}", fl_ctx)
-
-    def _say_sites(self, fl_ctx: FLContext) -> None:
-        sites, absent = sites_of_job(fl_ctx), not_started(fl_ctx)
-        started = [site for site in sites if site not in absent]
-        self._owing = dict.fromkeys(started, "start")
-        self._write("sites", job=sites, deployed=started)
-        self._say_who("the job has started at", fl_ctx, started, absent)
 
     def _say_who(
         self, what: str, fl_ctx: FLContext, accepted: Sequence[str], absent: Mapping[str, str]
@@ -200,12 +198,9 @@ class RunRecord(FLComponent):
     def _write(self, event: str, **facts: Any) -> None:
         if self._path is None:  # an event of a run that never started
             return
-        if event == "round":
-            self._progress["rounds"] += 1
-        elif event in ("best", "best_dropped"):
-            self._progress["best"] = facts if event == "best" else None
-        elif event == "stopped":
-            self._progress["stopped"] = True
+        self._written[event] += 1
+        if event in ("best", "best_dropped"):
+            self._best = facts if event == "best" else None
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"event": event, **facts}, ensure_ascii=False) + "\n")

@@ -13,7 +13,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.aggregation.metrics import IMAGES
-from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.access.job_sites import site_of
 from surgical_aggregation.server.models.model_files import checkpoint_folders, job_folder
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.wire import headers, results
@@ -61,10 +61,9 @@ class RunSummary(FLComponent):
         if "round" not in newest and not newest.get("failed", {}).get("began"):
             return tests
         lines = []
-        if stopped := newest.get("stopped"):
-            lines.append(
-                f"  stopped early, after round {stopped['round']}: patience {stopped['patience']}"
-            )
+        if of := newest.get("stopped"):
+            after = f"after round {of['round']}: patience {of['patience']}"
+            lines.append(f"  stopped early, {after}")
         if best := newest.get("best"):
             made = f" ({best[headers.CANDIDATE]})" if headers.CANDIDATE in best else ""
             lines.append(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -19,10 +19,9 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.widgets.streaming import AnalyticsReceiver
 
-from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.global_model import from_learnable
-from surgical_aggregation.wire import flare_internals, results
-from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, TRACKERS
+from surgical_aggregation.server.access.job_sites import site_of
+from surgical_aggregation.server.models.global_model import GlobalModel
+from surgical_aggregation.wire import flare_internals, headers, results
 
 _DEFAULT = "tensorboard"
 
@@ -51,20 +50,19 @@ class Tracking(FLComponent):
             "mlflow": MLflowReceiver, a run for every site and none for the means, at
             MLFLOW_TRACKING_URI where the server has that variable, else in mlflow.db of the job's
             results. "none": nothing is kept.
-        workflow: Id of the workflow that validates the final model. Default "validate_final".
     """
 
-    def __init__(self, tracking: str = _DEFAULT, workflow: str = "validate_final"):
+    def __init__(self, tracking: str = _DEFAULT):
         super().__init__()
         self.tracking = tracking
-        self.workflow = workflow
         self._receiver: AnalyticsReceiver | None = None
         self._sites: dict[str, dict[str, float]] = {}
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Make the receiver when the run starts; keep metrics and their means."""
-        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
+        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == "validate_final"
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        measured = fl_ctx.get_prop(headers.MEASURED, {}).get("round")
         if event_type == EventType.START_RUN:
             self._start(fl_ctx)
         if self._receiver is None:
@@ -80,35 +78,29 @@ class Tracking(FLComponent):
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
                 self._measured(round_, fl_ctx)
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            self._measured(fl_ctx.get_prop(MODEL_ROUND), fl_ctx)
+            self._measured(measured, fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
             self._keep_means(round_, fl_ctx)
         elif event_type == EventType.END_WORKFLOW and final:
-            self._keep_means(fl_ctx.get_prop(MODEL_ROUND), fl_ctx)
+            self._keep_means(measured, fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
-        known, problem = ", ".join((*TRACKERS, NONE)), ""
-        if self.tracking not in _RECEIVERS:
-            problem = f"tracking must be one of {known}; got {self.tracking!r}."
+        known = ", ".join((*headers.TRACKERS, headers.NONE))
+        if self.tracking not in (*_RECEIVERS, headers.NONE):
+            self.system_panic(f"tracking must be one of {known}; got {self.tracking!r}.", fl_ctx)
         elif self.tracking == _DEFAULT and find_spec(self.tracking) is None:
             self.log_warning(fl_ctx, "no curves are kept: tensorboard is not installed here")
-        elif self.tracking != NONE and find_spec(self.tracking) is None:
-            problem = (
-                f"tracking = {self.tracking!r} needs the package {self.tracking} at the server, "
-                f"which is not there. Install it (pip install {self.tracking}), or set tracking to "
-                f"another of {known}."
-            )
-        elif receiver := _RECEIVERS[self.tracking]():
+        elif self.tracking in _RECEIVERS:
             try:
+                receiver = _RECEIVERS[self.tracking]()
                 receiver.initialize(fl_ctx)
                 self._receiver = receiver
-            except Exception as error:  # of FLARE's receiver, or of what it writes to
-                problem = (
-                    f"tracking = {self.tracking!r} cannot start: {error}. Mend that, or set "
-                    f"tracking to another of {known}."
+            except Exception as error:  # no such package, FLARE's receiver, what it writes to
+                self.system_panic(
+                    f"tracking = {self.tracking!r} cannot start at the server: {error}. Mend that "
+                    f"(pip install {self.tracking}), or set tracking to another of {known}.",
+                    fl_ctx,
                 )
-        if problem:
-            self.system_panic(problem, fl_ctx)
 
     def _measured(self, step: int, fl_ctx: FLContext) -> None:
         measured, site = results.current(fl_ctx).metrics, site_of(fl_ctx)
@@ -120,8 +112,9 @@ class Tracking(FLComponent):
     def _prefix(self, fl_ctx: FLContext) -> str:
         if fl_ctx.get_prop(FLContextKey.TASK_NAME) == "test":
             return "test/"
-        learnable = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
-        made = from_learnable(learnable).manifest.get(CANDIDATE) if learnable else None
+        if not fl_ctx.get_prop(AppConstants.GLOBAL_MODEL):
+            return ""
+        made = GlobalModel.current(fl_ctx).manifest.get(headers.CANDIDATE)
         return f"{made}/" if made else ""
 
     def _keep_means(self, step: int, fl_ctx: FLContext) -> None:
@@ -165,8 +158,4 @@ def _mlflow() -> AnalyticsReceiver:
     return receiver(tracking_uri=os.environ.get("MLFLOW_TRACKING_URI"), kw_args=names)
 
 
-_RECEIVERS: dict[str, Callable[[], AnalyticsReceiver | None]] = {
-    "tensorboard": _tensorboard,
-    "mlflow": _mlflow,
-    NONE: lambda: None,
-}
+_RECEIVERS = {"tensorboard": _tensorboard, "mlflow": _mlflow}

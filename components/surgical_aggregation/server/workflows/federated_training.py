@@ -18,15 +18,10 @@ from nvflare.fuel.utils.validation_utils import check_non_negative_int
 from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.access.class_filters import TRAINED
-from surgical_aggregation.server.access.declared_classes import declared_classes
-from surgical_aggregation.server.models.global_model import (
-    current_global_model,
-    from_learnable,
-    set_manifest,
-)
+from surgical_aggregation.server.access.job_sites import declared_classes
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire import flare_internals, results
-from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOPPED
+from surgical_aggregation.wire import flare_internals, headers, results
 
 
 @dataclass(eq=False)
@@ -74,16 +69,9 @@ class FederatedTraining(CollectingController, ScatterAndGather):
     train_task_name: str = "train"
 
     def __post_init__(self) -> None:
-        super().__init__(
-            min_clients=self.min_clients or 1,  # FLARE's own takes no 0, see `start_controller`
-            num_rounds=self.num_rounds,
-            wait_time_after_min_received=self.wait_time_after_min_received,
-            aggregator_id=self.aggregator_id,
-            persistor_id=self.persistor_id,
-            shareable_generator_id=self.shareable_generator_id,
-            train_task_name=self.train_task_name,
-            train_timeout=self.train_timeout,
-        )
+        flares = {name: value for name, value in vars(self).items() if name != "patience"}
+        flares["min_clients"] = self.min_clients or 1  # it takes no 0, see `start_controller`
+        super().__init__(**flares)
         check_non_negative_int("patience", self.patience)
         check_non_negative_int("min_clients", self.min_clients)
 
@@ -116,7 +104,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         if not isinstance(model, ModelLearnable) or model.is_empty():
             return  # FLARE has ended the run, with the reason
-        manifest = from_learnable(model).manifest
+        manifest = GlobalModel.from_learnable(model).manifest
         first, number = manifest.round, self.num_rounds
         if number == 0 and "planned_rounds" not in manifest:
             self.system_panic(
@@ -131,7 +119,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
                 self.persistor.save(model, fl_ctx)
         flare_internals.plan_rounds(self, first, number)
         fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=True)
-        set_manifest(manifest.with_facts(planned_rounds=first + number), fl_ctx)
+        GlobalModel.set_manifest(manifest.with_facts(planned_rounds=first + number), fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Decide, when a round's model is made and not yet written, whether it is the last."""
@@ -141,8 +129,8 @@ class FederatedTraining(CollectingController, ScatterAndGather):
 
     def _consider_stopping(self, fl_ctx: FLContext) -> None:
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
-        best = fl_ctx.get_prop(BEST_ROUND)
-        manifest = current_global_model(fl_ctx).manifest
+        best = fl_ctx.get_prop(headers.BEST_ROUND)
+        manifest = GlobalModel.current(fl_ctx).manifest
         if best is None or round_ + 1 >= manifest["planned_rounds"]:
             return
         worse = round_ - best - manifest.get("not_compared", 0)
@@ -150,12 +138,8 @@ class FederatedTraining(CollectingController, ScatterAndGather):
             return
         first = fl_ctx.get_prop(AppConstants.START_ROUND)
         flare_internals.plan_rounds(self, first, round_ + 1 - first)  # this one is the last
-        set_manifest(manifest.with_facts(planned_rounds=round_ + 1), fl_ctx)
-        self.log_info(
-            fl_ctx,
-            f"round {round_} is the last: none of the models of {worse} rounds is better "
-            f"than that of round {best} (patience {self.patience})",
-        )
+        GlobalModel.set_manifest(manifest.with_facts(planned_rounds=round_ + 1), fl_ctx)
+        why = f"none of the models of {worse} rounds is better than that of round {best}"
+        self.log_info(fl_ctx, f"round {round_} is the last: {why} (patience {self.patience})")
         stopped = {"round": round_, "best_round": best, "patience": self.patience}
-        fl_ctx.set_prop(STOPPED, stopped, private=True, sticky=False)
-        self.fire_event(TRAINING_STOPPED, fl_ctx)
+        self.fire_event_with_data(headers.TRAINING_STOPPED, fl_ctx, headers.STOPPED, stopped)

@@ -13,7 +13,7 @@ from nvflare.apis.fl_constant import ReservedTopic, ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 
-from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.access.job_sites import site_of
 from surgical_aggregation.wire.headers import GONE, SIMULATED_JOB
 
 _LOOKS = 8

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import ClientTask, Task
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.workflows.global_model_eval import GlobalModelEval
-from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation import feature_statistics, metrics
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.server.access.declared_classes import permitted_classes
-from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire import results
-from surgical_aggregation.wire.headers import MODEL_FEATURES, MODEL_HAS_HEAD
+from surgical_aggregation.server.access.job_sites import permitted_classes
+from surgical_aggregation.server.workflows.collecting_controller import AskingController
+from surgical_aggregation.wire import headers, results
 
 
 @dataclass(eq=False)
-class ModelEvaluation(CollectingController, GlobalModelEval):
+class ModelEvaluation(AskingController, GlobalModelEval):
     """GlobalModelEval with the rules of `CollectingController`.
 
     Runs on the server. Metrics and statistics of features are checked first, see `metrics.fault`
@@ -43,29 +41,19 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
     validation_task_name: str = "test"
 
     def __post_init__(self) -> None:
-        super().__init__(
+        super().__post_init__(
             model_locator_id=self.model_locator_id,
             validation_timeout=0,
             validation_task_name=self.validation_task_name,
             cross_val_dir=self.validation_task_name,
             cleanup_models=True,
         )
-        check_non_negative_int("min_clients", self.min_clients)
-        check_non_negative_int("wait_seconds", self.wait_seconds)
 
     def broadcast(
-        self,
-        task: Task,
-        fl_ctx: FLContext,
-        targets: list[Client] | list[str] | None = None,
-        min_responses: int = 1,
-        wait_time_after_min_received: int = 0,
+        self, task: Task, fl_ctx: FLContext, targets: Any = None, *args: Any, **options: Any
     ) -> None:
         """Have the model measured; FLARE's workflow would wait for all targets."""
-        self.broadcast_and_wait(
-            task, fl_ctx, targets, self.min_clients, self.wait_seconds,
-            fl_ctx.get_run_abort_signal(),
-        )  # fmt: skip
+        self.ask(task, fl_ctx, targets)
 
     def read(self, shareable: Shareable) -> SiteResult:
         """What a site has measured."""
@@ -73,11 +61,11 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
 
     def fault(self, result: SiteResult, fl_ctx: FLContext) -> str | None:
         """What is wrong with what a site has measured."""
-        number = fl_ctx.get_prop(MODEL_FEATURES)
+        model = fl_ctx.get_prop(headers.MEASURED, {})
         if result.features is not None:
-            if why := feature_statistics.fault(result.features, number):
+            if why := feature_statistics.fault(result.features, model.get("features")):
                 return why
-        unknown = () if fl_ctx.get_prop(MODEL_HAS_HEAD) else None
+        unknown = () if model.get("has_head") else None
         return metrics.fault(result.metrics, permitted_classes(fl_ctx, None) or unknown)
 
     def prepare(self, client_task: ClientTask, result: SiteResult, fl_ctx: FLContext) -> None:

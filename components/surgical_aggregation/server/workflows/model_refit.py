@@ -13,25 +13,23 @@ from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 from nvflare.app_common.abstract.aggregator import Aggregator
 from nvflare.app_common.app_constant import AppConstants
-from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.access.class_filters import TRAINED
 from surgical_aggregation.server.models.candidates import refit_of
 from surgical_aggregation.server.models.evaluated_model import model_headers
-from surgical_aggregation.server.models.global_model import GlobalModel, set_global_model
-from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE, checkpoint_folders
-from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire import results
-from surgical_aggregation.wire.headers import CANDIDATE, NONE, REFIT
+from surgical_aggregation.server.models.global_model import GlobalModel
+from surgical_aggregation.server.models.model_files import checkpoint_folders
+from surgical_aggregation.server.workflows.collecting_controller import AskingController
+from surgical_aggregation.wire import headers, results
 
-MODELS = {"best": BEST_FILE, "last": LAST_FILE}
-"""Whose columns can be refitted -> its file."""
+MODELS = (headers.NONE, "best", "last")
+"""Whose columns can be refitted, as their files are called."""
 
 
 @dataclass(eq=False)
-class ModelRefit(CollectingController):
+class ModelRefit(AskingController):
     """Have every site refit its columns on the body of a model, and average them.
 
     Runs on the server. A column lags behind a body that moves in every round; here it has the last
@@ -49,23 +47,19 @@ class ModelRefit(CollectingController):
         wait_seconds: Seconds to wait for the others then. Default 600.
         aggregator_id: Id of the aggregator, which takes `columns_only`. Default
             "column_aggregator".
-        task_name: Name of the task. Default "refit".
     """
 
     guards = TRAINED
 
-    model: str = NONE
+    model: str = headers.NONE
     min_clients: int = 0
     wait_seconds: int = 600
     aggregator_id: str = "column_aggregator"
-    task_name: str = "refit"
 
     def __post_init__(self) -> None:
-        super().__init__()
-        if self.model not in (NONE, *MODELS):
-            raise ValueError(f"model must be one of {(NONE, *MODELS)}; got {self.model!r}.")
-        check_non_negative_int("min_clients", self.min_clients)
-        check_non_negative_int("wait_seconds", self.wait_seconds)
+        super().__post_init__()
+        if self.model not in MODELS:
+            raise ValueError(f"model must be one of {MODELS}; got {self.model!r}.")
 
     def read(self, shareable: Shareable) -> SiteResult:
         """What a site has trained."""
@@ -73,14 +67,14 @@ class ModelRefit(CollectingController):
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         """Send the model, average the columns that come, and make the candidate."""
-        if self.model == NONE:
+        if self.model == headers.NONE:
             return
-        path = checkpoint_folders(fl_ctx)[0] / MODELS[self.model]
+        path = checkpoint_folders(fl_ctx)[0] / f"{self.model}.npz"
         if not path.is_file():
             self.log_warning(fl_ctx, f"there is no {self.model} model to refit")
             return
         checkpoint = load(path)
-        if checkpoint.manifest.get(CANDIDATE) == REFIT:
+        if checkpoint.manifest.get(headers.CANDIDATE) == headers.REFIT:
             self.log_info(fl_ctx, f"the columns of the {self.model} model were refitted before")
             return
         model = GlobalModel(checkpoint.variables, checkpoint.manifest)
@@ -88,23 +82,21 @@ class ModelRefit(CollectingController):
         if why := _objection(model, aggregator):
             self.system_panic(f"columns cannot be refitted: {why}", fl_ctx)
             return
-        set_global_model(model, fl_ctx)
+        model.set_current(fl_ctx)
         aggregator.reset(fl_ctx)
-        task = Task(
-            self.task_name, _shareable(model, fl_ctx), result_received_cb=partial(_take, aggregator)
-        )
-        self.broadcast_and_wait(
-            task, fl_ctx, None, self.min_clients, self.wait_seconds, abort_signal
-        )
+        data = DXO(DataKind.WEIGHTS, data=model.variables).to_shareable()
+        for name, value in model_headers(model.manifest).items():
+            data.set_header(name, value)
+        round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        data.add_cookie(AppConstants.CONTRIBUTION_ROUND, round_)
+        task = Task("refit", data, result_received_cb=partial(_take, aggregator))
+        self.ask(task, fl_ctx)
         if abort_signal.triggered or fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR):
             return
         columns = from_shareable(aggregator.aggregate(fl_ctx)).data
-        set_global_model(refit_of(model, columns), fl_ctx)
-        self.log_info(
-            fl_ctx,
-            f"the columns of the model of round {model.manifest['round']} are refitted, and are "
-            "measured next",
-        )
+        refit_of(model, columns).set_current(fl_ctx)
+        of = f"the model of round {model.manifest['round']}"
+        self.log_info(fl_ctx, f"the columns of {of} are refitted, and are measured next")
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
         """Nothing is left to stop."""
@@ -119,15 +111,6 @@ def _objection(model: GlobalModel, aggregator: object) -> str | None:
             f"{model.manifest['strategy']!r}, or a personal head). Take refit_model=none."
         )
     return None
-
-
-def _shareable(model: GlobalModel, fl_ctx: FLContext) -> Shareable:
-    shareable = DXO(DataKind.WEIGHTS, data=model.variables).to_shareable()
-    for name, value in model_headers(model.manifest).items():
-        shareable.set_header(name, value)
-    round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
-    shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, round_)
-    return shareable
 
 
 def _take(aggregator: Aggregator, client_task: ClientTask, fl_ctx: FLContext) -> None:

@@ -15,18 +15,10 @@ from nvflare.apis.job_def import SERVER_SITE_NAME
 from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 from nvflare.app_common.abstract.model_persistor import ModelPersistor
-from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load
-from surgical_aggregation.server.access.declared_classes import (
-    Table,
-    declaration,
-    declaration_fault,
-    unpermitted,
-    versions_by_site,
-)
-from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.server.workflows.task_status import Collection
+from surgical_aggregation.server.access import job_sites
+from surgical_aggregation.server.workflows.collecting_controller import AskingController
 from surgical_aggregation.wire import flare_internals, headers
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.untrusted_text import one_line
@@ -42,7 +34,7 @@ and an optimizer's two moments, the best one and two candidates, and as many whi
 
 
 @dataclass(eq=False)
-class SiteCheck(CollectingController):
+class SiteCheck(AskingController):
     """Ask the sites of a job whether they can take part, before anything is trained.
 
     Runs on the server. A site is asked for its free disk and its certificate's days, and told names
@@ -67,17 +59,16 @@ class SiteCheck(CollectingController):
     """
 
     guards = frozenset()
+    hears_all = True
 
     model_id: str = "persistor"
     min_clients: int = 0
     wait_seconds: int = 600
-    permitted: Table | None = None
+    permitted: job_sites.Table | None = None
     check_only: bool = False
 
     def __post_init__(self) -> None:
-        super().__init__()
-        check_non_negative_int("min_clients", self.min_clients)
-        check_non_negative_int("wait_seconds", self.wait_seconds)
+        super().__post_init__()
         self._trains = True
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
@@ -93,10 +84,8 @@ class SiteCheck(CollectingController):
             self.system_panic(str(error), fl_ctx)
             return
         task = Task(headers.CHECK_TASK, _question(start), before_task_sent_cb=self._tell)
-        self.broadcast_and_wait(
-            task, fl_ctx, None, self.min_clients, self.wait_seconds, abort_signal
-        )
-        versions = {SERVER_SITE_NAME: installed_versions(), **versions_by_site(fl_ctx)}
+        self.ask(task, fl_ctx)
+        versions = {SERVER_SITE_NAME: installed_versions(), **job_sites.versions_by_site(fl_ctx)}
         if differ := differences(versions):
             self.log_warning(fl_ctx, f"versions differ: {'; '.join(differ)}")
         if self.check_only:
@@ -116,29 +105,23 @@ class SiteCheck(CollectingController):
                 f"and its models; {free / 1e6:,.1f} MB are free. Make room there."
             )
 
-    def _wait(
-        self, task: Task, collection: Collection, fl_ctx: FLContext, abort_signal: Signal | None
-    ) -> bool:
-        collection.hears_all = True
-        return super()._wait(task, collection, fl_ctx, abort_signal)
-
     def _tell(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
         """Tell a site alone what keeps it out: public properties go to whom the context is about.
 
         The task's data are one object for all sites.
         """
-        if reason := declaration_fault(fl_ctx, asking=True) or self._unpermitted(fl_ctx):
+        if reason := job_sites.declaration_fault(fl_ctx, asking=True) or self._unpermitted(fl_ctx):
             fl_ctx.set_prop(headers.FAULT, reason, private=False, sticky=False)
 
     def _unpermitted(self, fl_ctx: FLContext) -> str | None:
-        return unpermitted(fl_ctx, self.permitted) if self._trains else None
+        return job_sites.unpermitted(fl_ctx, self.permitted) if self._trains else None
 
     def _reason(self, client_task: ClientTask, fl_ctx: FLContext) -> str | None:
         told = _told(client_task.result)
         cannot = told.pop(headers.CANNOT)
-        reason = declaration_fault(fl_ctx) or self._unpermitted(fl_ctx)
+        reason = job_sites.declaration_fault(fl_ctx) or self._unpermitted(fl_ctx)
         reason = reason or super()._reason(client_task, fl_ctx) or cannot
-        site, says = client_task.client.name, declaration(fl_ctx)
+        site, says = client_task.client.name, job_sites.declaration(fl_ctx)
         if reason:
             out = {**fl_ctx.get_prop(headers.LEFT_OUT, {}), site: reason}
             fl_ctx.set_prop(headers.LEFT_OUT, out, private=True, sticky=True)
@@ -150,8 +133,7 @@ class SiteCheck(CollectingController):
             **told,
             "reason": reason,
         }
-        fl_ctx.set_prop(headers.DECLARED, declared, private=True, sticky=False)
-        self.fire_event(headers.SITE_CHECKED, fl_ctx)
+        self.fire_event_with_data(headers.SITE_CHECKED, fl_ctx, headers.DECLARED, declared)
         return reason
 
 

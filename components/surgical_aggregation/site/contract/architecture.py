@@ -1,16 +1,15 @@
 """What a site's network must be, so that its body and its head can travel."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
+from typing import Any
 
 import keras
 import numpy as np
 
-from surgical_aggregation.aggregation.strategy import HEAD_LAYER
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.strategy import HEAD_LAYER, VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
+from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.site.contract.site import SiteError
 
 RANDOM_STATE = "seed_generator_state"
@@ -38,9 +37,12 @@ def head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Den
 
 def batch_norm_layers(model: keras.Model) -> list[keras.layers.BatchNormalization]:
     """Layers of batch normalisation, however deeply nested."""
+    return _layers(model, keras.layers.BatchNormalization)
+
+
+def _layers(model: keras.Model, kind: type[keras.Layer] = keras.Layer) -> list[Any]:
     # Keras has no public way to the layers that another layer holds, as a residual block does.
-    layers = model._flatten_layers()
-    return [layer for layer in layers if isinstance(layer, keras.layers.BatchNormalization)]
+    return [layer for layer in model._flatten_layers() if isinstance(layer, kind)]
 
 
 def body_variables(model: keras.Model) -> dict[str, keras.Variable]:
@@ -76,12 +78,37 @@ def freeze(model: keras.Model, paths: Collection[str]) -> None:
 
     A layer all of whose variables are frozen is not trainable as a whole.
     """
-    for layer in model._flatten_layers():
+    for layer in _layers(model):
         if layer.weights and all(variable.path in paths for variable in layer.weights):
             layer.trainable = False
     for variable in model.trainable_variables:
         if variable.path in paths:
             variable.trainable = False
+
+
+def bind(model: keras.Model) -> None:
+    """Have normalisations compute with their variables themselves, or with plain numbers.
+
+    `Normalization` alone keeps tensors besides its variables, made of these when it is built,
+    adapts to data or reads a file (Keras issue 20147), or of the numbers it was given. They do not
+    follow a variable that is assigned, as every round does; and a converter to ONNX takes each for
+    an input of the network. In place and however deeply nested; the layers stay Keras's own, so
+    that files of the network load without this package.
+
+    Raises:
+        SiteError: One normalises other axes than the last ones.
+    """
+    for layer in _layers(model, keras.layers.Normalization):
+        if layer.input_mean is not None:
+            layer.mean, layer.variance = np.asarray(layer.mean), np.asarray(layer.variance)
+            continue
+        mean, variance = layer.adapt_mean, layer.adapt_variance
+        if np.broadcast_shapes(mean.shape, layer.mean.shape) != tuple(layer.mean.shape):
+            raise SiteError(
+                f"Normalization {layer.name!r} needs to be over the last axes, so that it can "
+                f"follow its variables; got axis {layer.axis}. Transpose before it and after."
+            )
+        layer.mean, layer.variance = mean, variance
 
 
 def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
@@ -92,4 +119,4 @@ def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
     body = {path: np.asarray(v.numpy()) for path, v in body_variables(model).items()}
     features = int(model.get_layer(HEAD_LAYER).kernel.shape[0])
     made = {"head_features": features, "initial_body_sha256": digest(body)}
-    return Checkpoint(body, {**made, **variable_kinds(model).facts(), **facts})
+    return Checkpoint(body, Manifest({**made, **variable_kinds(model).facts(), **facts}))

@@ -73,20 +73,6 @@ class PermittedSite(Site):
         return [self.site.classes.index(name) for name in self.classes]
 
 
-def permitted(site: Site) -> Site:
-    """A site as its policy shares it: the site itself where nothing is withheld.
-
-    Raises:
-        SiteError: The policy keeps the site from taking part.
-    """
-    stay = withheld(site.policy, site.classes, lambda: site.training_labels)
-    if not stay:
-        return site
-    cut_down = PermittedSite(site, stay)
-    cut_down.policy = site.policy
-    return cut_down
-
-
 def withheld(
     policy: SitePolicy, classes: Sequence[str], training_labels: Callable[[], NDArray[np.float32]]
 ) -> dict[str, str]:
@@ -141,5 +127,9 @@ def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> S
             f"got {type(site).__name__}. Check `components` in config_fed_client.json."
         )
     site.policy = site_policy(fl_ctx)
-    cut_down = permitted(site)
-    return site if head_stays else cut_down
+    stay = withheld(site.policy, site.classes, lambda: site.training_labels)
+    if head_stays or not stay:
+        return site
+    cut_down = PermittedSite(site, stay)
+    cut_down.policy = site.policy
+    return cut_down

@@ -1,7 +1,5 @@
 """Columns of a head fitted anew on the features of a frozen body, held to what they were."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

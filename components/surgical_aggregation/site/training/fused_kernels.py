@@ -6,8 +6,6 @@ and a site trains a fifth more images a second (see jobs/README.md). Results are
 same but for rounding; variables, their paths and the optimizer's state are those of Keras.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import keras

@@ -1,7 +1,5 @@
 """A site's model and optimizer, without any FLARE in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -13,22 +11,12 @@ from nvflare.app_opt.tf.fedprox_loss import TFFedProxLoss
 from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation.averaging import Array
-from surgical_aggregation.site.contract.architecture import (
-    RANDOM_STATE,
-    batch_norm_layers,
-    body_variables,
-    freeze,
-    head_layer,
-    variable_kinds,
-)
-from surgical_aggregation.site.contract.body_shapes import check_body, shapes_of
-from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.contract import architecture
+from surgical_aggregation.site.contract.site import SiteError, check_body, shapes_of
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.fused_kernels import FusedAdam, fuse
-from surgical_aggregation.site.training.layer_constants import bind
-from surgical_aggregation.site.training.loss import training_loss
+from surgical_aggregation.site.training.loss import TaughtOutputs, Teacher, training_loss
 from surgical_aggregation.site.training.stopping import Stop, check, never
-from surgical_aggregation.site.training.teacher import TaughtOutputs, Teacher
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire.variables import Columns
 
@@ -49,13 +37,14 @@ class LocalModel:
         classes: Names of the units, in order.
         options: How to train; the defaults do where the model is only evaluated.
         loss_weights: See `loss.training_loss`; None: all 1.
-        missing: Whether each class has no label at the site, see `teacher`; None: none is missing.
+        missing: Whether each class has no label at the site, see `loss.TaughtOutputs`; None: none
+            is.
 
     Attributes:
         kinds: Of the body's variables, as the network's layers say.
 
     Raises:
-        SiteError: The model is not what `contract.architecture` or `layer_constants.bind` needs.
+        SiteError: The model is not what `contract.architecture` needs.
     """
 
     def __init__(
@@ -71,36 +60,34 @@ class LocalModel:
         self.classes = classes
         self.options = options
         self._loss_weights = loss_weights
-        self._head = head_layer(model, classes)
-        self._body = body_variables(model)
-        self.kinds = variable_kinds(model)
-        bind(model)
-        freeze(model, strategies.find(options.strategy).frozen(self._body, self.kinds))
-        self._received = _anchors(model) if options.proximal else []
+        self._head = architecture.head_layer(model, classes)
+        self._body = architecture.body_variables(model)
+        self.kinds = architecture.variable_kinds(model)
+        architecture.bind(model)
+        frozen = strategies.find(options.strategy).frozen(self._body, self.kinds)
+        # With what never changes, so that a layer of nothing else is not trainable as a whole.
+        architecture.freeze(model, frozen | self.kinds.constant)
+        # Room for the received values that FedProx holds the trainable variables to.
+        anchored = model.trainable_variables if options.proximal else []
+        self._received = [tf.Variable(v.value, trainable=False) for v in anchored]
         network = keras.Model(model.input, [self._head.input, model.output])
         self._learner, self._taught = model, None
         if options.pseudo_labels != "none" and missing and any(missing):
             self._taught = TaughtOutputs(Teacher(model), missing)
             self._learner = keras.Model(model.input, self._taught(model.input, model.output))
-        self._compile()
+        loss = training_loss(loss_weights, options.focal_gamma)
+        if options.proximal:
+            loss = TFFedProxLoss(model.trainable_variables, self._received, options.proximal, loss)
+        adam = FusedAdam(options.learning_rate, global_clipnorm=options.gradient_clip or None)
+        self._learner.compile(optimizer=adam, loss=loss)
+        # From here on the optimizer's state can be read and set, also before the first batch.
+        # Keras has wrapped it where it computes in float16.
+        self._learner.optimizer.build(model.trainable_variables)
         # Relaxed to batches of any size, where a second size comes.
         self._forward = tf.function(
             lambda images: [tf.cast(o, tf.float32) for o in network(images, training=False)],
             reduce_retracing=True,
         )
-
-    def _compile(self) -> None:
-        options = self.options
-        loss = training_loss(self._loss_weights, options.focal_gamma)
-        if options.proximal:
-            loss = TFFedProxLoss(
-                self.model.trainable_variables, self._received, options.proximal, loss
-            )
-        adam = FusedAdam(options.learning_rate, global_clipnorm=options.gradient_clip or None)
-        self._learner.compile(optimizer=adam, loss=loss)
-        # From here on the optimizer's state can be read and set, also before the first batch.
-        # Keras has wrapped it where it computes in float16.
-        self._learner.optimizer.build(self.model.trainable_variables)
 
     def freeze_statistics(self) -> None:
         """From now on normalise by the running statistics; gamma and beta go on learning.
@@ -108,7 +95,7 @@ class LocalModel:
         Source:
             FixBN: Zhong et al., arXiv:2303.06530.
         """
-        layers = [layer for layer in batch_norm_layers(self.model) if layer.trainable]
+        layers = [layer for layer in architecture.batch_norm_layers(self.model) if layer.trainable]
         for layer in layers:
             layer.trainable = False  # which makes it normalise so
             for variable in (layer.gamma, layer.beta):
@@ -187,7 +174,7 @@ class LocalModel:
         self._learner.optimizer.learning_rate = self.options.learning_rate
 
     def _training_state(self) -> dict[str, keras.Variable]:
-        generators = [v for v in self.model.variables if v.path.endswith(RANDOM_STATE)]
+        generators = [v for v in self.model.variables if v.path.endswith(architecture.RANDOM_STATE)]
         return {
             **{f"optimizer/{i}": v for i, v in enumerate(self._learner.optimizer.variables)},
             **{f"random/{i}": v for i, v in enumerate(generators)},
@@ -290,7 +277,8 @@ class LocalModel:
         """
         for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
             anchor.assign(variable)
-        fuse(batch_norm_layers(self.model))  # not before: Keras loads a file of what it knows alone
+        # Not before: Keras loads a file of what it knows alone.
+        fuse(architecture.batch_norm_layers(self.model))
         if self._taught:
             self._taught.teacher.learn()
             self._taught.counts.assign(float(pseudo_labels))
@@ -307,8 +295,3 @@ class _StopWhen(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         check(self._stop)
-
-
-def _anchors(model: keras.Model) -> list[tf.Variable]:
-    """Room for the received values that FedProx holds the trainable variables to."""
-    return [tf.Variable(v.value, trainable=False) for v in model.trainable_variables]

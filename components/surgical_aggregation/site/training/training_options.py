@@ -1,7 +1,5 @@
 """How a site trains: everything but its data and its network."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -36,7 +34,7 @@ class TrainingOptions:
         freeze_statistics_at: Round from which on batch normalisation keeps its running statistics;
             0: none. Strategy "fedavg" alone. (FixBN)
         pseudo_labels: For classes of a union head that the site does not label, by the received
-            model: "none" or "soft"; see `teacher`.
+            model: "none" or "soft"; see `loss.TaughtOutputs`.
         pseudo_labels_from: Round from which on they count; before it the model knows too little.
 
     Source:
@@ -62,23 +60,14 @@ class TrainingOptions:
         for name in ("learning_rate", "warmup_learning_rate"):
             object.__setattr__(self, name, float(getattr(self, name)))  # Keras takes no 1 for 1.0
         strategies.find(self.strategy)
-        if self.class_weighting not in CLASS_WEIGHTINGS:
-            raise ValueError(
-                f"class_weighting must be one of {CLASS_WEIGHTINGS}; got {self.class_weighting!r}."
-            )
-        if self.epochs < 1:
-            raise ValueError(f"epochs must be at least 1; got {self.epochs}.")
-        for name in (
-            "learning_rate", "warmup_epochs", "warmup_learning_rate",
-            "gradient_clip", "proximal", "focal_gamma", "freeze_statistics_at",
-            "pseudo_labels_from",
-        ):  # fmt: skip
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be 0 or more; got {getattr(self, name)}.")
-        if self.pseudo_labels not in PSEUDO_LABELS:
-            raise ValueError(
-                f"pseudo_labels must be one of {PSEUDO_LABELS}; got {self.pseudo_labels!r}."
-            )
+        words = {"class_weighting": CLASS_WEIGHTINGS, "pseudo_labels": PSEUDO_LABELS}
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if name in words and value not in words[name]:
+                raise ValueError(f"{name} must be one of {words[name]}; got {value!r}.")
+            least = 1 if name == "epochs" else 0
+            if type(field.default) in (int, float) and not value >= least:
+                raise ValueError(f"{name} must be at least {least}; got {value}.")
         if self.freeze_statistics_at and self.strategy != "fedavg":
             raise ValueError(
                 "freeze_statistics_at freezes statistics that all sites have in common, which "

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import Result
 from cxr_studies.report.figures import style
 from cxr_studies.report.figures.style import LOOK, evenly, lined, marked
-from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.drawing import svg
 
 POINTS = 24

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cxr_studies.analysis.study_results import StudyResults
-from cxr_study.jobs.methods import TITLES, Row
+from cxr_studies.plan.row import TITLES, Row
 from cxr_study.reports.page import drawing as page
 
 METHODS: Mapping[str, tuple[str, str]] = {

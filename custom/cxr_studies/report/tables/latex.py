@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from cxr_studies.papers.published_results import LOCAL, SOURCES
-from cxr_studies.report.tables.cells import Cell
+from cxr_studies.plan.row import TITLES
 from cxr_studies.report.tables.layouts import classes
-from cxr_studies.report.tables.tables import Line, Table
+from cxr_studies.report.tables.tables import Cell, Line, Table
 from cxr_study.common.wording import listed
-from cxr_study.jobs.methods import TITLES
 from cxr_study.reports.page.numbers import UNDEFINED
 
 _ESCAPES = str.maketrans(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Literal
 
 import pandas as pd
+import yaml
 
 from cxr_studies.analysis.study_results import GROUPS
 from cxr_studies.papers.published_results import AVERAGE, Place, Published
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Study
-from cxr_study.jobs.methods import Row
 
 
 class _Titles(dict[str, str]):
@@ -34,7 +36,7 @@ class Column:
 
     Attributes:
         heading: Its own; `over` is that shared with its neighbours, "" for none.
-        group: Of classes; see `means.GROUPS`.
+        group: Of classes; see `study_results.GROUPS`.
     """
 
     heading: str
@@ -137,51 +139,30 @@ def of_test_splits(study: Study, means: pd.DataFrame) -> Iterator[Layout]:
         yield Layout(f"{test}-classes", f"{study.title}: {TESTS[test]}", columns)
 
 
-def _table(
-    name: str, title: str, scenario: str, *parts: str, bce: bool = False, frozen: bool = False
+def _of_paper(
+    name: str,
+    title: str,
+    scenario: str,
+    columns: Sequence[str],
+    *,
+    bce: bool = False,
+    frozen: bool = False,
 ) -> Layout:
-    """A table of a scenario; a part is a test set, with a group of classes after a blank."""
-    columns: list[Column] = []
-    for part in parts:
-        test, _, group = part.partition(" ")
-        place, heading = (test, (scenario,), group or "all"), classes(test, group or "all")
+    """A table of a scenario; a column is a test set, with a group of classes after a blank."""
+    made: list[Column] = []
+    for test, _, group in (column.partition(" ") for column in columns):
+        group = group or "all"
+        place, heading = (test, (scenario,), group), classes(test, group)
         if bce:
-            columns.append(Column("BCE", *place, "bce", heading))
-            columns.append(Column("AUROC", *place, over=heading))
-        else:
-            columns.append(Column(heading, *place))
-    return Layout(name, title, tuple(columns), frozen)
+            made.append(Column("BCE", *place, "bce", heading))
+        made.append(Column("AUROC", *place, over=heading) if bce else Column(heading, *place))
+    return Layout(name, title, tuple(made), frozen)
 
-
-_BOTH = "NIH and CheXpert, trained on the classes of both"
-_EACH = "NIH and CheXpert, trained on all classes"
-_IID = "NIH cut into two sites"
-_PARTIAL = f"{_IID} with some of its classes each"
-_SHARED = [f"{test} shared" for test in TESTS]
 
 PAPERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = {
-    "nih-chexpert": ("ml4h2024", (
-        _table("table-1", _BOTH, "7", *TESTS),
-        _table("table-2", _EACH, "20", *TESTS),
-        _table(
-            "table-3", f"{_EACH}: those of both and of one", "20",
-            "nih shared", "nih unique", "chexpert shared", "chexpert unique", frozen=True,
-        ),
-        _table("table-4", f"{_EACH}: those of each", "20", "mimic nih", "mimic chexpert"),
-    )),
-    "fedfbn": ("arxiv2303.06180", (
-        _table(
-            "table-1", f"{_IID} with all its classes each", "iid complete", "nih",
-            "mimic chexpert", bce=True,
-        ),
-        _table("table-2a", f"{_PARTIAL}: those of both", "iid partial", "nih shared", bce=True),
-        _table(
-            "table-2b", _PARTIAL, "iid partial", "nih nih-1", "nih nih-2", "nih",
-            "mimic chexpert", bce=True,
-        ),
-        _table("table-3", _BOTH, "non-iid complete", *TESTS, bce=True),
-        _table("table-4a", f"{_EACH}: those of both", "non-iid partial", *_SHARED, bce=True),
-        _table("table-4b", _EACH, "non-iid partial", "nih", "chexpert", "mimic chexpert", bce=True),
-    )),
-}  # fmt: skip
+    study: (of["source"], tuple(_of_paper(**each) for each in of["tables"]))
+    for study, of in yaml.safe_load(
+        Path(__file__).with_name("paper_tables.yaml").read_text(encoding="utf-8")
+    ).items()
+}
 """Shipped study -> key of `published_results.SOURCES`, and the tables of that source."""

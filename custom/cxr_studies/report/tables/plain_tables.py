@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.plan.row import Row
 from cxr_studies.report.tables.layouts import TESTS
-from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.numbers import figure, interval
 
 _MODEL = ["scenario", "method", "strategy", "model", "test"]

@@ -19,7 +19,6 @@ from cxr_study.data.images.image_journal import (
     CONSTANT,
     OK,
     UNREADABLE,
-    DecodedFile,
     ImageJournal,
     Known,
 )
@@ -57,13 +56,14 @@ def decode_files(
             chunk = sources[start : start + _CHUNK]
             entries = []
             work = parallel(
-                delayed(_entry)(source, journal.size, journal.channels, bits) for source in chunk
+                delayed(_entry)(source.path, journal.size, journal.channels, bits)
+                for source in chunk
             )
             for source, entry in zip(chunk, work, strict=True):
-                if isinstance(entry, DecodedFile):
-                    entries.append(entry)
-                else:
+                if isinstance(entry, str):
                     failures[source.file] = entry
+                else:
+                    entries.append((source, *entry))
                 done += 1
                 if progress is not None:
                     progress(done, len(sources))
@@ -85,11 +85,6 @@ class Decoded:
     pixels: np.ndarray
     notes: tuple[str, ...] = ()
     view: str = ""
-
-
-def decode_bytes(data: bytes, size: int, bits: int | None = None) -> np.ndarray:
-    """Decode an image file, see `decode`, to its pixels, uint8 (size, size)."""
-    return decode(data, size, bits=bits).pixels
 
 
 def decode(data: bytes, size: int, channels: int = 1, bits: int | None = None) -> Decoded:
@@ -122,8 +117,7 @@ def decode(data: bytes, size: int, channels: int = 1, bits: int | None = None) -
     except MemoryError:
         raise  # says nothing about the file
     except Exception as error:  # decoders raise nearly anything at corrupt bytes
-        text = " ".join(str(error).split()) or type(error).__name__
-        raise ImageError(text.rstrip(".")) from error
+        raise ImageError(dicom.text(error).rstrip(".")) from error
 
 
 def square(
@@ -223,11 +217,13 @@ def _bits_noted(filled: int, bits: int | None, image: Image.Image) -> tuple[str,
     return notes
 
 
-def _entry(source: Source, size: int, channels: int, bits: int | None = None) -> DecodedFile | str:
-    """Decode one file; a text says why that was not possible now."""
+def _entry(
+    path: str, size: int, channels: int, bits: int | None
+) -> tuple[Known, np.ndarray | None] | str:
+    """Decode one file: what is known of it, and its pixels; a text says why that failed for now."""
     try:
-        stamp = file_stamp(source.path)
-        data = Path(source.path).read_bytes()
+        stamp = file_stamp(path)
+        data = Path(path).read_bytes()
     except OSError as error:
         return str(error.strerror)
     try:
@@ -238,10 +234,9 @@ def _entry(source: Source, size: int, channels: int, bits: int | None = None) ->
     except ImageError as error:
         if isinstance(error.__cause__, dicom.MissingDecoderError):
             return str(error)  # and tried again, once it is installed
-        return DecodedFile(source.image, source.file, Known(stamp, UNREADABLE, str(error)))
+        return Known(stamp, UNREADABLE, str(error)), None
     pixels = decoded.pixels
     if (pixels == pixels[0, 0]).all():
-        return DecodedFile(source.image, source.file, Known(stamp, CONSTANT))
+        return Known(stamp, CONSTANT), None
     digest = hashlib.blake2b(pixels.tobytes(), digest_size=16).hexdigest()
-    known = Known(stamp, OK, "", digest, "; ".join(decoded.notes), decoded.view)
-    return DecodedFile(source.image, source.file, known, pixels)
+    return Known(stamp, OK, "", digest, "; ".join(decoded.notes), decoded.view), pixels

@@ -183,3 +183,7 @@ def walk(folder: str) -> Iterator[tuple[str, list[str]]]:
         seen.add((status.st_dev, status.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield parent, names
+
+
+SIDES = range(1, 2049)
+"""Sides in pixels. A job names one, and the site's disk and memory pay for it."""

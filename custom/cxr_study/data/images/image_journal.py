@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cxr_study.data.images.image_files import Source
+
 OK = "ok"
 UNREADABLE = "unreadable"
 CONSTANT = "constant"
@@ -40,22 +42,6 @@ class Known(NamedTuple):
     notes: str = ""
     view: str = ""
     row: int = -1
-
-
-class DecodedFile(NamedTuple):
-    """The result of decoding one image file.
-
-    Attributes:
-        image: Its name.
-        file: The file, relative to the images folder.
-        known: What is to be known of it.
-        pixels: uint8, shape (size, size), or (size, size, 3) in colour; None unless OK.
-    """
-
-    image: str
-    file: str
-    known: Known
-    pixels: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -99,13 +85,16 @@ class ImageJournal:
         if self._pixels.exists():
             os.truncate(self._pixels, self._whole_rows() * self._bytes)
 
-    def append(self, entries: Iterable[DecodedFile]) -> None:
-        """Add decoded files; the caller holds the lock and has called `repair`."""
+    def append(self, entries: Iterable[tuple[Source, Known, np.ndarray | None]]) -> None:
+        """Add files with what is to be known of them, and their pixels where they are OK.
+
+        The caller holds the lock and has called `repair`.
+        """
         lines: list[tuple[str | int, ...]] = [] if self._index.exists() else [_HEADER]
         row, pixels = self._whole_rows(), bytearray()
-        for image, file, known, decoded in entries:
+        for source, known, decoded in entries:
             place = -1 if decoded is None else row
-            lines.append((image, file, *known.stamp, *known[1:-1], place))
+            lines.append((source.image, source.file, *known.stamp, *known[1:-1], place))
             if decoded is not None:
                 pixels += decoded.tobytes()
                 row += 1

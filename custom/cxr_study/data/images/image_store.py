@@ -5,12 +5,14 @@ A store is a folder `images/<images folder>-<size>-<key>` of the cache. It holds
 can be deleted.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,15 @@ from filelock import FileLock
 
 from cxr_study.common import files as common_files
 from cxr_study.data.images import bit_depth
-from cxr_study.data.images.image_files import ImageError, Source, allowed, file_stamp, look_at
+from cxr_study.data.images.image_files import (
+    SIDES,
+    ImageError,
+    Source,
+    allowed,
+    file_stamp,
+    look_at,
+)
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
-from cxr_study.data.images.sides import SIDES
 
 RECIPE = 5  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
@@ -65,7 +73,6 @@ def prepare(
     *,
     channels: int = 1,
     bits: int | None = None,
-    cache_dir: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prepared:
     """Decode the images that are new or whose file has changed, and open all.
@@ -82,7 +89,6 @@ def prepare(
         channels: 1, grey, or 3, red, green and blue.
         bits: That the values of 16-bit pictures fill, see `decoding.decode`. Default: as some of
             them tell, see `bit_depth.decide`.
-        cache_dir: Default `cxr_study.common.files.cache_dir()`.
         progress: Called as progress(done, total) after each file decoded.
 
     Raises:
@@ -94,11 +100,10 @@ def prepare(
             f"images become squares of {SIDES[0]} to {SIDES[-1]} pixels a side; got {size!r}."
         )
     folder = Path(folder).absolute()
-    cache_dir = common_files.cache_dir() if cache_dir is None else Path(cache_dir)
     sources, failures = look_at(folder, images, files)
     if bits is None:
         bits = bit_depth.decide([source.path for source in sources if source.stamp])
-    store = _store(folder, size, cache_dir, bits, channels)
+    store = _store(folder, size, bits, channels)
     journal = ImageJournal(store, size, channels)
     decoded = 0
     try:
@@ -135,13 +140,11 @@ class KeptImages:
     Args:
         size: Side of their squares, pixels.
         bits: See `prepare`; what was decoded with others is not found.
-        cache_dir: Default `cxr_study.common.files.cache_dir()`.
     """
 
-    def __init__(self, size: int, bits: int | None = None, cache_dir: Path | None = None):
+    def __init__(self, size: int, bits: int | None = None):
         self.size = size
         self.bits = bits
-        self.cache_dir = common_files.cache_dir() if cache_dir is None else cache_dir
         self._opened: dict[Path, tuple[Mapping[str, Known], np.ndarray] | None] = {}
 
     def find(self, path: str) -> tuple[np.ndarray, Known] | None:
@@ -158,7 +161,7 @@ class KeptImages:
 
     def _open(self, folder: Path) -> tuple[Mapping[str, Known], np.ndarray] | None:
         if folder not in self._opened:
-            store = _store(folder, self.size, self.cache_dir, self.bits)
+            store = _store(folder, self.size, self.bits)
             journal = ImageJournal(store, self.size)
             self._opened[folder] = (journal.read(), journal.pixels()) if store.is_dir() else None
         return self._opened[folder]
@@ -187,14 +190,12 @@ def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
     )
 
 
-def _store(
-    folder: Path, size: int, cache_dir: Path, bits: int | None = None, channels: int = 1
-) -> Path:
+def _store(folder: Path, size: int, bits: int | None, channels: int = 1) -> Path:
     kind = f"{size}{'-colour' if channels == 3 else ''}{f'-{bits}bit' if bits else ''}"
     resolved = folder.resolve()
     key = hashlib.sha256(f"{resolved}\0{RECIPE}".encode("utf-8", "surrogateescape"))
     name = re.sub(r"[^\w.-]+", "_", "-".join(resolved.parts[-2:]))
-    return cache_dir / "images" / f"{name}-{kind}-{key.hexdigest()[:12]}"
+    return common_files.cache_dir() / "images" / f"{name}-{kind}-{key.hexdigest()[:12]}"
 
 
 def _unchanged(file: Path, known: Known) -> bool:
@@ -248,3 +249,32 @@ def list_problems(prepared: Prepared) -> None:
         return
     with common_files.whole(prepared.problems) as half:
         bad.to_csv(half, index=False, lineterminator="\n", errors="surrogateescape")
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Decoded images of a site, with what is known of each.
+
+    Attributes:
+        table: A row per image, with a RangeIndex: a label table, or labels alone.
+        pixels: uint8 (m, side, side), memory-mapped: the store.
+        rows: Row of `pixels` of each image, shape (n,), int64.
+        site: Whose they are; "": several sites'.
+        labelled: Classes that the site labels itself; those of other columns are the truth's.
+    """
+
+    table: pd.DataFrame
+    pixels: np.ndarray
+    rows: np.ndarray
+    site: str = ""
+    labelled: frozenset[str] = frozenset()
+
+    def of(self, split: str) -> Images:
+        """Those of a split."""
+        chosen = np.flatnonzero(self.table["split"] == split)
+        table = self.table.iloc[chosen].reset_index(drop=True)
+        return replace(self, table=table, rows=self.rows[chosen])
+
+    def labels(self, classes: Sequence[str]) -> np.ndarray:
+        """Labels of some classes, float64 (n, classes); NaN where nobody knows."""
+        return self.table.reindex(columns=list(classes)).to_numpy(float)

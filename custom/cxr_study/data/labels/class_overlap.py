@@ -18,7 +18,6 @@ from rich.text import Text
 from cxr_study.data.labels.vocabulary import (
     UNION_CLASSES,
     Entry,
-    class_name,
     is_class,
     known_alike,
     relation,
@@ -42,7 +41,6 @@ class SiteClasses:
     """
 
     site: str
-    dataset: str
     classes: tuple[str, ...]
     columns: tuple[str, ...]
     distinct: tuple[str, ...] = ()
@@ -84,12 +82,7 @@ def near_duplicates(sites: Sequence[SiteClasses]) -> Iterator[NearDuplicate]:
     """
     union = holders(sites)
     open_ = {
-        name: tuple(
-            site.site
-            for site in sites
-            if name in site.classes
-            and name not in [class_name(given, site.dataset) for given in site.distinct]
-        )
+        name: tuple(each.site for each in sites if name in {*each.classes} - {*each.distinct})
         for name in unknown(sites)
         if not _NEGATED.search(name)
     }

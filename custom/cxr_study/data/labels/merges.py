@@ -49,7 +49,7 @@ def apply(table: pd.DataFrame, merges: Mapping[str, Sequence[str]], dataset: str
 
     Raises:
         InputError: A source is not a column, the catalogue says that two of the names must never
-            be merged, or one column is asked to be two things; names key `merges`.
+            be merged, or one column is asked to be two things.
     """
     columns = classes(table)
     plan = _plan(columns, merges, dataset)
@@ -121,29 +121,27 @@ def _plan(
         target = class_name(given, dataset)
         target = spelt.get(key(target), target)
         if key(target) in map(key, plan):
-            raise InputError(f"key 'merges': '{target}' stands twice; put its sources in one list.")
+            raise InputError(f"'{target}' stands twice; put its sources in one list.")
         sources = []
         for name in names:
             folded = key(class_name(name, dataset))
             if folded in targets - {key(target)}:
                 raise InputError(
-                    f"key 'merges': '{name}' is merged into '{target}' and is a merge itself; give "
+                    f"'{name}' is merged into '{target}' and is a merge itself; give "
                     f"'{target}' the columns that '{name}' is made of."
                 )
             source = spelt.get(folded)
             if source is None:
                 raise InputError(
-                    f"key 'merges': '{target}' needs columns that dataset '{dataset}' has; got "
+                    f"'{target}' needs columns that dataset '{dataset}' has; got "
                     f"'{name}', {nearest(name, columns)}."
                 )
             if source in sources:
-                raise InputError(
-                    f"key 'merges': '{target}' names '{source}' twice; once is enough."
-                )
+                raise InputError(f"'{target}' names '{source}' twice; once is enough.")
             sources.append(source)
         plan[target] = [source for source in sources if source != target]
         if not plan[target]:
-            raise InputError(f"key 'merges': '{target}' needs at least one other column.")
+            raise InputError(f"'{target}' needs at least one other column.")
     return plan
 
 
@@ -151,28 +149,26 @@ def _check(columns: Sequence[str], plan: Mapping[str, Sequence[str]]) -> None:
     users: dict[str, list[str]] = {}  # source -> targets
     for target, sources in plan.items():
         if target in DESCRIPTORS + LOADED:
-            raise InputError(
-                f"key 'merges': '{target}' is a column of every label table, no class."
-            )
+            raise InputError(f"'{target}' is a column of every label table, no class.")
         for one, other in combinations([target, *sources], 2):
             entry = relation(one, other)
             if entry is not None and entry.relation == "never":
                 raise InputError(
-                    f"key 'merges': '{one}' and '{other}' must not be merged, here into "
+                    f"'{one}' and '{other}' must not be merged, here into "
                     f"'{target}': {entry.provenance}. Keep them apart."
                 )
         for source in sources:
             users.setdefault(source, []).append(target)
             if _broader(source, target) and (len(sources) > 1 or target in columns):
                 raise InputError(
-                    f"key 'merges': '{source}' contains more than '{target}', so it must be its "
+                    f"'{source}' contains more than '{target}', so it must be its "
                     "only source; it cannot be merged with other columns."
                 )
     for source, targets in users.items():
         strangers = [target for target in targets if relation(source, target) is None]
         if len(targets) > 1 and strangers:
             raise InputError(
-                f"key 'merges': '{source}' is merged into {' and '.join(targets)}; a column may "
+                f"'{source}' is merged into {' and '.join(targets)}; a column may "
                 "serve two classes only where the catalogue relates it to both, and it does not "
                 f"relate it to '{strangers[0]}'."
             )

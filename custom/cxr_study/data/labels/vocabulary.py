@@ -3,7 +3,8 @@
 Spellings of the study's 20 classes follow Kulkarni et al., ML4H 2024. The rest stands in
 `vocabulary.csv`, one row per spelling and relation (SKOS: exactMatch, narrowMatch, broadMatch):
 
-    dataset     nih, chexpert, mimic, cxr-lt, vindr or padchest: whose spelling it is; * for any
+    dataset     nih, chexpert, mimic, cxr-lt, vindr or padchest: whose spelling it is; * for any;
+                of an alias its language: en, de, fr, es or zh
     name        the spelling
     canonical   the class it is related to, in its canonical spelling
     relation    exact     the same class: in this data set the name stands for it
@@ -11,12 +12,11 @@ Spellings of the study's 20 classes follow Kulkarni et al., ML4H 2024. The rest 
                 broader   contains the class: may be merged into it likewise, where only a negative
                           label says something
                 never     resembles the class and must not be merged with it
+                alias     what radiologists call one of the 20 classes: it only suggests, and no
+                          name is translated unless a site file merges it
     provenance  where that was seen; for `never`, the reason
 
 A narrower or broader name is a class of its own, spelt as it stands there.
-
-`aliases.csv` has what radiologists call the 20 classes in English (en), German (de), French (fr),
-Spanish (es) and Chinese (zh). It only suggests: no name is translated unless a site file merges it.
 """
 
 import csv
@@ -57,7 +57,6 @@ VINDR_NAMES = (
 
 Relation = Literal["exact", "narrower", "broader", "never", "alias"]
 _CATALOGUE = Path(__file__).with_name("vocabulary.csv")
-_ALIASES = Path(__file__).with_name("aliases.csv")
 _LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "zh": "Chinese"}
 
 
@@ -77,14 +76,6 @@ def catalogue() -> tuple[Entry, ...]:
     """Rows of `vocabulary.csv`, in its order."""
     with _CATALOGUE.open(encoding="utf-8", newline="") as file:
         return tuple(Entry(**row) for row in csv.DictReader(file))  # type: ignore[arg-type]
-
-
-@cache
-def aliases() -> tuple[Entry, ...]:
-    """Rows of `aliases.csv`, in its order; `dataset` is the language."""
-    with _ALIASES.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, ("dataset", "name", "canonical", "provenance"))
-        return tuple(Entry(relation="alias", **row) for row in rows if row["name"] != "name")
 
 
 def class_name(name: str, dataset: str | None = None) -> str:
@@ -111,11 +102,12 @@ def relation(name: str, other: str) -> Entry | None:
 def resemblance(name: str, other: str) -> str | None:
     """Why a name unknown to the catalogue resembles a class; None where it does not."""
     for entry in catalogue():
-        if entry.relation == "exact" and entry.canonical == other and key(entry.name) == key(name):
+        if entry.canonical != other or key(entry.name) != key(name):
+            continue
+        if entry.relation == "exact":
             return f"dataset '{entry.dataset}' calls {other} so"
-    for alias in aliases():
-        if alias.canonical == other and key(alias.name) == key(name):
-            return f"{_LANGUAGES[alias.dataset]} for {other} ({alias.provenance})"
+        if entry.relation == "alias":
+            return f"{_LANGUAGES[entry.dataset]} for {other} ({entry.provenance})"
     return class_names.resemblance(name, other)
 
 
@@ -128,14 +120,13 @@ def one_finding(name: str, other: str) -> str | None:
         return None
     if reason := resemblance(name, other) or resemblance(other, name):
         return reason
-    called = (set(_aliased(each)) for each in (name, other))
+    aliases = [entry for entry in catalogue() if entry.relation == "alias"]
+    called = (
+        {alias.canonical for alias in aliases if key(alias.name) == key(each)}
+        for each in (name, other)
+    )
     both = sorted(set.intersection(*called))
     return f"both are called {both[0]}" if both else None
-
-
-def _aliased(name: str) -> list[str]:
-    """Classes that a name stands for in some language."""
-    return [alias.canonical for alias in aliases() if key(alias.name) == key(name)]
 
 
 def known_alike(name: str) -> list[str]:
@@ -165,7 +156,7 @@ def _relations() -> Mapping[tuple[str, str], Entry]:
     pairs = {}
     for entry in catalogue():
         name, other = key(entry.name), key(entry.canonical)
-        if entry.relation != "exact":
+        if entry.relation not in ("exact", "alias"):
             pairs[name, other] = entry
         if entry.relation == "never":
             pairs[other, name] = entry

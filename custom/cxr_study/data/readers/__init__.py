@@ -23,7 +23,7 @@ from cxr_study.data.labels.vocabulary import (
     VINDR_NAMES,
     class_name,
 )
-from surgical_aggregation.aggregation.parts import part
+from surgical_aggregation.extras import part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,15 +135,9 @@ def _only(folder: Path, names: tuple[str, ...], dataset: str) -> Path:
     )
     if len(found) == 1:
         return found[0]
-    wanted = " or ".join(names)
-    if not found:
-        raise InputError(
-            f"needs {wanted} (or .gz) in {folder} for dataset '{dataset}'; there is none. Give the "
-            "folder that holds the official csv."
-        )
     raise InputError(
-        f"needs one {wanted} in {folder}; there are {', '.join(map(str, found))}. Give the folder "
-        "of one of them, or move the others away."
+        f"needs one {' or '.join(names)} (or .gz) in {folder} for dataset '{dataset}'; has "
+        f"{', '.join(map(str, found)) or 'none'}. Give the folder of one official csv."
     )
 
 
@@ -160,7 +154,7 @@ def read(
         dataset: See `dataset_of`.
         labels: One label csv, or several with the same classes.
         metadata: The second csv, where the data set has one; of a hospital's own csv not read here,
-            see `sites.header_index`.
+            see `sites.own_table.join`.
         layout: Of a hospital's own csv. Default: as the reader knows it.
         images: Folder below which absolute paths of a hospital's own csv lie.
 
@@ -170,9 +164,8 @@ def read(
     import numpy as np  # those who only look into `DATASETS` need no pandas
     import pandas as pd
 
-    from cxr_study.data.labels.csv_file import InputError
     from cxr_study.data.labels.label_table import classes
-    from cxr_study.data.readers.patients import one_spelling
+    from cxr_study.data.readers.table import one_spelling
 
     known = dataset_of(dataset)
     name = f"{__name__}.{dataset.replace('-', '_')}"

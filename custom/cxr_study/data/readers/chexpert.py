@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
-from cxr_study.data.labels.csv_file import open_csv
+from cxr_study.data.labels.csv_columns import CsvColumns, open_csv, read_columns
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import cell_values

@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import open_csv
+from cxr_study.data.labels.csv_columns import open_csv, read_columns
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.readers import cell_values, mimic
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.labels.csv_columns import CsvColumns, matching, read_columns
-from cxr_study.data.labels.csv_file import CsvFile, open_csv
+from cxr_study.data.labels.csv_columns import CsvColumns, CsvFile, matching, open_csv, read_columns
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import cell_values
@@ -41,7 +40,7 @@ def read(labels: Path, metadata: Path) -> pd.DataFrame:
     by_hand = _MANUAL in file.header
     studies = _studies(file, by_hand, patient_of)
     study = pd.Index(studies["study_id"]).get_indexer(pd.Index(images["study_id"]))
-    names = [*CHEXPERT_CLASSES, *(name for name in studies.texts if name == NORMAL)]
+    names = [*CHEXPERT_CLASSES, *(name for name in studies.cells if name == NORMAL)]
     decoded = studies.decode_all(dict.fromkeys(names, cell_values.label))
     table = assemble(
         {name: np.where(study < 0, np.nan, decoded[name][study]) for name in names},

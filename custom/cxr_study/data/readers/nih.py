@@ -11,11 +11,10 @@ import pandas as pd
 
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
-from cxr_study.data.labels.csv_columns import read_columns
-from cxr_study.data.labels.csv_file import open_csv
+from cxr_study.data.labels.csv_columns import open_csv, read_columns
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, class_name
-from cxr_study.data.readers import cell_values, finding_lists
+from cxr_study.data.readers import cell_values
 
 
 def read(csv: Path) -> pd.DataFrame:
@@ -36,7 +35,7 @@ def read(csv: Path) -> pd.DataFrame:
             "Patient ID": lambda text: cell_values.number(text).lstrip("0") or "0",
             "View Position": lambda text: text if text in ("PA", "AP") else "frontal",
             "Patient Gender": cell_values.sex,
-            "Patient Age": cell_values.age_with_unit,
+            "Patient Age": cell_values.age,
         }
     )
     columns.require_unique("Image Index")
@@ -55,7 +54,12 @@ def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
     seen: dict[str, str] = {}  # image -> where it stands
     parts = []
     for part, path in (("train_val", train_val), ("test", test)):
-        names = _names(path)
+        try:
+            names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} cannot be read: {error}.") from error
+        if not names:
+            raise InputError(f"{path} is empty; needs the name of an image in every line.")
         for line, image in enumerate(names, start=1):
             if not image:
                 raise InputError(f"{path}, line {line}: the line is blank; needs an image's name.")
@@ -69,18 +73,8 @@ def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _names(path: Path) -> list[str]:
-    try:
-        names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
-    if not names:
-        raise InputError(f"{path} is empty; needs the name of an image in every line.")
-    return names
-
-
 def _labels(text: str) -> tuple[float, ...]:
-    found = finding_lists.parts(text, "|")
+    found = cell_values.split_findings(text, "|")
     if found == ["No Finding"]:
         return (NEGATIVE,) * len(NIH_CLASSES)
     present = {_class(finding) for finding in found}

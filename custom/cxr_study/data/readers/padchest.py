@@ -12,7 +12,7 @@ import pandas as pd
 from cxr_study.data.labels.csv_columns import matching, read_columns
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import class_name
-from cxr_study.data.readers import cell_values, finding_lists
+from cxr_study.data.readers import cell_values
 
 _SILENT = {"", "unchanged", "exclude", "suboptimal study"}  # say nothing about findings
 _VIEWS = {"PA": "PA", "AP": "AP", "AP_horizontal": "AP", "L": "lateral", "": "", "UNK": ""}
@@ -31,7 +31,7 @@ def read(csv: Path) -> pd.DataFrame:
     columns = read_columns(csv, [*names, "PatientSex_DICOM", "Projection", "Labels"])
     columns.decode("ImageID", cell_values.filled)
     columns.require_unique("ImageID")
-    folder = pd.Series(columns.decode("ImageDir", cell_values.number), columns.lines)
+    folder = pd.Series(columns.decode("ImageDir", cell_values.number), columns.cells.index)
     age = columns.decode("StudyDate_DICOM", _study_year) - columns.decode("PatientBirth", _year)
     lists = [found for found in set(columns.decode("Labels", _findings)) if found is not None]
     occurring = sorted(frozenset().union(*lists))
@@ -48,7 +48,8 @@ def read(csv: Path) -> pd.DataFrame:
 
 def _findings(text: str) -> frozenset[str] | None:
     """Classes that a list names; None where it says nothing about findings."""
-    tokens = {token.lower() for token in finding_lists.parts(text, finding_lists.LIST)} - _SILENT
+    found = cell_values.split_findings(text, cell_values.LIST)
+    tokens = {finding.lower() for finding in found} - _SILENT
     if not tokens:
         return None
     return frozenset(class_name(token, "padchest") for token in tokens - {"normal"})

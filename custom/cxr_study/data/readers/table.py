@@ -21,10 +21,9 @@ import pandas as pd
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import key, nearest
 from cxr_study.data.images.image_files import below
-from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
-from cxr_study.data.labels.csv_file import open_csv
+from cxr_study.data.labels.csv_columns import CsvColumns, open_csv, read_columns
 from cxr_study.data.labels.label_table import BLANK, LOADED, NEGATIVE, POSITIVE, VIEWS, assemble
-from cxr_study.data.readers import cell_values, finding_lists
+from cxr_study.data.readers import cell_values
 from cxr_study.data.readers.cell_values import NO_CLASS
 from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout
 
@@ -38,7 +37,7 @@ _MEANINGS: dict[str, Callable[[str], Any]] = {
     "patient": cell_values.filled,
     "view": lambda text: _view(text.casefold()),
     "sex": lambda text: _sex(text.casefold()),
-    "age": lambda text: cell_values.age_with_unit(text.replace(",", ".")),
+    "age": lambda text: cell_values.age(text.replace(",", ".")),
 }
 
 
@@ -84,16 +83,16 @@ def read(
     if not by_number:
         meanings[column_of["image"]] = lambda text: _image(below(images or csv.parent, text))
     if lists is not None:
-        meanings[lists.column] = finding_lists.meaning(lists.separator, _folded(layout.words))
+        meanings[lists.column] = cell_values.findings(lists.separator, _folded(layout.words))
     values = columns.decode_all(meanings)
     column_of |= {name: column for column, name in names.items()}
     said = {what: values[column] for what, column in column_of.items()}
     cells = {what: columns[column] for what, column in column_of.items()}
     if lists is not None:
-        label, cell = np.full(len(columns.lines), POSITIVE), columns[lists.column]
+        label, cell = np.full(len(columns.cells), POSITIVE), columns[lists.column]
         if lists.value is not None:
             label, cell = values[lists.value], (cell + " = " + columns[lists.value])
-        labels = finding_lists.labels(values[lists.column], label)
+        labels = cell_values.listed_labels(values[lists.column], label)
         if not labels:
             raise InputError(f"{csv}, column '{lists.column}': no row names a finding.")
         said, cells = said | labels, cells | dict.fromkeys(labels, cell.rename(lists.column))
@@ -206,7 +205,7 @@ def _one_per_image(
             "got '{}', but line {} has '{}' for the same image; correct or remove one of them "
             "(of a row for each finding: --findings).",
             cell.to_numpy(),
-            columns.lines[first],
+            columns.cells.index[first],
             cell.to_numpy()[first],
         )
     return rows.groupby("image", sort=False).first().reset_index()
@@ -220,3 +219,40 @@ def _image(text: str) -> str:
             "it leads into (--images), or write what follows it alone."
         )
     return str(path)
+
+
+def plain(patient: str) -> str:
+    """An id without leading zeros and without the ".0" that a spreadsheet adds to a number."""
+    number = re.fullmatch(r"([0-9]+)\.0+", patient)
+    return (number[1] if number else patient).lstrip("0") or "0"
+
+
+def one_spelling(table: pd.DataFrame) -> pd.DataFrame:
+    """Give a patient with several spellings, such as 7, 0007 and 7.0, the shortest of them.
+
+    Returns:
+        The label table; its `attrs["notes"]` say how many patients that are, and how many ids
+        differ from another in case alone, which stay as they are.
+    """
+    ids = pd.Series(sorted(table["patient"].unique(), key=lambda patient: (len(patient), patient)))
+    plains = ids.map(plain)
+    shortest = ids.groupby(plains).transform("first")
+    notes = list(table.attrs.get("notes", []))
+    several = ids[plains.duplicated(keep=False)]
+    if len(several):
+        first = ", ".join(several[plains == plain(several.iloc[0])])
+        notes.append(
+            f"{plains[several.index].nunique():,} patients are written in several ways ({first}), "
+            "and count as one each; 'patients: exact' keeps them apart (--patients exact)"
+        )
+    folded = plains.drop_duplicates().str.casefold()
+    alike = ids[folded.index][folded.duplicated(keep=False)]
+    if len(alike):
+        pair = ", ".join(alike[folded == folded[alike.index[0]]])
+        notes.append(
+            f"{len(alike):,} patient ids differ from another in case alone ({pair}), and count as "
+            "different patients"
+        )
+    table = table.assign(patient=table["patient"].map(dict(zip(ids, shortest, strict=True))))
+    table.attrs["notes"] = notes
+    return table

@@ -28,7 +28,7 @@ class Findings(FileModel):
 
     Attributes:
         column: Names of findings, in one row of an image or in several.
-        separator: What stands between the findings of a cell: a text, or `finding_lists.LIST`.
+        separator: What stands between the findings of a cell: a text, or `cell_values.LIST`.
             None: not said, so a cell that looks like several is refused.
         value: Column with the label of what is listed. None: it is positive.
         unlisted: "negative" where a finding that is not listed is absent. None: it is blank.
@@ -55,6 +55,7 @@ def _meant(word: str) -> str:
 
 def _encoding(value: object) -> str:
     try:
+        "".encode(str(value))  # which codecs that are no encodings of texts refuse
         return codecs.lookup(str(value)).name
     except LookupError:
         raise NeedError("the name of an encoding, such as cp1252") from None

@@ -10,18 +10,21 @@ from typing import Any
 import pandas as pd
 
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.class_overlap import undecided, unknown
-from cxr_study.data.labels.label_table import UNCERTAIN, classes, one_sided
+from cxr_study.data.labels.label_table import UNCERTAIN, apply_policy, classes, one_sided
 from cxr_study.data.labels.merges import parts_against
 from cxr_study.data.readers import mimic, nih, official_files
 from cxr_study.data.sites import patient_split
-from cxr_study.data.sites.before_training import site_classes
-from cxr_study.data.sites.header_index import write_index
-from cxr_study.data.sites.own_table import find_csv, find_images, look
-from cxr_study.data.sites.site_data import find_files, labelled_classes, read_labels, select_views
+from cxr_study.data.sites.own_table import find_csv, find_images, look, write_index
+from cxr_study.data.sites.patient_split import counts, earlier, write_split
+from cxr_study.data.sites.site_data import (
+    find_files,
+    labelled_classes,
+    read_labels,
+    select_views,
+    site_classes,
+)
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
-from cxr_study.data.sites.split_file import counts, earlier, write_split
 
 Say = Callable[[str], None]
 """Receives a line for people."""
@@ -54,25 +57,27 @@ def make_site(
     index = path.with_name(f"{path.stem}_images.csv")
     split = path.with_name(f"{path.stem}_split.csv")
     if dataset == "table":
-        csv = find_csv(folder)
-        keys: dict[str, Any] = {"labels": csv, "images": folder if folder.is_dir() else csv.parent}
+        labels, metadata = find_csv(folder), None
+        images = folder if folder.is_dir() else labels.parent
     else:
         labels, metadata, images = official_files(dataset, folder)
-        keys = {"labels": labels, "metadata": metadata, "images": images}
-    keys |= {"split": split, **{key: value for key, value in said.items() if value is not None}}
+    keys: dict[str, Any] = {
+        **{"dataset": dataset, "labels": labels, "metadata": metadata, "images": images},
+        **{"split": split, **{key: value for key, value in said.items() if value is not None}},
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        site = _written(path, dataset, keys)
+        site = _written(path, keys)
         if dataset == "table":
             keys |= _own_table(site, keys["images"], images_by, index, say)
-            site = _written(path, dataset, keys)
+            site = _written(path, keys)
         table = read_labels(site)
         if not any(find_files(site, table["image"])):
             raise InputError(
                 f"none of the {len(table)} images of these labels lie below {site.images}, first "
                 f"{table['image'][0]}. Put the images there, or link them."
             )
-        site = _written(path, dataset, keys | _decided(site, table, say))
+        site = _written(path, keys | _decided(site, table, say))
         split_site(site, Fraction(1), seed, say=say)
     except ValueError:
         for file in (path, split, *([index] if images_by else [])):
@@ -144,7 +149,7 @@ def split_site(
     labelled = labelled_classes(site, classes(table))
     rows = table["patient"].map(assignment.set_index("patient")["split"]) == "train"
     policy = replace(site.policy, blank=site.policy.blank or "not labelled")
-    trained = uncertain_labels.apply(table.loc[rows, ["image", *labelled]], policy)
+    trained = apply_policy(table.loc[rows, ["image", *labelled]], policy)
     for name in labelled:
         positive, negative = (trained[name] > 0.5).sum(), (trained[name] < 0.5).sum()
         say(f"training   {name}: {positive:,} positive, {negative:,} negative")
@@ -153,8 +158,8 @@ def split_site(
         say(f"  {line}")
 
 
-def _written(path: Path, dataset: str, keys: Mapping[str, Any]) -> SiteFile:
-    write_site_file(path, dataset=dataset, **keys)
+def _written(path: Path, keys: Mapping[str, Any]) -> SiteFile:
+    write_site_file(path, **keys)
     return read_site_file(path)
 
 

@@ -1,6 +1,12 @@
-"""A hospital's own csv, looked at: which columns are classes, and what nobody has said yet.
+"""A hospital's own csv and its images: which columns are classes, and what nobody has said yet.
 
 Nothing is guessed: a column is what a person says, or what its header and its cells say exactly.
+Where the csv names images by a number of their DICOM headers, such as an accession, the headers are
+read once, into an index beside the site file; it may be written by hand, too:
+
+    AccessionNumber,image,view
+    0012345,export/1.dcm,PA
+    0012345,export/2.dcm,lateral
 """
 
 import re
@@ -8,17 +14,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from cxr_study.common import progress
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import key
 from cxr_study.data.images.image_files import ImageError, locate, walk
-from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
-from cxr_study.data.labels.csv_file import SEPARATORS, open_csv
+from cxr_study.data.labels.csv_columns import SEPARATORS, CsvColumns, open_csv, read_columns
 from cxr_study.data.labels.label_table import BLANK, classes
 from cxr_study.data.readers import read
 from cxr_study.data.readers.cell_values import NO_CLASS, PROBABILITY
-from cxr_study.data.readers.table import meaning, quoted, roles, unsaid
+from cxr_study.data.readers.mimic import view
+from cxr_study.data.readers.table import PLAIN, meaning, quoted, roles, unsaid
 from cxr_study.data.readers.table_layout import IGNORED
 from cxr_study.data.sites.site_file import SiteFile
 
@@ -116,7 +124,7 @@ def look(site: SiteFile, by_number: bool = False) -> tuple[dict[str, str], pd.Da
     what = {kind: name for name, kind in kinds.items() if kind != IGNORED}
     what |= dict(zip(("findings", "value"), site.listing, strict=False))
     found = [
-        f"csv        {csv}: {len(cells.lines):,} rows, {SEPARATORS[file.separator]} between the "
+        f"csv        {csv}: {len(cells.cells):,} rows, {SEPARATORS[file.separator]} between the "
         "cells",
         f"columns    {', '.join(f'{kind}: {name}' for kind, name in what.items())}",
         *([f"blank      {blanks:,} labels, which count as {site.blank}"] if blanks else []),
@@ -203,6 +211,91 @@ def _refuse_whole_rows(cells: CsvColumns, images: Sequence[str], separator: str)
     """Refuse a cell that holds whole rows, as a quote too many makes it."""
     for image in images:
         ending = re.escape(cells[image].map(lambda name: Path(name).suffix).mode()[0]) or "(?!)"
-        for name in cells.texts:
+        for name in map(str, cells.cells):
             row = cells[name].str.contains(rf"\n.*{ending}\"?(?:{separator}|\n|$)")
             cells.refuse(row, name, "the cell has a whole row in it; is there a quote too many?")
+
+
+def write_index(folder: Path, keyword: str, csv: Path) -> str:
+    """Read the headers of all DICOM files below a folder and write the index.
+
+    Args:
+        folder: The images folder.
+        keyword: Of the number, as DICOM spells it (PS3.6).
+        csv: Receives a row per image, by path.
+
+    Returns:
+        How many images the index has, and what was passed over and why, for people.
+
+    Raises:
+        ImageError: There is no such keyword, or no image with such a number.
+    """
+    from pydicom.datadict import keyword_dict  # takes its time, and `join` needs none
+
+    from cxr_study.data.images.dicom import DicomError, read_number
+
+    if keyword not in keyword_dict:
+        raise ImageError(f"'{keyword}' is no DICOM keyword such as AccessionNumber.")
+    files = sorted(Path(parent, name) for parent, names in walk(str(folder)) for name in names)
+    rows: list[tuple[str, str, str]] = []
+    others: dict[str, list[str]] = {}
+    with progress.bar("reading headers") as report:
+        for done, path in enumerate(files, 1):
+            file = path.relative_to(folder).as_posix()
+            try:
+                number, position = read_number(path, keyword)
+                rows.append((number, file, view(position)))
+            except DicomError as error:
+                others.setdefault(str(error), []).append(file)
+            report(done, len(files))
+    passed_over = [f"{len(of):,} files ({why}), first {of[0]}" for why, of in others.items()]
+    if not rows:
+        has = "; ".join(passed_over) or "no file"
+        raise ImageError(f"{folder} needs images with a DICOM {keyword}, see --images; has {has}.")
+    csv.parent.mkdir(parents=True, exist_ok=True)
+    index = pd.DataFrame(rows, columns=[keyword, "image", "view"])
+    index.to_csv(csv, index=False, lineterminator="\n", errors="backslashreplace")
+    found = f"{len(rows):,} with a DICOM {keyword} below {folder}: {csv}"
+    return "; not used: ".join([found, *passed_over])
+
+
+def join(table: pd.DataFrame, csv: Path) -> pd.DataFrame:
+    """Give each image the row of its number.
+
+    Args:
+        table: Label table whose `image` is the number, each once.
+        csv: The index: the number first, in a column of any name.
+
+    Returns:
+        A row per image, in the order of the table; a view that the table does not know is the
+        index's. Its notes count the numbers and the images that are left out.
+
+    Raises:
+        InputError: The index does not hold what it should, or has none of the numbers.
+    """
+    file = open_csv(csv)
+    keyword = file.header[0]
+    index = read_columns(file, [keyword, "image", "view"])
+    index.require_unique("image")
+    views = index.decode("view", meaning(PLAIN, "view", "view"))
+    numbers, images = pd.Index(table["image"]), index["image"].to_numpy()
+    row = numbers.get_indexer(index[keyword])
+    chosen = np.argsort(row, kind="stable")[(row < 0).sum() :]
+    if not len(chosen):
+        raise InputError(
+            f"{csv}: none of its numbers, first {keyword} '{index[keyword].iloc[0]}', is one of "
+            f"the {len(numbers):,} that the labels have, first '{numbers[0]}'. Name images by "
+            "another number (--images-by), or the column that has this one; leading zeros count."
+        )
+    joined = table.iloc[row[chosen]].reset_index(drop=True)
+    own = joined["view"]
+    joined["image"], joined["view"] = images[chosen], own.where(own != "", views[chosen])
+    left_out = {
+        f"{keyword} of the labels match no image": numbers[~numbers.isin(index[keyword])],
+        f"images have no row of labels with their {keyword}": images[row < 0],
+        "images have no known view": joined["image"][joined["view"] == ""].tolist(),
+    }
+    joined.attrs["notes"] = table.attrs["notes"] + [
+        f"{len(names):,} {what}, first {names[0]}" for what, names in left_out.items() if len(names)
+    ]
+    return joined

@@ -3,18 +3,43 @@
 Functions from a label table to an assignment: a data frame with one row per patient, sorted by
 patient, and the columns `patient`, `split` (one of `SPLITS`, or `UNUSED`) and perhaps `site`.
 Stratified by "the patient has any positive label" and, within the positive ones, by class (see
-`stratification`); the order of the table's rows does not matter. `split_file` keeps assignments.
+`stratify`); the order of the table's rows does not matter.
+
+The split file is an assignment of patients, with how it was made and from what: a csv that people
+read, diff and may write by hand, behind a header in comments:
+
+    # scheme: 70/10/20 of the patients, stratified by any positive label
+    # seed: 0
+    # input: sha256:5f0c...  over image, patient and any positive label of every row
+    # counts:
+    #   train: {patients: 21564, images: 78263, positive patients: 11721}
+    #   ...
+    patient,split
+    1,train
+
+A file that cuts patients into sites has the column `site` between the two. The header, where there
+is one, is compared with the labels on every use.
 """
 
-from collections.abc import Mapping, Sequence
+import glob
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from cxr_study.common.errors import InputError
 from cxr_study.common.wording import listed
+from cxr_study.common.yaml_files import parse_yaml
+from cxr_study.data.labels.csv_columns import open_csv, read_columns
 from cxr_study.data.labels.label_table import POSITIVE, classes
-from cxr_study.data.sites.stratification import stratify
+from cxr_study.data.readers.cell_values import filled, one_of
 
 SPLITS = ("train", "validation", "test")
 UNUSED = "unused"  # left out on purpose, to train with less data
@@ -111,12 +136,7 @@ def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: i
     """Leave out all but a share of the training patients, at each site alike, as `UNUSED`.
 
     With the same seed a smaller share is a part of a larger one.
-
-    Raises:
-        ValueError: The share is not above 0 and at most 1.
     """
-    if not 0 < share <= 1:
-        raise ValueError(f"a share of the training patients is above 0, at most 1; got {share}.")
     thinned = assignment.copy()
     training = assignment[assignment["split"] == "train"]
     groups = [training] if "site" not in training else [g for _, g in training.groupby("site")]
@@ -227,3 +247,221 @@ def _assignment(parts: Sequence[np.ndarray]) -> pd.DataFrame:
 
 def _first(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def stratify(
+    present: np.ndarray, sizes: Sequence[int] | np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Put patients into parts that have equally much of every class: iterative stratification.
+
+    Sechidis, Tsoumakas and Vlahavas, ECML PKDD 2011: the rarest class is dealt out first, each
+    patient to the part that lacks most of it. Two things are added: parts have exact sizes, and
+    before anything else each part gets a patient of every class that has enough of them, so that
+    rounding leaves none without.
+
+    Args:
+        present: Whether a patient has a class, bool (patients, classes).
+        sizes: Patients of each part; together they are all patients.
+        rng: Decides between equals.
+
+    Returns:
+        Number of the part of each patient, int64 (patients,). A class with as many patients as
+        there are parts with room has one in each, unless classes stand in each other's way.
+    """
+    part = np.full(len(present), -1)
+    room = np.array(sizes, int)
+    lacking = present.sum(axis=0)[:, None] * room / max(len(present), 1)  # (classes, parts)
+    order = rng.permutation(len(present))
+
+    def put(patient: int, into: int) -> None:
+        part[patient] = into
+        room[into] -= 1
+        lacking[present[patient], into] -= 1
+
+    _one_of_each(present, part, room, order, put)
+    while True:
+        left = order[part[order] < 0]
+        numbers = present[left].sum(axis=0)
+        if not numbers.any():
+            break
+        rarest = np.flatnonzero(numbers == numbers[numbers > 0].min())[0]
+        for patient in left[present[left, rarest]]:
+            # Of the parts with room, the one that lacks most of the class, then of all classes.
+            wants = np.lexsort(
+                (rng.random(len(room)), lacking.sum(axis=0), lacking[rarest], room > 0)
+            )
+            put(patient, int(wants[-1]))
+    part[order[part[order] < 0]] = np.repeat(np.arange(len(room)), room)
+    return part
+
+
+def _one_of_each(
+    present: np.ndarray,
+    part: np.ndarray,
+    room: np.ndarray,
+    order: np.ndarray,
+    put: Callable[[int, int], None],
+) -> None:
+    """Give each part a patient of every class that has enough, the rarest class first."""
+    parts = np.flatnonzero(room)
+    numbers = present.sum(axis=0)
+    enough = numbers >= len(parts)
+    for name in np.argsort(numbers, kind="stable"):
+        for into in parts[np.argsort(room[parts], kind="stable")] if enough[name] else ():
+            there = present[part == into].any(axis=0)
+            free = order[(part[order] < 0) & present[order, name]]
+            if there[name] or not room[into] or not len(free):
+                continue
+            # The patient who has most of what the part has none of.
+            wanted = present[np.ix_(free, enough & ~there)].sum(axis=1)
+            put(int(free[np.argmax(wanted)]), int(into))
+
+
+_SPLIT = one_of(f"{', '.join(SPLITS)} or {UNUSED}", {name: name for name in (*SPLITS, UNUSED)})
+
+
+@dataclass(frozen=True, eq=False)
+class SplitFile:
+    """What a split file says.
+
+    Attributes:
+        assignment: See the module.
+        header: Keys scheme, seed, input and counts; empty where the file was made by hand.
+    """
+
+    path: Path
+    assignment: pd.DataFrame
+    header: dict[str, Any]
+
+
+def write_split(
+    assignment: pd.DataFrame, table: pd.DataFrame, csv: Path, *, scheme: str, seed: int | None
+) -> None:
+    """Write a split file; its folder exists already. Another one there is kept, see `earlier`.
+
+    Args:
+        assignment: See the module.
+        table: The label table it was made from, as read.
+        csv: The file.
+        scheme: How it was made, for people.
+        seed: It was made with; None for an official split.
+    """
+    check(table, assignment)
+    header = {
+        "scheme": scheme,
+        "seed": seed,
+        "input": fingerprint(table),
+        "counts": counts(assignment, table),
+    }
+    text = yaml.safe_dump(header, sort_keys=False, width=math.inf, default_flow_style=None)
+    comment = "".join(f"# {line}\n" for line in text.splitlines())
+    text = comment + assignment.to_csv(index=False, lineterminator="\n")
+    if csv.is_file() and csv.read_text(encoding="utf-8") != text:
+        free = (csv.with_name(f"{csv.stem}.earlier-{n}.csv") for n in count(len(earlier(csv)) + 1))
+        csv.rename(next(file for file in free if not file.exists()))
+    csv.write_text(text, encoding="utf-8")
+
+
+def earlier(csv: Path) -> list[Path]:
+    """The split files that a split file has replaced, oldest first."""
+    return sorted(
+        csv.parent.glob(f"{glob.escape(csv.stem)}.earlier-*.csv"),
+        key=lambda file: (len(file.name), file.name),
+    )
+
+
+def read_split(csv: Path) -> SplitFile:
+    """Read a split file.
+
+    Raises:
+        InputError: A column is missing, or a split is none of `SPLITS` or unused; names file and
+            line.
+        InputError: The header is not YAML.
+    """
+    file = open_csv(csv, comments=True)
+    site = {"site": filled} if "site" in file.header else {}
+    meanings = {"patient": filled, **site, "split": _SPLIT}
+    columns = read_columns(file, list(meanings))
+    return SplitFile(csv, pd.DataFrame(columns.decode_all(meanings)), _header(csv))
+
+
+def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.DataFrame:
+    """Check a split file against the labels as read and select a site's rows.
+
+    Returns:
+        The site's rows (all, where the file has no column `site`) with the column `split` behind
+        the others, and a RangeIndex.
+
+    Raises:
+        InputError: A patient has no split or two, the labels are not those the file was made
+            from, its counts do not fit its lines, or the site has no patient in it.
+    """
+    assignment = split_file.assignment
+    try:
+        check(table, assignment)
+        _check_header(split_file, table)
+    except InputError as error:
+        raise InputError(f"{split_file.path}: {error}") from None
+    if "site" in assignment:
+        known = sorted(set(assignment["site"]))
+        assignment = assignment[assignment["site"] == site]
+        if assignment.empty:
+            raise InputError(
+                f"{split_file.path}: site '{site}' has no patient; its sites are "
+                f"{', '.join(known)}. The name of the site file is the site's."
+            )
+    rows = table.assign(split=table["patient"].map(assignment.set_index("patient")["split"]))
+    return rows[rows["split"].notna()].reset_index(drop=True)
+
+
+def fingerprint(table: pd.DataFrame) -> str:
+    """Hash of image, patient and any positive label of every row, in any order."""
+    positive = table["patient"].map(positive_patients(table)).map({True: "1", False: "0"})
+    lines = sorted(table["image"] + "\t" + table["patient"] + "\t" + positive)
+    return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def counts(assignment: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
+    """Count patients, images and positive patients per split, or per site and split."""
+    positive = positive_patients(table)
+    rows = assignment[assignment["patient"].isin(positive.index)]
+    images = rows["patient"].map(table["patient"].value_counts())
+    rows = rows.assign(patients=1, images=images, positive=rows["patient"].map(positive))
+    rows = rows.rename(columns={"positive": "positive patients"})
+    if "site" not in rows:
+        return _counts_by_split(rows)
+    return {str(site): _counts_by_split(group) for site, group in rows.groupby("site")}
+
+
+def _counts_by_split(rows: pd.DataFrame) -> dict[str, dict[str, int]]:
+    sums = rows.groupby("split")[["patients", "images", "positive patients"]].sum().astype(int)
+    order = [name for name in (*SPLITS, UNUSED) if name in sums.index]
+    return sums.loc[order].to_dict("index")
+
+
+def _check_header(split_file: SplitFile, table: pd.DataFrame) -> None:
+    header = split_file.header
+    if "input" not in header:
+        return  # made by hand
+    if header["input"] != fingerprint(table):
+        raise InputError(
+            "the labels are not those that this split was made from: an image, a patient or a "
+            "finding was added, removed or changed, or other views are used. Make the split anew "
+            "(surgagg data split), or, to keep it as it is, remove the lines that begin with '#'."
+        )
+    if header.get("counts") != counts(split_file.assignment, table):
+        raise InputError(
+            "the counts in the header are not those of the lines: the file was edited. Make the "
+            "split anew (surgagg data split), or remove the lines that begin with '#'."
+        )
+
+
+def _header(csv: Path) -> dict[str, Any]:
+    """The header in comments."""
+    with csv.open(encoding="utf-8-sig") as file:
+        comment = list(takewhile(lambda line: line.startswith("#"), file))
+    try:
+        header = parse_yaml("".join(line[1:].removeprefix(" ") for line in comment))
+    except yaml.YAMLError as error:
+        raise InputError(f"{csv}: the header cannot be read as YAML: {error}") from error
+    return header if isinstance(header, dict) else {}

@@ -1,4 +1,6 @@
-"""A site's labels and pixels, as its site file says."""
+"""A site's labels and pixels, as its site file says; what is said of several before training."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,16 +16,15 @@ from cxr_study.common.spelling import nearest
 from cxr_study.data import readers
 from cxr_study.data.images import image_store
 from cxr_study.data.images.image_files import locate
-from cxr_study.data.images.labelled_images import Images
-from cxr_study.data.labels import merges, uncertain_labels
-from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes
-from cxr_study.data.labels.vocabulary import class_name
+from cxr_study.data.images.image_store import Images
+from cxr_study.data.labels import merges
+from cxr_study.data.labels.class_overlap import SiteClasses, holders, near_duplicates
+from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, apply_policy, classes, one_sided
 from cxr_study.data.readers import dataset_of
-from cxr_study.data.readers.patients import plain
-from cxr_study.data.sites import header_index
-from cxr_study.data.sites.patient_split import UNUSED
+from cxr_study.data.readers.table import plain
+from cxr_study.data.sites.own_table import join
+from cxr_study.data.sites.patient_split import UNUSED, SplitFile, apply_split, read_split
 from cxr_study.data.sites.site_file import SiteFile
-from cxr_study.data.sites.split_file import SplitFile, apply_split, read_split
 from surgical_aggregation.aggregation.class_names import twins, unfit
 
 CONTRADICTION = "contradiction"
@@ -58,11 +59,11 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
     """
     table = readers.read(site.dataset, site.labels, site.metadata, site, site.images)
     if site.dataset == "table" and site.metadata is not None:
-        table = header_index.join(table, site.metadata)
+        table = join(table, site.metadata)
     try:
         table = merges.apply(table, site.merges, site.dataset)
-    except ValueError as error:
-        raise InputError(f"{site.path}: {error}") from None
+    except InputError as error:
+        raise InputError(f"{site.path}: key 'merges': {error}") from None
     labelled = site.classes or dataset_of(site.dataset).default_classes or classes(table)
     against = merges.parts_against(table, site.policy.blank == "negative")
     table.attrs["notes"] += [
@@ -125,7 +126,7 @@ def load_labels(site: SiteFile) -> SiteLabels:
     labelled = labelled_classes(site, classes(read))
     table = rows[[*DESCRIPTORS, *labelled, "split"]].copy()
     try:
-        table = uncertain_labels.apply(table, site.policy)
+        table = apply_policy(table, site.policy)
     except InputError as error:
         raise InputError(f"{site.path}: {', '.join(map(str, site.labels))}: {error}") from None
     table["file"] = ["" if file is None else str(file) for file in find_files(site, table["image"])]
@@ -174,24 +175,14 @@ def prepare(
     return table, prepared
 
 
-def _notes(table: pd.DataFrame, index: pd.DataFrame) -> list[str]:
+def _notes(table: pd.DataFrame, index: pd.DataFrame) -> pd.Series:
     """What speaks against each usable image, its file's view included."""
-    notes = []
-    for usable, note, view, labelled in zip(
-        index["status"] == "ok", index["notes"], index["view"], table["view"], strict=True
-    ):
-        said = [note] if note else []
-        if view and labelled and _differ(view, labelled):
-            said.append(f"view {view}, labelled {labelled}")
-        notes.append("; ".join(said) if usable else "")
-    return notes
-
-
-def _differ(view: str, labelled: str) -> bool:
-    """Whether a DICOM file's view is another than that of the labels."""
-    if labelled in ("PA", "AP") and view in ("PA", "AP"):
-        return view != labelled
-    return (view in FRONTAL) != (labelled in FRONTAL)
+    view, labelled = index["view"], table["view"]
+    sure = view.isin(("PA", "AP")) & labelled.isin(("PA", "AP"))
+    differ = (view != labelled).where(sure, view.isin(FRONTAL) != labelled.isin(FRONTAL))
+    differ &= (view != "") & (labelled != "")
+    said = (index["notes"] + "; view " + view + ", labelled " + labelled).str.removeprefix("; ")
+    return index["notes"].mask(differ, said).where(index["status"] == "ok", "")
 
 
 def load_images(labels: SiteLabels, size: int) -> Images:
@@ -260,11 +251,10 @@ def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
     labelled = list(site.classes or [name for name in preset if name in known])
     if site.classes is None:
         labelled += [name for name in site.merges if name not in labelled]
-    distinct = [class_name(name, site.dataset) for name in site.distinct]
     for key, names, of in (
         ("classes", labelled, known),
         ("uncertain", site.policy.by_class, labelled),
-        ("distinct", distinct, labelled),
+        ("distinct", site.distinct, labelled),
     ):
         for name in names:
             if name not in of:
@@ -281,3 +271,43 @@ def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
             "key 'merges', or leave one out with key 'classes'."
         )
     return tuple(labelled)
+
+
+def notes_before_training(sites: Sequence[SiteLabels]) -> list[str]:
+    """What people should know before they start, as far as all site files are at hand.
+
+    Notes of the readers, classes that lack a kind of label, patient ids that two hospitals have,
+    and classes of different sites that may be one finding.
+
+    Raises:
+        InputError: A patient is at two of the sites; see `check_disjoint`.
+    """
+    shared = check_disjoint(sites)
+    own = [
+        f"{each.site.site}: {note}"
+        for each in sites
+        for note in (
+            *each.read.attrs["notes"],
+            *one_sided(each.table[each.table["split"] == "train"]),
+        )
+    ]
+    named = [site_classes(each.site, each.read) for each in sites]
+    at = holders(named)
+    alike = [
+        f"'{pair.name}' ({', '.join(pair.sites)}) and '{pair.other}' "
+        f"({', '.join(at[pair.other])}) may be one finding: {pair.reason}; {pair.suggestion}"
+        for pair in near_duplicates(named)
+        if pair.other in at
+    ]
+    return [*own, *shared, *alike]
+
+
+def site_classes(site: SiteFile, read: pd.DataFrame) -> SiteClasses:
+    """What a site says about classes, by its file and its labels as read.
+
+    Raises:
+        InputError: See `labelled_classes`.
+    """
+    columns = classes(read)
+    labelled = labelled_classes(site, columns)
+    return SiteClasses(site.site, labelled, tuple(columns), site.distinct)

@@ -1,17 +1,20 @@
 """The site file: which data a site has, which classes it labels and what it decided about them.
 
 A YAML file that stays at the site and is named as it, with paths relative to it; custom/SITES.md
-has one with all keys.
+has one with all keys. Where it is, a hospital's policy says, else the job; unnamed, the phantom's.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo
 
+from cxr_study.common import offered_data
 from cxr_study.common.errors import InputError
 from cxr_study.common.yaml_files import (
     ExistingFile,
@@ -21,10 +24,13 @@ from cxr_study.common.yaml_files import (
     read_model,
 )
 from cxr_study.data.images.image_files import allowed
-from cxr_study.data.labels.uncertain_labels import Blank, LabelPolicy, Uncertain
+from cxr_study.data.labels.label_table import Blank, LabelPolicy, Uncertain
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import dataset_of
 from cxr_study.data.readers.table_layout import TableLayout, Word
+
+if TYPE_CHECKING:
+    from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 _Words = tuple[Word, ...]
 
@@ -83,7 +89,7 @@ class SiteFile(TableLayout):
     merges: Annotated[dict[Word, Annotated[_Words, _Several, _Some]], AfterValidator(_merges)] = (
         Field(default_factory=dict)
     )
-    distinct: Annotated[_Words, _Several] = ()
+    distinct: Annotated[_Words, _Several, AfterValidator(_names)] = ()
     uncertain: Annotated[dict[Word, Uncertain], BeforeValidator(_policies)] = Field(
         default_factory=dict
     )
@@ -138,35 +144,65 @@ def read_site_file(path: Path) -> SiteFile:
     return read_model(SiteFile, path, "site file", InputError)
 
 
-def write_site_file(
-    path: Path,
-    *,
-    dataset: str,
-    labels: Path | Sequence[Path],
-    images: Path,
-    split: Path,
-    metadata: Path | None = None,
-    truth: Path | None = None,
-    **decisions: object,
-) -> None:
-    """Write a site file, with paths relative to it; its folder exists already.
+def write_site_file(path: Path, **keys: Any) -> None:
+    """Write a site file with these keys, paths relative to it; its folder exists already.
 
-    `decisions` are the other keys, as they are to stand in the file; None leaves one out.
+    `labels` is a path or several; a key of None is left out.
     """
-    folder = Path(path).parent
 
-    def relative(target: Path | None) -> str | None:
-        return None if target is None else Path(os.path.relpath(target, folder)).as_posix()
+    def relative(target: Path) -> str:
+        return Path(os.path.relpath(target, Path(path).parent)).as_posix()
 
-    several = [labels] if isinstance(labels, Path) else list(labels)
-    keys = {
-        "dataset": dataset,
-        "labels": relative(several[0]) if len(several) == 1 else list(map(relative, several)),
-        "metadata": relative(metadata),
-        "images": relative(images),
-        "split": relative(split),
-        **decisions,
-        "truth": relative(truth),
-    }
     given = {key: value for key, value in keys.items() if value is not None}
+    given |= {key: relative(value) for key, value in given.items() if isinstance(value, Path)}
+    if not isinstance(given["labels"], str):
+        several = list(map(relative, given["labels"]))
+        given["labels"] = several if len(several) > 1 else several[0]
     Path(path).write_text(yaml.safe_dump(given, sort_keys=False), encoding="utf-8")
+
+
+VARIABLE = "CXR_SITES"
+"""With the folder, where the client starts: the site's own word, as its policy is."""
+
+
+def find_site_file(site: str, given: str | None, policy: SitePolicy) -> Path:
+    """Path of <folder>/<site>.yaml, which exists.
+
+    A site with a policy is a hospital's. Its policy names the folder, else `VARIABLE` does; a job
+    cannot, and it trains on the phantom only where it says so itself.
+
+    Args:
+        site: Its name.
+        given: Folder or demo data that the job names, or `VARIABLE` in the job's place.
+        policy: The site's.
+
+    Raises:
+        SiteError: The job names a folder and may not, nobody does, or there is no such file.
+    """
+    # FLARE, which those who only read a site file do not need
+    from surgical_aggregation.site.contract.site import SiteError
+    from surgical_aggregation.site.contract.site_policy import NO_POLICY
+
+    if policy is not NO_POLICY:
+        own = policy.site_files or os.environ.get(VARIABLE)
+        if given not in (None, "", own, os.environ.get(VARIABLE)):
+            raise SiteError(
+                f"this site says itself where its site files are; the job names {given!r}. Leave "
+                f"the job's setting 'sites' as it is by default, {{${VARIABLE}}}."
+            )
+        if not own:
+            raise SiteError(
+                "a site with a policy needs the folder of its site files; none is named. Give "
+                f"'site_files' in its local/privacy.json, or the variable {VARIABLE} where the "
+                f"client starts; {offered_data.PHANTOM!r} in place of a folder is the phantom."
+            )
+        given = own
+    folder = offered_data.site_files(given)
+    names = sorted(path.stem for path in folder.glob("*.yaml"))
+    if site not in names:
+        raise SiteError(
+            f"site file {folder / site}.yaml does not exist; {folder} has sites {names}. Give the "
+            f"folder of your site files: --site-files (the setting 'sites'), the variable "
+            f"{VARIABLE} where the client starts, or 'site_files' in the site's local/privacy.json."
+        )
+    return folder / f"{site}.yaml"

@@ -7,29 +7,61 @@ Source:
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cxr_study.common.files import replace
+from cxr_study.common.spelling import nearest
 from cxr_study.common.wording import counted, listed, rounds_listed
+from cxr_study.common.yaml_files import read_yaml
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Summary
 from cxr_study.jobs.methods import METHODS
-from cxr_study.models.prediction.calibration_file import CalibrationFile
-from cxr_study.reports.card import card_answers
-from cxr_study.reports.card.card_answers import cell
-from cxr_study.reports.page import numbers
+from cxr_study.models.model_calibration import CalibrationFile
+from cxr_study.reports.page.html import environment
 from surgical_aggregation.checkpoints.manifest import Spans
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 
 FILE = "model_card.md"
 """Name of the card, beside the model."""
+
+ANSWERS = "card.yaml"
+"""Name of the file with a person's answers, beside the model."""
+
+TO_FILL = "TO FILL IN"
+"""Begins what is not answered yet, in bold."""
+
+QUESTIONS: Mapping[str, str] = {
+    "developer": "name and contact of who answers for the model",
+    "licence": "of the weights; it depends on the data's terms of use",
+    "release": 'stage and date of release, or "not released"',
+    "clinical_purpose": "none so far, or which patients, setting and decision it is meant for",
+    "oversight": "human oversight, and what happens with an output",
+    "privacy": "which privacy filters and policies the sites used",
+    "risk_level": "of the intended use, by the applicable regulation",
+    "data": "sites, images and patients per split",
+    "sources": "where and when images were taken, by which machines",
+    "eligibility": "who is in the data, and who was left out",
+    "demographics": "age, sex, ethnicity where they may be shared; see surgagg data audit",
+    "labelling": "from reports or by readers, how many, and how uncertain labels were used",
+    "ethics": "approvals, waivers, data use agreements",
+    "consulted": "who was consulted",
+    "performance": "AUROC with intervals on images that it was not trained on: surgagg report",
+    "subgroups": "performance by sex, age, view, ethnicity and machine",
+    "usefulness": "net benefit, effect on care, failures found in use; none is known",
+    "upkeep": "who watches the model, and when it is withdrawn",
+    "funding": "who paid, and who gains",
+    "availability": "where they are",
+    "publication": "in the paper on this model",
+}
+"""Key of the file -> what it asks for."""
 
 _RECIPE = (
     "strategy", "num_rounds", "epochs", "batch_size", "learning_rate", "gradient_clip",
@@ -69,85 +101,54 @@ class CardSource:
 
 
 def write(source: CardSource, folder: Path) -> Path:
-    """Write a card into the model's folder, with the answers there (`card_answers`); its path.
+    """Write a card into the model's folder, with the answers there; its path.
+
+    Where there is no file of answers, one without any is written.
 
     Raises:
         ValueError: The answers cannot be used.
     """
-    card_answers.write_blank(folder)
-    replace(folder / FILE, card_answers.answered(markdown(source), folder))
+    if not (folder / ANSWERS).exists():
+        asked = (f"# {what}\n{yaml.safe_dump({key: ''})}" for key, what in QUESTIONS.items())
+        replace(folder / ANSWERS, "".join(asked))
+    replace(folder / FILE, answered(markdown(source), folder))
     return folder / FILE
 
 
 def markdown(source: CardSource) -> str:
-    """The card as Markdown, with the metadata block that Hugging Face's hub reads."""
-    environment = Environment(
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    """The card as Markdown, with the metadata block that Hugging Face's hub reads.
+
+    See huggingface.co/docs/hub/model-cards. The licence is "other" until a person has decided.
+    """
+    markup = environment(
+        __package__,
         keep_trailing_newline=True,
-        loader=PackageLoader(__package__, ""),
         finalize=lambda value: value if isinstance(value, Markup) else cell(value),
     )
-    environment.filters |= {
-        "counted": counted, "listed": listed, "number": numbers.count,
-        "auroc": lambda row: numbers.auroc(row, 3), "trained": trained_by,
-        "interval": numbers.interval,
-    }  # fmt: skip
-    environment.globals |= {"to_fill": lambda key: Markup(card_answers.mark(key))}
-    body = environment.get_template("card.md.j2").render(
+    markup.filters["trained"] = trained_by
+    markup.globals["to_fill"] = lambda key: Markup(mark(key))
+    summary, given = source.summary, source.settings or {}
+    recipe = {name: given[name] for name in _RECIPE if name in given}
+    if summary and "Preset" in summary.made:
+        recipe = {"preset": summary.made["Preset"], **recipe}
+    contributed = _contributed(source)
+    known = summary.contributions if summary else {}
+    of_hub = [row for row in (summary.means if summary else ()) if row.auroc is not None]
+    return markup.get_template("card.md.j2").render(
         source=source,
         facts=source.facts,
-        summary=source.summary,
-        method=METHODS.get(source.summary.job) if source.summary else None,
-        recipe=_recipe(source),
+        summary=summary,
+        results=[row for row in of_hub if (row.model, row.classes) == ("global", "all")],
+        method=METHODS.get(summary.job) if summary else None,
+        recipe=recipe,
         calibration=source.calibration,
-        reliability=source.summary.calibration_groups() if source.summary else {},
+        reliability=summary.calibration_groups() if summary else {},
         fewest=FEWEST,
         shared_patients=SHARED_PATIENTS,
-        contributors=[f"{s} ({rounds_listed(spans)})" for s, spans in _contributed(source).items()],
-        absent=_absent(source),
+        contributors=[f"{site} ({rounds_listed(of)})" for site, of in contributed.items()],
+        absent={site: of.reason for site, of in known.items() if site not in contributed},
         lacks=[CONTRACT[key] for key in source.facts.lacks],
     )
-    block = yaml.safe_dump(metadata(source), sort_keys=False, allow_unicode=True)
-    return f"---\n{block}---\n\n{body}"
-
-
-def metadata(source: CardSource) -> dict[str, Any]:
-    """The metadata block, see huggingface.co/docs/hub/model-cards.
-
-    The licence is "other" until a person has decided.
-    """
-    chest = ["chest-x-ray", "medical-imaging"] if source.chest else []
-    drawn = "drawn " if source.summary and source.summary.data == "phantom" else ""
-    task, of = "image-classification", "Findings on chest X-rays" if chest else "Classes"
-    results = [
-        {
-            "task": {"type": task, "name": of},
-            "dataset": {
-                "type": "phantom" if drawn else row.site,
-                "name": f"{drawn}test split of {row.site}",
-                "split": "test",
-            },
-            "metrics": [{"type": "roc_auc", "name": f"mean AUROC over {row.over}", "value": value}],
-        }
-        for row in (source.summary.means if source.summary else ())
-        if row.model == "global" and row.classes == "all" and row.auroc is not None
-        for value in [round(row.auroc, 4)]
-    ]
-    return {
-        "language": "en",
-        "license": "other",
-        "license_name": "to-be-filled-in",
-        "library_name": "keras",
-        "pipeline_tag": task,
-        "tags": [
-            *chest, "multi-label-classification", "federated-learning", "surgical-aggregation",
-            "research-only",
-        ],
-        "metrics": ["roc_auc"],
-        **({"model-index": [{"name": source.name, "results": results}]} if results else {}),
-    }  # fmt: skip
 
 
 def trained_by(training: ClassTraining | None) -> str:
@@ -175,14 +176,31 @@ def _contributed(source: CardSource) -> Mapping[str, Spans]:
     return source.facts.contributed
 
 
-def _absent(source: CardSource) -> dict[str, str]:
-    """Site of the job that is not in the model -> why, as far as it is known."""
-    known = source.summary.contributions if source.summary else {}
-    return {site: of.reason for site, of in known.items() if site not in _contributed(source)}
+def mark(key: str) -> str:
+    """The place of an answer in a card."""
+    return f"**{TO_FILL}: {QUESTIONS[key]}**"
 
 
-def _recipe(source: CardSource) -> dict[str, Any]:
-    given = source.settings or {}
-    made = source.summary.made if source.summary else {}
-    preset = {"preset": made["Preset"]} if "Preset" in made else {}
-    return preset | {name: given[name] for name in _RECIPE if name in given}
+def answered(card: str, folder: Path) -> str:
+    """A card with the answers that lie in a model's folder.
+
+    Raises:
+        ValueError: The file cannot be read, or has an unknown key or a value that is no text.
+    """
+    file = folder / ANSWERS
+    answers = read_yaml(file, "the model card's answers", ValueError) if file.is_file() else {}
+    for key, answer in answers.items():
+        if key not in QUESTIONS:
+            known = nearest(str(key), tuple(QUESTIONS))
+            raise ValueError(f"{file}: no card asks for '{str(key)[:60]}'; {known}.")
+        if not isinstance(answer, str):
+            raise ValueError(f"{file}: {key!r} needs a text in quotes; got {answer!r:.60}.")
+        if answer.strip():
+            card = card.replace(mark(key), cell(answer.strip()))
+    return card
+
+
+def cell(value: object) -> str:
+    """A text in Markdown as it is, in one line: nothing in it is markup."""
+    line = re.sub(r"\s+", " ", str(value))
+    return html.escape(re.sub(r"([\\`*_{}\[\]#|])", r"\\\1", line), quote=False)

@@ -3,51 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import keras
 import numpy as np
 import pandas as pd
+import tensorflow as tf
+from matplotlib import colormaps
 from PIL import Image
 
 from cxr_study.common.files import replace
-from cxr_study.data.images.decoding import decode_bytes
-from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
-from cxr_study.models.prediction.calibration_file import POSITIVE
-from cxr_study.models.prediction.image_reader import ReadImage
+from cxr_study.data.images.decoding import decode
+from cxr_study.models.images_to_predict import ReadImage
+from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED, LoadedModel
+from cxr_study.models.model_calibration import POSITIVE
 from cxr_study.reports.page.html import address, template
-
-if TYPE_CHECKING:
-    from cxr_study.models.loaded_model import LoadedModel
+from cxr_study.training.backbones import IMAGENET, Normalisation
+from cxr_study.training.input_pipeline import normalised
+from surgical_aggregation.site.training.keras_model import LocalModel
 
 SIDE = 384  # pixels of a picture on the page
 _STRONGEST = 0.6  # how much of the picture the hottest place hides
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A class of one image.
-
-    Attributes:
-        probability: As the table has it.
-        threshold: From where the class counts as positive; None: it has no threshold.
-        picture: The image with the class's heat over it, as bright as the class is probable, as a
-            `data:` address; "": not explained.
-        blank: Whether it is explained, and no place of the image spoke for the class.
-    """
-
-    name: str
-    probability: float
-    threshold: float | None
-    picture: str = ""
-    blank: bool = False
-
-    @property
-    def positive(self) -> bool:
-        """Whether it reaches its threshold."""
-        return self.threshold is not None and self.probability >= self.threshold
+_NO_NAME = r"[^\w.-]+"  # what a page's file name has none of
 
 
 def write(
@@ -66,90 +44,49 @@ def write(
         most: How many classes, the most probable first, get a heat map; of those with a
             calibration, and of the others, for the two cannot be ranked together. None of those
             that the model never learned.
-        folder: Where the pages go; they are named like the images.
+        folder: Where the pages go, each named by its image's position and name: `a/b.png`, the 8th
+            image, has `7-a-b.png.html`.
 
     Returns:
         The pages.
     """
     page = template(__package__)
-    thresholds = _thresholds(model, table)
+    classes = model.calibration.classes if model.calibration else {}
+    thresholds = {n: of.threshold for n, of in classes.items() if f"{n}{POSITIVE}" in table}
+    never = model.facts.never_learned
     pages = []
     for (_, row), at in zip(table.iterrows(), table.index.tolist(), strict=True):
         read = chunk[at]
-        findings = _findings(model, read, row, thresholds, most)
-        path = folder / f"{file_name(read.image, at)}.html"
+        # As the network sees it, with more pixels.
+        picture = decode(Path(read.path).read_bytes(), SIDE, bits=read.bits).pixels
+        likeliest = row[list(model.classes)].astype(float).sort_values(ascending=False)
+        ranked = {str(name): float(probability) for name, probability in likeliest.items()}
+        calibrated = [name for name in ranked if name in thresholds]
+        others = [name for name in ranked if name not in thresholds]
+        tops = [[n for n in names if n not in never][:most] for names in (calibrated, others)]
+        pixels, how = np.asarray(read.pixels), model.network.normalisation
+        heats = heat_maps(model.local, pixels, [*tops[0], *tops[1]], how)
+        flags = row[FLAGS].split("; ")  # every image of the model has those of NEVER_LEARNED
         text = page.render(
             image=read.image,
             model=model,
-            flags="; ".join(_doubts(row[FLAGS])),
-            never_learned=model.never_learned,
-            picture=address(Image.fromarray(_picture(read))),
-            side=SIDE,
-            findings=findings,
-            explained=[finding for finding in findings if finding.picture],
-            calibrated=bool(thresholds),
+            flags="; ".join(flag for flag in flags if not flag.startswith(NEVER_LEARNED)),
+            picture=address(Image.fromarray(picture)),
+            probabilities=ranked,
+            thresholds=thresholds,
+            groups=[names for names in (calibrated, others) if names],
+            heats={n: address(_over(picture, ranked[n] * heat)) for n, heat in heats.items()},
+            blank=[n for n, heat in heats.items() if not heat.any()],
         )
+        path = folder / f"{re.sub(_NO_NAME, '-', f'{at}-{read.image}')}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         replace(path, text)
         pages.append(path)
     return pages
 
 
-def file_name(image: str, at: object) -> str:
-    """The name of an image's page, by its position: `a/b.png`, the 8th image, has `7-a-b.png`."""
-    return re.sub(r"[^\w.-]+", "-", f"{at}-{image}")
-
-
-def _thresholds(model: LoadedModel, table: pd.DataFrame) -> dict[str, float]:
-    """Class -> threshold, where the table applied the model's calibration."""
-    if model.calibration is None:
-        return {}
-    classes = model.calibration.file.classes
-    return {n: of.threshold for n, of in classes.items() if f"{n}{POSITIVE}" in table}
-
-
-def _findings(
-    model: LoadedModel, read: ReadImage, row: pd.Series, thresholds: dict[str, float], most: int
-) -> list[Finding]:
-    """Calibrated classes, then the others, most probable first."""
-    from cxr_study.models.prediction.grad_cam import heat_maps
-
-    ranked = row[list(model.classes)].astype(float).sort_values(ascending=False)
-    names = sorted(map(str, ranked.index), key=lambda name: name not in thresholds)
-    learned = [name for name in names if name not in model.never_learned]
-    calibrated = [name for name in learned if name in thresholds]
-    others = [name for name in learned if name not in thresholds]
-    explained = [*calibrated[:most], *others[:most]]
-    heats = {}
-    if read.pixels is not None:
-        heats = heat_maps(model.local, read.pixels, explained, model.network.normalisation)
-    picture = _picture(read)
-    return [
-        Finding(
-            name,
-            float(ranked[name]),
-            thresholds.get(name),
-            address(_over(picture, ranked[name] * heats[name])) if name in heats else "",
-            blank=name in heats and not heats[name].any(),
-        )
-        for name in names
-    ]
-
-
-def _doubts(flags: str) -> list[str]:
-    """Flags of an image, without those that every image of the model has."""
-    return [flag for flag in flags.split("; ") if not flag.startswith(NEVER_LEARNED)]
-
-
-def _picture(read: ReadImage) -> np.ndarray:
-    """The image as the network sees it, with more pixels: uint8 (SIDE, SIDE)."""
-    return decode_bytes(Path(read.path).read_bytes(), SIDE, read.bits)
-
-
 def _over(picture: np.ndarray, heat: np.ndarray) -> Image.Image:
     """Heat, from 0 to 1, over a grey picture."""
-    from matplotlib import colormaps
-
     large = np.asarray(
         Image.fromarray(heat.astype(np.float32)).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
     )
@@ -158,3 +95,48 @@ def _over(picture: np.ndarray, heat: np.ndarray) -> Image.Image:
     hidden = _STRONGEST * large
     mixed = (1 - hidden) * picture[..., None] + hidden * colours
     return Image.fromarray(mixed.round().astype(np.uint8))
+
+
+def heat_maps(
+    local: LocalModel, pixels: np.ndarray, classes: Sequence[str], how: Normalisation = IMAGENET
+) -> dict[str, np.ndarray]:
+    """Grad-CAM of some classes for one image.
+
+        heat = relu(sum_k a_k M_k),  a_k = mean over positions of d logit / d M_k
+
+    M are the maps that the network pools. Gradients are the logit's: a probability near 1 has
+    next to none. Without a hidden layer a_k is proportional to the head's weight, which is CAM.
+
+    Args:
+        local: The model.
+        pixels: uint8 (side, side).
+        classes: Of the model.
+        how: The model's normalisation.
+
+    Returns:
+        Class -> float32 (rows, columns) of the maps, at least 0; divided by its largest value, if
+        that is not 0.
+
+    Source:
+        Selvaraju et al., Grad-CAM, ICCV 2017, equations 1 and 2; Zhou et al., CAM, CVPR 2016.
+    """
+    network = local.model
+    pooling = next(
+        layer
+        for layer in reversed(network.layers)
+        if isinstance(layer, keras.layers.GlobalAveragePooling2D)
+    )
+    head = network.get_layer("head")
+    watched = keras.Model(network.input, [pooling.input, head.input])
+    columns = [local.classes.index(name) for name in classes]
+    with tf.GradientTape(persistent=True) as tape:
+        maps, features = watched(normalised(pixels[None], how), training=False)
+        logits = tf.unstack(
+            tf.gather(tf.matmul(features, head.kernel) + head.bias, columns, axis=1)[0]
+        )
+    heats = {}
+    for name, logit in zip(classes, logits, strict=True):
+        weights = tf.reduce_mean(tape.gradient(logit, maps), axis=(1, 2), keepdims=True)
+        heat = tf.nn.relu(tf.reduce_sum(weights * maps, axis=3))[0].numpy()
+        heats[name] = heat / heat.max() if heat.max() else heat
+    return heats

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
 
 # Okabe and Ito's colours and Tol's purple: told apart with any colour vision, and by shape as well.
 GLOBAL, UNLABELLED, LOCAL = "#0072B2", "#AA3377", "#C45A00"
@@ -25,9 +23,6 @@ SITES = tuple(zip(_COLOURS, "os^DvPX<>p", strict=True))
 
 WIDTH = 5.6
 """Width of a figure in inches: half a page on screen, readable when it fills a sheet of A4."""
-
-FULL_WIDTH = 1.6 * WIDTH
-"""Width of a figure that fills the page, in inches."""
 
 LONGEST_NAME = 28
 """Characters of a class name that fit beside the axis."""
@@ -54,17 +49,6 @@ STYLE: dict[Any, Any] = {
 }
 """Settings of matplotlib; text is never a formula, and stays text."""
 
-STRIPES: dict[str, Any] = {"facecolor": "#F3D9B8", "edgecolor": LOCAL, "hatch": "////"}
-"""Settings of matplotlib for a striped area."""
-
-
-def axes_at(
-    figure: Figure, left: float, bottom: float, width: float, height: float, **more: Any
-) -> Axes:
-    """Add axes at a place that is given in inches."""
-    wide, tall = figure.get_size_inches()
-    return figure.add_axes((left / wide, bottom / tall, width / wide, height / tall), **more)
-
 
 def name_rows(
     axes: Axes, names: Sequence[str], at: Sequence[float] | None = None, **looks: Any
@@ -73,11 +57,6 @@ def name_rows(
     axes.set_yticks((range(len(names)) if at is None else at) if names else [], names)
     axes.tick_params(axis="y", length=0, labelcolor=INK, **looks)
     axes.grid(axis="y", visible=False)
-
-
-def in_percent(axis: Axis) -> None:
-    """Write the numbers of an axis as percentages."""
-    axis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
 
 
 def headed(axes: Axes, text: str, colour: str = INK, size: float = 9, **more: Any) -> None:

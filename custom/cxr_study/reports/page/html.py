@@ -3,13 +3,14 @@
 import base64
 import io
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from PIL import Image
 
 from cxr_study.common.wording import counted, duration, listed
-from cxr_study.reports.page.numbers import auroc, count, share
+from cxr_study.reports.page.numbers import auroc, count, interval
 
 CRISP_PIXELS = 128
 """Pictures up to this size are enlarged pixel by pixel; larger ones are smoothed."""
@@ -21,26 +22,33 @@ LARGEST_PIXELS = 256
 def template(package: str, **filters: object) -> Template:
     """Read the `template.html.j2` of a package, which may extend and import those of this one.
 
-    Values are escaped, and a missing value is an error. Filters are those below and those given;
-    `style` and `crisp` (`CRISP_PIXELS`) are variables.
+    Values are escaped. Filters are those of `environment` and those given; `style`, the look
+    of every page as CSS, and `crisp` (`CRISP_PIXELS`) are variables.
     """
-    environment = Environment(
-        autoescape=True,
+    pages = environment(package, autoescape=True)
+    pages.filters |= filters
+    style = resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+    pages.globals |= {"crisp": CRISP_PIXELS, "style": style}
+    return pages.get_template("template.html.j2")
+
+
+def environment(package: str, **options: Any) -> Environment:
+    """What reads templates of a package and of this one; a missing value is an error.
+
+    Args:
+        package: Whose.
+        options: More of Jinja's.
+    """
+    made = Environment(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         loader=ChoiceLoader([PackageLoader(name, "") for name in (package, __package__)]),
+        **options,
     )
-    environment.filters |= {"counted": counted, "listed": listed, "number": count, "share": share}
-    environment.filters |= {"auroc": auroc}
-    environment.filters |= {"duration": duration, **filters}
-    environment.globals |= {"crisp": CRISP_PIXELS, "style": style()}
-    return environment.get_template("template.html.j2")
-
-
-def style() -> str:
-    """The look of every page, as CSS: for the screen, narrow ones too, and for A4 paper."""
-    return resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+    made.filters |= {"auroc": auroc, "interval": interval, "number": count}
+    made.filters |= {"counted": counted, "duration": duration, "listed": listed}
+    return made
 
 
 def picture(image: np.ndarray, site: str) -> str:

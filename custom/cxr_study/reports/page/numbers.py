@@ -1,4 +1,4 @@
-"""How pages write numbers: figures with their intervals, counts and shares."""
+"""How pages write numbers: figures with their intervals, and counts."""
 
 import math
 
@@ -42,8 +42,3 @@ def auroc(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
 def count(value: int | None) -> str:
     """Write a count: `1,234`, or `WITHHELD` for None."""
     return WITHHELD if value is None else f"{value:,}"
-
-
-def share(value: float, decimals: int = 1) -> str:
-    """Write a share as a percentage: `12.3 %`."""
-    return f"{100 * value:.{decimals}f} %"

@@ -13,7 +13,6 @@ from cxr_study.common.wording import duration
 from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run import run_view
-from cxr_study.reports.run.notices import notices
 
 
 def table(
@@ -61,18 +60,6 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
     console.print(Text(summary.title, style="bold"))
     for line in run_view.headlines(summary):
         console.print(Text(line))
-    console.print(_means(summary))
-    loss = f"mean validation BCE {summary.best.mean_validation_bce:.3f}"
-    took = duration(summary.wall_seconds)
-    rounds = f"rounds {run_view.rounds_made(summary)}"
-    console.print(Text(f"{summary.job}, {rounds}, {loss}, {took}."))
-    for notice in notices(summary):
-        console.print(Text.assemble((notice.heading, "bold yellow"), " ", notice.text))
-    console.print(Text("Research only, not for diagnosis.", style="dim"))
-
-
-def _means(summary: Summary) -> Table:
-    """A row per site and model: mean AUROCs, each with its interval and over how many classes."""
     models = run_view.models(summary)
     named = len(models) > 1
     headings = ["site", *["model"] * named, *run_view.COLUMNS.values()]
@@ -81,4 +68,12 @@ def _means(summary: Summary) -> Table:
         for site in summary.sites
         for model in models
     ]
-    return table("Mean AUROC on each site's test split (95 % interval)", headings, rows)
+    title = "Mean AUROC on each site's test split (95 % interval)"
+    console.print(table(title, headings, rows))
+    loss = f"mean validation BCE {summary.best.mean_validation_bce:.3f}"
+    took = duration(summary.wall_seconds)
+    made = f"rounds {run_view.rounds_made(summary)}"
+    console.print(Text(f"{summary.job}, {made}, {loss}, {took}."))
+    for notice in run_view.notices(summary):
+        console.print(Text.assemble((notice.heading, "bold yellow"), " ", notice.text))
+    console.print(Text("Research only, not for diagnosis.", style="dim"))

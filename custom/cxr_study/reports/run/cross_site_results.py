@@ -20,6 +20,9 @@ from surgical_aggregation.wire.untrusted_text import one_line
 RESULTS_FILE = "cross_site_val/cross_val_results.json"
 """FLARE's own file in the server's folder of a job."""
 
+TABLE = "federated_test.csv"
+"""In a report's folder: what the sites measured."""
+
 TESTED = ("SRV_best", f"SRV_{EVALUATED}")
 """Models in it that are measured on test splits: a training job's best, an evaluation's."""
 
@@ -67,10 +70,11 @@ def _number(value: object) -> float:
     return value if isinstance(value, int | float) and math.isfinite(value) else math.nan
 
 
-def write_csv(results: pd.DataFrame, path: Path) -> None:
-    """Write what sites measured; what is not known is an empty field."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    results.to_csv(path, index=False)
+def write_csv(results: pd.DataFrame, folder: Path) -> Path:
+    """Write what sites measured into a report's folder; what is not known is an empty field."""
+    folder.mkdir(parents=True, exist_ok=True)
+    results.to_csv(folder / TABLE, index=False)
+    return folder / TABLE
 
 
 def evaluations(

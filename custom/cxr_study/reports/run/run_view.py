@@ -1,11 +1,19 @@
-"""What a run report says in words and numbers, without HTML."""
+"""What a run report says in words and numbers, and what limits these, without HTML."""
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from cxr_study.common.wording import counted, listed, rounds_listed
+from cxr_study.common.wording import (
+    FEW_IMAGES,
+    Notice,
+    counted,
+    listed,
+    rounds_listed,
+    shortened,
+)
+from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.reports.page import numbers
 from surgical_aggregation.checkpoints.manifest import rounds_in, spans
@@ -165,8 +173,12 @@ def rounds_made(summary: Summary) -> str:
 
 
 def measurable(summary: Summary) -> list[ClassAuroc]:
-    """What could have been measured: a site that measures by itself has its own classes alone."""
-    return [row for row in summary.test if row.labelled or summary.data != "elsewhere"]
+    """AUROCs that are told one by one: on a class that its site does not label the global model's.
+
+    A site that measures by itself has its own classes alone.
+    """
+    here = summary.data != "elsewhere"
+    return [row for row in summary.test if row.labelled or (here and row.model == "global")]
 
 
 def undefined_reason(row: ClassAuroc) -> str:
@@ -249,17 +261,95 @@ def axis_start(summary: Summary) -> float:
     return math.floor(min([CHANCE - 0.1, *values]) * 10) / 10
 
 
-def percent(value: float, start: float = 0.0, end: float = 1.0) -> str:
-    """Place a value between `start` and `end`, as a CSS percentage."""
-    return f"{100 * min(1.0, max(0.0, (value - start) / (end - start))):.1f}%"
-
-
 def unlabelled_is_measured(summary: Summary) -> bool:
     """Whether complete labels, kept for evaluation only, cover classes a site does not label."""
     return summary.data != "elsewhere" and any(
         row.labels == "truth" and not row.labelled and (row.positives or row.negatives)
         for row in summary.test
     )
+
+
+def notices(summary: Summary) -> Iterator[Notice]:
+    """What limits the numbers, most important first."""
+    for absence in absences(summary):
+        yield Notice("Missing site.", absence)
+    if is_interrupted(summary):
+        yield Notice(
+            "Not finished.",
+            f"{summary.num_rounds} of {summary.planned_rounds} rounds were made. surgagg continue "
+            "makes the others.",
+        )
+    for warning in summary.warnings:
+        yield Notice(warning.heading, warning.text)
+    note = summary.note.removeprefix("phantom data: ").rstrip(".")
+    sentence = note and f"{note[0].upper()}{note[1:]}."
+    if summary.data == "phantom":
+        text = f"The pictures are generated, not taken from patients. {sentence}"
+        yield Notice("Phantom data.", text.strip())
+    elif summary.data == "elsewhere":
+        yield Notice("Measured at the sites.", sentence)
+    elif note:
+        yield Notice("Note.", sentence)
+    rows = [row for row in measurable(summary) if row.model == "global"]
+    defined = [row for row in rows if row.auroc is not None]
+    if few := [row for row in defined if row.few]:
+        names = shortened(
+            [f"{row.class_name} at {row.site} ({numbers.count(row.positives)})" for row in few]
+        )
+        yield Notice(
+            "Too few patients.",
+            f"{len(few)} of {len(defined)} AUROCs rest on fewer than {FEWEST} positive (or "
+            f"negative) patients: {names}, with the positive images in brackets. They have no "
+            "interval, which would be too narrow, and no part in the means.",
+        )
+    small = [
+        row
+        for row in defined
+        for counts in [(row.positives, row.negatives)]
+        if not row.few and any(count is not None and count < FEW_IMAGES for count in counts)
+    ]
+    if small:
+        text = (
+            f"{len(small)} of {len(defined)} AUROCs rest on fewer than {FEW_IMAGES} positive (or "
+            "negative) images. Their intervals are wide: read them as a range, not as a value."
+        )
+        row = max(small, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
+        if row.low is not None:
+            positives = counted(row.positives or 0, "positive")
+            images = f"{positives}, {counted(row.negatives or 0, 'negative')}"
+            text += f" Widest: {row.class_name} at {row.site}, {numbers.auroc(row)}, {images}."
+        yield Notice("Small test set: wide intervals.", text)
+    if len(defined) > 1 and all(row.auroc == CHANCE for row in defined):
+        yield Notice(
+            "A constant model.",
+            "Every AUROC is exactly 0.5: the model says the same of every image. Its training has "
+            "not begun, or has destroyed it: see the losses of the rounds.",
+        )
+    if summary.best.round == 0 and len(summary.rounds) > 1:
+        yield Notice(
+            "No round was better than the start.",
+            "The best model by validation is the one that the run started from: it did not learn, "
+            "or was continued with worse data or a learning rate that is too high.",
+        )
+    if len(defined) < len(rows):
+        yield Notice(
+            "Not defined.",
+            f"{len(rows) - len(defined)} of {len(rows)} AUROCs of the global model are not defined "
+            "and are left out of the means; the report lists the reasons.",
+        )
+    if summary.refusals:
+        left_out = counted(len(summary.refusals), "result")
+        text = f"The server went on without {left_out}; the report lists the reasons."
+        yield Notice("Results left out.", text)
+    if lost := not_on_record(summary):
+        yield Notice(
+            "Part of the record.",
+            f"The record of {lost} is not at hand: it is that of an earlier run, or of a job that "
+            "was lost with its server. Curves are without them.",
+        )
+    if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
+        text = "The last model is the best one, so more rounds may still improve it."
+        yield Notice("Not yet converged.", text)
 
 
 def _across_sites(summary: Summary, classes: Group) -> str:

@@ -4,8 +4,8 @@ import pytest
 from matplotlib.colors import same_color
 
 from cxr_studies.plan import study_file
+from cxr_studies.plan.row import TITLES, Row
 from cxr_studies.report.figures import style
-from cxr_study.jobs.methods import TITLES, Row
 from drawn_texts import legend
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 
 from cxr_studies.papers.published_results import Place
+from cxr_studies.plan.row import Row
 from cxr_studies.report.tables.latex import caption, escape, latex, notes
 from cxr_studies.report.tables.layouts import Column
-from cxr_study.jobs.methods import Row
 from study_tables import NIH, SURGICAL, mean, published, table
 
 VANILLA, COMPLETE = Row("vanilla", "fedbn+"), Row("complete", "fedbn+")

@@ -1,14 +1,8 @@
 import numpy as np
 import pytest
 
-from cxr_study.data.images.image_journal import (
-    CONSTANT,
-    OK,
-    UNREADABLE,
-    DecodedFile,
-    ImageJournal,
-    Known,
-)  # fmt: skip
+from cxr_study.data.images.image_files import Source
+from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, ImageJournal, Known
 
 
 @pytest.fixture
@@ -17,8 +11,12 @@ def journal(tmp_path):
 
 
 def ok(name, value):
-    pixels = np.full((2, 2), value, np.uint8)
-    return DecodedFile(name, name, Known((3, 5), OK, hash="h"), pixels)
+    known = Known((3, 5), OK, hash="h")
+    return Source(name, "", name, None), known, np.full((2, 2), value, np.uint8)
+
+
+def bad(name, file, *known):
+    return Source(name, "", file, None), Known((9, 8), *known), None
 
 
 def values(journal):
@@ -29,10 +27,8 @@ def values(journal):
 def test_what_was_added_is_known_and_can_be_read_by_people(journal, tmp_path):
     assert journal.read() == {}
     assert journal.pixels().shape == (0, 2, 2)
-    journal.append(
-        [ok("a", 1), DecodedFile("b", "0/b", Known((9, 8), UNREADABLE, "it is cut off"))]
-    )
-    journal.append([DecodedFile("c", "c", Known((9, 8), CONSTANT)), ok("d", 4)])
+    journal.append([ok("a", 1), bad("b", "0/b", UNREADABLE, "it is cut off")])
+    journal.append([bad("c", "c", CONSTANT), ok("d", 4)])
     assert journal.read() == {
         "a": ((3, 5), OK, "", "h", "", "", 0),
         "0/b": ((9, 8), UNREADABLE, "it is cut off", "", "", "", -1),

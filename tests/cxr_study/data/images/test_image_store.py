@@ -23,7 +23,8 @@ MINI = Path(__file__).parents[4].parent / "shared/data/nih-mini"
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     (tmp_path / "nih/images").mkdir(parents=True)
     return tmp_path / "nih/images"
 
@@ -45,10 +46,10 @@ def png(folder):
 
 
 @pytest.fixture
-def open_store(folder, tmp_path):
+def open_store(folder):
     def open_store(names, size=32, **options):
         files = ["" if file is None else str(file) for file in locate(folder, names)]
-        return prepare(folder, names, files, size, cache_dir=tmp_path / "cache", **options)
+        return prepare(folder, names, files, size, **options)
 
     return open_store
 
@@ -151,21 +152,19 @@ def test_a_store_is_of_a_folder_whatever_it_is_called_a_size_and_a_recipe(
 ):
     stores = [open_store([png("a.png", 16)], size).folder for size in (32, 8)]
     (tmp_path / "nih/small").mkdir()
-    stores.append(prepare(folder.parent / "small", [], [], 8, cache_dir=tmp_path / "c").folder)
+    stores.append(prepare(folder.parent / "small", [], [], 8).folder)
     monkeypatch.setattr(image_store, "RECIPE", image_store.RECIPE + 1)
     stores.append(open_store(["a.png"]).folder)
     assert len({store.name for store in stores}) == 4
     assert stores[0].parent == tmp_path / "cache/images"
     kinds = ["nih-images-32-", "nih-images-8-", "nih-small-8-", "nih-images-32-"]
     assert [store.name[:-12] for store in stores] == kinds
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "default"))
-    assert prepare(folder, [], [], 8).folder.parent == tmp_path / "default/images"
     png("b.png", 6)
     link = tmp_path / "link"
     link.symlink_to(folder)
     names = ["b.png", "a.png"]
     files = [str(link / name) for name in names]
-    other = prepare(link, names, files, 32, cache_dir=tmp_path / "cache")
+    other = prepare(link, names, files, 32)
     assert (other.decoded, light(other)) == (1, [6, 16])
     assert other.index["row"].tolist() == [1, 0]
 
@@ -212,8 +211,9 @@ def test_a_killed_decoding_process_and_an_unwritable_cache_are_reported(
     name = png("a.png", 5)
     (tmp_path / "file").touch()
     message = r"kept in .*/file/images.*Not a directory\. Make room"
-    with pytest.raises(ImageError, match=message):
-        prepare(folder, [name], [str(folder / name)], 8, cache_dir=tmp_path / "file")
+    with monkeypatch.context() as patch, pytest.raises(ImageError, match=message):
+        patch.setenv("SURGAGG_CACHE", str(tmp_path / "file"))
+        open_store([name])
 
     def end(*arguments):
         raise BrokenExecutor
@@ -258,10 +258,10 @@ from pathlib import Path
 from cxr_study.data.images import decoding, image_journal, image_store
 
 def prepare(**options):
-    folder, cache = map(Path, sys.argv[1:3])
+    folder = Path(sys.argv[1])
     files = sorted(folder.iterdir())
     return image_store.prepare(
-        folder, [f.name for f in files], [str(f) for f in files], 32, cache_dir=cache, **options)
+        folder, [f.name for f in files], [str(f) for f in files], 32, **options)
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -303,17 +303,15 @@ except ImageError as error:
 """
 
 
-def start(folder, tmp_path, code):
-    command = [sys.executable, "-c", RUN + code, str(folder), str(tmp_path / "cache")]
+def start(folder, code):
+    command = [sys.executable, "-c", RUN + code, str(folder)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("death", DEATHS)
-def test_a_killed_process_loses_its_chunk_and_nothing_else(
-    thirty, open_store, folder, tmp_path, death
-):
+def test_a_killed_process_loses_its_chunk_and_nothing_else(thirty, open_store, folder, death):
     code, left = DEATHS[death]
-    killed = start(folder, tmp_path, code)
+    killed = start(folder, code)
     assert (killed.communicate()[1], killed.returncode) == ("", -9)
     resumed = open_store(thirty)
     assert resumed.decoded == left
@@ -321,9 +319,9 @@ def test_a_killed_process_loses_its_chunk_and_nothing_else(
     assert open_store(thirty).decoded == 0
 
 
-def test_two_processes_at_once_decode_every_image_once(thirty, open_store, folder, tmp_path):
+def test_two_processes_at_once_decode_every_image_once(thirty, open_store, folder):
     report = "p = prepare(); print(p.decoded, (p.index['status'] == 'ok').sum())"
-    answers = [start(folder, tmp_path, report) for _ in range(2)]
+    answers = [start(folder, report) for _ in range(2)]
     answers = [process.communicate() for process in answers]
     assert [error for _, error in answers] == ["", ""]
     decoded, usable = zip(*(map(int, out.split()) for out, _ in answers), strict=True)
@@ -333,9 +331,9 @@ def test_two_processes_at_once_decode_every_image_once(thirty, open_store, folde
 
 @pytest.mark.parametrize("limit", [15 * 1024, 600])
 def test_a_full_disk_is_reported_and_leaves_nothing_half_believed(
-    thirty, open_store, folder, tmp_path, limit
+    thirty, open_store, folder, limit
 ):
-    said, error = start(folder, tmp_path, FULL.format(limit=limit)).communicate()
+    said, error = start(folder, FULL.format(limit=limit)).communicate()
     assert error == ""
     assert "decoded images cannot be kept in" in said and "File too large. Make room" in said
     resumed = open_store(thirty)
@@ -345,10 +343,10 @@ def test_a_full_disk_is_reported_and_leaves_nothing_half_believed(
 
 @pytest.mark.data
 @pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
-def test_every_real_image_is_usable_and_none_there_twice(tmp_path):
+def test_every_real_image_is_usable_and_none_there_twice(folder):
     names = pd.read_csv(MINI / "Data_Entry_2017_v2020.csv")["Image Index"].tolist()
     files = [str(file) for file in locate(MINI, names)]
-    prepared = prepare(MINI / "images", names, files, 64, cache_dir=tmp_path)
+    prepared = prepare(MINI / "images", names, files, 64)
     assert prepared.index["status"].value_counts().to_dict() == {"ok": 1000}
     assert prepared.decoded == 1000
     row = prepared.index["row"][names.index("00000001_000.png")]

@@ -9,13 +9,13 @@ from cxr_study.data.labels.class_overlap import SiteClasses
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 
 
-def site(name, *classes, dataset="table", columns=(), distinct=()):
+def site(name, *classes, columns=(), distinct=()):
     """A site that labels these classes, and has these columns besides."""
-    return SiteClasses(name, dataset, classes, (*classes, *columns), distinct)
+    return SiteClasses(name, classes, (*classes, *columns), distinct)
 
 
-NIH = site("nih", *NIH_CLASSES, dataset="nih")
-CHEXPERT = site("chexpert", *CHEXPERT_CLASSES, dataset="chexpert")
+NIH = site("nih", *NIH_CLASSES)
+CHEXPERT = site("chexpert", *CHEXPERT_CLASSES)
 
 
 def printed(*sites, width=100):
@@ -31,9 +31,9 @@ def wires(distinct):
 
 @pytest.mark.parametrize(("sites", "pairs"), [
     # Classes of the catalogue are none of each other.
-    ([NIH, CHEXPERT, site("v", "Nodule/Mass", "Rib fracture", dataset="vindr")], []),
+    ([NIH, CHEXPERT, site("v", "Nodule/Mass", "Rib fracture")], []),
     # An unknown name is compared with every other class, within one site too.
-    ([site("m", "Effusion"), site("p", "pericardial effusion", dataset="padchest")],
+    ([site("m", "Effusion"), site("p", "pericardial effusion")],
      [("Effusion", "Pleural Effusion", ("m",)), ("Effusion", "pericardial effusion", ("m",))]),
     ([site("m", "Mass", "Lung masses")], [("Lung masses", "Mass", ("m",))]),
     # Two unknown names are one pair, which either site may declare distinct.
@@ -67,7 +67,7 @@ def test_pairs_that_must_never_be_merged_are_named():
 
 
 def test_parts_of_a_class_are_offered_to_the_site_that_has_them_and_not_the_class_itself():
-    vindr = site("vindr", "Edema", "Rib fracture", dataset="vindr", columns=["Nodule/Mass"])
+    vindr = site("vindr", "Edema", "Rib fracture", columns=["Nodule/Mass"])
     assert [
         line.split(" count as ")[1] for line in class_overlap.possible_merges([NIH, vindr])
     ] == [
@@ -89,7 +89,7 @@ def test_every_class_has_a_line_that_marks_its_sites_and_decisions_stand_below()
     assert lines[0].split() == ["class", "nih", "chexpert", "sites"]
     assert {"Edema x x 2", "Hernia x . 1"} <= {" ".join(line.split()) for line in lines}
     assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in lines
-    vindr = site("vindr", "Rib fracture", dataset="vindr")
+    vindr = site("vindr", "Rib fracture")
     text = printed(NIH, CHEXPERT, vindr, site("mercy", "Effusion"), width=60)
     assert "'Effusion' (mercy) resembles 'Pleural Effusion' (nih, chexpert)" in text
     assert "merges: {Pleural Effusion: [Effusion]}; if not: distinct: [Effusion]" in text

@@ -89,6 +89,7 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
     (nih, {"Patient ID": "1.0"}, "column 'Patient ID': needs a number, .* got '1.0'"),
     (nih, {"Patient ID": "٦"}, "column 'Patient ID': needs a number, digits only"),
     (nih, {"Image Index": ""}, "column 'Image Index': the cell is blank"),
+    (nih, {"Image Index": "00000001_000.png"}, "column 'Image Index': .* stands in line 2"),
     (nih, {"Patient Age": "old"}, "column 'Patient Age': needs a number of years"),
     (chexpert, {"Edema": "2"}, "column 'Edema': needs 1, 0, -1 or a blank; got '2'"),
     (chexpert, {"Path": "images/1.jpg"}, "column 'Path': needs a path that ends like patient0"),
@@ -131,8 +132,9 @@ def test_a_bad_cell_is_refused_by_file_line_and_column(read, reader, bad, messag
         read(reader, {}, SECOND[reader] | bad)
 
 
-NIH, CHEXPERT, MIMIC, CXR_LT = (
-    cells_of(OFFICIAL[name].files[0])[0] for name in ("nih", "chexpert", "mimic", "cxr-lt")
+NIH, CHEXPERT, MIMIC, CXR_LT, VINDR, PADCHEST = (
+    cells_of(OFFICIAL[name].files[0])[0]
+    for name in ("nih", "chexpert", "mimic", "cxr-lt", "vindr", "padchest")
 )
 KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(",")
 
@@ -146,6 +148,8 @@ KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(","
         (mimic, MIMIC[1:], "needs a column 'subject_id'"),
         (cxr_lt, CXR_LT[:6], "needs columns with labels"),
         (cxr_lt, [*CXR_LT, "path"], "needs one column 'path' or 'fpath'"),
+        (vindr, [name for name in VINDR if name != "ILD"], "needs a column 'ILD'"),
+        (padchest, [name for name in PADCHEST if name != "Labels"], "a column 'Labels'"),
         (vindr, KAGGLE, r"boxes of Kaggle.*use PhysioNet's image_labels_train\.csv"),
         *((table, f"image,patient,{rest}".split(","), message) for rest, message in (
             ("Edema,edema", "columns 'Edema' and 'edema' are both the class 'Edema'"),

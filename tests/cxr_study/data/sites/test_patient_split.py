@@ -1,24 +1,25 @@
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cxr_studies.partition.split_sites import split_sites
+from cxr_studies.partition.partition import split_sites
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels.label_table import classes
-from cxr_study.data.readers import nih
 from cxr_study.data.sites.patient_split import (
     CURE,
     SPLITS,
+    apply_split,
     check,
+    fingerprint,
+    read_split,
     split_by_lists,
     split_patients,
+    stratify,
     thin,
     without_positives,
+    write_split,
 )
-
-MINI = Path(__file__).parents[4].parent / "shared/data/nih-mini"
 
 
 def table(positive, images=1):
@@ -95,11 +96,6 @@ class TestRareClasses:
         rows["Hernia"] = np.where(rows["patient"].isin(["p003", "p150", "p199"]), 1.0, 0.0)
         return rows.assign(Edema=np.where(rows["patient"] == "p150", 1.0, -1.0))
 
-    def test_three_patients_are_enough_for_one_in_each_split(self, rows):
-        for seed in range(10):
-            split = split_patients(rows, seed=seed).set_index("patient")["split"]
-            assert set(split[["p003", "p150", "p199"]]) == set(SPLITS)
-
     @pytest.mark.parametrize("seed", range(10))
     def test_a_small_site_has_its_classes_in_a_validation_split_of_two(self, seed):
         rows = table([1] * 4 + [0] * 14)  # in proportion, none of the two would be positive
@@ -121,15 +117,6 @@ class TestRareClasses:
         assert without_positives(none, rows, ["Mass"]) == [
             "Mass: no positive patient in test (100 in all)", CURE,
         ]  # fmt: skip
-
-    @pytest.mark.skipif(not MINI.is_dir(), reason=f"needs {MINI}")
-    def test_the_real_thousand_images_keep_every_class_that_three_patients_have(self):
-        rows = nih.read(MINI / "Data_Entry_2017_v2020.csv")
-        rows = rows[rows["image"].isin(path.name for path in MINI.glob("images/*"))]
-        assert len(rows) == 1000
-        found = without_positives(split_patients(rows, seed=0), rows, classes(rows))
-        (line,) = found
-        assert line.startswith("Hernia: ") and line.endswith("(2 in all; 3 are needed)")
 
 
 def parts(rows, test):
@@ -169,9 +156,6 @@ def test_thinning_leaves_out_training_patients_alone_of_both_strata_and_all_site
     thinned = thin(split_sites(ROWS, ["a", "b"], seed=0), ROWS, 0.1, seed=0)
     left = thinned[thinned["split"] == "train"]["site"].value_counts().to_dict()
     assert left == {"a": 7, "b": 7}
-    for share in (0, 1.1):
-        with pytest.raises(ValueError, match="above 0, at most 1"):
-            thin(pd.DataFrame(), table([1]), share, seed=0)
 
 
 def test_every_patient_needs_one_split_and_more_patients_are_fine():
@@ -181,3 +165,144 @@ def test_every_patient_needs_one_split_and_more_patients_are_fine():
         check(table([1, 1, 1]), frame)
     with pytest.raises(InputError, match=r"1 stand here more than once: p000"):
         check(table([1]), pd.concat([frame, frame[:1]]))
+
+
+def random_classes(patients, shares, seed):
+    return np.random.default_rng(seed).random((patients, len(shares))) < shares
+
+
+@given(st.integers(0, 50), st.lists(st.sampled_from([0.02, 0.1, 0.5]), min_size=1, max_size=6))
+def test_parts_have_their_sizes_and_every_patient_is_in_one(seed, shares):
+    present = random_classes(100, shares, seed)
+    part = stratify(present, [70, 0, 10, 20], np.random.default_rng(seed))
+    assert np.bincount(part, minlength=4).tolist() == [70, 0, 10, 20]
+
+
+@given(st.integers(0, 200))
+def test_a_class_with_as_many_patients_as_parts_has_one_in_each(seed):
+    present = random_classes(264, [0.01, 0.012, 0.03, 0.1, 0.3], seed)
+    part = stratify(present, [185, 26, 53], np.random.default_rng(seed))
+    for name in np.flatnonzero(present.sum(axis=0) >= 3):
+        assert set(part[present[:, name]]) == {0, 1, 2}
+
+
+def test_patients_that_share_two_rare_classes_do_not_take_one_from_a_part():
+    present = np.zeros((30, 2), bool)
+    present[[0, 1, 2], 0] = present[[0, 1, 3], 1] = True  # two have both
+    for seed in range(20):
+        part = stratify(present, [24, 3, 3], np.random.default_rng(seed))
+        for name in (0, 1):
+            assert set(part[present[:, name]]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.6])
+def test_parts_have_equally_much_of_every_class(share):
+    present = random_classes(3000, [share, share, 0.3], 0)
+    part = stratify(present, [2100, 300, 600], np.random.default_rng(0))
+    for number, fraction in enumerate((0.7, 0.1, 0.2)):
+        wanted = present.sum(axis=0) * fraction
+        assert np.all(abs(present[part == number].sum(axis=0) - wanted) <= 0.02 * wanted + 1)
+
+
+def test_lone_patients_of_a_class_are_at_either_part():
+    present = np.zeros((40, 1), bool)
+    present[0] = True
+    parts = {stratify(present, [20, 20], np.random.default_rng(seed))[0] for seed in range(20)}
+    assert parts == {0, 1}
+
+
+TABLE = pd.DataFrame(
+    {
+        "image": [f"{i}.png" for i in range(40)],
+        "patient": [f"{i // 2:03}" for i in range(40)],
+        **{"view": "PA", "sex": "", "age": 50.0},
+        "Mass": [float(i % 4 == 0) for i in range(40)],
+    }
+)
+SPLIT = split_patients(TABLE, seed=3)
+
+
+@pytest.fixture
+def csv(tmp_path):
+    """A split file of the table."""
+    path = tmp_path / "split.csv"
+    write_split(SPLIT, TABLE, path, scheme="70/10/20", seed=3)
+    return path
+
+
+def test_what_is_written_is_read_with_scheme_seed_input_and_counts(csv, tmp_path):
+    read = read_split(csv)
+    assert read.header == {
+        "scheme": "70/10/20",
+        "seed": 3,
+        "input": fingerprint(TABLE),
+        "counts": {
+            "train": {"patients": 14, "images": 28, "positive patients": 7},
+            "validation": {"patients": 2, "images": 4, "positive patients": 1},
+            "test": {"patients": 4, "images": 8, "positive patients": 2},
+        },
+    }
+    pd.testing.assert_frame_equal(read.assignment.astype(object), SPLIT.astype(object))
+    turned = TABLE[::-1].reset_index(drop=True)  # the order of the rows does not matter
+    again = tmp_path / "again.csv"
+    write_split(split_patients(turned, seed=3), turned, again, scheme="70/10/20", seed=3)
+    assert again.read_bytes() == csv.read_bytes()
+
+
+def test_a_file_made_by_hand_needs_no_header_but_known_splits(csv):
+    csv.write_text("patient,split\n007,test\n")
+    read = read_split(csv)
+    assert read.header == {}
+    assert read.assignment["patient"].tolist() == ["007"]
+    csv.write_text("# seed: 0\npatient,split\n1,test\n2,val\n")
+    with pytest.raises(InputError, match="line 4, column 'split': needs"):
+        read_split(csv)
+    for seed in ("[", "2020-99-99", "[" * 5000, "9" * 6000):
+        csv.write_text(f"# seed: {seed}\npatient,split\n1,test\n")
+        with pytest.raises(InputError, match=r"split\.csv: the header cannot be rea"):
+            read_split(csv)
+
+
+def apply(csv, table=TABLE, site="a"):
+    return apply_split(read_split(csv), table, site)
+
+
+def test_every_image_gets_its_patients_split_and_other_labels_are_refused(csv):
+    where = SPLIT.set_index("patient")["split"]
+    assert apply(csv)["split"].tolist() == [where[p] for p in TABLE["patient"]]
+    for changed in (
+        TABLE[:-1],
+        TABLE.assign(Mass=0.0),
+        TABLE.assign(image="x" + TABLE["image"]),
+        TABLE.assign(patient=TABLE["patient"].replace("000", "001")),
+    ):
+        with pytest.raises(InputError, match=r"split\.csv: the labels are not those .* made from"):
+            apply(csv, changed)
+
+
+def test_a_file_that_was_edited_is_refused(csv):
+    whole = csv.read_text()
+    csv.write_text(whole.replace(",validation", ",test"))
+    with pytest.raises(InputError, match="the counts in the header are not those of the lines"):
+        apply(csv)
+    csv.write_text(whole + "000,test\n000,train\n")
+    with pytest.raises(InputError, match=r"split\.csv: a patient stands in one split .* 000"):
+        apply(csv)
+
+
+def test_a_site_sees_its_own_patients_alone(csv):
+    named = ["image", "patient"]
+    table = pd.concat([TABLE, TABLE.assign(**("x" + TABLE[named]))], ignore_index=True)
+    write_split(split_sites(table, ["a", "b"], seed=0), table, csv, scheme="two", seed=0)
+    first, second = (apply(csv, table, site) for site in "ab")
+    assert len(first) == len(second) == 40
+    assert not set(first["patient"]) & set(second["patient"])
+    assert read_split(csv).header["counts"]["a"]["train"]["patients"] == 14
+    lines = "".join(f"{p},a,train\n" for p in TABLE["patient"].unique())
+    for line, site, message in (
+        ("003,b,train\n", "a", "one split of one site, once; 1 stand here"),
+        ("", "c", "site 'c' has no patient; its sites are a"),
+    ):
+        csv.write_text("patient,site,split\n" + lines + line)
+        with pytest.raises(InputError, match=message):
+            apply(csv, site=site)

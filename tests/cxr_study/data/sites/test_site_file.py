@@ -2,10 +2,16 @@ from pathlib import Path
 
 import pytest
 
+from cxr_study.common import offered_data
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels.uncertain_labels import LabelPolicy
-from cxr_study.data.sites.site_file import read_site_file, write_site_file
+from cxr_study.common.offered_data import PHANTOM, DemoData
+from cxr_study.data.labels.label_table import LabelPolicy
+from cxr_study.data.sites.site_file import find_site_file, read_site_file, write_site_file
 from site_files import write_data, write_site
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
+
+OWN = {"dataset": "table"}
 
 
 @pytest.fixture
@@ -81,9 +87,15 @@ def test_decisions_are_read(read):
     *(({"bits": bad}, "key 'bits' needs ") for bad in (7, 17, 12.5, True)),
     ({"labels": []}, "key 'labels' needs one entry or more"),
     ({"lables": "x"}, "key 'lables' is not known; nearest known: labels"),
+    (OWN | {"columns": {"Bild": "picture"}}, "key 'Bild' needs .*age or ignored; got 'picture'"),
+    (OWN | {"words": {True: 1}}, "quotes around a word that YAML takes for true or .*; got True"),
+    (OWN | {"words": {"ja": "yes"}}, "key 'ja' needs one of 1, 0, -1, PA.*; got 'yes'"),
+    (OWN | {"threshold": 50}, "'threshold' needs less than or equal to 1; got 50"),
+    (OWN | {"findings": {"colum": "x"}}, "key 'colum' is not known; nearest known: column"),
+    (OWN | {"encoding": "cp0"}, "the name of an encoding, such as cp1252; got 'cp0'"),
 ])  # fmt: skip
 def test_a_wrong_key_is_refused_by_file_and_key(read, tmp_path, keys, message):
-    with pytest.raises(InputError, match=rf"a\.yaml: {message}"):
+    with pytest.raises(InputError, match=rf"a\.yaml: .*{message}"):
         read(**keys)
     with pytest.raises(InputError, match=r"site file .*none\.yaml does not exist"):
         read_site_file(tmp_path / "none.yaml")
@@ -94,7 +106,7 @@ def test_what_is_written_is_read(tmp_path):
     (tmp_path / "sites").mkdir()
     written = {
         "dataset": "nih",
-        "labels": tmp_path / "labels.csv",
+        "labels": (tmp_path / "labels.csv",),
         "images": tmp_path / "images",
         "split": tmp_path / "split.csv",
         "metadata": None,
@@ -104,7 +116,6 @@ def test_what_is_written_is_read(tmp_path):
     write_site_file(path, classes=["Mass", "Edema"], views="all", blank=None, **written)
     assert "labels: ../labels.csv" in path.read_text()
     read = read_site_file(path)
-    written["labels"] = (written["labels"],)
     assert {key: getattr(read, key) for key in written} == written
     assert (read.classes, read.views) == (("Mass", "Edema"), "all")
     assert "blank" not in path.read_text()
@@ -128,14 +139,51 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
             read(**keys)
 
 
-@pytest.mark.parametrize(("keys", "message"), [
-    ({"columns": {"Bild": "picture"}}, "key 'Bild' needs .*age or ignored; got 'picture'"),
-    ({"words": {True: 1}}, "quotes around a word that YAML takes for true or false; got True"),
-    ({"words": {"ja": "yes"}}, "key 'ja' needs one of 1, 0, -1, PA.*; got 'yes'"),
-    ({"threshold": 50}, "'threshold' needs less than or equal to 1; got 50"),
-    ({"findings": {"colum": "x"}}, "key 'colum' is not known; nearest known: column"),
-    ({"encoding": "cp0"}, "the name of an encoding, such as cp1252; got 'cp0'"),
+POLICY = SitePolicy(report_counts=True)
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """The site's file, in every folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        offered_data, "demo_data", lambda _: DemoData((), lambda: Path("demo"), None)
+    )
+    for name in ("job", "hospital", "started", "demo"):
+        Path(name).mkdir()
+        Path(name, "nih.yaml").touch()
+
+
+@pytest.mark.parametrize(("given", "policy", "variable", "folder"), [
+    ("job", NO_POLICY, "", "job"),
+    (None, NO_POLICY, "", "demo"),
+    (PHANTOM, NO_POLICY, "", "demo"),
+    ("", SitePolicy(site_files="hospital"), "", "hospital"),
+    ("hospital", SitePolicy(site_files="hospital"), "", "hospital"),
+    ("started", SitePolicy(site_files="hospital"), "started", "hospital"),
+    ("started", POLICY, "started", "started"),
+    (PHANTOM, POLICY, PHANTOM, "demo"),
 ])  # fmt: skip
-def test_what_a_table_cannot_be_is_refused(read, keys, message):
-    with pytest.raises(InputError, match=message):
-        read(dataset="table", **keys)
+@pytest.mark.usefixtures("folders")
+def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
+    given, policy, variable, folder, monkeypatch
+):
+    monkeypatch.setenv("CXR_SITES", variable)
+    assert find_site_file("nih", given, policy) == Path(folder, "nih.yaml")
+
+
+@pytest.mark.parametrize(("site", "given", "policy", "message"), [
+    ("nih", "job", SitePolicy(site_files="hospital"), "says itself .* the job names 'job'"),
+    ("nih", "job", POLICY, "the job names 'job'"),
+    ("nih", PHANTOM, POLICY, "the job names 'phantom'"),
+    ("nih", "", POLICY, "needs the folder .*site_files.*CXR_SITES.*'phantom'"),
+    ("../job/nih", None, SitePolicy(site_files="hospital"), "does not exist"),
+    ("/etc/nih", "job", NO_POLICY, "does not exist"),
+])  # fmt: skip
+@pytest.mark.usefixtures("folders")
+def test_a_job_leads_a_hospital_neither_to_another_folder_nor_to_the_phantom(
+    site, given, policy, message, monkeypatch
+):
+    monkeypatch.delenv("CXR_SITES", raising=False)
+    with pytest.raises(SiteError, match=message):
+        find_site_file(site, given, policy)

@@ -1,14 +1,18 @@
-import sys
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
 
-from cxr_study.models.prediction.image_reader import ReadImage
+from cxr_study.models.images_to_predict import ReadImage
+from cxr_study.models.loaded_model import load_model
 from cxr_study.reports.explanation import explanation_page
+from cxr_study.reports.explanation.explanation_page import heat_maps
+from cxr_study.training.input_pipeline import normalised
 from html_page import Page
+from tiny_model import CLASSES, SIZE, saved
 
 NAMES = ("Edema", "Hernia", "Mass", "Nodule")
 ROW = {"image": "a.png", "Edema": 0.22, "Hernia": 0.94, "Mass": 0.3, "Nodule": 0.6, "flags": ""}
@@ -26,8 +30,7 @@ def pages(tmp_path, monkeypatch):
         over.append(float(heat.max()))
         return Image.new("L", (1, 1))
 
-    module = "cxr_study.models.prediction.grad_cam"
-    monkeypatch.setitem(sys.modules, module, SimpleNamespace(heat_maps=heat_maps))
+    monkeypatch.setattr(explanation_page, "heat_maps", heat_maps)
     monkeypatch.setattr(explanation_page, "_over", drawn)
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
     image = ReadImage("a.png", str(tmp_path / "a.png"), np.zeros((4, 4), np.uint8))
@@ -36,14 +39,15 @@ def pages(tmp_path, monkeypatch):
         columns = {f"{name} positive": 1 for name in calibrated}
         table = pd.DataFrame([{**ROW, **columns, "flags": flags}], [7])
         classes = {name: SimpleNamespace(threshold=0.1) for name in calibrated}
-        file = SimpleNamespace(classes=classes, threshold_rule="f1", sites=("a",))
         model = SimpleNamespace(
             classes=NAMES,
-            calibration=SimpleNamespace(file=file),
+            calibration=SimpleNamespace(classes=classes, threshold_rule="f1", sites=("a",)),
             local=None,
             network=SimpleNamespace(normalisation=None, image_size=4),
             file=tmp_path / "best.npz",
-            never_learned=dict.fromkeys(never, "no site had a negative image"),
+            facts=SimpleNamespace(
+                never_learned=dict.fromkeys(never, "no site had a negative image")
+            ),
         )
         (path,) = explanation_page.write(model, {7: image}, table, 2, tmp_path)
         return Page(path.read_text()).text, over
@@ -73,3 +77,23 @@ def test_a_class_that_was_never_learned_is_marked_and_not_explained(pages, odd):
     assert over == pytest.approx([0.6, 0.3])  # Nodule and Mass
     assert "Hernia never learned: no site had a negative image" in text
     assert ("may be no frontal chest radiograph" in text) == bool(odd)
+
+
+@pytest.mark.parametrize("hidden", [0, 5])
+def test_the_heat_is_the_weighted_sum_of_the_pooled_maps(tmp_path, hidden):
+    model = load_model(saved(tmp_path / "best.npz", hidden=hidden))
+    pixels = np.random.default_rng(0).integers(0, 256, (SIZE, SIZE)).astype(np.uint8)
+    heats = heat_maps(model.local, pixels, CLASSES[:2])
+    assert list(heats) == list(CLASSES[:2])
+    if hidden:
+        assert all(0 <= heat.min() and heat.max() <= 1 for heat in heats.values())
+        return
+    network = model.local.model
+    maps = keras.Model(network.input, network.get_layer("final_pool").input)(
+        normalised(pixels[None])
+    )[0].numpy()
+    kernel = network.get_layer("head").get_weights()[0]
+    for k, name in enumerate(CLASSES[:2]):
+        expected = np.maximum(maps @ kernel[:, k], 0)  # CAM: the head's own weights
+        np.testing.assert_allclose(heats[name], expected / expected.max(), atol=1e-4)
+        assert np.ptp(expected) > 0

@@ -2,26 +2,23 @@ import re
 from xml.etree import ElementTree
 
 import matplotlib as mpl
-import pytest
 from matplotlib.figure import Figure
 
-from cxr_study.reports.page.drawing import SITES, STYLE, axes_at, name_rows, short, site_styles, svg
+from cxr_study.reports.page.drawing import SITES, STYLE, name_rows, short, site_styles, svg
 
 
 def drawn(name="bars", title="Bars", label="bars"):
     """A figure with two hatched bars, and a label."""
     with mpl.rc_context(STYLE):
         figure = Figure((2, 2))
-        axes = axes_at(figure, 0.4, 0.4, 1.4, 1.4)
+        axes = figure.subplots()
         axes.bar([0, 1], [1, 2], hatch="//")
         axes.set_xlabel(label)
         return svg(figure, name, title)
 
 
-def test_axes_are_placed_in_inches_and_rows_named_at_their_places_or_not_at_all():
-    axes = axes_at(Figure((4, 2)), 1, 0.5, 2, 1)
-    box = axes.get_position()
-    assert (box.x0, box.y0, box.width, box.height) == pytest.approx((0.25, 0.25, 0.5, 0.5))
+def test_rows_are_named_at_their_places_or_not_at_all():
+    axes = Figure().subplots()
     name_rows(axes, ["a", "b"], [1, 3])
     assert list(axes.get_yticks()) == [1, 3]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b"]

@@ -6,7 +6,7 @@ import pytest
 from jinja2 import UndefinedError
 from PIL import Image
 
-from cxr_study.reports.page.html import picture, style, template
+from cxr_study.reports.page.html import picture, template
 
 
 def test_a_template_has_values_as_text_and_the_common_filters_and_page(tmp_path, monkeypatch):
@@ -24,7 +24,7 @@ def test_a_template_has_values_as_text_and_the_common_filters_and_page(tmp_path,
     assert filled(source, {"twice": lambda n: 2 * n}) == "2 sites: a and b, 6, 4"
     title = "{% block title %}{{ name }}{% endblock %}"
     page = filled("{% extends 'base.html.j2' %}" + title, name="A")
-    assert style() in page and "<title>A</title>" in page and "<h1>A<span" in page
+    assert ".badge { display:" in page and "<title>A</title>" in page and "<h1>A<span" in page
 
 
 def test_small_pictures_are_kept_pixel_by_pixel_and_large_ones_reduced():

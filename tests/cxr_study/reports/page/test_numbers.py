@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from cxr_study.reports.page.numbers import count, figure, interval, share
+from cxr_study.reports.page.numbers import count, figure, interval
 
 
 @pytest.mark.parametrize(("written", "text"), [
@@ -18,7 +18,6 @@ from cxr_study.reports.page.numbers import count, figure, interval, share
     (interval(None, None, None), "–"),  # noqa: RUF001
     (count(1234), "1,234"),
     (count(None), "withheld"),
-    (share(0.1234), "12.3 %"),
 ])  # fmt: skip
 def test_numbers_are_written_for_people(written, text):
     assert written == text

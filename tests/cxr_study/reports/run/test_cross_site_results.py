@@ -52,14 +52,11 @@ def told(results):
     return results.astype(object).where(results.notna(), None).to_numpy().tolist()
 
 
-@pytest.mark.parametrize(
-    ("model", "sent", "expected"),
-    [
-        ("SRV_evaluated", {"bce/Edema": 0.25}, (None, 0.25, None, None)),  # an evaluation job's
-        ("SRV_best", {"positives/Edema": 0.0, "negatives/Edema": 0.0}, (None, None, 0, 0)),
-        ("SRV_best", {"bce/Edema": "1", "auroc/Edema": float("nan")}, (None,) * 4),
-    ],
-)
+@pytest.mark.parametrize(("model", "sent", "expected"), [
+    ("SRV_evaluated", {"bce/Edema": 0.25}, (None, 0.25, None, None)),  # an evaluation job's
+    ("SRV_best", {"positives/Edema": 0.0, "negatives/Edema": 0.0}, (None, None, 0, 0)),
+    ("SRV_best", {"bce/Edema": "1", "auroc/Edema": float("nan")}, (None,) * 4),
+])  # fmt: skip
 def test_what_is_not_measured_or_not_a_number_is_none(server, model, sent, expected):
     assert told(read(server({"east": {model: sent}}))) == [["Edema", "east", *expected]]
 
@@ -78,8 +75,7 @@ def test_without_a_tested_model_it_says_where_to_look(server, tmp_path, results)
 
 
 def test_the_csv_has_a_row_for_every_class_of_every_site_that_measures_it(rows, tmp_path):
-    write_csv(rows, tmp_path / "new/test.csv")
-    assert (tmp_path / "new/test.csv").read_text(encoding="utf-8").splitlines() == [
+    assert write_csv(rows, tmp_path / "new").read_text(encoding="utf-8").splitlines() == [
         "class_name,site,auroc,bce,positives,negatives",
         "Edema,north,0.75,0.25,10,30",
         "Edema,south,0.5,0.5,,",
@@ -113,15 +109,12 @@ def test_classes_and_sites_of_the_run_that_nobody_measured_are_not_defined(rows)
     assert [(row.auroc, row.labelled) for row in south.test[1:3]] == [(1.0, True), (None, False)]
 
 
-@pytest.mark.parametrize(
-    ("counts", "told"),
-    [
-        ((9, 90), "(0.500 with 1 of too few patients)"),
-        ((90, 9), "(0.500 with 1 of too few patients)"),
-        ((10, 10), "over 2 of 2 classes "),
-        ((None, None), "over 2 of 2 classes "),  # the site keeps them
-    ],
-)
+@pytest.mark.parametrize(("counts", "told"), [
+    ((9, 90), "(0.500 with 1 of too few patients)"),
+    ((90, 9), "(0.500 with 1 of too few patients)"),
+    ((10, 10), "over 2 of 2 classes "),
+    ((None, None), "over 2 of 2 classes "),  # the site keeps them
+])  # fmt: skip
 def test_classes_of_too_few_images_are_no_part_of_the_mean(counts, told):
     rows = [("Edema", "north", 0.75, 0.3, 40, 40), ("Mass", "north", 0.25, 0.3, *counts)]
     names = ["class_name", "site", "auroc", "bce", "positives", "negatives"]

@@ -1,13 +1,22 @@
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from cxr_study.evaluation.summary_json import RefusedResult, Summary
-from cxr_study.reports.run.evaluate_run import render, write_report
-from cxr_study.reports.run.example_pictures import Example
+from cxr_phantom.demo_data import PRETRAINED_BODY
+from cxr_study.data.images.image_store import Images
+from cxr_study.evaluation.predictions import Predictions
+from cxr_study.evaluation.scores import SiteEvaluation
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RefusedResult, Summary
+from cxr_study.reports.run import evaluate_run
+from cxr_study.reports.run.evaluate_run import Example, choose, render, warnings_of, write_report
+from cxr_study.runs.finished_run import FinishedRun
 from html_page import Page
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
+from surgical_aggregation.wire import variables as wire
 
 EVIL = "<script>alert('x')</script>&\""
 
@@ -90,3 +99,100 @@ def test_page_and_summary_are_written_together_or_not_at_all(summary, tmp_path):
         write_report(summary, [example(np.zeros((8, 8)))], path.parent)
     assert [file.read_text(encoding="utf-8") for file in files] == before
     assert sorted(path.parent.iterdir()) == files
+
+
+UNION = ("A", "B", "C", "D", "E")
+
+
+def pick(pictures, count=6, probability=0.5):
+    """Choose among pictures given by the letters of their classes."""
+    labels = np.array([[float(name in letters) for name in UNION] for letters in pictures])
+    pixels = np.arange(len(pictures), dtype=np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
+    table = pd.DataFrame(labels, columns=list(UNION))
+    rows = np.arange(len(pictures))
+    images = Images(table, pixels, rows, "nih", frozenset("AB"))
+    chances = pd.DataFrame({name: [probability] * len(pictures) for name in UNION})
+    return choose(Predictions(images, chances, labels), UNION, count)
+
+
+@pytest.mark.parametrize(
+    ("pictures", "count", "chosen"),
+    [
+        (["A", "AB", "BC", "CDE"], 3, [3, 1, 0]),  # each adds most classes not shown yet
+        (["ABCD", "AB"], 6, [1]),  # none of more than three
+        (["", "A", "", "B"], 2, [1, 0]),  # the last is the first without any
+        (["A", "A", "A"], 6, [0, 1, 2]),  # none twice
+        (["ABCDE"], 6, []),
+    ],
+)
+def test_pictures_show_many_classes_whatever_is_predicted(pictures, count, chosen):
+    for probability in (0.1, 0.9):
+        found = pick(pictures, count, probability)
+        assert [int(example.image[0, 0]) for example in found] == chosen
+
+
+def test_an_example_has_all_that_a_report_shows():
+    (example,) = pick(["BA"], probability=0.25)
+    assert (example.site, example.truth, example.labelled) == ("nih", ["A", "B"], {"A", "B"})
+    assert example.predictions == dict.fromkeys(UNION, 0.25)
+    assert example.image.shape == (2, 2) and example.image.dtype == np.uint8
+    # Present classes are shown, however improbable and unknown to the model.
+    probable = {**dict.fromkeys("abcdefg", 0.5), "Fracture": 0.125, "e": 0.75}
+    image = np.zeros((2, 2), np.uint8)
+    example = Example("nih", image, ["Fracture", "Hernia"], probable, {"a"})
+    assert example.shown() == ["e", "a", "b", "c", "d", "Fracture", "Hernia"]
+
+
+JOB = SimpleNamespace(at_server=SimpleNamespace(mixed_precision=False))
+RUN = FinishedRun(JOB, (), None)
+
+
+def evaluation(site, *unvalidated, labels=None):
+    return SiteEvaluation(site, None, (), (), unvalidated=unvalidated, labels=labels)
+
+
+def warned(best=None, evaluations=(), data="real", **of_run):
+    run = dataclasses.replace(RUN, **of_run)
+    return list(warnings_of(run, best or Checkpoint({}), evaluations, data))
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"evaluations": [evaluation("nih")]}, None),
+    ({"evaluations": [evaluation("nih", "Hernia"), evaluation("b")]}, "nih: Hernia. The choice of"),
+    ({"other_splits": ("nih",)}, "nih: the split is not the one of the training"),
+    ({"breaks": ("the server crashed.",)}, "The server crashed."),
+    ({"unfinished": ("as published", "nih alone")}, "ended: as published and nih alone."),
+])  # fmt: skip
+def test_each_warning_has_its_cause_and_a_fine_run_has_none(changes, said):
+    found = [warning.text for warning in warned(**changes)]
+    assert len(found) == (said is not None) and (said or "") in "".join(found)
+
+
+def test_so_have_look_alikes_shared_patients_and_a_precision_that_is_not_here(monkeypatch):
+    shared = lambda sites: [f"{sites} share 3 ids"] * bool(sites)  # noqa: E731
+    monkeypatch.setattr(evaluate_run, "check_disjoint", shared)
+    (shared,) = warned(evaluations=[evaluation("a", labels="A"), evaluation("b")])
+    assert (shared.heading, shared.text) == (SHARED_PATIENTS, "['A'] share 3 ids.")
+    monkeypatch.setattr(JOB.at_server, "mixed_precision", True)
+    for half, told in ((True, []), (False, ["No mixed precision here."])):
+        monkeypatch.setattr(evaluate_run.tensorflow_setup, "half_precision", lambda h=half: h)
+        assert [each.heading for each in warned()] == told and warned(data="elsewhere") == []
+    monkeypatch.setattr(evaluate_run.job_results, "look_alikes", lambda: ["a and b: same words"])
+    assert warned(data="elsewhere")[0].text.startswith("a and b: same words. Ask")
+
+
+def test_a_class_that_no_site_could_teach_does():
+    variables = wire.join({}, {"Mass": (np.float32([1]), np.float32([2]))})
+    trained = {"sites": ["a"], "lacking": {"a": "negative"}}
+    best = Checkpoint(variables, {"classes": {"Mass": trained, "not in the model": trained}})
+    (never,) = warned(best)
+    assert never.heading == "Never learned."
+    assert never.text.startswith("Mass (no site had a negative image).")
+
+
+@pytest.mark.parametrize("data", ["phantom", "real"])
+def test_real_images_that_started_from_drawings_do(data):
+    start = load(PRETRAINED_BODY).manifest["initial_body_sha256"]
+    best = Checkpoint({}, {"initial_body_sha256": start})
+    found = [each.heading for each in warned(best, data=data)]
+    assert found == ([] if data == "phantom" else ["Started from drawings."])

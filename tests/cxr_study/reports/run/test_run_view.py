@@ -13,14 +13,14 @@ from cxr_study.evaluation.summary_json import (
 )
 from cxr_study.reports.run import run_figures, run_view
 from cxr_study.reports.run.evaluate_run import render
-from cxr_study.reports.run.notices import notices as notices_of
 from html_page import Page, texts
+from made_up_summary import SUMMARY
 
 
 def notices(summary, **changes):
     """Heading -> text, of a run with changes."""
     changed = dataclasses.replace(summary, **changes)
-    return {notice.heading: notice.text for notice in notices_of(changed)}
+    return {notice.heading: notice.text for notice in run_view.notices(changed)}
 
 
 def headlines(summary, **changes):
@@ -52,8 +52,7 @@ def test_headlines_give_the_range_of_many_sites_and_where_unlabelled_classes_bea
 
 def test_phantom_data_come_first_then_small_test_sets_and_undefined_aurocs(summary):
     found = notices(summary)
-    headings = ["Phantom data.", "Small test set: wide intervals.", "Not defined."]
-    assert list(found) == headings
+    assert list(found) == ["Phantom data.", "Small test set: wide intervals.", "Not defined."]
     phantom, small, undefined = found.values()
     assert phantom.endswith("Shows the method's behaviour, not clinical performance.")
     assert small.startswith("1 of 5 AUROCs rest on fewer than 30")
@@ -62,15 +61,29 @@ def test_phantom_data_come_first_then_small_test_sets_and_undefined_aurocs(summa
     good = tuple(row for row in summary.test if row.auroc is not None and row.positives > 30)
     assert notices(summary, data="real", note="", test=good) == {}
     assert notices(summary, data="real", note="a note", test=good) == {"Note.": "A note."}
+    warning = Notice("Started from drawings.", "Not from radiographs.")
+    warned = notices(summary, warnings=(warning,))
+    assert next(iter(warned.items())) == (warning.heading, warning.text)  # before all others
 
 
-def test_refusals_missing_sites_and_runs_that_may_improve_are_told(summary):
-    alone = Round(1, 0.25, {"nih": summary.rounds[1].sites["nih"]})
-    refusals = (RefusedResult(1, "nih", "NaN"),)
-    found = notices(summary, refusals=refusals, rounds=(summary.rounds[0], alone))
-    assert "went on without 1 result;" in found["Results left out."]
-    assert found["Missing site."].startswith("chexpert is not in round 1;")
-    assert "Not yet converged." in found  # the best round is the last
+ROUND = Round(1, 0.25, {"nih": SUMMARY.rounds[1].sites["nih"]})
+SAME = tuple(dataclasses.replace(row, auroc=0.5) for row in SUMMARY.test)
+
+
+@pytest.mark.parametrize(("changes", "heading", "text"), [
+    ({"refusals": (RefusedResult(1, "nih", "NaN"),)}, "Results left out.", "went on without 1 re"),
+    ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Missing site.", "chexpert is not in round 1;"),
+    ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Not yet converged.", "The last model is the best"),
+    ({"planned_rounds": 6}, "Not finished.", "2 of 6 rounds were made. surgagg continue"),
+    ({"planned_rounds": 6, "stopped_early": True}, "Not finished.", None),
+    ({"test": SAME}, "A constant model.", "the model says the same of every image"),
+    ({"test": (dataclasses.replace(SAME[0], auroc=0.51), *SAME[1:])}, "A constant model.", None),
+    ({"best": Best(0, 0.5)}, "No round was better than the start.", "it did not learn"),
+    ({}, "No round was better than the start.", None),
+])  # fmt: skip
+def test_what_limits_a_run_is_told_and_nothing_else(summary, changes, heading, text):
+    found = notices(summary, **changes).get(heading)
+    assert text in found if text else found is None
 
 
 def contributions(**spans):
@@ -99,15 +112,12 @@ def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, 
     assert found.startswith(told) if told else found is None
 
 
-@pytest.mark.parametrize(
-    ("positives", "negatives", "reason"),
-    [
-        (0, 9, "no positive image in the test split"),
-        (9, 0, "no negative image in the test split"),
-        (0, 0, "the test split has no label of it"),
-        (9, 9, "the model has no such class"),
-    ],
-)
+@pytest.mark.parametrize(("positives", "negatives", "reason"), [
+    (0, 9, "no positive image in the test split"),
+    (9, 0, "no negative image in the test split"),
+    (0, 0, "the test split has no label of it"),
+    (9, 9, "the model has no such class"),
+])  # fmt: skip
 def test_why_an_auroc_is_not_defined_follows_from_counts(summary, positives, negatives, reason):
     row = dataclasses.replace(summary.test[2], positives=positives, negatives=negatives)
     assert run_view.undefined_reason(row) == reason
@@ -144,45 +154,23 @@ def test_labelled_and_unlabelled_classes_are_told_apart_in_words(summary):
     assert "not defined: no positive image in the test split" in found
 
 
-def test_an_unfinished_run_a_constant_model_and_one_that_never_learned_are_told(summary):
-    found = notices(summary, planned_rounds=6)
-    assert found["Not finished."].startswith("2 of 6 rounds were made. surgagg continue")
+def test_rounds_are_told_with_how_many_were_planned(summary):
     cut = dataclasses.replace(summary, planned_rounds=6)
     assert run_view.rounds_made(cut) == "2 of 6 (best: 1)"
     early = dataclasses.replace(cut, stopped_early=True)
     assert run_view.rounds_made(early) == "2 (stopped early; best: 1)"
-    assert "Not finished." not in notices(early)
-    same = tuple(dataclasses.replace(row, auroc=0.5) for row in summary.test)
-    text = notices(summary, test=same)["A constant model."]
-    assert "says the same of every image" in text and "fedbn" not in text
-    nearly = (dataclasses.replace(same[0], auroc=0.51), *same[1:])
-    assert "A constant model." not in notices(summary, test=nearly)
-    assert "No round was better than the start." in notices(summary, best=Best(0, 0.5))
-    assert "No round was better than the start." not in notices(summary)
 
 
-def test_warnings_of_the_run_come_first(summary):
-    warning = Notice("Started from drawings.", "Not from radiographs.")
-    found = notices(summary, warnings=(warning,))
-    assert next(iter(found.items())) == (warning.heading, warning.text)
-
-
-def test_it_is_said_how_far_the_model_is_ahead_of_a_sites_own_on_its_classes(summary):
+def test_it_is_said_how_far_the_model_is_ahead_of_the_sites_own_and_of_its_start(summary):
     line = run_view.ahead_of(summary, "local")
     assert line.endswith("against the model it trains alone: nih +0.125 (+0.062 to +0.250).")
-    assert line in run_view.headlines(summary)
-    assert not run_view.ahead_of(dataclasses.replace(summary, differences=()), "local")
-
-
-def test_a_continued_run_says_how_far_it_is_ahead_of_its_start(summary):
-    assert not run_view.ahead_of(summary, "before")
-    before = [
+    assert run_view.headlines(summary)[2:] == [line]
+    before = (
         Difference("nih", -0.154, -0.2, -0.1, against="before"),
         Difference("nih", 0.1, 0.0, 0.2, against="before", classes="unlabelled"),
-    ]
-    found = run_view.headlines(dataclasses.replace(summary, differences=tuple(before)))[2:]
+    )
     start = "against the model that this run started from: nih"
-    assert found == [
+    assert run_view.headlines(dataclasses.replace(summary, differences=before))[2:] == [
         f"On the classes that a site labels itself, {start} -0.154 (-0.200 to -0.100). "
         f"On the classes that a site does not label, {start} +0.100 (+0.000 to +0.200)."
     ]

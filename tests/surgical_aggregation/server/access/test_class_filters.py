@@ -31,11 +31,11 @@ def received(select=None, whole=None, **site):
     return from_shareable((select or SelectHead()).process(whole or task(), context("a", **site)))
 
 
-def checked(sent, declared, permitted=None, **said):
+def checked(sent, declared, permitted=None, props=(), **said):
     """Return code of site "a"'s result, and the reason of its refusal."""
     engine, told = Engine(), {"site": "a", "task": "train", "round": 2}
-    fl_ctx = context("a", classes=declared, current_round=2, engine=engine, **said)
-    fl_ctx.set_prop(FLContextKey.TASK_NAME, "train", private=True, sticky=False)
+    props = {FLContextKey.TASK_NAME: "train", **dict(props)}
+    fl_ctx = context("a", declared, 2, engine=engine, props=props, **said)
     reply = CheckResult(permitted).process(sent, fl_ctx)
     assert (engine.events == [CONTRIBUTION_REFUSED]) == (reply is not sent)
     refusal = fl_ctx.get_prop(REFUSAL) or {"reason": None, **told}
@@ -52,10 +52,9 @@ class TestSelectHead:
     def test_a_site_gets_body_and_best_round_and_its_own_columns_which_nobody_can_change(
         self, best
     ):
-        whole, fl_ctx = task(), context("a", classes=["Mass", "Edema", "Not yet trained"])
+        whole, declared = task(), ["Mass", "Edema", "Not yet trained"]
         original = from_shareable(whole).data
-        fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
-        reply = SelectHead().process(whole, fl_ctx)
+        reply = SelectHead().process(whole, context("a", declared, props={BEST_ROUND: best}))
         dxo = from_shareable(reply)
         body, own = wire.split(dxo.data)
         assert list(body) == ["conv/kernel"] and sorted(own) == ["Edema", "Mass"]
@@ -124,6 +123,8 @@ class TestCheckResult:
 
 class TestPermitted:
     @pytest.mark.parametrize(("job", "policy", "permitted"), [
+        (None, {"permitted": {"heart": {"a": ["Edema"]}}}, ("Edema",)),  # a study's own
+        (None, {"permitted": {"lung": {"a": ["Edema"]}}}, ()),
         (None, SERVER, ("Edema", "Mass")),
         ({"a": ["Edema"], "b": ["Mass"]}, None, ("Edema",)),
         ({"a": ["Mass", "Hernia"]}, SERVER, ("Mass",)),
@@ -133,10 +134,11 @@ class TestPermitted:
         (None, {"permitted": {"a": "Edema"}}, ()),  # until the run has ended for it
     ])  # fmt: skip
     def test_a_class_must_be_in_every_table(self, job, policy, permitted):
-        got = received(SelectHead(job), classes=CLASSES, policy=policy)
+        of_study = {"policy": policy, "props": {FLContextKey.JOB_META: {"study": "heart"}}}
+        got = received(SelectHead(job), classes=CLASSES, **of_study)
         assert wire.classes_of(got.data) == permitted
         for name in CLASSES:
-            assert trains([name], job, policy=policy) == (name in permitted)
+            assert trains([name], job, **of_study) == (name in permitted)
 
     @pytest.mark.parametrize("cls", [SelectHead, CheckResult])
     @pytest.mark.parametrize(

@@ -2,29 +2,28 @@
 
 import pytest
 from nvflare.apis.event_type import EventType
-from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContextManager
 
 from cxr_study.data.labels.vocabulary import one_finding
 from flare import Engine, context
 from surgical_aggregation.server.access import look_alikes
-from surgical_aggregation.server.access.declared_classes import hold_to_declaration
+from surgical_aggregation.server.access.job_sites import hold_to_declaration
 from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED
 
 
 def named(declared, policy=None):
     """What is named of sites' classes, each site asking twice; and the events fired."""
-    manager, engine, found = FLContextManager(job_id="job"), Engine(), []
+    manager, found, listener = FLContextManager(job_id="job"), [], FLComponent()
+    listener.handle_event = lambda event, fl_ctx: found.append(fl_ctx.get_prop(ALIKE))
+    engine = Engine(listener=listener)
     component = look_alikes.LookAlikes()
     component.handle_event(EventType.START_RUN, context(policy=policy, engine=engine))
     for site, classes in [*declared.items()] * 2:
-        fl_ctx = context(site, classes=classes, engine=engine)
-        fl_ctx.put(ReservedKey.MANAGER, manager, private=True, sticky=False)
+        fl_ctx = context(site, classes=classes, engine=engine, manager=manager)
         hold_to_declaration(fl_ctx)
         component.handle_event(CLASSES_DECLARED, fl_ctx)
-        if told := fl_ctx.get_prop(ALIKE):
-            found.append((tuple(told["classes"].items()), told["reason"]))
-    return found, engine.events
+    return [told for told in found if told], engine.events
 
 
 @pytest.mark.parametrize(("judge", "nih", "south", "reason"), [
@@ -44,9 +43,8 @@ def test_two_spellings_at_two_sites_are_named_once_as_installed_packages_say(
     if judge is None:  # as on a server without the application
         monkeypatch.setattr(look_alikes, "offered", lambda group: ())
     found, events = named({"nih": [nih, "Hernia"], "south": [south]})
-    assert [(dict(pair), why.startswith(reason)) for pair, why in found] == (
-        [({nih: ["nih"], south: ["south"]}, True)] if reason else []
-    )
+    assert [told["classes"] for told in found] == [{nih: ["nih"], south: ["south"]}] * bool(reason)
+    assert all(told["reason"].startswith(reason) for told in found)
     assert EventType.FATAL_SYSTEM_ERROR not in events
 
 

@@ -1,7 +1,6 @@
 """Feature statistics of the sites' tests go into the best model's manifest."""
 
 import numpy as np
-import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.app_common.app_event_type import AppEventType
@@ -16,48 +15,27 @@ from surgical_aggregation.wire.headers import RESULT
 SAID = {"mean": [1.0], "variance": [2.0], "limit": 3.0, "images": 60}
 
 
-class BestModelTest:
-    """The test of a best model, workflow by workflow."""
+def test_of_the_sites_that_sent_some_and_in_both_copies_of_the_model(tmp_path, caplog):
+    component, engine = BestModelFeatures(), Engine(tmp_path)
 
-    def __init__(self, folder):
-        self.component = BestModelFeatures()
-        self.engine = Engine(folder)
-        self.files = [each / BEST_FILE for each in checkpoint_folders(self.context())]
-
-    def context(self, site=None):
-        return context(site, engine=self.engine)
-
-    def fire(self, event, workflow="test_best", site=None, features=None):
-        fl_ctx = self.context(site)
-        fl_ctx.set_prop(FLContextKey.WORKFLOW, workflow, private=True, sticky=False)
+    def fire(event, workflow="test_best", site=None, features=None):
         result = SiteResult({}, {}, features=features)
-        fl_ctx.set_prop(RESULT, result, private=True, sticky=False)
-        self.component.handle_event(event, fl_ctx)
+        props = {FLContextKey.WORKFLOW: workflow, RESULT: result}
+        component.handle_event(event, context(site, engine=engine, props=props))
 
-
-@pytest.fixture
-def run(tmp_path):
-    return BestModelTest(tmp_path)
-
-
-def test_of_the_sites_that_sent_some_and_in_both_copies_of_the_model(run):
-    for file in run.files:
-        save(Checkpoint({"a": np.float32([1])}, {"round": 4}), file)
     received = AppEventType.VALIDATION_RESULT_RECEIVED
-    run.fire(received, site="south", features=SAID)
-    run.fire(received, site="north", features={**SAID, "limit": 4.0})
-    run.fire(received, site="silent")
-    run.fire(received, workflow="validate_final", site="early", features=SAID)
-    run.fire(EventType.END_WORKFLOW, workflow="validate_final")
-    assert "features" not in load(run.files[0]).manifest
-    run.fire(EventType.END_WORKFLOW)
-    for file in run.files:
-        best = load(file)
+    fire(received, site="south", features=SAID)
+    fire(EventType.END_WORKFLOW)
+    assert "the best model has no statistics of features" in caplog.text  # for there is none
+    files = [each / BEST_FILE for each in checkpoint_folders(context(engine=engine))]
+    for file in files:
+        save(Checkpoint({"a": np.float32([1])}, {"round": 4}), file)
+    fire(received, site="north", features={**SAID, "limit": 4.0})
+    fire(received, site="silent")
+    fire(received, workflow="validate_final", site="early", features=SAID)
+    fire(EventType.END_WORKFLOW, workflow="validate_final")
+    assert "features" not in load(files[0]).manifest
+    fire(EventType.END_WORKFLOW)
+    for best in map(load, files):
         assert best.manifest["features"] == {"north": {**SAID, "limit": 4.0}, "south": SAID}
         assert best.manifest["round"] == 4 and best.variables["a"] == 1
-
-
-def test_without_a_best_model_the_log_says_so(run, caplog):
-    run.fire(AppEventType.VALIDATION_RESULT_RECEIVED, site="south", features=SAID)
-    run.fire(EventType.END_WORKFLOW)
-    assert "the best model has no statistics of features" in caplog.text

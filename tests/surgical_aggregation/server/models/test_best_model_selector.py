@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey, ReservedKey
+from nvflare.apis.fl_context import FLContextManager
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
@@ -11,7 +12,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from flare import Engine, context, global_model
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.models.best_model_selector import BestModelSelector
-from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.headers import AVERAGE, BEST, BEST_ROUND, CANDIDATE, REFIT
 
@@ -27,38 +28,31 @@ class Run:
         self.selector = BestModelSelector()
         self.engine = Engine(selector=self.selector)
         self.engine.sites = "ab"
-        self.records, self.gone, self.fl_ctx = [], {}, None
-        self.model = global_model({}, dict.fromkeys(("Edema", "Mass"), COLUMN))
+        self.manager = FLContextManager(job_id="job")
+        self.records, self.gone = [], {}
         self.become(**facts)
+
+    def context(self, *about, **props):
+        return context(*about, engine=self.engine, props=props, manager=self.manager)
 
     def become(self, **facts):
         """The model in memory is this one."""
-        manifest = self.model.manifest.with_facts(**facts)
-        best = self.fl_ctx and self.best_round
-        self.fl_ctx = context(model=GlobalModel(self.model.variables, manifest))
-        self.fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
+        model = global_model({}, dict.fromkeys(("Edema", "Mass"), COLUMN))
+        manifest = model.manifest.with_facts(**facts)
+        GlobalModel(model.variables, manifest).set_current(self.context())
 
     @property
     def manifest(self):
-        return current_global_model(self.fl_ctx).manifest
+        return GlobalModel.current(self.context()).manifest
 
     @property
     def best_round(self):
-        return self.fl_ctx.get_prop(BEST_ROUND)
+        return self.context().get_prop(BEST_ROUND)
 
     def fire(self, event, site=None, round_=None, **props):
-        fl_ctx = context(site, ("Edema",), round_, engine=self.engine)
-        learnable = self.fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
-        said = {
-            AppConstants.GLOBAL_MODEL: learnable, FLContextKey.WORKFLOW: "train",
-            headers.GONE: self.gone, **props,
-        }  # fmt: skip
-        for name, value in said.items():
-            fl_ctx.set_prop(name, value, private=True, sticky=False)
+        said = {FLContextKey.WORKFLOW: "train", headers.GONE: self.gone, **props}
+        fl_ctx = self.context(site, ("Edema",), round_, **said)
         self.selector.handle_event(event, fl_ctx)
-        if BEST_ROUND in fl_ctx.props:
-            best = fl_ctx.get_prop(BEST_ROUND)
-            self.fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
         if AppEventType.GLOBAL_BEST_MODEL_AVAILABLE in self.engine.events:
             self.engine.events.remove(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE)
             self.records.append(fl_ctx.get_prop(BEST))
@@ -200,7 +194,9 @@ class TestContinued:
     def test_one_that_cannot_be_compared_is_dropped_with_the_reason(self, caplog):
         run = self.run({**RECORD, "metric": "focal"})
         fl_ctx = run.round(5, {"a": 0.9})
-        assert fl_ctx.get_prop(headers.DROPPED).startswith("its loss is 'focal', and this")
+        assert fl_ctx.get_prop(headers.DROPPED)["reason"].startswith(
+            "its loss is 'focal', and this"
+        )
         assert headers.BEST_DROPPED in run.engine.events and run.best_round == 5
         assert "the best model so far, of round 2, is dropped: its loss" in caplog.text
 

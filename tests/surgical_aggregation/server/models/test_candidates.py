@@ -1,24 +1,11 @@
 import numpy as np
 import pytest
 
-from flare import Engine, context
-from surgical_aggregation.server.models.candidates import (
-    CandidateLocator,
-    average_of,
-    refit_of,
-)
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    current_global_model,
-    set_global_model,
-)
+from flare import Engine, column, context, lists
+from surgical_aggregation.server.models.candidates import CandidateLocator, average_of, refit_of
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, REFIT
-
-
-def column(value):
-    return (np.full(2, value, np.float32), np.float32([value]))
-
 
 MANIFEST = {"round": 7, "best": {"round": 3}, "validation": {"round": 7}, "classes": {"Mass": {}}}
 VARIABLES = wire.join({"conv/kernel": np.float32([4])}, {"Mass": column(1), "Edema": column(2)})
@@ -26,17 +13,9 @@ AVERAGES = {"average/conv/kernel": np.float32([3]), "average/head/Mass/bias": np
 MODEL = GlobalModel(VARIABLES, MANIFEST, {"velocity/conv/kernel": np.float32([9]), **AVERAGES})
 
 
-def lists(variables):
-    return {name: value.tolist() for name, value in variables.items()}
-
-
 def test_the_average_is_of_the_round_it_ends_with_and_has_nothing_that_was_measured_of_it():
     found = average_of(MODEL)
-    assert lists(found.variables) == {
-        **lists(VARIABLES),
-        "conv/kernel": [3],
-        "head/Mass/bias": [5],
-    }
+    assert lists(found.variables) == lists(VARIABLES) | {"conv/kernel": [3], "head/Mass/bias": [5]}
     assert found.manifest == {"round": 7, "classes": {"Mass": {}}, CANDIDATE: AVERAGE}
     assert found.moments == {}
     assert average_of(GlobalModel(VARIABLES, MANIFEST)) is None
@@ -44,11 +23,8 @@ def test_the_average_is_of_the_round_it_ends_with_and_has_nothing_that_was_measu
 
 def test_fitted_columns_replace_those_of_the_model_and_add_no_class():
     found = refit_of(MODEL, wire.join({}, {"Mass": column(8), "Hernia": column(9)}))
-    assert lists(found.variables) == {
-        **lists(VARIABLES),
-        "head/Mass/kernel": [8, 8],
-        "head/Mass/bias": [8],
-    }
+    fitted = {"head/Mass/kernel": [8, 8], "head/Mass/bias": [8]}
+    assert lists(found.variables) == lists(VARIABLES) | fitted
     assert found.manifest[CANDIDATE] == REFIT and found.manifest["round"] == 7
 
 
@@ -57,7 +33,7 @@ class TestLocator:
         fl_ctx = context(model=MODEL, engine=Engine())
         assert CandidateLocator(REFIT).get_model_names(fl_ctx) == []
         assert CandidateLocator(AVERAGE).get_model_names(fl_ctx) == [AVERAGE]
-        assert current_global_model(fl_ctx).manifest[CANDIDATE] == AVERAGE
+        assert GlobalModel.current(fl_ctx).manifest[CANDIDATE] == AVERAGE
         dxo = CandidateLocator(AVERAGE).locate_model(AVERAGE, fl_ctx)
         assert dxo.data["conv/kernel"].tolist() == [3] and dxo.meta == {}
 
@@ -65,8 +41,8 @@ class TestLocator:
         fl_ctx = context(model=GlobalModel(VARIABLES, MANIFEST), engine=Engine())
         for model in (AVERAGE, REFIT):
             assert CandidateLocator(model).get_model_names(fl_ctx) == []
-        assert CANDIDATE not in current_global_model(fl_ctx).manifest
-        set_global_model(average_of(MODEL), fl_ctx)  # which was not refitted afterwards
+        assert CANDIDATE not in GlobalModel.current(fl_ctx).manifest
+        average_of(MODEL).set_current(fl_ctx)  # which was not refitted afterwards
         assert CandidateLocator(REFIT).get_model_names(fl_ctx) == []
 
     def test_another_kind_of_model_is_refused(self):

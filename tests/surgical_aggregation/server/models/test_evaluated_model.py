@@ -13,7 +13,7 @@ from surgical_aggregation.server.models.evaluated_model import (
     EvaluatedModelLocator,
 )
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import CONTINUES, MODEL_FEATURES, MODEL_HAS_HEAD, MODEL_ROUND
+from surgical_aggregation.wire.headers import CONTINUES, MEASURED, MODEL_ROUND
 
 BODY = {"conv/kernel": np.float32([1, 2])}
 VARIABLES = wire.join(BODY, {"Nodule/Mass": (np.float32([3, 4]), np.float32([5]))})
@@ -34,9 +34,8 @@ def sent(fl_ctx, owner="SRV_last"):
     """What locating the last model gives, and the task of a model as it goes out then."""
     locator, task = CheckpointLocator("last"), Shareable()
     dxo = locator.locate_model("last", fl_ctx)
-    fl_ctx.set_prop(AppConstants.MODEL_OWNER, owner, private=True, sticky=False)
-    fl_ctx.set_prop(AppConstants.MODEL_TO_VALIDATE, task, private=True, sticky=False)
-    locator.handle_event(AppEventType.SEND_MODEL_FOR_VALIDATION, fl_ctx)
+    sending = {AppConstants.MODEL_OWNER: owner, AppConstants.MODEL_TO_VALIDATE: task}
+    locator.handle_event(AppEventType.SEND_MODEL_FOR_VALIDATION, context(props=sending))
     return dxo, task
 
 
@@ -52,13 +51,12 @@ class TestCheckpointLocator:
         assert dxo.data_kind == DataKind.WEIGHTS and dxo.meta == {}
         assert dxo.data.keys() == VARIABLES.keys()
         assert dxo.data["head/Nodule/Mass/bias"].tolist() == [5]
-        assert task.get_header(MODEL_ROUND) == 7 == fl_ctx.get_prop(MODEL_ROUND)
-        assert task.get_header(CONTINUES) is None and fl_ctx.get_prop(MODEL_HAS_HEAD) is True
-        assert fl_ctx.get_prop(MODEL_FEATURES) == 2
-        assert not {MODEL_ROUND, MODEL_HAS_HEAD} & fl_ctx.get_all_public_props().keys()
+        assert (task.get_header(MODEL_ROUND), task.get_header(CONTINUES)) == (7, None)
+        assert fl_ctx.get_prop(MEASURED) == {"round": 7, "has_head": True, "features": 2}
+        assert MEASURED not in fl_ctx.get_all_public_props()
         save(Checkpoint(BODY, {"history": [{"job": "a", "rounds": [0, 7]}]}), tmp_path / LAST)
         _, task = sent(fl_ctx)
-        assert task.get_header(MODEL_ROUND) == 0 and fl_ctx.get_prop(MODEL_HAS_HEAD) is False
+        assert task.get_header(MODEL_ROUND) == 0 and not fl_ctx.get_prop(MEASURED)["has_head"]
         assert task.get_header(CONTINUES) == {"jobs": ["a"], "round": 7}
         _, task = sent(fl_ctx, "SRV_best")  # another's
         assert task.get_header(MODEL_ROUND) is None

@@ -3,17 +3,12 @@ import pytest
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.app_common.app_constant import AppConstants
 
-from flare import Engine, context
+from flare import Engine, column, context, lists
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.model_facts import facts_of
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    MergeIntoGlobalModel,
-    from_learnable,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
 
@@ -22,42 +17,28 @@ MOMENTS = {"mean/conv/kernel": np.float32([0.5]), "square/conv/kernel": np.float
 ADAM = {"optimizer": "fedadam", "learning_rate": 0.01}
 
 
-def column(value):
-    return (np.full(2, value, np.float32), np.float32([value]))
-
-
 def model(columns=(), moments=None, **facts):
     """`columns`: class -> value."""
     own = {name: column(value) for name, value in dict(columns).items()}
     return GlobalModel(wire.join(BODY, own), {"head_features": 2, **facts}, moments or {})
 
 
-def merged(
-    last,
-    kernel=None,
-    columns=(),
-    by=(),
-    round_=0,
-    accepted=None,
-    mean=None,
-    lacking=(),
-    **optimizer,
-):
+def of(*classes, **lacking):
+    """A site's accepted result."""
+    return SiteResult(BODY, {name: column(1) for name in classes}, lacking=lacking)
+
+
+def merged(last, kernel=None, columns=(), round_=0, accepted=None, mean=None, **optimizer):
     """The model after a round with these averages, and the round's context."""
     sent = {"conv/kernel": kernel, "bn/moving_mean": mean}
     body = {name: np.float32(value) for name, value in sent.items() if value is not None}
     data = wire.join(body, {name: column(value) for name, value in dict(columns).items()})
-    meta = {headers.TRAINED_BY: dict(by), headers.LACKING: dict(lacking)}
-    aggregate = DXO(DataKind.WEIGHTS, data=data, meta=meta)
-    fl_ctx = context(current_round=round_, model=last, engine=Engine())
-    fl_ctx.set_prop(headers.ACCEPTED, accepted, private=True, sticky=False)
+    aggregate = DXO(DataKind.WEIGHTS, data=data)
+    props = {headers.ACCEPTED: accepted}
+    fl_ctx = context(current_round=round_, model=last, engine=Engine(), props=props)
     generator = MergeIntoGlobalModel(**optimizer)
     after = generator.shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
-    return from_learnable(after), fl_ctx
-
-
-def lists(variables):
-    return {name: value.tolist() for name, value in variables.items()}
+    return GlobalModel.from_learnable(after), fl_ctx
 
 
 def test_what_nobody_sent_stays_and_a_new_class_is_added():
@@ -72,7 +53,7 @@ def test_manifest_keeps_who_trained_a_class_in_which_rounds_and_what_is_removed(
     last = model(removed=gone)
     trained = [("Edema", "b"), ("Mass", "a"), ("Mass", "a"), ("Edema", "a")]
     for round_, (name, site) in enumerate(trained):
-        last, _ = merged(last, None, {name: 1}, {name: [site]}, round_)
+        last, _ = merged(last, None, {name: 1}, round_, {site: of(name)})
     edema, mass = last.manifest["classes"].values()
     apart = [[0, 0, ["b"]], [3, 3, ["a"]]]
     assert edema == {"sites": ["a", "b"], "last_round": 3, "rounds": apart}
@@ -84,19 +65,18 @@ def test_manifest_keeps_who_trained_a_class_in_which_rounds_and_what_is_removed(
 def test_manifest_keeps_in_which_rounds_each_sites_result_was_averaged_with_columns_or_not():
     """Before there were such facts, those of the classes are all that is known."""
     last = model(classes={"Edema": {"rounds": [[0, 1, ["a", "old"]]]}})
-    some = SiteResult(BODY, {}, 1, {})
     for round_, sites in [(2, "ab"), (3, "b"), (4, "ab"), (5, "a")]:
         nan = [np.nan] if round_ == 5 else None  # the round is dropped
-        last, _ = merged(last, nan, round_=round_, accepted=dict.fromkeys(sites, some))
+        last, _ = merged(last, nan, round_=round_, accepted=dict.fromkeys(sites, of()))
     known = {"a": ((0, 2), (4, 4)), "b": ((2, 4),), "old": ((0, 1),)}
     assert facts_of(Checkpoint(last.variables, last.manifest)).contributed == known
 
 
 def test_manifest_keeps_what_a_class_lacks_until_its_site_has_it():
     last = model()
-    for round_, lacks in enumerate([{"a": "positive"}, {"b": "positive"}, {}]):
-        by, told = {"Edema": list(lacks or "b")}, {"Edema": lacks} if lacks else {}
-        last, _ = merged(last, None, {"Edema": 1}, by, round_, lacking=told)
+    for round_, site in enumerate(["a", "b", "b"]):
+        lacks = {} if round_ == 2 else {"Edema": "positive"}
+        last, _ = merged(last, None, {"Edema": 1}, round_, {site: of("Edema", **lacks)})
         never = facts_of(Checkpoint(last.variables, last.manifest)).never_learned
         assert bool(never) == bool(lacks)
     assert last.manifest["classes"]["Edema"]["lacking"] == {"a": "positive"}
@@ -104,8 +84,8 @@ def test_manifest_keeps_what_a_class_lacks_until_its_site_has_it():
 
 def test_what_was_measured_of_the_model_before_is_not_said_of_the_new_one():
     last = model(validation={"round": 0, "auroc": {"a": {"Edema": 0.5}}})
-    assert "validation" not in merged(last, None, {"Edema": 1}, {"Edema": ["a"]}, 0)[0].manifest
-    dropped = merged(last, [np.nan], {"Edema": 1}, {"Edema": ["a"]}, 0)[0]  # it is the same model
+    assert "validation" not in merged(last, accepted={"a": of()})[0].manifest
+    dropped = merged(last, [np.nan], accepted={"a": of()})[0]  # it is the same model
     assert dropped.manifest["validation"] == last.manifest["validation"]
 
 
@@ -150,7 +130,7 @@ class TestDroppedRound:
     )
     def test_leaves_model_and_moments_as_they_were(self, value, optimizer):
         last = model({"Mass": 2}, MOMENTS, round=3, classes={"Mass": {}})
-        after, fl_ctx = merged(last, [value], {"Mass": 4}, {"Mass": ["a"]}, 3, **optimizer)
+        after, fl_ctx = merged(last, [value], {"Mass": 4}, 3, {"a": of("Mass")}, **optimizer)
         assert lists(after.variables) == lists(last.variables)
         assert lists(after.moments) == lists(MOMENTS)
         assert after.manifest == {"head_features": 2, "round": 4, "classes": {"Mass": {}}}
@@ -176,9 +156,8 @@ class TestDroppedRound:
 
 def task(current_round=0, first=0, **facts):
     sent = model({"Edema": 1}, {"velocity/conv/kernel": np.float32([1])}, **facts)
-    fl_ctx = context(current_round=current_round)
-    fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
-    return MergeIntoGlobalModel().learnable_to_shareable(to_learnable(sent), fl_ctx)
+    fl_ctx = context(current_round=current_round, props={AppConstants.START_ROUND: first})
+    return MergeIntoGlobalModel().learnable_to_shareable(sent.to_learnable(), fl_ctx)
 
 
 @pytest.mark.parametrize(("round_", "first"), [(0, 0), (1, 0), (5, 5), (6, 5)])

@@ -1,6 +1,7 @@
 import dataclasses
 import errno
 import os
+from collections import UserList
 from datetime import date
 
 import numpy as np
@@ -12,41 +13,31 @@ from nvflare.app_common.app_event_type import AppEventType
 from flare import Engine, context
 from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints import checkpoint
-from surgical_aggregation.checkpoints.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    digest,
-    load,
-    save,
-)
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
 from surgical_aggregation.checkpoints.model_facts import Validation, facts_of
 from surgical_aggregation.server.models import model_files
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    from_learnable,
-    to_learnable,
-)
-from surgical_aggregation.server.models.model_files import InitialBody
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.models.persistor import CheckpointPersistor
+from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import (
-    AVERAGE,
-    BEST,
-    BEST_DROPPED,
-    CANDIDATE,
-    MODEL_VALIDATED,
-)
+from surgical_aggregation.wire.headers import AVERAGE, BEST, CANDIDATE
 
 BODY = {"conv/kernel": np.float32([1, 2])}
 MOMENTS = {"mean/conv/kernel": np.float32([1, 2])}
 COLUMN = (np.float32([3, 4]), np.float32([5]))
 FACTS = {"head_features": 2}
 MODEL = GlobalModel(wire.join(BODY, {"Nodule/Mass": COLUMN}), {**FACTS, "job": "a"})
-NEXT = GlobalModel(
-    {**MODEL.variables, "conv/kernel": np.float32([8, 8])}, {**MODEL.manifest, "round": 2}
-)
+
+
+def changed(number, **facts):
+    """The model with other values and further facts."""
+    variables = {**MODEL.variables, "conv/kernel": np.float32([number, number])}
+    return GlobalModel(variables, MODEL.manifest.with_facts(**facts))
+
+
+NEXT, AVERAGED = changed(8, round=2), changed(6, round=4, **{CANDIDATE: AVERAGE})
 RECORD = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"a": 0.25}, "classes": {}}
-AVERAGED = {**RECORD, "round": 4, CANDIDATE: AVERAGE}
+SECOND, OF_AVERAGE = {**RECORD, "round": 2}, {**RECORD, "round": 4, CANDIDATE: AVERAGE}
 EARLIER = {**FACTS, "round": 3, "job": "a", "classes": {"Mass": {}}}
 
 
@@ -62,7 +53,8 @@ class Server:
         self.folder = folder
         os.environ["INITIAL_BODY"] = str(start)  # the operator's
         self.persistor = CheckpointPersistor(continues=continues, **settings)
-        self.fl_ctx = context(engine=Engine(folder, initial_body=InitialBody(start and str(start))))
+        body = model_files.InitialBody(start and str(start))
+        self.fl_ctx = context(engine=Engine(folder, initial_body=body))
 
     def load(self):
         """Manifest of the model that it starts from."""
@@ -70,31 +62,35 @@ class Server:
         return self.model.get(ModelLearnableKey.META)
 
     def save(self, model=MODEL):
-        self.persistor.save(to_learnable(model), self.fl_ctx)
+        self.persistor.save(model.to_learnable(), self.fl_ctx)
+
+    def fire(self, event, model=MODEL, **props):
+        for name, value in {AppConstants.GLOBAL_MODEL: model.to_learnable(), **props}.items():
+            self.fl_ctx.set_prop(name, value, private=True, sticky=False)
+        self.persistor.handle_event(event, self.fl_ctx)
 
     def announce(self, record, model=MODEL):
         """The model in memory is the best one."""
-        model = to_learnable(model)
-        self.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model, private=True, sticky=False)
-        self.fl_ctx.set_prop(BEST, record, private=True, sticky=False)
-        self.persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, self.fl_ctx)
+        self.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, model, **{BEST: record})
 
-    def validated(self, **facts):
-        """The sites have measured the model in memory, as its manifest says."""
-        model = to_learnable(dataclasses.replace(MODEL, manifest={**MODEL.manifest, **facts}))
-        self.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model, private=True, sticky=False)
-        self.persistor.handle_event(MODEL_VALIDATED, self.fl_ctx)
+    def validated(self, model=MODEL):
+        """The sites have measured the model in memory."""
+        self.fire(headers.MODEL_VALIDATED, model)
 
     def copies(self, name):
         """A model of the job where it is: in its workspace and outside of it."""
         folders = (self.folder / "server/job/models", self.folder / "server/checkpoints/job")
         return [load(folder / name) for folder in folders if (folder / name).exists()]
 
-    def records(self, name):
-        return [copy.manifest.get("best") for copy in self.copies(name)]
-
-    def kernels(self, name):
-        return [copy.variables["conv/kernel"].tolist() for copy in self.copies(name)]
+    def kept(self):
+        """Names of files -> body and round of the record of the best model, in both copies."""
+        kept = {}
+        for name in ("last.npz", "best.npz", "average.npz"):
+            for of in self.copies(name):
+                best = of.manifest.get("best")
+                values = of.variables["conv/kernel"].tolist(), best and best["round"]
+                assert kept.setdefault(name[:-4], values) == values
+        return kept
 
 
 def earlier(folder, record=RECORD, best=RECORD, **facts):
@@ -110,8 +106,7 @@ def test_starts_from_the_checkpoint_and_records_its_digest(tmp_path, panics, log
     columns = dict.fromkeys(("Edema", "Mass", "edema"), COLUMN)
     save(Checkpoint(wire.join(BODY, columns), FACTS, MOMENTS), tmp_path / "start.npz")
     server = Server(tmp_path, tmp_path / "start.npz")
-    manifest = server.load()
-    model = from_learnable(server.model)
+    manifest, model = server.load(), GlobalModel.from_learnable(server.model)
     assert list(model.body) == ["conv/kernel"] and list(model.columns) == [*columns]
     assert (manifest["job"], manifest["round"]) == ("job", 0)
     assert manifest["initial_body_sha256"] == digest(BODY)
@@ -136,18 +131,19 @@ def test_an_unusable_start_ends_the_run_with_the_reason(tmp_path, panics, file, 
 
 
 def test_last_and_best_are_in_the_job_and_outside_of_it(tmp_path):
-    server, record = Server(tmp_path), {"round": 4, "value": 0.1}
+    server = Server(tmp_path)
     server.save(dataclasses.replace(MODEL, moments=MOMENTS))
-    for copy in server.copies("last.npz"):
-        assert list(copy.variables) == list(MODEL.variables)
-        assert copy.manifest["head_features"] == 2 and copy.moments.keys() == MOMENTS.keys()
-    assert server.records("last.npz") == [None] * 2 and server.copies("best.npz") == []
-    server.announce(record)
+    first, second = server.copies("last.npz")
+    assert first.manifest == second.manifest and first.manifest["head_features"] == 2
+    assert list(first.variables) == list(second.variables) == list(MODEL.variables)
+    assert first.moments.keys() == second.moments.keys() == MOMENTS.keys()
+    assert server.kept() == {"last": ([1, 2], None)}
+    server.announce(SECOND)
     server.save(NEXT)
-    assert server.records("best.npz") == server.records("last.npz") == [record] * 2
-    assert server.kernels("best.npz") == [[1, 2]] * 2 and server.kernels("last.npz") == [[8, 8]] * 2
+    assert server.kept() == {"best": ([1, 2], 2), "last": ([8, 8], 2)}
+    assert len(server.copies("best.npz")) == 2
     server.save()  # the record goes with later models
-    assert server.records("last.npz") == [record] * 2
+    assert server.kept()["last"] == ([1, 2], 2)
 
 
 def test_a_run_killed_before_its_round_ends_leaves_a_last_and_a_best_model_that_fit(
@@ -156,45 +152,43 @@ def test_a_run_killed_before_its_round_ends_leaves_a_last_and_a_best_model_that_
     server = Server(tmp_path)
     server.announce(RECORD)
     server.save()
-    server.announce({**RECORD, "round": 2}, NEXT)  # and no more: it is killed
-    assert server.records("last.npz") == server.records("best.npz") == [RECORD] * 2
+    server.announce(SECOND, NEXT)  # and no more: it is killed
+    assert server.kept() == {"best": ([1, 2], 1), "last": ([1, 2], 1)}
     later = Server(tmp_path / "later", tmp_path / "server/checkpoints/job/last.npz")
     later.load()
-    assert later.records("best.npz") == [RECORD] * 2 and logged["warning"] == []
-
-
-def test_killed_between_its_two_files_a_run_goes_on_without_a_best_model_until_it_is_found_again(
-    tmp_path, logged, monkeypatch
-):
-    server = Server(tmp_path)
-    server.announce(RECORD)
-    server.save(NEXT)
-    server.announce({**RECORD, "round": 2}, NEXT)
-    write = model_files.save
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(
-            model_files, "save",
-            lambda model, path: write(model, path) if path.name == "best.npz" else killed(),
-        )  # fmt: skip
-        server.save()
-    later = Server(tmp_path / "later", tmp_path / "server/checkpoints/job/last.npz")
-    assert later.load()["round"] == 2  # the round in which it was found, which is made again
-    assert later.fl_ctx.get_prop(BEST) is None and later.copies("best.npz") == []
-    assert "best model, of round 1, is not beside the checkpoint" in logged["warning"][0]
-
-
-def killed():
-    raise KeyboardInterrupt
+    assert later.kept() == {"best": ([1, 2], 1)} and logged["warning"] == []
 
 
 @pytest.fixture
 def written(monkeypatch):
-    """Names of the checkpoints that were written, as long as they are looked at."""
-    names, write = [], model_files.save
-    monkeypatch.setattr(
-        model_files, "save", lambda model, path: [names.append(path.name), write(model, path)]
-    )
+    """Names of the checkpoints that are written; the process is killed at the `fatal` ones."""
+
+    def save(model, path):
+        if path.name in names.fatal:
+            raise KeyboardInterrupt
+        names.append(path.name)
+        write(model, path)
+
+    names, write = UserList(), model_files.save
+    names.fatal = ()
+    monkeypatch.setattr(model_files, "save", save)
     return names
+
+
+def test_killed_between_its_two_files_a_run_goes_on_without_a_best_model_until_it_is_found_again(
+    tmp_path, logged, written
+):
+    server = Server(tmp_path)
+    server.announce(RECORD)
+    server.save(NEXT)
+    server.announce(SECOND, NEXT)
+    written.fatal = ("last.npz",)
+    with pytest.raises(KeyboardInterrupt):
+        server.save()
+    later = Server(tmp_path / "later", tmp_path / "server/checkpoints/job/last.npz")
+    assert later.load()["round"] == 2  # the round in which it was found, which is made again
+    assert later.fl_ctx.get_prop(BEST) is None and later.kept() == {}
+    assert "best model, of round 1, is not beside the checkpoint" in logged["warning"][0]
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
@@ -207,13 +201,13 @@ def test_a_model_is_written_once(tmp_path, written, monkeypatch, links):
     server.announce(RECORD)
     server.save(NEXT)
     assert written[1:] == ["best.npz", "last.npz"]
-    server.announce({**RECORD, "round": 2}, NEXT)
+    server.announce(SECOND, NEXT)
     server.validated()  # the final model is the best one
     assert written[3:] == ["last.npz"]
     files = [*tmp_path.glob("server/*/*/last.npz"), *tmp_path.glob("server/*/*/best.npz")]
     assert len({path.stat().st_ino for path in files}) == (1 if links else 4)
     assert {path.read_bytes() for path in files} == {files[0].read_bytes()} and len(files) == 4
-    assert server.records("last.npz") == [{**RECORD, "round": 2}] * 2
+    assert server.kept()["last"] == ([1, 2], 2)
     assert [path.name for path in tmp_path.glob("server/*/*/.*")] == []  # nothing half made
 
 
@@ -229,17 +223,16 @@ def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     server = Server(tmp_path)
-    server.announce({"round": 4})
+    server.announce(RECORD)
     server.save()
     monkeypatch.setattr(checkpoint, "_write", write)
-    with pytest.raises(CheckpointError, match=r"last\.npz' could not .* No space left"):
-        server.save()
-    server.announce({"round": 5})
-    with pytest.raises(CheckpointError, match=r"best\.npz' could not .* No space left"):
-        server.save()
+    for name in ("last", "best"):
+        with pytest.raises(ValueError, match=rf"{name}\.npz' could not .* No space left"):
+            server.save()
+        server.announce(SECOND)
     server.validated()  # FLARE would log what an event raises, and go on
     assert "last.npz' could not be written: No space left on device" in panics[0]
-    assert server.records("last.npz") == server.records("best.npz") == [{"round": 4}] * 2
+    assert server.kept() == {"best": ([1, 2], 1), "last": ([1, 2], 1)}
     Server(tmp_path, tmp_path / "server/checkpoints/job/last.npz").load()
     assert "best.npz' could not be written" in panics[1]  # an earlier run's, which is copied
 
@@ -247,57 +240,43 @@ def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
 class TestCandidate:
     """A model made after training has a file of its own, and can be the best."""
 
-    def measured(self, server, best):
-        """The average of the last model is measured, and announced where it is the best."""
-        average = dataclasses.replace(
-            MODEL,
-            variables={**MODEL.variables, "conv/kernel": np.float32([6, 6])},
-            manifest={**MODEL.manifest, "round": 4, CANDIDATE: AVERAGE},
-        )
-        learnable = to_learnable(average)
-        server.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, learnable, private=True, sticky=False)
-        if best:
-            server.fl_ctx.set_prop(BEST, AVERAGED, private=True, sticky=False)
-            server.persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, server.fl_ctx)
-        server.persistor.handle_event(MODEL_VALIDATED, server.fl_ctx)
-
-    @pytest.mark.parametrize("best", [False, True])
-    def test_it_is_written_beside_the_last_model_which_stays(self, tmp_path, best):
+    def test_it_is_written_beside_the_last_model_which_stays(self, tmp_path):
         server = Server(tmp_path)
         server.save(dataclasses.replace(MODEL, moments=MOMENTS))
-        self.measured(server, best)
-        assert server.kernels("average.npz") == [[6, 6]] * 2
-        assert server.kernels("last.npz") == [[1, 2]] * 2
+        server.validated(AVERAGED)
+        assert server.kept() == {"last": ([1, 2], None), "average": ([6, 6], None)}
+        server.announce(OF_AVERAGE, AVERAGED)
+        server.validated(AVERAGED)
+        best = ([6, 6], 4)
+        assert server.kept() == {"last": ([1, 2], 4), "average": best, "best": best}
         assert all(copy.moments.keys() == MOMENTS.keys() for copy in server.copies("last.npz"))
-        assert server.kernels("best.npz") == ([[6, 6]] * 2 if best else [])
-        assert server.records("last.npz") == [AVERAGED if best else None] * 2
 
     def test_one_that_is_not_better_leaves_the_final_model_the_best(self, tmp_path):
         server = Server(tmp_path)
         server.save()
         server.announce(RECORD)
         server.validated()
-        self.measured(server, best=False)
-        assert server.kernels("average.npz") == [[6, 6]] * 2
-        assert server.kernels("best.npz") == [[1, 2]] * 2
+        server.validated(AVERAGED)
+        final = ([1, 2], 1)
+        assert server.kept() == {"last": final, "best": final, "average": ([6, 6], 1)}
 
     def test_as_the_best_one_it_is_found_by_the_run_that_goes_on(self, tmp_path, logged):
         """Although the last model is of the same round."""
-        path = earlier(tmp_path, {**AVERAGED, "round": 3}, {**AVERAGED, "round": 3})
-        server = Server(tmp_path, path)
+        record = {**OF_AVERAGE, "round": 3}
+        server = Server(tmp_path, earlier(tmp_path, record, record))
         server.load()
-        assert server.kernels("best.npz") == [[7, 7]] * 2 and logged["warning"] == []
-        server = Server(tmp_path, earlier(tmp_path / "b", {**AVERAGED, "round": 3}, None))
+        assert server.kept() == {"best": ([7, 7], 3)} and logged["warning"] == []
+        server = Server(tmp_path, earlier(tmp_path / "b", record, None))
         server.load()
         assert "best model, of round 3, is not beside the checkpoint" in logged["warning"][0]
 
-
-def test_a_best_model_that_is_dropped_is_not_written_any_more(tmp_path):
-    server = Server(tmp_path)
-    server.announce(RECORD)
-    server.persistor.handle_event(BEST_DROPPED, server.fl_ctx)
-    server.save()
-    assert server.copies("best.npz") == [] and server.records("last.npz") == [None] * 2
+    def test_of_the_best_models_round_it_is_not_taken_for_it(self, tmp_path):
+        record, start = {**RECORD, "round": 3}, tmp_path / "average.npz"
+        earlier(tmp_path, record, best=record)
+        save(Checkpoint(BODY, {**EARLIER, "best": record, CANDIDATE: AVERAGE}), start)
+        server = Server(tmp_path, start)
+        server.load()
+        assert server.kept()["best"][0] == [7, 7]
 
 
 class TestContinue:
@@ -309,19 +288,17 @@ class TestContinue:
         earlier(tmp_path / "server/checkpoints/other", round=9)
         server = Server(tmp_path, "nowhere.npz" if by_id else path, "a" if by_id else "")
         manifest = server.load()
-        assert (manifest["round"], manifest["job"]) == (3, "job")
-        assert manifest["classes"] == {"Mass": {}}
-        assert manifest["history"] == [{"job": "a", "rounds": [0, 3]}]
+        history = [{"job": "a", "rounds": [0, 3]}]
+        assert manifest.items() >= {**EARLIER, "job": "job", "history": history}.items()
         assert "best" not in manifest  # it is not a fact of the model
-        assert from_learnable(server.model).moments.keys() == MOMENTS.keys()
+        assert GlobalModel.from_learnable(server.model).moments.keys() == MOMENTS.keys()
         assert server.fl_ctx.get_prop(BEST) == RECORD
-        assert server.records("best.npz") == [RECORD] * 2
-        assert server.kernels("best.npz") == [[7, 7]] * 2
+        assert server.kept() == {"best": ([7, 7], 1)}
         server.save()
-        assert server.records("last.npz") == [RECORD] * 2
-        server.announce({"round": 4})
+        assert server.kept()["last"] == ([1, 2], 1)
+        server.announce(SECOND)
         server.save()
-        assert server.kernels("best.npz") == [[1, 2]] * 2
+        assert server.kept()["best"] == ([1, 2], 2)
         assert logged["warning"] == [] == panics
 
     @pytest.mark.parametrize("best", [None, {"round": 2, "value": 0.1}, "damaged", "no job's"])
@@ -334,33 +311,25 @@ class TestContinue:
                 save(Checkpoint(BODY, {**FACTS, "round": 3, "best": RECORD}), tmp_path / name)
         server = Server(tmp_path, path)
         assert server.load()["round"] == (0 if best == "no job's" else 3)
-        assert server.fl_ctx.get_prop(BEST) is None and server.copies("best.npz") == []
-        if best != "no job's":
-            assert "best model, of round 1, is not beside the checkpoint" in logged["warning"][0]
+        assert server.fl_ctx.get_prop(BEST) is None and server.kept() == {}
+        said = "" if best == "no job's" else "best model, of round 1, is not beside the checkpoint"
+        assert said in "".join(logged["warning"]) and bool(said) == bool(logged["warning"])
         server.save()
-        assert server.records("last.npz") == [None] * 2
+        assert server.kept() == {"last": ([1, 2], None)}
 
-    def test_a_checkpoint_that_is_the_best_model_itself_needs_none_beside_it(
+    def test_a_checkpoint_that_is_the_best_model_itself_needs_none_until_that_is_dropped(
         self, tmp_path, logged
     ):
         server = Server(tmp_path, earlier(tmp_path, {**RECORD, "round": 3}, best=None))
         server.load()
         assert server.fl_ctx.get_prop(BEST)["round"] == 3 and logged["warning"] == []
-        assert server.kernels("best.npz") == [[1, 2]] * 2
+        assert server.kept() == {"best": ([1, 2], 3)}
+        server.announce(SECOND)  # which is not written before it is dropped
         for _ in range(2):  # the second time there is none any more
-            server.persistor.handle_event(BEST_DROPPED, server.fl_ctx)
-        assert server.copies("best.npz") == [] and (tmp_path / "last.npz").exists()
+            server.fire(headers.BEST_DROPPED)
+        assert server.kept() == {} and (tmp_path / "last.npz").exists()
         server.save()
-        assert server.records("last.npz") == [None] * 2
-
-    def test_an_average_of_the_best_models_round_is_not_taken_for_it(self, tmp_path):
-        record = {**RECORD, "round": 3}
-        earlier(tmp_path, record, best=record)
-        start, facts = tmp_path / "average.npz", {"best": record, CANDIDATE: AVERAGE}
-        save(Checkpoint(BODY, {**EARLIER, **facts}), start)
-        server = Server(tmp_path, start)
-        server.load()
-        assert server.kernels("best.npz") == [[7, 7]] * 2
+        assert server.kept() == {"last": ([1, 2], None)}
 
     def test_of_several_jobs_it_is_the_first_that_left_a_model(self, tmp_path):
         for round_, job in enumerate("ab"):
@@ -386,11 +355,11 @@ class TestContinue:
 def test_a_model_says_the_day_and_the_version_that_made_it_and_the_last_one_what_was_measured(
     tmp_path,
 ):
-    server = Server(tmp_path)
+    server, auroc = Server(tmp_path), {"a": {"Nodule/Mass": 0.75}}
     server.save()
-    facts = facts_of(*server.copies("last.npz")[:1])
-    assert facts.version == __version__ and date.fromisoformat(facts.created)
-    server.validated(validation={"round": 2, "auroc": {"a": {"Nodule/Mass": 0.75}}})
+    server.validated(changed(1, validation={"round": 2, "auroc": auroc}))
     for copy in server.copies("last.npz"):
-        assert facts_of(copy).validation == Validation(2, {"a": {"Nodule/Mass": 0.75}})
+        facts = facts_of(copy)
+        assert facts.version == __version__ and date.fromisoformat(facts.created)
+        assert facts.validation == Validation(2, auroc)
     assert server.copies("best.npz") == []

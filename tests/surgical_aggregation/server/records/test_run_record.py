@@ -13,7 +13,7 @@ from nvflare.widgets.info_collector import GroupInfoCollector, InfoCollector
 
 from flare import Engine, context, result
 from surgical_aggregation import __version__
-from surgical_aggregation.server.access.refusal_events import Refusal, announce
+from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.wire import headers
 
@@ -29,15 +29,13 @@ class Run:
 
     def fire(self, event, site=None, **props):
         """The last line then."""
-        fl_ctx = context(site, current_round=2, engine=self.engine)
-        for key, value in props.items():
-            fl_ctx.set_prop(key, value, private=True, sticky=False)
+        fl_ctx = context(site, current_round=2, engine=self.engine, props=props)
         self.record.handle_event(event, fl_ctx)
         return self.lines()[-1]
 
     def refuse(self, site, times=1, task="train", round_=0):
         for _ in range(times):
-            announce(self.record, Refusal(site, task, round_, "odd"), context(engine=self.engine))
+            announce(self.record, context(engine=self.engine), site, task, round_, "odd")
 
     def lines(self):
         return [json.loads(text) for text in self.path.read_text(encoding="utf-8").splitlines()]
@@ -57,7 +55,7 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
 @pytest.mark.parametrize(("event", "name", "facts", "line"), [
     (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, headers.BEST, BEST_MODEL, "best"),
     (AppEventType.INITIAL_MODEL_LOADED, headers.BEST, BEST_MODEL, "best"),
-    (headers.BEST_DROPPED, headers.DROPPED, "other sites", "best_dropped"),
+    (headers.BEST_DROPPED, headers.DROPPED, {"reason": "other sites"}, "best_dropped"),
     (headers.TRAINING_STOPPED, headers.STOPPED, STOP, "stopped"),
     (headers.CONTRIBUTION_REFUSED, headers.REFUSAL, LATE, "refused"),
     (headers.SITE_SILENT, headers.REFUSAL, LATE, "silent"),
@@ -127,27 +125,22 @@ def test_who_has_not_given_its_task_back_is_said_at_the_end(run):
     assert run.fire(EventType.END_RUN)["owing"] == {"b": "train", "c": "start"}
 
 
-def test_who_is_there_and_who_is_not_and_why_is_on_record_and_in_the_log(run, monkeypatch):
-    said = []
-    for level in ("info", "warning"):
-        monkeypatch.setattr(
-            run.record, f"log_{level}", lambda _, text, at=level: said.append((at, text))
-        )
+def test_who_is_there_and_who_is_not_and_why_is_on_record_and_in_the_log(run, logged):
     run.engine.sites = ["south", "north"]
     deployed = {"app_server": ["server"], "app_client": ["north", "south"], "app_west": ["west"]}
     line = run.fire(EventType.START_RUN, **{FLContextKey.JOB_META: {"deploy_map": deployed}})
     job = ["north", "south", "west"]
     assert line == {"event": "sites", "job": job, "deployed": ["north", "south"]}
     why = "FLARE has not started the job there: it was not connected, or could not take it"
-    assert said[-1] == ("warning", f"the job has started at north, south; without west ({why})")
-    for absent, told in [
-        ({"west": "late"}, ("warning", "west (late)")),
-        ({}, ("info", "none")),
-    ]:
+    for absent in ({"west": "late"}, {}):
         collected = {"accepted": ["north", "south"], "absent": absent}
         line = run.fire(AppEventType.ROUND_DONE, **{headers.COLLECTED: collected})
         assert line.items() >= collected.items()
-        assert said[-1] == (told[0], f"round 2: results of north, south; without {told[1]}")
+    assert logged["warning"] == [
+        f"the job has started at north, south; without west ({why})",
+        "round 2: results of north, south; without west (late)",
+    ]
+    assert logged["info"][-1] == "round 2: results of north, south; without none"
 
 
 def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
@@ -176,6 +169,6 @@ def test_an_admin_is_told_how_far_the_run_is(run):
     run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{headers.BEST: BEST_MODEL})
     run.fire(AppEventType.ROUND_DONE)
     assert told() == {"rounds": 1, "best": BEST_MODEL, "stopped": False}
-    run.fire(headers.BEST_DROPPED, **{headers.DROPPED: "other sites"})
+    run.fire(headers.BEST_DROPPED, **{headers.DROPPED: {"reason": "other sites"}})
     run.fire(headers.TRAINING_STOPPED, **{headers.STOPPED: STOP})
     assert told() == {"rounds": 1, "best": None, "stopped": True}

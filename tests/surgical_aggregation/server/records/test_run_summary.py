@@ -21,10 +21,8 @@ def tell(logged, tmp_path):
         engine = Engine(tmp_path, record=RunRecord(), summary=summary)
         begin = (EventType.START_RUN, None, {})
         for event, site, props in (begin, *happened, (EventType.END_RUN, None, {})):
-            fl_ctx = context(site, engine=engine)
-            for key, value in {FLContextKey.WORKFLOW: workflow, **props}.items():
-                fl_ctx.set_prop(key, value, private=True, sticky=False)
-            engine.fire_event(event, fl_ctx)
+            props = {FLContextKey.WORKFLOW: workflow, **props}
+            engine.fire_event(event, context(site, engine=engine, props=props))
         first, *lines = logged["info"][-1].splitlines()
         assert first == "the run has ended"
         return lines
@@ -80,7 +78,7 @@ def test_says_of_a_best_model_that_was_made_after_training_how(tell):
 def test_logs_an_early_stop_and_that_there_is_no_best_model(tell):
     earlier = (AppEventType.INITIAL_MODEL_LOADED, None, {headers.BEST: BEST})
     assert "best model: round 4" in tell(STARTED, earlier)[0]
-    gone = {headers.DROPPED: "other sites"}
+    gone = {headers.DROPPED: {"reason": "other sites"}}
     dropped, stop = (headers.BEST_DROPPED, None, gone), {"round": 7, "best_round": 5, "patience": 2}
     stopped = (headers.TRAINING_STOPPED, None, {headers.STOPPED: stop})
     early, none, _ = tell(STARTED, earlier, dropped, stopped)

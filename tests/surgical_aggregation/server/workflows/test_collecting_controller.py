@@ -5,19 +5,19 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.server.access.refusal_events import Refusal, announce
-from surgical_aggregation.server.access.site_identity import NOT_STARTED, site_of
+from surgical_aggregation.server.access.job_sites import NOT_STARTED, site_of
 from surgical_aggregation.server.workflows import collecting_controller
-from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.server.workflows.task_status import Collection
-from surgical_aggregation.wire.headers import CLASSES_DECLARED, COLLECTED, GONE, UNREADABLE
+from surgical_aggregation.server.workflows.collecting_controller import (
+    CollectingController,
+    TaskStatus,
+)
+from surgical_aggregation.wire.headers import CLASSES_DECLARED, COLLECTED, GONE, REFUSAL, UNREADABLE
 from workflow import SECONDS, runner, running
 
 
@@ -67,8 +67,7 @@ def start(panics, monkeypatch):
 
 def gone(task, site):
     """The heartbeat has found a site gone."""
-    fl_ctx = task.thread._args[1]
-    fl_ctx.set_prop(GONE, {site: "no sign of life"}, private=True, sticky=True)
+    task.fl_ctx.set_prop(GONE, {site: "no sign of life"}, private=True, sticky=True)
 
 
 class TestEnd:
@@ -209,19 +208,11 @@ class TestResults:
         task.answer("south")
         assert task.is_over()
 
-    def test_what_a_filter_has_refused_is_not_refused_again(self, start, monkeypatch):
+    def test_what_a_filter_has_refused_is_not_refused_again(self, start):
         task = start()
-        task_id, _ = task.ask("west")
-        context = task.context
-
-        def refused(site=None, **said):
-            fl_ctx = context(site, **said)
-            announce(FLComponent(), Refusal("west", "train", 3, "a class of another"), fl_ctx)
-            return fl_ctx
-
-        monkeypatch.setattr(task, "context", refused)
-        task.answer("west", make_reply(ReturnCode.EXECUTION_RESULT_ERROR), task_id)
-        assert task.engine.said == [("refused", "west", "a class of another")]
+        told = {REFUSAL: {"site": "west", "task": "train", "reason": "a class of another"}}
+        task.answer("west", make_reply(ReturnCode.EXECUTION_RESULT_ERROR), props=told)
+        assert task.engine.said == []
 
     def test_what_was_not_asked_for_is_refused_and_no_reason_for_an_end(self, start, panics):
         task = start(needed=3, wait=600)
@@ -292,7 +283,7 @@ SITES = ("east", "north", "south", "west")
 
 
 def test_the_others_are_waited_for_from_the_last_needed_result_on_unless_none_is_coming():
-    it = Collection("train", 3, SITES, needed=2, wait=10.0)
+    it = TaskStatus("train", 3, SITES, needed=2, wait=10.0)
     it.accept("north", now=100.0)
     assert it.verdict(now=1000.0) == "open"
     it.accept("south", now=1000.0)
@@ -304,12 +295,21 @@ def test_the_others_are_waited_for_from_the_last_needed_result_on_unless_none_is
     assert it.verdict(now=1009.9) == "enough"
 
 
+@pytest.mark.parametrize("hears_all", [True, False])
+def test_where_too_few_are_left_the_others_are_heard_if_asked_for_but_not_for_ever(hears_all):
+    it = TaskStatus("check", None, SITES, 4, wait=5, hears_all=hears_all)
+    it.failed.add("east")
+    heard = "open" if hears_all else "too few"
+    assert [it.verdict(now) for now in (10, 14, 15)] == [heard, heard, "too few"]
+    assert it.verdict(16, ["north", "south", "west"]) == "too few"
+
+
 events = st.lists(st.tuples(st.sampled_from(SITES), st.sampled_from(["accept", "fail", "go"])))
 
 
 @given(events, st.integers(1, 5))
 def test_the_verdict_is_that_of_counting(events, needed):
-    it, fate = Collection("train", 3, SITES, needed, wait=0.0), {}
+    it, fate = TaskStatus("train", 3, SITES, needed, wait=0.0), {}
     for site, what in events:
         if site not in fate:
             fate[site] = what

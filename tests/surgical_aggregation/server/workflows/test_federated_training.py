@@ -13,12 +13,7 @@ from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 
 from flare import Engine, context, result
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.server.models.global_model import (
-    GlobalModel,
-    current_global_model,
-    from_learnable,
-    to_learnable,
-)
+from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.workflows.federated_training import FederatedTraining
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOPPED
@@ -43,7 +38,7 @@ def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, roun
     first, planned, lost = settings.pop("first"), settings["num_rounds"], settings.pop("lost")
     training, said, made = FederatedTraining(**settings), [], 0
     facts = {"planned_rounds": first + planned, "not_compared": lost}
-    engine, learnable = Engine(), to_learnable(GlobalModel(BODY, facts))
+    engine, learnable = Engine(), GlobalModel(BODY, facts).to_learnable()
 
     def fire_event(event_type, fl_ctx):
         if event_type == TRAINING_STOPPED:
@@ -52,15 +47,16 @@ def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, roun
     engine.fire_event = fire_event
     flare_internals.plan_rounds(training, first, planned)
     while first + made < training._start_round + training._num_rounds:
-        fl_ctx = context(current_round=first + made, engine=engine)
-        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, learnable, private=True, sticky=False)
-        fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
-        fl_ctx.set_prop(BEST_ROUND, bests[made], private=True, sticky=False)
+        props = {
+            AppConstants.GLOBAL_MODEL: learnable, AppConstants.START_ROUND: first,
+            BEST_ROUND: bests[made],
+        }  # fmt: skip
+        fl_ctx = context(current_round=first + made, engine=engine, props=props)
         training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
         made += 1
     told = [{**stopped, "patience": settings["patience"]}] if stopped else []
     assert made == rounds and said == told
-    assert from_learnable(learnable).manifest["planned_rounds"] == first + rounds
+    assert GlobalModel.from_learnable(learnable).manifest["planned_rounds"] == first + rounds
 
 
 @pytest.mark.parametrize("patience", [-1, 2.5, None])
@@ -70,13 +66,9 @@ def test_a_patience_that_is_no_count_is_refused(patience):
 
 
 def test_flares_workflow_gets_its_settings():
-    settings = {
-        "min_clients": 2, "wait_time_after_min_received": 7, "train_timeout": 9,
-        "aggregator_id": "a", "persistor_id": "p", "shareable_generator_id": "s",
-        "train_task_name": "t",
-    }  # fmt: skip
-    known = vars(FederatedTraining(**settings))
-    assert {name: known.get(f"_{name}", known[name]) for name in settings} == settings
+    known = vars(FederatedTraining(min_clients=2, wait_time_after_min_received=7, train_timeout=9))
+    for name in ("min_clients", "wait_time_after_min_received", "train_timeout"):
+        assert known[f"_{name}"] == known[name]
     with pytest.raises(ValueError, match="min_clients"):
         FederatedTraining(min_clients=-1)
 
@@ -92,7 +84,7 @@ class TestStart:
         training.start_controller(fl_ctx)
         known = fl_ctx.get_prop(AppConstants.START_ROUND)
         assert training._min_clients == 0  # all sites, which FLARE's constructor does not take
-        planned = manifest and current_global_model(fl_ctx).manifest.get("planned_rounds")
+        planned = manifest and GlobalModel.current(fl_ctx).manifest.get("planned_rounds")
         return training._start_round, known, training._num_rounds, saved, planned
 
     @pytest.mark.parametrize(("round_", "planned"), [({"round": 7}, 10), ({}, 3)])

@@ -1,5 +1,6 @@
 """What the evaluation does with results; in a running job it is in tests/simulator."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -12,15 +13,27 @@ from nvflare.app_common.app_constant import AppConstants
 from flare import context
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.workflows.model_evaluation import ModelEvaluation
-from surgical_aggregation.wire.headers import FEATURES, MODEL_FEATURES, MODEL_HAS_HEAD
+from surgical_aggregation.server.workflows.model_refit import ModelRefit
+from surgical_aggregation.server.workflows.site_check import SiteCheck
+from surgical_aggregation.wire.headers import FEATURES, MEASURED
 
 GOOD = {"bce": 0.3, "bce/Edema": 0.3, "auroc": 1.0, "auroc/Edema": 1.0, "images": 7.0}
 
 
-@pytest.mark.parametrize("settings", [{"min_clients": -1}, {"wait_seconds": -1}])
-def test_settings_that_would_never_end_are_refused(settings):
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        ModelEvaluation(**settings)
+def fault(sent, declares, features=2, has_head=True):
+    """Of what a site has measured of a model."""
+    props = {MEASURED: {"round": 3, "has_head": has_head, "features": features}}
+    return ModelEvaluation().fault(sent, context("south", declares, props=props))
+
+
+@pytest.mark.parametrize(
+    ("workflow", "setting"),
+    [*product((ModelEvaluation, ModelRefit, SiteCheck), ("min_clients", "wait_seconds")),
+     (ModelRefit, "model")],
+)  # fmt: skip
+def test_settings_that_would_never_end_are_refused(workflow, setting):
+    with pytest.raises(ValueError, match=setting):
+        workflow(**{setting: -1})
 
 
 def test_the_other_sites_are_waited_for_as_configured(monkeypatch):
@@ -42,11 +55,10 @@ def test_the_other_sites_are_waited_for_as_configured(monkeypatch):
 ])  # fmt: skip
 def test_a_site_reports_metrics_of_its_declared_classes(data, declares, reason):
     """A model with a head has no class that the site did not declare; else names are unknown."""
-    sent, fl_ctx = SiteResult({}, {}, metrics=data), context("south", declares)
+    sent = SiteResult({}, {}, metrics=data)
     if not declares:
-        assert ModelEvaluation().fault(sent, fl_ctx) is None
-    fl_ctx.set_prop(MODEL_HAS_HEAD, True, private=True, sticky=True)
-    found = ModelEvaluation().fault(sent, fl_ctx)
+        assert fault(sent, declares, has_head=False) is None
+    found = fault(sent, declares)
     assert found is None if reason is None else found.startswith(reason)
 
 
@@ -62,9 +74,7 @@ def test_statistics_are_of_the_measured_models_features(features, reason):
     said = {"mean": [0.0, 1.0], "variance": [1.0, 0.0], "limit": 2.0, "images": 60}
     dxo = DXO(DataKind.METRICS, data=GOOD, meta={FEATURES: said})
     sent = ModelEvaluation().read(dxo.to_shareable())
-    fl_ctx = context("south", ["Edema"])
-    fl_ctx.set_prop(MODEL_FEATURES, features, private=True, sticky=True)
-    found = ModelEvaluation().fault(sent, fl_ctx)
+    found = fault(sent, ["Edema"], features)
     assert found is None if reason is None else found.startswith(reason)
 
 

@@ -16,8 +16,7 @@ def interval(sites, own, event=EventType.START_RUN, **settings):
     runner.config = SimpleNamespace(task_request_interval=own)
     engine = Engine()
     engine.sites = [f"site-{n}" for n in range(sites)]
-    fl_ctx = context(engine=engine)
-    fl_ctx.set_prop(FLContextKey.RUNNER, runner, private=True, sticky=False)
+    fl_ctx = context(engine=engine, props={FLContextKey.RUNNER: runner})
     Polling(**settings).handle_event(event, fl_ctx)
     _, _, answer = runner._task_try_again()
     return answer.get_header(TaskConstant.WAIT_TIME), engine
@@ -30,12 +29,9 @@ def test_sites_ask_a_hundred_times_a_second_together_but_none_sooner_than_flares
     assert interval(sites, own=0.1)[0] == seconds
 
 
-def test_fewer_requests_are_a_longer_interval():
+def test_fewer_requests_are_a_longer_interval_when_the_run_starts():
     assert interval(4, own=0.1, requests_per_second=2)[0] == 2.0
     assert interval(4, own=5.0, requests_per_second=2)[0] == 5.0
-
-
-def test_the_interval_is_set_when_the_run_starts():
     assert interval(200, own=0.1, event=EventType.ABOUT_TO_START_RUN)[0] == 0.1
 
 

@@ -13,7 +13,6 @@ from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models.persistor import CheckpointPersistor
 from surgical_aggregation.server.workflows import site_check
 from surgical_aggregation.server.workflows.site_check import SiteCheck
-from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire import headers
 
 SITES = ("north", "south")
@@ -76,15 +75,3 @@ def test_the_question_has_names_and_shapes_of_the_body_alone(flow, tmp_path):
 def test_an_answer_of_whatever_kind_is_safe_for_a_log(data, cannot, disk):
     told = site_check._told(DXO(DataKind.APP_DEFINED, data=data).to_shareable())
     assert (told[headers.CANNOT], told[headers.FREE_DISK]) == (cannot, disk)
-
-
-@pytest.mark.parametrize("hears_all", [True, False])
-def test_where_too_few_are_left_the_others_are_heard_if_asked_for_but_not_for_ever(hears_all):
-    asked = Collection("check", None, ["a", "b", "c"], 3, wait=5, hears_all=hears_all)
-    asked.failed.add("a")
-    assert asked.verdict(10) == ("open" if hears_all else "too few")
-    assert asked.verdict(14) == ("open" if hears_all else "too few")
-    assert asked.verdict(15) == asked.verdict(16, ["b", "c"]) == "too few"
-    asked.accept("b", 12)
-    asked.accept("c", 12)
-    assert asked.verdict(12) == "too few"

@@ -4,15 +4,9 @@ import pytest
 from keras import layers
 
 from surgical_aggregation.checkpoints.checkpoint import digest
-from surgical_aggregation.site.contract.architecture import (
-    batch_norm_layers,
-    body_variables,
-    head_layer,
-    initial_body,
-    variable_kinds,
-)
-from surgical_aggregation.site.contract.body_shapes import check_body, shapes_of
-from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.contract import architecture
+from surgical_aggregation.site.contract.site import SiteError, check_body, shapes_of
+from surgical_aggregation.site.training.keras_model import LocalModel
 from tiny_site import FEATURES, tiny_model
 
 NAMES = ("gamma", "beta", "moving_mean", "moving_variance")
@@ -38,64 +32,10 @@ def network(*inner, name=None):
 def test_a_head_is_a_last_dense_layer_of_that_name_with_a_unit_per_class(layer, reason):
     model = network(layers.Dense(3), layer)
     if reason is None:
-        assert head_layer(model, ("A",)) is layer
+        assert architecture.head_layer(model, ("A",)) is layer
     else:
         with pytest.raises(SiteError, match=reason):
-            head_layer(model, ("A",))
-
-
-class Counting(layers.BatchNormalization):
-    """Batch normalisation that counts the batches it has seen."""
-
-    def build(self, shape):
-        super().build(shape)
-        self.seen = self.add_weight(name="seen", shape=(), dtype="int32", initializer="zeros")
-
-
-class Block(layers.Layer):
-    """A layer that holds others, as residual blocks are often written."""
-
-    def __init__(self):
-        super().__init__(name="block")
-        self.dense = layers.Dense(3, name="dense")
-        self.bn = layers.BatchNormalization(name="in_a_layer")
-
-    def call(self, x, training=None):
-        return self.bn(self.dense(x), training=training)
-
-
-def test_kinds_of_variables_are_what_the_layers_are_however_nested_and_named():
-    adapted = layers.Normalization(name="adapted")
-    adapted.adapt(np.ones((4, 3), np.float32))
-    model = network(
-        adapted,
-        layers.Dropout(0.1, seed=0),
-        Counting(name="counting"),
-        layers.LayerNormalization(name="ln"),
-        network(layers.BatchNormalization(name="in_a_model", scale=False)),
-        Block(),
-        layers.Reshape((1, 3)),
-        layers.TimeDistributed(layers.BatchNormalization(name="in_a_wrapper")),
-        layers.Flatten(),
-        layers.Dense(3, name="frozen", trainable=False),
-        layers.BatchNormalization(name="late", center=False, trainable=False),
-        layers.Dense(1, name="head"),
-    )
-    found = batch_norm_layers(model)
-    nested = {"in_a_model", "in_a_layer", "in_a_wrapper"}
-    assert {layer.name for layer in found} == {"counting", "late", *nested}
-    kinds = variable_kinds(model)
-    assert kinds.constant == {
-        *(f"adapted/{name}" for name in ("mean", "variance", "count")),
-        "counting/seen", "frozen/kernel", "frozen/bias",
-    }  # fmt: skip
-    assert kinds.batch_norm == {v.path for layer in found for v in layer.weights} - kinds.constant
-    assert {"late/gamma", "late/moving_mean"} < kinds.batch_norm
-    body = initial_body(model).variables
-    assert isinstance(body["adapted/count"], np.ndarray)  # though it has no dimension
-    assert body.keys() - kinds.batch_norm - kinds.constant == {
-        "ln/gamma", "ln/beta", "block/dense/kernel", "block/dense/bias",
-    }  # fmt: skip
+            architecture.head_layer(model, ("A",))
 
 
 def test_two_variables_of_one_path_are_refused():
@@ -104,13 +44,13 @@ def test_two_variables_of_one_path_are_refused():
     both = layers.Concatenate()([tower(inputs) for tower in towers])
     model = keras.Model(inputs, layers.Dense(1, name="head")(both))
     with pytest.raises(SiteError, match=r"2 paths .*\['fc/bias', 'fc/kernel'\]"):
-        body_variables(model)
+        architecture.body_variables(model)
 
 
 def test_an_initial_body_leaves_the_head_out_and_says_what_it_is():
     model = tiny_model(3)
-    checkpoint = initial_body(model, backbone="tiny", seed=4)
-    own = body_variables(model)
+    checkpoint = architecture.initial_body(model, backbone="tiny", seed=4)
+    own = architecture.body_variables(model)
     assert own.keys() == {"dense/kernel", "dense/bias", *(f"bn/{name}" for name in NAMES)}
     assert checkpoint.variables.keys() == own.keys()
     for path, variable in own.items():
@@ -118,7 +58,7 @@ def test_an_initial_body_leaves_the_head_out_and_says_what_it_is():
     assert checkpoint.manifest == {
         "head_features": FEATURES,
         "initial_body_sha256": digest(checkpoint.variables),
-        **variable_kinds(model).facts(),
+        **architecture.variable_kinds(model).facts(),
         "backbone": "tiny",
         "seed": 4,
     }
@@ -133,7 +73,7 @@ def test_an_initial_body_leaves_the_head_out_and_says_what_it_is():
     ],
 )
 def test_a_body_with_a_variable_too_few_too_many_or_of_another_shape_is_refused(path, value):
-    own = body_variables(tiny_model(1))
+    own = architecture.body_variables(tiny_model(1))
     body = {path: v.numpy() for path, v in own.items()}
     check_body(shapes_of(body), shapes_of(own))
     unread = dict.fromkeys(own) | {"dense/scale": ()}  # ciphertexts, and a variable of no dimension
@@ -143,3 +83,41 @@ def test_a_body_with_a_variable_too_few_too_many_or_of_another_shape_is_refused(
         del body[path]
     with pytest.raises(SiteError, match=rf"differ in 1 variables, e\.g\. \['{path}'\]"):
         check_body(shapes_of(body), shapes_of(own))
+
+
+IMAGES = np.random.default_rng(0).uniform(0, 9, (2, 4, 4, 3)).astype(np.float32)
+MEAN, VARIANCE = np.array([1, 2, 3]), np.array([4, 9, 16])
+KINDS = {
+    "of variables": ({}, MEAN, VARIANCE),
+    "of all values": ({"axis": None}, 5, 4),
+    "of each pixel": ({"axis": (1, 2, 3)}, IMAGES[0], IMAGES[1]),
+    "of numbers": ({"mean": MEAN, "variance": VARIANCE}, MEAN, VARIANCE),
+}
+
+
+def normalising(nested=False, **how):
+    inputs = keras.Input((4, 4, 3))
+    layer = layers.Normalization(name="normal", **how)
+    if nested:
+        inside = keras.Input((4, 4, 3))
+        layer = keras.Model(inside, layer(inside), name="inner")
+    features = layers.GlobalAveragePooling2D()(layer(inputs))
+    return keras.Model(inputs, layers.Dense(1, activation="sigmoid", name="head")(features))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_received_body_normalises_also_after_the_first_outputs(kind, nested):
+    how, mean, variance = KINDS[kind]
+    local = LocalModel(normalising(nested, **how), ("A",))
+    local.outputs(IMAGES)  # which traces the network
+    values = {"mean": mean, "variance": variance, "count": 3}
+    body = architecture.initial_body(local.model).variables
+    local.set_body({path: np.array(values[path.split("/")[-1]]) for path in body})
+    wanted = ((IMAGES - mean) / np.sqrt(variance)).mean(axis=(1, 2))
+    np.testing.assert_allclose(local.outputs(IMAGES)[0], wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_normalisation_over_other_axes_than_the_last_ones_is_refused():
+    with pytest.raises(SiteError, match=r"'normal' needs to be over the last axes.*axis \(1,\)"):
+        LocalModel(normalising(axis=1), ("A",))

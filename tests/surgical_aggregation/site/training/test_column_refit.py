@@ -5,14 +5,9 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
-from surgical_aggregation.site.training.column_refit import (
-    PENALTIES,
-    FeatureSplit,
-    best_refit,
-    refit_columns,
-)
+from surgical_aggregation.site.training import column_refit
+from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit, refit_columns
 
 SLOPES = np.array([1.5, -2.0, 0.0, 0.5])
 
@@ -62,25 +57,6 @@ def test_it_is_the_minimum_of_the_stated_objective(penalty, balanced):
     assert np.abs(approx_fprime(flat, at, 1e-6)).max() < 1e-3
     for step in np.random.default_rng(0).normal(scale=0.05, size=(20, 10)):
         assert at(flat + step) > at(flat)
-
-
-def test_from_zeros_it_is_scikit_learns_logistic_regression():
-    data, penalty = split(classes=1), 0.03
-    kernel, bias = refit_columns(data, np.zeros((4, 1)), np.zeros(1), penalty)
-    deviation = data.features.std(axis=0)
-    peer = LogisticRegression(C=1 / (penalty * len(data.labels)), tol=1e-8, max_iter=1000)
-    peer.fit(data.features.astype(float) / deviation, data.labels[:, 0])
-    np.testing.assert_allclose(kernel[:, 0] * deviation, peer.coef_[0], rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(bias, peer.intercept_, rtol=1e-3, atol=1e-3)
-
-
-def test_a_strong_penalty_holds_the_slopes_and_leaves_the_bias_free():
-    data, (kernel, bias) = split(), received()
-    fitted, moved = refit_columns(data, kernel, bias, 1e6)
-    np.testing.assert_allclose(fitted, kernel, atol=1e-4)
-    for c in range(2):  # the mean probability is the prevalence
-        found = expit(data.features @ fitted[:, c] + moved[c])
-        assert found.mean() == pytest.approx(data.labels[:, c].mean(), abs=1e-3)
 
 
 def test_the_scale_of_a_feature_makes_no_difference_and_a_constant_one_keeps_its_weight():
@@ -133,15 +109,6 @@ def test_a_class_with_one_kind_of_label_keeps_its_column(label):
     assert moved[1] == bias[1] and not np.allclose(fitted[:, 0], kernel[:, 0])
 
 
-def test_each_class_is_fitted_as_if_alone():
-    data, (kernel, bias) = split(), received()
-    both, shift = refit_columns(data, kernel, bias, 0.1)
-    alone = FeatureSplit(data.features, data.labels[:, :1])
-    one, moved = refit_columns(alone, kernel[:, :1], bias[:1], 0.1)
-    np.testing.assert_allclose(both[:, :1], one, rtol=1e-2, atol=1e-4)
-    assert shift[0] == pytest.approx(moved[0], abs=1e-3)
-
-
 class TestChoice:
     def test_the_penalty_is_the_one_with_the_smallest_validation_loss(self):
         train, validation, (kernel, bias) = split(images=30), split(1), received()
@@ -150,10 +117,11 @@ class TestChoice:
             penalty: objective(
                 validation, *refit_columns(train, kernel, bias, penalty), kernel, penalty=0
             )
-            for penalty in PENALTIES
+            for penalty in column_refit.PENALTIES
         }
         assert found.penalty == min(losses, key=losses.get)
-        assert found.penalty not in (max(PENALTIES), min(PENALTIES))  # or the choice is no choice
+        strongest, *_, weakest = column_refit.PENALTIES
+        assert found.penalty not in (strongest, weakest)  # or the choice is no choice
 
     def test_where_none_helps_the_columns_stay_as_they_were(self):
         train = split(images=30)

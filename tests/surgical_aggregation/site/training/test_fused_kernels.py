@@ -5,11 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from surgical_aggregation.site.training.fused_kernels import (
-    FusedAdam,
-    FusedBatchNormalization,
-    fuse,
-)
+from surgical_aggregation.site.training import fused_kernels
+from surgical_aggregation.site.training.fused_kernels import FusedAdam, FusedBatchNormalization
 
 RNG = np.random.default_rng(3)
 IMAGES = RNG.normal(2, 3, size=(4, 5, 5, 3)).astype(np.float32)
@@ -94,21 +91,6 @@ def test_in_half_precision_images_stay_as_they_are_and_statistics_are_float32():
     same(passed(fused, half)[:1], passed(layer, half)[:1], tolerance=2e-2)
 
 
-def test_values_of_a_stateless_scope_count_and_the_layers_own_stay():
-    _, layer = pair()
-    own = layer.get_weights()
-    others = [tf.constant(value * 2) for value in own]
-    with keras.StatelessScope(list(zip(layer.variables, others, strict=True))) as scope:
-        outputs = layer(IMAGES, training=True)
-    assert all(np.array_equal(v, o) for v, o in zip(layer.get_weights(), own, strict=True))
-    moved = [np.asarray(scope.get_current_value(v)) for v in layer.variables]
-    layer.set_weights([np.asarray(o) for o in others])
-    same(
-        [np.asarray(layer(IMAGES, training=True)), *map(np.asarray, layer.variables)],
-        [np.asarray(outputs), *moved],
-    )
-
-
 def test_keras_layers_alone_are_fused_with_the_variables_they_have():
     class Other(keras.layers.BatchNormalization):
         pass
@@ -116,7 +98,7 @@ def test_keras_layers_alone_are_fused_with_the_variables_they_have():
     layers = [keras.layers.BatchNormalization(), Other(), keras.layers.Dense(2)]
     layers[0].build((None, None, None, 3))
     variables = list(layers[0].variables)
-    fuse(layers)
+    fused_kernels.fuse(layers)
     assert [type(layer) for layer in layers] == [FusedBatchNormalization, Other, keras.layers.Dense]
     assert all(a is b for a, b in zip(layers[0].variables, variables, strict=True))
 

@@ -1,0 +1,183 @@
+"""What the server keeps from round to round: moments of its optimizer, and a mean of late models.
+
+With x the last global model, a the round's aggregate, d = a - x the round's step, learning rate h
+and momentum b, per variable
+
+    none      x' = a
+    fedavgm   m' = b m + d                             x' = x + h m'
+    fedadam   m' = b m + (1 - b) d
+              v' = c v + (1 - c) d^2                   x' = x + h m' / (sqrt(v') + t)
+
+A variable that no site sends in a round keeps its value and its moments. With x' the model after
+the round and g the decay, the mean of the late models is
+
+    a' = g a + (1 - g) x'       for every variable that a site sent in the round,
+
+and a' = x' the first time. The rounds of the last 1 / (1 - g) or so count most. A column whose
+sites are away keeps its mean, as a class's column keeps its value.
+
+Source:
+    FedAvgM: Hsu, Qi and Brown, arXiv:1909.06335. FedAdam: Reddi et al., "Adaptive Federated
+    Optimization", ICLR 2021, Algorithm 2, without bias correction and with v starting at t^2.
+    Averages of the models late in training: Izmailov et al., UAI 2018 (SWA), and in a federation
+    FedSWA, arXiv:2507.20016. There all late models weigh the same; with a decay nobody needs to
+    know beforehand which rounds will be the late ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surgical_aggregation.aggregation.averaging import Array, Variables
+
+    Moments = Mapping[str, Array]
+    Step = tuple[Array, dict[str, Array]]
+
+SQUARE_DECAY = 0.99
+"""c, the decay of FedAdam's second moment (Reddi et al.)."""
+
+ADAPTIVITY = 1e-3
+"""t, below which FedAdam takes a step for noise (Reddi et al.'s tau)."""
+
+_AVERAGE = "average/"
+
+
+def _fedavgm(d: Array, moments: Moments, momentum: float) -> Step:
+    velocity = momentum * moments.get("velocity", 0.0) + d
+    return velocity, {"velocity": velocity}
+
+
+def _fedadam(d: Array, moments: Moments, momentum: float) -> Step:
+    import numpy as np
+
+    mean = momentum * moments.get("mean", 0.0) + (1 - momentum) * d
+    square = SQUARE_DECAY * moments.get("square", ADAPTIVITY**2) + (1 - SQUARE_DECAY) * d**2
+    return mean / (np.sqrt(square) + ADAPTIVITY), {"mean": mean, "square": square}
+
+
+_RULES: dict[str, tuple[tuple[str, ...], Callable[[Array, Moments, float], Step]]] = {
+    "fedavgm": (("velocity",), _fedavgm),
+    "fedadam": (("mean", "square"), _fedadam),
+}
+
+OPTIMIZERS = ("none", *_RULES)
+
+OWN_RATES = {"none": 1.0, "fedavgm": 1.0, "fedadam": 0.003}
+"""h where none is given. FedAdam moves each number by about h a round, whatever d is."""
+
+
+def check(optimizer: str, learning_rate: float, momentum: float, average_decay: float) -> None:
+    """Raise `ValueError` for an unknown optimizer or settings out of range."""
+    if optimizer not in OPTIMIZERS:
+        raise ValueError(f"optimizer must be one of {OPTIMIZERS}; got {optimizer!r}.")
+    if not learning_rate >= 0:
+        raise ValueError(f"learning_rate must be 0 or more; got {learning_rate!r}.")
+    for name, value in (("momentum", momentum), ("average_decay", average_decay)):
+        if not 0 <= value < 1:
+            raise ValueError(f"{name} must be at least 0 and below 1; got {value!r}.")
+
+
+def step(
+    optimizer: str,
+    last: Variables,
+    aggregate: Variables,
+    moments: Variables,
+    *,
+    statistics: Collection[str] = (),
+    learning_rate: float,
+    momentum: float,
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Take a round's step, computed in float64.
+
+    New variables and moving statistics of batch normalisation are taken as averaged: a step could
+    make a variance negative. Moments have the variable's dtype, but at least float32, so that a
+    continued run takes the same steps.
+
+    Args:
+        optimizer: One of `OPTIMIZERS`.
+        last: The global model's variables by name.
+        aggregate: The round's averages of what was sent.
+        moments: What the last step returned, `<moment>/<name>`; of another optimizer: forgotten.
+        statistics: Names of batch normalisation's running means and variances.
+        learning_rate: h above; 0: that of `OWN_RATES`.
+        momentum: b above.
+
+    Returns:
+        The aggregate's variables after the step, in their own dtypes, and the moments; infinite
+        where their dtype cannot hold the step.
+    """
+    if optimizer == "none":
+        return dict(aggregate), {}
+    import numpy as np  # those who only `check` need none
+
+    rate = learning_rate or OWN_RATES[optimizer]
+    kinds, rule = _RULES[optimizer]
+    after = {k: moments[k] for k in moments if k.partition("/")[0] in kinds}
+    stepped = {}
+    for name, value in aggregate.items():
+        if name not in last or name in statistics:
+            stepped[name] = value
+            continue
+        start = last[name].astype(np.float64)
+        before = {
+            kind: after[f"{kind}/{name}"].astype(np.float64)
+            for kind in kinds
+            if f"{kind}/{name}" in after
+        }
+        kept = np.promote_types(value.dtype, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is the caller's
+            direction, new = rule(value - start, before, momentum)
+            stepped[name] = np.asarray(start + rate * direction, value.dtype)
+            after |= {f"{kind}/{name}": np.asarray(moment, kept) for kind, moment in new.items()}
+    return stepped, after
+
+
+def without(moments: Variables, names: set[str]) -> dict[str, Array]:
+    """Moments of all variables but those called `names`."""
+    return {k: value for k, value in moments.items() if k.partition("/")[2] not in names}
+
+
+def average(
+    moments: Variables, model: Variables, sent: Collection[str], decay: float
+) -> dict[str, Array]:
+    """The means of the late models after a round, computed in float64; see the module.
+
+    Args:
+        moments: What the last round returned, among other moments of the server.
+        model: The model after the round, by name.
+        sent: Names of the variables that a site sent.
+        decay: g above; 0: there is no average.
+
+    Returns:
+        `average/<name>` -> average, in the variable's dtype, but at least float32.
+
+    Example:
+        >>> import numpy as np
+        >>> after = average({"average/w": np.float32([1])}, {"w": np.float32([5])}, ["w"], 0.75)
+        >>> after["average/w"].tolist()
+        [2.0]
+    """
+    if not decay:
+        return {}
+    import numpy as np
+
+    averages = {name: value for name, value in moments.items() if name.startswith(_AVERAGE)}
+    for name in sent:
+        mean = model[name].astype(np.float64)
+        if (before := averages.get(f"{_AVERAGE}{name}")) is not None:
+            mean = decay * before.astype(np.float64) + (1 - decay) * mean
+        kept = np.promote_types(model[name].dtype, np.float32)
+        averages[f"{_AVERAGE}{name}"] = np.asarray(mean, kept)
+    return averages
+
+
+def averaged(model: Variables, moments: Variables) -> dict[str, Array] | None:
+    """The model with its averages in place of the variables that have one; None without any."""
+    if not any(name.startswith(_AVERAGE) for name in moments):
+        return None
+    return {
+        name: moments.get(f"{_AVERAGE}{name}", value).astype(value.dtype)
+        for name, value in model.items()
+    }

@@ -1,0 +1,223 @@
+"""The sites of a job: whose a message is, what a site declares, and what it may train of that.
+
+A site's name is that which FLARE's server has authenticated. Its classes are those that it declared
+first, as far as the server permits them.
+
+The server's operator writes permitted classes into FLARE's `local/privacy.json` there, as a site
+its own policy (see `site_policy`):
+
+    {"scopes": [{"name": "cxr", "properties": {"permitted": {"nih": ["Edema", "Mass"]}}}],
+     "default_scope": "cxr"}
+
+or such a table for each study of FLARE's, `{"heart": {"nih": ["Edema"]}}`: then a job of a study
+without one trains nothing. FLARE's jobs without a study are of the study "default".
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from nvflare.apis.client import Client
+from nvflare.apis.fl_constant import FLContextKey, ServerCommandKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.job_def import ALL_SITES, SERVER_SITE_NAME, JobMetaKey, get_job_meta_study
+from nvflare.apis.shareable import Shareable
+
+from surgical_aggregation.aggregation.class_names import unfit
+from surgical_aggregation.wire import flare_internals, headers, privacy_json
+from surgical_aggregation.wire.versions import told_versions, version_fault
+
+NOT_STARTED = "FLARE has not started the job there: it was not connected, or could not take it"
+
+_SITE = "surgical.site"
+
+Table = Mapping[str, Sequence[str]]
+"""Site -> classes that it may train; a site that is not in it may train none."""
+
+POLICY = ("permitted", "look_alikes")
+"""Keys of the server's policy; for the second see `look_alikes`."""
+
+_DECLARATIONS = "surgical.declarations"
+
+
+def sites_of_job(fl_ctx: FLContext) -> list[str]:
+    """Names of the sites that the job is for, also of those at which FLARE has not started it.
+
+    They are in the `deploy_map` of the job's meta; with "@ALL" there, those at which it has.
+    """
+    meta = fl_ctx.get_prop(FLContextKey.JOB_META) or {}
+    deployed = meta.get(JobMetaKey.DEPLOY_MAP.value, {}).values()
+    named = {site for sites in deployed for site in sites} - {SERVER_SITE_NAME, ALL_SITES}
+    return sorted(_started(fl_ctx) | named)
+
+
+def not_started(fl_ctx: FLContext) -> dict[str, str]:
+    """Site of the job at which FLARE has not started it -> why it takes no part."""
+    started = _started(fl_ctx)
+    return {site: NOT_STARTED for site in sites_of_job(fl_ctx) if site not in started}
+
+
+def _started(fl_ctx: FLContext) -> set[str]:
+    return {client.name for client in fl_ctx.get_engine().get_clients()}
+
+
+def set_site(site: str, fl_ctx: FLContext) -> None:
+    """Say whose message a context is about; only the workflow knows it when it sends a task."""
+    fl_ctx.set_prop(_SITE, site, private=True, sticky=False)
+
+
+def site_of(fl_ctx: FLContext) -> str:
+    """Authenticated name of the site that a message comes from or goes to; empty: not known.
+
+    Never what the message says of itself: the peer context is written by the client. Our own
+    workflows say it; under any other it is the sender of a result, or the site that has the task.
+    """
+    site = fl_ctx.get_prop(_SITE)
+    if site is not None:
+        return site
+    result = fl_ctx.get_prop(FLContextKey.TASK_RESULT)
+    # FLARE's server puts the header there, over whatever came, by the token of the connection.
+    client = isinstance(result, Shareable) and result.get_header(ServerCommandKey.FL_CLIENT)
+    return client.name if isinstance(client, Client) else flare_internals.site_of_task(fl_ctx)
+
+
+def claimed_site(fl_ctx: FLContext) -> str:
+    """What the peer calls itself; empty where it is no text."""
+    peer = fl_ctx.get_peer_context()
+    name = peer.get_identity_name() if peer else ""
+    return name if isinstance(name, str) else ""
+
+
+class Declaration(NamedTuple):
+    """What a process of a site declares with every message.
+
+    Attributes:
+        classes: Their names; empty when it declares no list of names.
+        process: Which of the site's processes says so; None where it does not say.
+        versions: See `versions`; empty where it tells none.
+    """
+
+    classes: tuple[str, ...]
+    process: str | None
+    versions: Mapping[str, str]
+
+
+def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
+    """Classes that the site of a message declares; empty where `declaration_fault` finds fault."""
+    return () if declaration_fault(fl_ctx) else declaration(fl_ctx).classes
+
+
+def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
+    """Why a site's declaration does not count; None when it does.
+
+    A site speaks under the name that FLARE has authenticated, and for the classes that it declared
+    first; only another process of the same site may declare others. Class names must be printable;
+    the aggregator limits their length. Its version must go with the server's, see `versions`.
+
+    Args:
+        fl_ctx: Context of a message from or to the site, on the server.
+        asking: The site asks for a task, so another process may have replaced the first.
+    """
+    site = site_of(fl_ctx)
+    if claimed_site(fl_ctx) != site:
+        return f"it calls itself {claimed_site(fl_ctx)!r}"
+    now, first = declaration(fl_ctx), _declarations(fl_ctx).get(site)
+    if reason := version_fault(now.versions):
+        return reason
+    if reason := next(filter(None, (unfit(name, sys.maxsize) for name in now.classes)), None):
+        return reason
+    restarted = first is not None and asking and first.process != now.process
+    if first is None or first.classes == now.classes or restarted:
+        return None
+    return (
+        f"it declares {list(now.classes)}, and has declared {list(first.classes)} before; classes "
+        "hold for a whole job"
+    )
+
+
+def hold_to_declaration(fl_ctx: FLContext) -> None:
+    """From now on, the site of a message must declare what it does now, if that counts."""
+    if declaration_fault(fl_ctx, asking=True) is None:
+        declarations = {**_declarations(fl_ctx), site_of(fl_ctx): declaration(fl_ctx)}
+        fl_ctx.set_prop(_DECLARATIONS, declarations, private=True, sticky=True)
+
+
+def sites_by_class(fl_ctx: FLContext) -> dict[str, list[str]]:
+    """Class -> the sites that have declared it in this job, by name."""
+    found: dict[str, list[str]] = {}
+    for site, declaration in sorted(_declarations(fl_ctx).items()):
+        for name in declaration.classes:
+            found.setdefault(name, []).append(site)
+    return found
+
+
+def versions_by_site(fl_ctx: FLContext) -> dict[str, Mapping[str, str]]:
+    """Site -> the versions that it has told in this job, by name."""
+    return {site: of.versions for site, of in sorted(_declarations(fl_ctx).items())}
+
+
+def unpermitted(fl_ctx: FLContext, permitted: Table | None) -> str | None:
+    """Why the site of a message may not train all that it declares; None: it may."""
+    beyond = set(declared_classes(fl_ctx)) - set(permitted_classes(fl_ctx, permitted))
+    if not beyond:
+        return None
+    return (
+        f"the site is not permitted to train {sorted(beyond)}: permit it in the server's table, or "
+        "take it out of the site's classes"
+    )
+
+
+def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
+    """Classes that the site of a message declares and that all `tables` permit.
+
+    None where a table is not usable: `PermittedFilter` ends the run for that.
+    """
+    try:
+        allowed = [set(table.get(site_of(fl_ctx), ())) for table in tables(fl_ctx, permitted)]
+    except privacy_json.PolicyError:
+        return ()
+    return tuple(name for name in declared_classes(fl_ctx) if all(name in of for of in allowed))
+
+
+def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
+    """All tables of permitted classes: the job's own and that of the server's policy for its study.
+
+    Raises:
+        PolicyError: A table is not usable.
+    """
+    properties = privacy_json.scope_properties(fl_ctx, POLICY) or {}
+    own = [] if permitted is None else [("the job's configuration", permitted)]
+    if "permitted" in properties:
+        table = properties["permitted"]
+        if privacy_json.by_study(table):
+            table = table.get(study(fl_ctx), {})
+        own.append(("the server's local/privacy.json", table))
+    for where, table in own:
+        named = privacy_json.is_class_names
+        if not isinstance(table, Mapping) or not all(map(named, table.values())):
+            raise privacy_json.PolicyError(
+                f"{where}: 'permitted' needs a list of class names for each site; got {table!r}."
+            )
+    return tuple(table for _, table in own)
+
+
+def study(fl_ctx: FLContext) -> str:
+    """FLARE's study of the running job, which the server knows from the session it came by."""
+    return str(get_job_meta_study(fl_ctx.get_prop(FLContextKey.JOB_META)))
+
+
+def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:
+    return fl_ctx.get_prop(_DECLARATIONS, {})
+
+
+def declaration(fl_ctx: FLContext) -> Declaration:
+    """What the site of a message declares, whether that counts or not."""
+    peer = fl_ctx.get_peer_context() or FLContext()
+    named = (headers.CLASSES, headers.PROCESS, headers.VERSIONS)
+    classes, process, told = map(peer.get_prop, named)
+    if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
+        classes = ()
+    process = process if isinstance(process, str) else None
+    return Declaration(tuple(classes), process, told_versions(told))

@@ -1,0 +1,72 @@
+"""A line of the tables: a method, federated or not, with a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cxr_study.jobs.methods import METHODS
+
+TITLES: Mapping[str, str] = {
+    "surgical": "Surgical aggregation",
+    "partial_loss": "FL with partial loss",
+    "vanilla": "Vanilla FL",
+    "personalised": "Personalised FL",
+    "individual": "Individual",
+    "centralised": "Centralised",
+    "centralised-partial": "Centralised, partial loss",
+    "complete": "Centralised, fully labelled",
+}
+"""Method -> its name in tables. "complete" trains on a whole data set with the labels of all its
+classes, which the other methods have cut into sites: the baseline of the papers' ablations."""
+
+SOLO_STRATEGIES: Mapping[str, str] = {"fedavg": "batch norm trained", "fedbn+": "batch norm frozen"}
+"""What strategies mean without a federation."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: a method (of `TITLES`) with a strategy.
+
+    A study may have variants of a strategy, by name: "fedavg refit" is "fedavg" with the settings
+    that the study file gives the variant "refit".
+    """
+
+    method: str
+    strategy: str
+
+    @property
+    def name(self) -> str:
+        """A short name, different for every row, that can be a file's."""
+        return f"{self.method}-{self.strategy}".replace(" ", "-")
+
+    @property
+    def job_strategy(self) -> str:
+        """Strategy of the job, without the variant."""
+        return self.strategy.partition(" ")[0]
+
+    @property
+    def variant(self) -> str:
+        """Name of the variant; "": none."""
+        return self.strategy.partition(" ")[2]
+
+    @property
+    def federated(self) -> bool:
+        """Whether it is a FLARE job."""
+        return self.method in METHODS
+
+    @property
+    def pooled(self) -> bool:
+        """Whether it trains on the data of all sites in one place."""
+        return not self.federated and self.method != "individual"
+
+    @property
+    def title(self) -> str:
+        """The method, for people."""
+        return TITLES[self.method]
+
+    @property
+    def strategy_title(self) -> str:
+        """The strategy, for people."""
+        shown = self.job_strategy if self.federated else SOLO_STRATEGIES[self.job_strategy]
+        return f"{shown}, {self.variant}" if self.variant else shown

@@ -1,1 +1,0 @@
-"""Images that a person names, predicted: found, read, looked at, predicted, written."""

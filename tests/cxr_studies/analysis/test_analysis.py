@@ -1,0 +1,55 @@
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import study_runs
+from cxr_studies.analysis import analysis
+
+LABELS = {"Edema": [1.0, 0, 1, 0], "Mass": [1.0, 1, 0, 0]}
+
+
+@pytest.fixture
+def results(study):
+    """Two seeds of surgical aggregation, a local model, and a run that is not finished."""
+    tests, sites = {"nih": study_runs.table(LABELS)}, {"a": ["Edema"], "b": ["Mass"]}
+    for seed, right in enumerate((0.9, 0.2)):
+        predicted = {"Edema": [0.8, 0.3, right, 0.3], "Mass": [0.9, 0.9, 0.1, 0.1]}
+        study.add({"global": predicted}, tests, seed=seed, sites=sites)
+    local = {"a": {"Edema": [0.1, 0.2, 0.3, 0.4]}}
+    study.add(local, tests, "personalised", "fedbn", sites=sites)
+    study.runs.append(study_runs.run("vanilla", sites=sites))
+    return study.gathered("clients")
+
+
+def test_every_run_is_listed_the_unfinished_without_figures(results):
+    runs = analysis.runs(results)
+    assert runs["method"].tolist() == ["surgical", "surgical", "personalised", "vanilla"]
+    assert runs["seconds"].tolist()[:3] == [12.0] * 3 and np.isnan(runs["seconds"].iloc[3])
+
+
+def shown(show, width):
+    console = io.StringIO()
+    show(Console(file=console, width=width))
+    return console.getvalue().splitlines()
+
+
+def test_the_console_shows_means_with_intervals_and_leaves_out_what_all_lines_share(results):
+    seeds = results.seeds
+    lines = shown(lambda console: analysis.show("Two sites", "sites", seeds, console), 150)
+    assert "Two sites: mean AUROC" in lines[0]
+    [surgical] = [line for line in lines if "Surgical aggregation" in line]
+    assert "0.875 ± 1.588" in surgical
+    [local] = [line for line in lines if "Personalised" in line]
+    assert local.split()[-2:] == ["a", "-"]  # not defined
+    alike = seeds[seeds["method"] == "surgical"].assign(method="complete")
+    *_, heading, line = shown(lambda console: analysis.show("", "sites", alike, console), 60)
+    assert heading.split() == ["sites", "method", "nih"]
+    assert line.split() == ["2", "Centralised,", "fully", "labelled", "0.875", "±", "1.588"]
+
+
+def test_the_console_shows_the_verdict_of_each_claim(results):
+    line, *_ = shown(lambda console: analysis.show_claims(results, console), 200)
+    told = "not decided: Surgical aggregation is ahead of centralised training and of vanilla FL"
+    assert line.startswith(told)

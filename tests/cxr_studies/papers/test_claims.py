@@ -1,0 +1,206 @@
+import re
+
+import numpy as np
+import pytest
+
+from cxr_studies.analysis.study_results import GROUPS
+from cxr_studies.papers.claims import EVERY_SITE, KINDS, Comparison, read_claims
+from cxr_studies.papers.published_results import read
+from cxr_studies.plan.row import Row
+from cxr_studies.plan.study_file import Scenario, read_study, shipped
+
+OURS, THEIRS, BASELINE = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "complete"))
+SITES = [Scenario(name=str(sites), cut="nih", sites=sites) for sites in (2, 4, 10)]
+BOTH = Scenario(name="2", sites=["nih", "chexpert"])
+SHARED = [Scenario(name=str(shared), cut="nih", sites=4, shared=shared) for shared in (0, 4, 14)]
+
+
+def number(kind, values, scenarios, group="all", **other):
+    """What a kind of claim makes of {row: AUROCs, one per scenario}, or {(row, group): ...}."""
+    names = [scenario.name for scenario in scenarios]
+
+    def auroc(row, scenario, of):
+        found = values.get((row, of), values.get(row))
+        return found[names.index(scenario.name)] if (row, of) in values or of == group else -9.0
+
+    which = Comparison(OURS, THEIRS, "nih", kind, group, **other)
+    return KINDS[kind].number(auroc, which, scenarios)
+
+
+@pytest.mark.parametrize("kind", ["ahead", "same"])
+def test_ahead_is_the_mean_lead_over_the_scenarios(kind):
+    values = {OURS: [0.8, 0.7, 0.7], THEIRS: [0.75, 0.7, 0.6]}
+    assert number(kind, values, SITES) == pytest.approx(0.05)
+    assert number(kind, values, SITES, group="unique") == pytest.approx(0.05)
+    values = {OURS: [0.8], THEIRS: [0.82]}
+    assert number(kind, values, SITES[:1], margin=0.017) == pytest.approx(-0.02)
+
+
+def test_nearer_is_by_the_distance_to_the_baseline_above_or_below_it():
+    values = {BASELINE: [0.8, 0.8], OURS: [0.83, 0.78], THEIRS: [0.79, 0.7]}
+    assert number("nearer", values, SITES[:2]) == pytest.approx((0.01 + 0.1 - 0.03 - 0.02) / 2)
+    assert Comparison(OURS, THEIRS, "nih", "nearer").rows == (OURS, THEIRS, BASELINE)
+    assert Comparison(OURS, THEIRS, "nih").rows == (OURS, THEIRS)
+    which = Comparison(Row("surgical", "fedavg"), THEIRS, "nih", "nearer")
+    assert which.baseline == Row("complete", "fedavg")
+
+
+def test_more_even_is_the_smaller_loss_from_shared_to_unique_classes():
+    values = {
+        (OURS, "shared"): [0.84], (OURS, "unique"): [0.78],
+        (THEIRS, "shared"): [0.82], (THEIRS, "unique"): [0.60],
+    }  # fmt: skip
+    assert number("more_even", values, SITES[:1]) == pytest.approx(0.22 - 0.06)
+
+
+@pytest.mark.parametrize(("kind", "scenarios", "leads", "wanted"), [
+    ("grows_with_sites", SITES, [0.05, 0.09, 0.21], 0.02 * 8),
+    # About their means sites are -10/3, -4/3, 14/3, and leads -0.03, 0, 0.03: least squares.
+    ("grows_with_sites", SITES, [0.1, 0.13, 0.16], 8 * 0.03 * 24 / 3 / ((100 + 16 + 196) / 9)),
+    ("grows_with_sites", [BOTH, *SITES[1:]], [0.05, 0.09, 0.21], 0.02 * 8),
+    # Over shared classes it is the rise as they become fewer.
+    ("grows_with_unshared", SHARED, [0.12, 0.12 - 0.12 * 4 / 14, 0], 0.12),
+    ("grows_with_sites", SITES[:1], [0.1], np.nan),
+])  # fmt: skip
+def test_growth_is_the_rise_of_the_lead_along_a_line(kind, scenarios, leads, wanted):
+    values = {OURS: [0.6 + lead for lead in leads], THEIRS: [0.6] * len(leads)}
+    assert number(kind, values, scenarios) == pytest.approx(wanted, nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {"nearer", "more_even"}))
+def test_a_scenario_that_is_not_defined_leaves_no_number(kind):
+    values = {OURS: [0.8, np.nan, 0.7], THEIRS: [0.7] * 3}
+    assert np.isnan(number(kind, values, SITES))
+
+
+CLAIMS = read_claims()
+PAIRS = [(claim, which) for claim in CLAIMS for which in claim.comparisons]
+
+
+def named(pair):
+    claim, which = pair
+    return f"{claim.study}: {claim.text} ({which.worse.name}, {which.test}, {which.group})"
+
+
+def published(claim, scenario, row, test, group, model=None):
+    """Mean AUROC that one of a claim's sources has of a model; None: it has none."""
+    sources = {
+        "ML4H": "ml4h2024",
+        "2301.06683": "arxiv2301.06683v1",
+        "2303.06180": "arxiv2303.06180",
+    }
+    cited = [name for text, name in sources.items() if text in claim.source]
+    models = (model,) if model else ("local", test, group, "global")
+    found = {
+        line.place.model: line.auroc
+        for line in read()
+        if line.source in cited
+        and line.study == claim.study
+        and line.place.scenario == scenario
+        and line.place.row in (row, Row(row.method, ""))
+        and (line.place.test, line.place.group) == (test, group)
+    }
+    return next((found[name] for name in models if name in found), None)
+
+
+def both(claim, which, scenario, group=None):
+    of = (which.test, group or which.group)
+    return (
+        published(claim, scenario, which.better, *of),
+        published(claim, scenario, which.worse, *of, which.model),
+    )
+
+
+def each(*kinds, of=lambda claim, which: True):
+    """Mark of a test that is run for each comparison of such kinds."""
+    chosen = [pair for pair in PAIRS if pair[1].kind in kinds and of(*pair)]
+    return pytest.mark.parametrize(("claim", "which"), chosen, ids=map(named, chosen))
+
+
+@pytest.mark.parametrize(("claim", "which"), PAIRS, ids=map(named, PAIRS))
+def test_claims_are_about_what_the_shipped_studies_run(claim, which):
+    assert claim.study in shipped()
+    study = read_study(claim.study)
+    scenarios = [s for s in study.scenarios if s.name in (which.scenarios or (s.name,))]
+    assert scenarios and set(which.scenarios) <= {scenario.name for scenario in study.scenarios}
+    for scenario in scenarios:
+        assert set(which.rows) <= set(study.rows_of(scenario))
+    assert which.test in (*study.tests, *[EVERY_SITE] * study.given)
+    assert which.group in GROUPS and which.kind in KINDS
+    assert which.model is None or which.model in scenarios[0].sites
+    assert which.better != which.worse
+
+
+def test_every_study_with_a_source_has_claims_and_no_comparison_is_claimed_twice():
+    studies = [read_study(name) for name in shipped()]
+    about = {each.claims or each.name for each in studies if each.source != "this project's"}
+    assert {claim.study for claim in CLAIMS} == about
+    assert len({(claim.study, which) for claim, which in PAIRS}) == len(PAIRS)
+
+
+def single(claim):
+    """Whether a claim is of one scenario; the study "methods" is made like no published one."""
+    scenarios = [len(which.scenarios) for which in claim.comparisons if which.kind == "ahead"]
+    return claim.study != "methods" and scenarios == [1] * len(claim.comparisons)
+
+
+@pytest.mark.parametrize("claim", list(filter(single, CLAIMS)), ids=lambda claim: claim.text)
+def test_claims_about_one_scenario_match_the_published_figures(claim):
+    pairs = [both(claim, which, which.scenarios[0]) for which in claim.comparisons]
+    assert all(better >= worse for better, worse in pairs)
+    told = re.sub(r"p (<=|<|=|>) 0\.\d+", "", claim.published)
+    values = {f"{value:.2f}" for pair in pairs for value in pair}
+    assert set(re.findall(r"0\.\d+", told)) == values
+
+
+@each("more_even")
+def test_losses_from_shared_to_unique_classes_match_the_published_figures(claim, which):
+    shared, unique = (
+        both(claim, which, which.scenarios[0], group) for group in ("shared", "unique")
+    )
+    better, worse = (a - b for a, b in zip(shared, unique, strict=True))
+    assert better < worse
+    assert f"{better:.2f}" in claim.published and f"{worse:.2f}" in claim.published
+
+
+@each("grows_with_sites", "grows_with_unshared")
+def test_growing_leads_match_the_published_figures(claim, which):
+    ends = ("2", "10") if which.kind == "grows_with_sites" else ("14", "0")
+    pairs = [both(claim, which, end) for end in ends]
+    first, last = (better - worse for better, worse in pairs)
+    assert first < last
+    told = claim.published
+    if which.worse.method == "partial_loss":  # told as leads, else as what both reach
+        assert all(f"{lead:.2f}" in told or round(lead, 2) == 0 for lead in (first, last))
+    else:
+        assert all(f"{value:.2f}" in told for pair in pairs for value in pair)
+
+
+def averaged(claim, which):
+    """Whether a paper gives the mean over the scenarios, or the ends."""
+    told = claim.study == "data-size" or which.worse.method in ("centralised", "partial_loss")
+    return told and not which.scenarios
+
+
+@each("ahead", of=averaged)
+def test_means_over_scenarios_are_those_of_the_tables_of_version_1(claim, which):
+    scenarios = [scenario.name for scenario in read_study(claim.study).scenarios]
+    group = "all" if which.test == "nih" else "chexpert"
+    pairs = [both(claim, which, name, group) for name in scenarios]
+    better, worse = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
+    assert better > worse
+    told = [float(number) for number in re.findall(r"0\.\d\d(?!\d)", claim.published)]
+    if claim.study == "data-size":  # told at both ends, not on average
+        assert {value for end in (pairs[0], pairs[-1]) for value in end} <= set(told)
+    else:  # the text gives 0.73 where its table gives 0.724
+        assert all(min(abs(mean - one) for one in told) < 0.006 for mean in (better, worse))
+
+
+def test_same_models_are_claimed_where_all_sites_have_the_same_classes():
+    same = [pair for pair in PAIRS if pair[1].kind == "same"]
+    assert {(claim.study, *which.scenarios) for claim, which in same} == {
+        ("shared-classes", "14"),
+        ("nih-chexpert", "7"),
+        ("methods", "equal classes"),
+    }
+    assert all(which.better.strategy == which.worse.strategy for _, which in same)

@@ -1,0 +1,192 @@
+import dataclasses
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import study_runs
+from cxr_phantom import demo_data
+from cxr_studies.plan import site_files
+from cxr_studies.plan.data_file import StudyData
+from cxr_studies.plan.run_folder import key_of
+from cxr_studies.plan.site_files import ScenarioFiles, data_sets, given_sites, written
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
+from cxr_study.data.sites.site_data import load_labels
+from cxr_study.data.sites.site_file import read_site_file
+
+
+@pytest.fixture
+def found(small_data, tmp_path):
+    return data_sets(small_data.data, ["nih", "chexpert", "mimic"], tmp_path)
+
+
+def test_a_download_and_a_site_file_are_found_whole_by_the_names_of_the_study(found):
+    assert {name: data.site.site for name, data in found.items()} == {n: n for n in found}
+    assert all(120 < len(data.table) <= 150 for data in found.values())  # the frontal ones
+    classes = [set(data.classes) for data in found.values()]
+    assert classes == [set(NIH_CLASSES), set(CHEXPERT_CLASSES), set(UNION_CLASSES)]
+
+
+def test_an_official_download_says_what_its_site_file_does(found, small_data, tmp_path):
+    folder = small_data.home / "phantom/chexpert"
+    data = small_data.data.model_copy(update={"data": {"chexpert": folder}})
+    downloaded = data_sets(data, ["chexpert"], tmp_path / "out")["chexpert"]
+    assert downloaded.digest == found["chexpert"].digest
+    assert downloaded.classes == found["chexpert"].classes
+
+
+def test_the_phantom_is_as_large_as_asked_for_and_its_sites_are_drawn_for_every_seed(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
+    data = StudyData(data="phantom", images=60)
+    found = data_sets(data, ["nih", "mimic"], tmp_path)
+    assert len(found["nih"].table) == 60 and list(found) == ["nih", "mimic"]
+    first, again, second = (given_sites(data, seed) for seed in (0, 0, 1))
+    assert list(first) == ["nih", "chexpert"] and len(first["nih"].table) == 60
+    assert first["nih"].site.truth.is_file()
+    digests = [each["nih"].digest for each in (first, again, second)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_digest_is_of_the_labels_and_the_sizes_of_images_wherever_they_are(
+    found, small_data, tmp_path
+):
+    def relabel(folder):
+        csv = next(folder.glob("*.csv"))
+        csv.write_text(csv.read_text().replace("No Finding", "Hernia", 1))
+
+    def grow(folder):
+        image = next(folder.glob("**/*.png"))
+        image.write_bytes(image.read_bytes() + b"\0")
+
+    digests = [found["nih"].digest]
+    for number, change in enumerate((lambda folder: None, relabel, grow)):
+        copy = tmp_path / f"copy{number}/nih"
+        shutil.copytree(small_data.home / "phantom/nih", copy)
+        change(copy)
+        data = small_data.data.model_copy(update={"data": {"nih": copy}})
+        digests.append(data_sets(data, ["nih"], tmp_path / "out")["nih"].digest)
+    assert digests[0] == digests[1] and len(set(digests)) == 3
+
+
+SETS = (("Edema", "Mass"), ("Hernia", "Mass"))
+
+
+@pytest.fixture(scope="module")
+def files(small_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    found = data_sets(small_data.data, ["nih", "chexpert", "mimic"], folder / "data")
+    return ScenarioFiles(found, folder / "sites")
+
+
+def table(folder, site):
+    return load_labels(read_site_file(folder / f"{site}.yaml")).table
+
+
+def patients(labels, split="test"):
+    return set(labels["patient"][labels["split"] == split])
+
+
+def test_the_parts_test_the_patients_of_the_whole_however_many_parts_there_are(files):
+    whole = table(files.wholes({"nih": ["Mass"]}, seed=3), "nih")
+    for sets in (SETS, (*SETS, ("Mass",))):
+        folder = files.parts("nih", sets, seed=3, share=Fraction(1))
+        parts = [table(folder, f"nih-{number}") for number in range(1, len(sets) + 1)]
+        for split in ("train", "validation", "test"):
+            assert set.union(*(patients(part, split) for part in parts)) == patients(whole, split)
+
+
+def test_parts_have_their_own_classes_and_a_share_of_their_training_patients(files):
+    folders = [files.parts("nih", SETS, seed=0, share=Fraction(s)) for s in ("1", "1/2")]
+    whole, half = (table(folder, "nih-1") for folder in folders)
+    assert [name for name in half if name in ("Edema", "Mass", "Hernia")] == ["Edema", "Mass"]
+    assert len(patients(half, "train")) == pytest.approx(len(patients(whole, "train")) / 2, abs=1)
+    assert patients(half) == patients(whole)
+
+
+def test_wholes_have_the_classes_asked_for_and_another_seed_has_other_test_patients(
+    files, monkeypatch
+):
+    folder = files.wholes({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0)
+    assert "Mass" in table(folder, "nih") and "Edema" not in table(folder, "nih")
+    assert {"Edema", "Fracture"} <= set(table(folder, "chexpert"))
+    other = table(files.wholes({"nih": ["Mass"]}, seed=1), "nih")
+    assert patients(table(folder, "nih")) != patients(other)
+    assert set(table(files.test_only("mimic"), "mimic")["split"]) == {"test"}
+    monkeypatch.setattr(site_files, "write_copy", None)  # what is there is not written again
+    assert files.wholes({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0) == folder
+
+
+def test_images_of_data_sets_and_of_sites_with_their_own_splits_are_decoded_each_once(
+    small_data, tmp_path, monkeypatch
+):
+    decoded = []
+    monkeypatch.setattr(site_files, "prepare", lambda *given: decoded.append(given))
+    run = study_runs.run()
+    given = dataclasses.replace(run, where={**run.where, "site_files": "here", "given": True})
+    found = data_sets(small_data.data, ["nih", "mimic"], tmp_path / "data")
+    site_files.decode(found, [given, given, study_runs.run()], tmp_path / "sites", 32)
+    assert [list(sites) for _, sites, _ in decoded] == [["nih"], ["mimic"], ["nih", "chexpert"]]
+    assert decoded[2][0] == Path("here") and {size for *_, size in decoded} == {32}
+
+
+def test_an_image_that_is_none_is_refused_before_anything_runs(small_data, tmp_path, monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    found = data_sets(small_data.data, ["nih"], tmp_path / "data")
+    file = next((small_data.home / "phantom/nih").glob("**/*.png"))
+    whole = file.read_bytes()
+    file.write_bytes(b"none")
+    try:
+        with pytest.raises(ValueError, match=file.name):
+            site_files.decode(found, [], tmp_path / "sites", 32)
+    finally:
+        file.write_bytes(whole)
+
+
+WHAT = {"sites": 2, "classes": ["Mass", "Ödem"]}
+
+
+def put(text):
+    """A function that writes a text into a folder."""
+    return lambda folder: (folder / "text").write_text(text)
+
+
+def test_a_folder_is_named_by_what_is_in_it_and_written_once(tmp_path):
+    def write(half):
+        put("a")(half)
+        (half / "link").symlink_to("../../labels.csv")
+        assert (half / "link").read_text() == "Mass"  # relative paths are right from the beginning
+
+    (tmp_path / "labels.csv").write_text("Mass")
+    folder = written(tmp_path / "sites", WHAT, write)
+    assert folder == tmp_path / "sites" / key_of(WHAT)
+    assert written(tmp_path / "sites", WHAT, put("b")) == folder
+    other = written(tmp_path / "sites", {"n": 2}, put("2"))
+    assert [(each / "text").read_text() for each in (folder, other)] == ["a", "2"]
+    assert (folder / "link").read_text() == "Mass"
+
+
+def test_one_that_fails_leaves_nothing_and_what_another_study_wrote_meanwhile_stays(tmp_path):
+    def fail(half):
+        put("half of it")(half)
+        assert not (tmp_path / key_of(WHAT)).exists()
+        raise ValueError("no disk")
+
+    def slow(half):
+        put("slow")(half)
+        written(tmp_path, WHAT, put("fast"))
+
+    with pytest.raises(ValueError, match="no disk"):
+        written(tmp_path, WHAT, fail)
+    assert list(tmp_path.iterdir()) == []
+    folder = written(tmp_path, WHAT, slow)
+    assert (folder / "text").read_text() == "fast" and list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_folder_that_cannot_be_there_is_an_error(tmp_path):
+    (tmp_path / key_of(WHAT)).write_text("a file")
+    with pytest.raises(OSError, match=key_of(WHAT)):
+        written(tmp_path, WHAT, put("a"))

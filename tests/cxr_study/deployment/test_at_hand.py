@@ -1,0 +1,119 @@
+import json
+import os
+import subprocess
+import sys
+import time
+from zipfile import ZipFile
+
+import pytest
+
+from cxr_study.deployment.at_hand import JobFilesError, job_files
+
+OLD, NEW = "0043d777-243b-4872-a3ae-97753961216e", "f3a2a0de-9b0c-4d5e-8d55-0a6d8c0f4a11"
+DAY = 24 * 60 * 60
+
+
+@pytest.fixture
+def kit(tmp_path):
+    """A site's kit, with files of two jobs, and of nobody's."""
+    for path, days in {
+        f"checkpoints/{OLD}/last.npz": 100,
+        f"{OLD}/log.txt": 90,
+        f"local_notes/{OLD}.txt": 95,
+        f"checkpoints/{NEW}/last.npz": 1,
+        "startup/fed_client.json": 300,
+        "local/resources.json": 300,
+        "log.txt": 300,
+        "transfer/old.zip": 300,
+    }.items():
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"1234")
+        os.utime(file, (time.time() - days * DAY,) * 2)
+    (tmp_path / "local/resources.json").write_text('{"components": []}')
+    os.link(tmp_path / f"checkpoints/{OLD}/last.npz", tmp_path / f"{OLD}/best.npz")
+    return tmp_path
+
+
+def test_everything_of_a_job_is_found_the_oldest_first(kit):
+    old, new = job_files(kit)
+    assert (old.job, new.job) == (OLD, NEW)
+    assert {path.relative_to(kit).as_posix() for path in old.paths} == {
+        OLD, f"checkpoints/{OLD}", f"local_notes/{OLD}.txt",
+    }  # fmt: skip
+    assert old.size == 12  # two names of one file
+    assert round(old.days) == 90 and round(new.days) == 1  # of the newest file
+    assert not old.running
+
+
+@pytest.fixture
+def stored(kit):
+    """The same of a server, whose store has the older job in a state, unchanged for days."""
+
+    def stored(status, days, name, text):
+        manager = {"id": "job_manager", "args": {"uri_root": str(kit / "jobs")}}
+        (kit / "local/resources.json").write_text(json.dumps({"components": [manager]}))
+        (kit / f"jobs/{OLD}").mkdir(parents=True)
+        meta = {"name": "surgical", "status": status, "submitter_name": "lead"}
+        (kit / f"jobs/{OLD}/meta").write_text(json.dumps(meta))
+        with ZipFile(kit / f"jobs/{OLD}/data", "w") as job:
+            job.writestr(f"job/app_server/config/config_fed_server.{name}", text)
+        for file in (kit / f"jobs/{OLD}").iterdir():
+            os.utime(file, (time.time() - days * DAY,) * 2)
+        return job_files(kit, [OLD])[0]
+
+    return stored
+
+
+@pytest.mark.parametrize(("status", "days", "needed"), [
+    ("FINISHED:COMPLETED", 0, ""),
+    ("SUBMITTED", 9, "waiting"),
+    ("RUNNING", 0, "running"),
+    ("RUNNING", 9, ""),  # the server was killed under it
+])  # fmt: skip
+@pytest.mark.parametrize("config", [
+    ("json", f'{{"continues": "{NEW}"}}'), ("conf", f'continues = "{NEW}"  # old'),
+], ids=["json", "conf"])  # fmt: skip
+def test_a_server_has_a_store_and_what_it_does_not_need_can_be_removed(
+    kit, stored, status, days, needed, config
+):
+    old = stored(status, days, *config)
+    assert (old.meta["name"], old.continues, old.needed) == ("surgical", NEW, needed)
+    assert old.size > 12 and kit / f"jobs/{OLD}" in old.paths
+    old.remove()
+    assert not (kit / f"jobs/{OLD}").exists() and [one.job for one in job_files(kit)] == [NEW]
+
+
+def test_of_jobs_by_age_and_by_id(kit):
+    assert [one.job for one in job_files(kit, older_than=2)] == [OLD]
+    assert [one.job for one in job_files(kit, older_than=91)] == []
+    assert [one.job for one in job_files(kit, [NEW])] == [NEW]
+
+
+def test_removal_leaves_all_else(kit):
+    job_files(kit, [OLD])[0].remove()
+    assert [one.job for one in job_files(kit)] == [NEW]
+    rest = {path.relative_to(kit).as_posix() for path in kit.rglob("*") if path.is_file()}
+    assert rest == {
+        f"checkpoints/{NEW}/last.npz", "startup/fed_client.json", "local/resources.json",
+        "log.txt", "transfer/old.zip",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("module", ["nvflare.private.fed.app.client.worker_process", "surgagg"])
+def test_a_job_that_has_a_process_of_flares_is_running(kit, module):
+    """One that only names the job, as this command itself does, is none."""
+    words = [sys.executable, "-c", "import sys; sys.stdin.read()", module, "-n", NEW]
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+        try:
+            running = [one.running for one in job_files(kit)]
+        finally:
+            process.stdin.close()
+    assert running == [False, module.startswith("nvflare.")]
+
+
+def test_no_kit_and_an_unknown_job_are_refused(kit):
+    with pytest.raises(JobFilesError, match=r"startup kit is needed, with startup/; got .*local"):
+        job_files(kit / "local")
+    with pytest.raises(JobFilesError, match="job other left nothing in"):
+        job_files(kit, ["other", NEW])

@@ -1,0 +1,139 @@
+import dataclasses
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import f1_score
+
+from cxr_study.data.images.image_store import Images
+from cxr_study.evaluation.calibration import calibration_error, reliability
+from cxr_study.evaluation.predictions import Predictions
+from cxr_study.models.model_calibration import (
+    CalibrationError,
+    CalibrationFile,
+    as_json,
+    calibrate,
+)
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+
+MODEL = Checkpoint({"head/Mass/kernel": np.ones(2)})
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def site(images=4000, name="a", seed=0, slope=2.0, intercept=-1.0, mass=None, **more):
+    """Images whose truth follows sigmoid(logit); the model says sigmoid(slope * logit + ...)."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(-1, 1.5, images)
+    truth = (rng.random(images) < sigmoid(logits)).astype(float) if mass is None else mass
+    said = pd.DataFrame({"Mass": sigmoid(slope * logits + intercept).astype(np.float32)})
+    table = pd.DataFrame({"Mass": truth, "patient": np.arange(images) // 2})
+    nothing = np.zeros((images, 1))
+    known = Images(table, nothing, nothing, name, frozenset(["Mass"]))
+    return Predictions(known, said.assign(**more), nothing)
+
+
+FEW = (np.arange(60) < 8).astype(float)  # of four patients
+REVERSED = 1 - site(images=400).images.table["Mass"]
+
+
+def test_probabilities_that_are_too_sure_become_right():
+    calibration = calibrate(MODEL, [site()])
+    made = calibration.classes["Mass"]
+    assert made.ece_before > 0.1 and made.ece_after < 0.03
+    unseen = site(seed=1)
+    said = calibration.applied(unseen.probabilities)
+    logits = (np.log(unseen.probabilities["Mass"] / (1 - unseen.probabilities["Mass"])) + 1) / 2
+    assert np.abs(said["Mass"] - sigmoid(logits)).mean() < 0.03
+    inverse = [0.5, 0.5]  # of what the model did
+    np.testing.assert_allclose([made.curve.slope, made.curve.intercept], inverse, atol=0.1)
+
+
+def test_thresholds_reach_the_sensitivity_or_the_highest_f1():
+    one = site()
+    for sensitivity in (0.8, 0.95):
+        made = calibrate(MODEL, [one], sensitivity=sensitivity)
+        of = made.classes["Mass"]
+        said = of.curve.apply(one.probabilities["Mass"].to_numpy(float))
+        positive, truth = said >= of.threshold, one.images.table["Mass"] == 1
+        assert sensitivity <= positive[truth].mean() < sensitivity + 0.01
+        assert of.sensitivity == positive[truth].mean()
+        assert of.specificity == (~positive[~truth]).mean()
+        assert made.threshold_rule == f"sensitivity {sensitivity}"
+        answer = made.applied(one.probabilities)["Mass positive"]
+        assert (answer == positive).mean() > 0.999
+    of = calibrate(MODEL, [one]).classes["Mass"]
+    best = f1_score(truth, said >= of.threshold)
+    assert best >= max(f1_score(truth, said >= t) for t in np.linspace(0.05, 0.9, 50)) - 1e-9
+
+
+def test_classes_with_too_few_images_are_refused_and_all_of_them_is_an_error():
+    made = calibrate(MODEL, [site(Hernia=0.5)])
+    assert made.refused == {"Hernia": "no image has a label of it"}
+    with pytest.raises(CalibrationError, match="there are 8 and 52"):
+        calibrate(MODEL, [site(images=60, mass=FEW)])
+    one_patient = site()
+    one_patient.images.table["patient"] = 1
+    with pytest.raises(CalibrationError, match="each of at least 5 patients"):
+        calibrate(MODEL, [one_patient])
+
+
+def test_a_class_that_would_be_turned_round_is_refused_with_its_auroc():
+    twice = site(images=400, Nodule=site(images=400).probabilities["Mass"])
+    twice.images.table["Nodule"] = REVERSED
+    made = calibrate(MODEL, [twice])
+    assert list(made.classes) == ["Mass"]
+    assert re.search(r"slope -0\.\d\d, AUROC 0\.[12]\d\d\. Are", made.refused["Nodule"])
+
+
+@pytest.mark.parametrize(("labels", "message"), [
+    ({"Mass": REVERSED}, r"alone: Mass: probabilities that rise"),
+    ({"mass": [1.0] * 400}, "the sites label mass, the model has Hernia and Mass"),
+])  # fmt: skip
+def test_a_refusal_names_the_classes_that_the_sites_label(labels, message):
+    one = site(images=400)
+    said = one.probabilities.assign(Hernia=0.5)[["Hernia", "Mass"]]
+    table = pd.DataFrame(labels).assign(patient=one.images.table["patient"])
+    images = dataclasses.replace(one.images, table=table, labelled=frozenset(labels))
+    one = dataclasses.replace(one, probabilities=said, images=images)
+    with pytest.raises(CalibrationError, match=message) as refused:
+        calibrate(MODEL, [one])
+    assert "Hernia:" not in str(refused.value)
+
+
+def test_thresholds_have_intervals_and_are_tested_on_images_that_they_were_not_chosen_on():
+    one, other = site(), site(seed=1, intercept=0.0)  # a model that says more of others
+    of = calibrate(MODEL, [one], [other], sensitivity=0.9).classes["Mass"]
+    low, high = of.threshold_ends
+    assert low < of.threshold < high < low + 0.1
+    positive = of.curve.apply(other.probabilities["Mass"].to_numpy(float)) >= of.threshold
+    truth = other.images.table["Mass"] == 1
+    for share, right in (
+        (of.test_sensitivity, positive[truth]),
+        (of.test_specificity, ~positive[~truth]),
+    ):
+        value, low, high = share
+        assert value == right.mean() and value - 0.05 < low < value < high < value + 0.05
+    of = calibrate(MODEL, [one], [site(images=60, seed=2, mass=FEW)]).classes["Mass"]
+    assert of.test_sensitivity[1:] == (None, None) and None not in of.test_specificity
+    assert calibrate(MODEL, [one]).classes["Mass"].test_sensitivity == (None, None, None)
+
+
+def test_the_error_after_is_of_patients_that_were_not_seen():
+    """What fits the images that it was fitted on is not taken for right on others."""
+    noise = site(images=60, mass=np.random.default_rng(4).integers(0, 2, 60).astype(float))
+    made = calibrate(MODEL, [noise]).classes["Mass"]
+    curve = made.curve.apply(noise.probabilities["Mass"].to_numpy(float))
+    by_heart = calibration_error(reliability(noise.images.table["Mass"].to_numpy(), curve))
+    assert made.ece_after > by_heart + 0.01
+
+
+def test_sites_are_pooled_and_the_file_reads_back():
+    made = calibrate(MODEL, [site(name="a"), site(name="b", seed=1)])
+    assert made.sites == ("a", "b") and made.classes["Mass"].images == 8000
+    assert CalibrationFile.model_validate_json(as_json(made)) == made
+    with pytest.raises(CalibrationError, match="above 0 and at most 1"):
+        calibrate(MODEL, [site()], sensitivity=90)

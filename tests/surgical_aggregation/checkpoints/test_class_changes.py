@@ -1,0 +1,107 @@
+"""Classes imported into a model and removed from it, and what its manifest says of them then."""
+
+import numpy as np
+import pytest
+
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
+from surgical_aggregation.checkpoints.class_changes import import_classes, keep, remove
+from surgical_aggregation.checkpoints.model_facts import facts_of
+from surgical_aggregation.wire import variables as wire
+
+BODY = {"conv/kernel": np.float32([4, 5]), "bn/gamma": np.float32([1])}
+CLASSES = ("Edema", "Mass", "Nodule/Mass")
+AUROC = {"a": {"Edema": 0.75, "Mass": 0.5}, "b": {"Mass": 0.25}}
+
+
+def model(*classes, body=BODY, **facts):
+    """Every class was trained by the site of its first letter; a variable has one moment."""
+    columns = {
+        name: (np.float32([number, 2]), np.float32([3])) for number, name in enumerate(classes)
+    }
+    trained = {name: {"sites": [name[0]], "last_round": 4} for name in classes}
+    variables = wire.join(body, columns)
+    moments = {f"mean/{name}": np.ones(1) for name in variables}
+    return Checkpoint(variables, {"head_features": 2, "classes": trained, **facts}, moments)
+
+
+class TestImport:
+    source = model("Edema", "Hernia", "Mass", round=5, created="2026-01-01",
+                   validation={"round": 5, "auroc": AUROC})  # fmt: skip
+
+    def test_columns_are_added_and_nothing_else_changes(self, tmp_path):
+        own = model("Nodule", round=2, best={"round": 1}, features={"c": 1})
+        after = import_classes(own, self.source, ["Hernia", "Edema"])
+        assert wire.classes_of(after.variables) == ("Edema", "Hernia", "Nodule")
+        for name, value in after.variables.items():
+            assert value is {**self.source.variables, **own.variables}[name]
+        assert after.moments == own.moments
+        changed = {"best": {"round": 1}, "classes": 0}
+        assert {**after.manifest, **changed} == {**own.manifest, "classes": 0}
+        save(after, tmp_path / "new.npz")
+        trained = facts_of(load(tmp_path / "new.npz")).trained
+        assert trained["Nodule"] == facts_of(own).trained["Nodule"]
+        assert trained["Edema"].sites == ("E",)
+        assert trained["Edema"].imported == {
+            "model_sha256": digest(self.source.variables), "round": 5, "created": "2026-01-01",
+            "auroc": {"a": 0.75},
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(("body", "reason"), [
+        ({**BODY, "bn/gamma": np.float32([1.0000001])}, "1 of 2 variables, e.g. bn/gamma"),
+        ({**BODY, "bn/gamma": np.float32([1, 1])}, "different networks"),
+        ({"conv/kernel": BODY["conv/kernel"]}, "different networks"),
+    ])  # fmt: skip
+    def test_another_body_is_refused_with_the_reason(self, body, reason):
+        with pytest.raises(ValueError, match=rf"{reason} \(sha256 [0-9a-f]+… and [0-9a-f]+…\)"):
+            import_classes(model("Nodule", body=body), self.source, ["Edema"])
+
+
+class TestRemove:
+    def test_takes_columns_and_moments_of_the_classes_and_of_no_other(self):
+        before = model(*CLASSES)
+        after = remove(before, ["Mass"])
+        kept = {name for name in before.variables if not name.startswith("head/Mass/")}
+        assert len(kept) == 6 and set(after.variables) == kept
+        assert set(after.moments) == {f"mean/{name}" for name in kept}
+        assert all(after.variables[name] is before.variables[name] for name in kept)
+
+    def test_the_manifest_says_when_they_were_removed_and_who_had_trained_them(self):
+        before = model(*CLASSES, round=5, job="a", best={"round": 3})
+        assert remove(remove(before, ["Mass"]), ["Nodule/Mass"]).manifest == {
+            "head_features": 2, "round": 5, "job": "a",  # it can be continued
+            "classes": {"Edema": before.manifest["classes"]["Edema"]},
+            "removed": {
+                "Mass": {"round": 5, "sites": ["M"]}, "Nodule/Mass": {"round": 5, "sites": ["N"]},
+            },
+        }  # fmt: skip
+        assert "best" in before.manifest  # which was measured with those classes
+        after = remove(Checkpoint(before.variables, {"head_features": 2}), ["Mass"])  # of no run
+        assert after.manifest["removed"] == {"Mass": {"round": 0, "sites": []}}
+
+    def test_what_sites_measured_of_a_removed_class_goes_with_it(self):
+        after = remove(model(*CLASSES, validation={"round": 5, "auroc": AUROC}), ["Mass"])
+        assert after.manifest["validation"] == {"round": 5, "auroc": {"a": {"Edema": 0.75}}}
+
+    def test_some_are_kept_and_all_others_removed(self):
+        before = model(*CLASSES)
+        after, same = keep(before, ["Nodule/Mass", "Edema"]), remove(before, ["Mass"])
+        assert after.manifest == same.manifest and after.variables == same.variables
+        assert keep(before, CLASSES) is before
+
+
+def imported(source, classes):
+    return import_classes(model("Mass"), source, classes)
+
+
+UNKNOWN = r"must be among \['Edema', 'Mass', 'Nodule/Mass'\]; got \['mass'\]"
+
+
+@pytest.mark.parametrize(("change", "classes", "reason"), [
+    *((change, ["Edema", "mass"], UNKNOWN) for change in (imported, remove, keep)),
+    *((change, [], "got none") for change in (imported, remove, keep)),
+    (imported, ["Edema", "Mass"], r"has \['Mass'\] already"),
+    (remove, CLASSES, "at least one class"),
+])  # fmt: skip
+def test_unknown_classes_none_all_or_own_ones_are_refused(change, classes, reason):
+    with pytest.raises(ValueError, match=reason):
+        change(model(*CLASSES), classes)

@@ -1,0 +1,38 @@
+from contextlib import nullcontext
+from copy import copy
+from types import SimpleNamespace
+
+import pytest
+from nvflare.apis.fl_constant import FilterKey, FLContextKey
+from nvflare.app_common.filters.dxo_blocker import DXOBlocker
+from nvflare.app_common.filters.exclude_vars import ExcludeVars
+from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
+from nvflare.app_common.filters.svt_privacy import SVTPrivacy
+from nvflare.private.privacy_manager import Scope
+
+from flare import context
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.site_answer import check_filters
+
+
+@pytest.mark.parametrize("of", ["site", "train", "refit"])
+@pytest.mark.parametrize(("each", "send", "needed"), [
+    (PercentilePrivacy(), "weights", "differences"),
+    (SVTPrivacy(), "weights", "differences"),
+    (PercentilePrivacy(), "differences", None),
+    (ExcludeVars("bn", ["WEIGHT_DIFF"]), "weights", "differences"),
+    (ExcludeVars("bn", ["WEIGHTS"]), "differences", "weights"),
+    (ExcludeVars("bn"), "weights", None),
+    (DXOBlocker(["METRICS"]), "weights", None),
+])  # fmt: skip
+def test_a_filter_that_would_let_models_pass_is_refused_by_name(each, send, needed, of):
+    fl_ctx, scope, each = context(), Scope(), copy(each)
+    if of == "site":
+        scope.add_task_result_filter(each, FilterKey.OUT)
+    runner = SimpleNamespace(task_result_filters={f"{of}/out": [each]})
+    for name, value in {FLContextKey.SCOPE_OBJECT: scope, FLContextKey.RUNNER: runner}.items():
+        fl_ctx.set_prop(name, value, private=True)
+    whose = "this site, in local/privacy.json," if of == "site" else "the job"
+    need = f"the filter {type(each).__name__} of {whose} needs {needed}; it would get {send}"
+    with pytest.raises(SiteError, match=need) if needed else nullcontext():
+        check_filters(send, fl_ctx)
