@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,10 @@ import numpy.typing as npt
 _BEGINNING = (0x1950A86A20F9469CFC6C, 1001)
 """Magic number and version of the format."""
 
-_DTYPES = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
+_DTYPES: Mapping[str, np.dtype[Any]] = {
+    "FloatStorage": np.dtype("<f4"),
+    "LongStorage": np.dtype("<i8"),
+}
 
 
 class TorchFileError(ValueError):

@@ -152,10 +152,9 @@ def build(
                 body = _with_factor_in_variance(body, _application(backbone, shape, None))
         else:
             body = own.build(shape) if own else _small_densenet(shape, **_SIZES[backbone])
-            if own and weights in own.weights:
-                own.weights[weights](body)
-            elif weights is not None:
-                body.load_weights(weights)
+            if weights is not None:
+                load = own.weights.get(weights) if own else None
+                load(body) if load else body.load_weights(weights)
     except Exception as error:  # Keras raises bare exceptions of many kinds here
         raise ValueError(
             f"{backbone} at {image_size} pixels with weights {weights!r} cannot be built: {error} "
