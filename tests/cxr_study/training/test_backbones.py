@@ -1,7 +1,6 @@
 """Networks of keras.applications: their names, and their normalisation, once."""
 
 import importlib
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -33,23 +32,11 @@ def test_each_gets_its_own_normalisation_and_no_second_one():
     assert normalisation("small_densenet") == IMAGENET
 
 
-@contextmanager
-def untraced():
-    """A network is called as it is: to trace it takes longer than what it computes here."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    try:
-        yield
-    finally:
-        tf.config.run_functions_eagerly(False)
-
-
 @pytest.mark.parametrize("backbone", SMALLEST)
 def test_a_site_computes_what_keras_does_with_weights_loaded(tmp_path, backbone):
     weights = path = str(tmp_path / "body.weights.h5")
     own = write_weights(backbone, path)
-    with downloading(path), untraced():
+    with downloading(path):
         if backbone == "efficientnetb0":  # whose ImageNet has a factor more
             weights, own = "imagenet", None
         found = differences(backbone, weights, own)
