@@ -22,7 +22,10 @@ ROOT = Path(__file__).parents[1]
 PROJECT = "surgical-aggregation"
 PACKAGES = (
     ("components", "surgical_aggregation"),
-    *(("custom", name) for name in ("cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit")),
+    *(
+        ("custom", name)
+        for name in ("cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit", "cxr_pretrained")
+    ),
 )
 COMMANDS = sorted(
     name for name, command in typer.main.get_command(cli.app).commands.items() if not command.hidden

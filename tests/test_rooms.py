@@ -9,7 +9,14 @@ import pytest
 from product import imports, product
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("surgical_aggregation", "cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit")
+PACKAGES = (
+    "surgical_aggregation",
+    "cxr_study",
+    "cxr_phantom",
+    "cxr_studies",
+    "cxr_audit",
+    "cxr_pretrained",
+)
 
 FLOORS = """
 surgical_aggregation
@@ -47,6 +54,7 @@ cxr_phantom.patients
 cxr_phantom.writers
 cxr_phantom
 cxr_phantom.commands
+cxr_pretrained
 cxr_audit.census
 cxr_audit.report
 cxr_audit.commands

@@ -11,6 +11,7 @@ TIERS = {
 ABOVE_QUICK = {
     "poc": "poc",
     "simulator": "simulator",
+    "cxr_pretrained/test_efficientnet_lite0.py": "slow",
     "cxr_audit/report/test_audit_report.py": "slow",
     "cxr_study/deployment/test_poc_system.py": "slow",
     "cxr_study/deployment/test_processes.py": "slow",

@@ -66,7 +66,14 @@ MOVED: Mapping[str, str] = MappingProxyType(
 )
 """Path in job folders of earlier versions -> where the class is now."""
 
-PACKAGES = ("surgical_aggregation", "cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit")
+PACKAGES = (
+    "surgical_aggregation",
+    "cxr_study",
+    "cxr_phantom",
+    "cxr_studies",
+    "cxr_audit",
+    "cxr_pretrained",
+)
 """What a job's configuration names, besides FLARE's own classes."""
 
 MARKER = Path(__file__).parent / "README.txt"

@@ -8,7 +8,7 @@ normalises by itself gets grey levels as they are. An installed package may offe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -83,10 +83,12 @@ class Backbone:
         build: Shape of the input, (side, side, 3) -> a Keras model whose output are its features,
             shape (batch, features); paths of its variables must be the same in every process.
         normalisation: What it wants its pixels to be.
+        weights: Name, such as "imagenet" -> what loads weights that come with the package.
     """
 
     build: Callable[[tuple[int, int, int]], keras.Model]
     normalisation: Normalisation = IMAGENET
+    weights: Mapping[str, Callable[[keras.Model], None]] = field(default_factory=dict)
 
 
 def offered(backbone: str) -> Backbone | None:

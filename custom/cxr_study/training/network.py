@@ -130,8 +130,9 @@ def build(
         image_size: Side of the square input, pixels.
         hidden: Units of a ReLU layer with dropout 0.3 between pooling and head, 256 in the papers'
             released code; 0, none, as in the papers' text.
-        weights: Of the body: None (random), "imagenet" (downloaded by Keras, for its own), or the
-            path of a Keras weights file of the backbone without its top.
+        weights: Of the body: None (random), "imagenet" (downloaded by Keras, for its own; a
+            package's come with it), or the path of a Keras weights file of the backbone without its
+            top.
 
     Raises:
         PartError: There is no such backbone.
@@ -152,7 +153,8 @@ def build(
         else:
             body = own.build(shape) if own else _small_densenet(shape, **_SIZES[backbone])
             if weights is not None:
-                body.load_weights(weights)
+                load = own.weights.get(weights) if own else None
+                load(body) if load else body.load_weights(weights)
     except Exception as error:  # Keras raises bare exceptions of many kinds here
         raise ValueError(
             f"{backbone} at {image_size} pixels with weights {weights!r} cannot be built: {error} "

@@ -16,7 +16,7 @@ def test_every_network_of_keras_applications_has_a_name_here():
 
     there = {name for name in dir(keras.applications) if name[0].isupper()}
     assert set(APPLICATIONS.values()) == there
-    assert set(BACKBONES) == {*APPLICATIONS, "small_densenet", "tiny_densenet"}
+    assert {*BACKBONES} == {*APPLICATIONS, "small_densenet", "tiny_densenet", "efficientnet_lite0"}
 
 
 def test_each_gets_its_own_normalisation_and_no_second_one():

@@ -1,0 +1,1 @@
+"""Networks with weights that come as a package, so that no download is needed."""
