@@ -22,6 +22,7 @@ site = TinySite("north", table)
 train_alone(
     site, TrainingOptions(strategy="fedavg", learning_rate=1e-3, warmup_epochs=1), load(Path(body)),
     measured_at={"north": site}, rounds=3, out=Path(out), facts={},
+    average_decay=0.5, refit_model="best",
 )
 """
 
@@ -32,10 +33,11 @@ def test_the_models_are_the_same_bit_for_bit(tmp_path, initial_body):
     federated = run(
         tmp_path / "federated", sites, initial_body,
         num_rounds=3, min_clients=1, strategy="fedavg", threads=1, site=tiny_job.KERAS,
+        average_decay=0.5, refit_model="best",
     )  # fmt: skip
     command = [sys.executable, "-c", ALONE, tmp_path / "sites.json", initial_body, tmp_path / "out"]
     subprocess.run(command, check=True)
-    for name in ("best", "last"):
+    for name in ("best", "last", "average", "refit"):
         ours, alone = federated.checkpoint(name), load(tmp_path / f"out/{name}.npz")
         assert same(ours, alone)
         for fact in ("round", "classes", "head_features", "initial_body_sha256"):

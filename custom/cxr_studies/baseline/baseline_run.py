@@ -23,7 +23,8 @@ METHODS = MappingProxyType(
 SETTINGS = (
     "backbone", "image_size", "hidden", "union", "strategy", "batch_size", "augmentation", "epochs",
     "learning_rate", "warmup_epochs", "warmup_learning_rate", "gradient_clip", "class_weighting",
-    "focal_gamma", "mixed_precision", "seed", "threads", "num_rounds", "patience",
+    "focal_gamma", "mixed_precision", "seed", "threads", "num_rounds", "patience", "average_decay",
+    "refit_model",
 )  # fmt: skip
 """Settings of a job that mean something without a federation."""
 
@@ -116,7 +117,7 @@ def train(
         load(run.initial_body or drawings()),
         measured_at=sites,
         rounds=values["num_rounds"],
-        patience=values["patience"],
+        **{name: values[name] for name in ("patience", "average_decay", "refit_model")},
         out=run.out,
         facts={"method": run.method, "strategy": values["strategy"]},
         progress=progress,

@@ -10,16 +10,20 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE
+from cxr_studies.baseline import BEST_FILE, ROUNDS_FILE
 from cxr_study.common.errors import InputError
 from surgical_aggregation.aggregation.metrics import mean_over, of_classes
+from surgical_aggregation.aggregation.moments import average, averaged
 from surgical_aggregation.aggregation.strategy import find
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.checkpoints.manifest import Manifest, made_now, with_round
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, REFIT
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor FLARE for a name
+    import tensorflow as tf
+
     from surgical_aggregation.site.contract.site import Site
     from surgical_aggregation.site.training.trainer import LocalTraining
 
@@ -32,6 +36,8 @@ def train_alone(
     measured_at: Mapping[str, Site],
     rounds: int,
     patience: int = 0,
+    average_decay: float = 0.0,
+    refit_model: str = "none",
     out: Path,
     facts: Mapping[str, object],
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -43,8 +49,8 @@ def train_alone(
     column had to be warmed up, for a federation has no such model. When the best model is
     `patience` rounds older (0: never), round r is the last.
 
-    Writes to `out`, in every round: best.npz and last.npz, checkpoints under wire names, and a
-    line of rounds.jsonl: {"round", "mean_validation_bce", "mean_validation_auroc",
+    Writes to `out`, in every round: best.npz and last.npz, checkpoints under wire names, in the end
+    perhaps average.npz and refit.npz, candidates for the best one (`models.candidates`), and a line of rounds.jsonl: {"round", "mean_validation_bce", "mean_validation_auroc",
     "sites": {name: loss}, "images" (trained on in each round), "validate_seconds",
     "train_seconds"}, null where there is none.
 
@@ -56,6 +62,9 @@ def train_alone(
             classes of `site`.
         rounds: How many at most.
         patience: Rounds without a better model after which to stop.
+        average_decay: Of the average over late rounds, a candidate for the best model, as in
+            `MergeIntoGlobalModel`. Default 0: there is none.
+        refit_model: "best" or "last": that model with its columns refitted is a candidate, too.
         out: Folder; made where it is not there.
         facts: For the manifests, beside what those of a federated run hold.
         progress: Called as progress(rounds made, rounds).
@@ -69,54 +78,53 @@ def train_alone(
 
     training = LocalTraining(site, options)
     warmed_up = _start(training, initial)
-    learnt = [name for name in training.classes if name not in training.lacking]
     splits = {name: measured_at[name].data("validation") for name in sorted(measured_at)}
     out.mkdir(parents=True, exist_ok=True)
     best: dict[str, Any] = {}
+    moments: dict[str, Any] = {}
     last = rounds
+
+    def measured(
+        round_: int, name: str = "last", *, votes: bool = True
+    ) -> tuple[Checkpoint, dict[str, Any]]:
+        """Measure the model as it is and write it, also as the best if it is that."""
+        nonlocal best
+        losses, aurocs = _measured(training, splits)
+        loss = fmean(losses.values())
+        if better := votes and loss < best.get("value", math.inf):
+            best = {"round": round_, "metric": "bce", "value": loss, "sites": losses}
+        manifest = {
+            **_manifest(initial, training, list(splits), round_),
+            **site.network_facts,
+            **made_now(),
+            **facts,
+            **({CANDIDATE: name} if name in (AVERAGE, REFIT) else {}),
+            "validation": {"round": round_, "auroc": aurocs["classes"]},
+            **({"best": best} if best else {}),
+        }
+        model = Checkpoint(training.labelled_variables(), Manifest(manifest))
+        for file in [f"{name}.npz", *[BEST_FILE] * better]:
+            save(model, out / file)
+        return model, {
+            "round": round_,
+            "mean_validation_bce": _or_none(loss),
+            "mean_validation_auroc": _or_none(fmean(aurocs["mean"].values())),
+            "sites": {name: _or_none(value) for name, value in losses.items()},
+        }
+
     with (out / ROUNDS_FILE).open("w", encoding="utf-8") as record:
         for round_ in range(rounds + 1):
             began = time.monotonic()
-            values = {
-                name: training.model.evaluate(data, training.classes)
-                for name, data in splits.items()
-            }
-            if training.lacking:  # one-sided classes do not choose the best model
-                values = {name: mean_over(of, learnt) for name, of in values.items()}
-            losses, aurocs = (
-                {name: of.get(metric, math.nan) for name, of in values.items()}
-                for metric in ("bce", "auroc")
-            )
-            loss = fmean(losses.values())
-            if loss < best.get("value", math.inf) and not (warmed_up and round_ == 0):
-                best = {"round": round_, "metric": "bce", "value": loss, "sites": losses}
-            measured = time.monotonic()
-            manifest = {
-                **_manifest(initial, training, list(splits), round_),
-                **site.network_facts,
-                **made_now(),
-                **facts,
-                "validation": {
-                    "round": round_,
-                    "auroc": {name: of_classes("auroc", of) for name, of in values.items()},
-                },
-                **({"best": best} if best else {}),
-            }
-            model = Checkpoint(training.labelled_variables(), Manifest(manifest))
-            if best.get("round") == round_:
-                save(model, out / BEST_FILE)
-            save(model, out / LAST_FILE)
-            saved = time.monotonic()
+            model, line = measured(round_, votes=not (warmed_up and round_ == 0))
+            validated = time.monotonic()
+            if round_:
+                moments = average(moments, model.variables, model.variables, average_decay)
             if round_ < last:
                 training.train(round_)
-            line = {
-                "round": round_,
-                "mean_validation_bce": _or_none(loss),
-                "mean_validation_auroc": _or_none(fmean(aurocs.values())),
-                "sites": {name: _or_none(value) for name, value in losses.items()},
+            line |= {
                 "images": training.images * options.epochs,
-                "validate_seconds": measured - began,
-                "train_seconds": time.monotonic() - saved if round_ < last else None,
+                "validate_seconds": validated - began,
+                "train_seconds": time.monotonic() - validated if round_ < last else None,
             }
             record.write(json.dumps(line) + "\n")
             record.flush()
@@ -125,11 +133,42 @@ def train_alone(
             progress(round_ + 1, rounds)
             if patience and best and round_ - best["round"] >= patience:
                 last = min(last, round_ + 1)
+    if means := averaged(model.variables, moments):
+        _receive(training, means)
+        measured(last, AVERAGE)
+    if refit_model != "none" and (file := out / f"{refit_model}.npz").is_file():
+        chosen = load(file)
+        _receive(training, chosen.variables)
+        training.refit()
+        measured(chosen.manifest["round"], REFIT)
     if not best:
         raise InputError(
             f"no model of {last + 1} rounds has a validation loss that can be compared; see "
             f"{out / ROUNDS_FILE}. Is the learning rate {options.learning_rate:g} too high?"
         )
+
+
+def _measured(
+    training: LocalTraining, splits: Mapping[str, tf.data.Dataset]
+) -> tuple[dict[str, float], dict[str, dict]]:
+    """Loss by site; AUROC, "mean" and of "classes", by site."""
+    values = {
+        name: training.model.evaluate(data, training.classes) for name, data in splits.items()
+    }
+    if training.lacking:  # one-sided classes do not choose the best model
+        learnt = [name for name in training.classes if name not in training.lacking]
+        values = {name: mean_over(of, learnt) for name, of in values.items()}
+    losses, means = (
+        {name: of.get(metric, math.nan) for name, of in values.items()}
+        for metric in ("bce", "auroc")
+    )
+    classes = {name: of_classes("auroc", of) for name, of in values.items()}
+    return losses, {"mean": means, "classes": classes}
+
+
+def _receive(training: LocalTraining, variables: Mapping[str, Any]) -> None:
+    body, columns = wire.split(variables)
+    training.receive(body, columns)
 
 
 def _start(training: LocalTraining, initial: Checkpoint) -> bool:

@@ -18,6 +18,7 @@ or with the sites of hospitals, which keep their own splits, for studies with `s
 
     sites: [sites/a.yaml, sites/b.yaml]   # site files; a site is called as its file
     initial_body: initial.npz             # default: the demo study's
+    folds: 5                              # split anew: seed 0 tests the first fold of the patients
 
 A study needs the data sets that it names; more do no harm. Of MIMIC the folder has CXR-LT's label
 csv, too: it labels the classes of both NIH and CheXpert.
@@ -89,6 +90,8 @@ class StudyData(FileModel):
         data: Data set -> folder of its official download, or site file of all of it; empty for the
             phantom, and beside `sites`.
         sites: Site files of hospitals.
+        folds: Into how many the sites' patients are cut; seed s tests number s modulo folds of them.
+            None: the sites keep their splits.
         images: Of each data set of the phantom; None where the data are real.
         initial_body: Checkpoint to start from; None: the demo study's.
         preset: See `PRESETS`; None: none.
@@ -101,6 +104,7 @@ class StudyData(FileModel):
         AfterValidator(_check_sources),
     ] = Field(default_factory=dict)
     sites: Annotated[tuple[Target, ...], Field(min_length=1), AfterValidator(_site_files)] = ()
+    folds: Annotated[int, Field(strict=True, ge=2)] | None = None
     images: Annotated[int, Field(strict=True, ge=1)] | None = None
     initial_body: ExistingFile | None = None
     preset: Annotated[str, one_of(PRESETS)] | None = None
@@ -112,6 +116,8 @@ class StudyData(FileModel):
         keys = self.model_fields_set
         if self.sites and "data" in keys:
             raise ValueError("key 'data' has no use beside 'sites'.")
+        if self.folds and not self.sites:
+            raise ValueError("key 'folds' cuts the patients of 'sites'; it has no use without.")
         real = bool(self.sources)
         if real and "images" in keys:
             raise ValueError("key 'images' has no use where the data are real: all are used.")

@@ -189,7 +189,8 @@ class _Planner:
                 shared = set.intersection(*map(set, labelled.values()))
                 labelled = dict.fromkeys(labelled, tuple(sorted(shared)))
             if self.given:
-                return labelled, self.files.given(found, labelled)
+                folder = self.files.given(found, labelled, seed=seed, folds=self.data.folds)
+                return labelled, folder
             return labelled, self.files.wholes(labelled, seed=seed)
         name = str(scenario.cut)
         classes = self.found[name].classes

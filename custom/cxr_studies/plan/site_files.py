@@ -18,13 +18,14 @@ from cxr_studies.partition.class_sets import ClassSets
 from cxr_studies.partition.partition import write_copy, write_nih_pool, write_sites
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
 from cxr_studies.plan.run_folder import Run, key_of
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import DESCRIPTORS, apply_policy
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.readers import official_files
-from cxr_study.data.sites.patient_split import RECIPE, SCHEME, split_patients
+from cxr_study.data.sites.patient_split import RECIPE, SCHEME, split_fold, split_patients
 from cxr_study.data.sites.site_data import find_files, labelled_classes, read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
-from cxr_study.data.sites.split_file import write_split
+from cxr_study.data.sites.split_file import read_split, write_split
 from cxr_study.runs.simulated_run import prepare
 
 
@@ -144,13 +145,43 @@ class ScenarioFiles:
         what, labelled = {"test only": data.digest}, {name: data.classes}
         return self._copies(what, self.found, labelled, split, "all patients are tested")
 
-    def given(self, sites: Mapping[str, DataSet], labelled: Mapping[str, Sequence[str]]) -> Path:
-        """Folder of sites with splits and truth of their own, `<name>.yaml` each."""
+    def given(
+        self,
+        sites: Mapping[str, DataSet],
+        labelled: Mapping[str, Sequence[str]],
+        *,
+        seed: int,
+        folds: int | None = None,
+    ) -> Path:
+        """Folder of sites with truth of their own, `<name>.yaml` each; and splits, without folds.
+
+        With folds a seed tests its own one, see `split_fold`.
+
+        Raises:
+            InputError: Folds are asked for where a split file has patients of other sites.
+        """
+        for each in sites.values() if folds else ():
+            if each.site.split.is_file() and "site" in read_split(each.site.split).assignment:
+                raise InputError(
+                    f"{each.site.split}: folds need labels of the site's own patients alone; this "
+                    "split has the column 'site'. Give each site a csv of its own, or leave out "
+                    "the data file's key 'folds'."
+                )
         digests = {
-            name: [each.digest, _digest(each.site.split), _digest(each.site.truth), *labelled[name]]
+            name: [
+                each.digest,
+                "" if folds else _digest(each.site.split),
+                _digest(each.site.truth),
+                *labelled[name],
+            ]
             for name, each in sites.items()
         }
-        return self._copies({"given": digests}, sites, labelled)
+        if folds is None:
+            return self._copies({"given": digests}, sites, labelled)
+        what = {"given": digests, "folds": folds, "seed": seed, "recipe": RECIPE}
+        split = partial(split_fold, fold=seed % folds, folds=folds, seed=seed)
+        scheme = f"fold {seed % folds + 1} of {folds} is tested, of the rest 1/8 validates"
+        return self._copies(what, sites, labelled, split, scheme, seed)
 
     def _copies(
         self,
@@ -171,7 +202,7 @@ class ScenarioFiles:
                     continue
                 csv = half / f"{name}_split.csv"
                 write_split(split(data.table), data.table, csv, scheme=scheme, seed=seed)
-                write_copy(data.site, path, classes, csv)
+                write_copy(data.site, path, classes, csv, data.site.truth)
 
         return written(self.folder, what, write)
 

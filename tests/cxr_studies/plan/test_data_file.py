@@ -74,6 +74,8 @@ class TestReadData:
         ({"sites": ["no.yaml"]}, r"key 'sites': site file .*/no\.yaml does not exist"),
         ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
         ({**REAL, "sites": ["phantom/sites/nih.yaml"]}, "key 'data' has no use beside 'sites'"),
+        ({"sites": ["phantom/sites/nih.yaml"], "folds": 1}, "key 'folds' needs a number of 2 or"),
+        ({**REAL, "folds": 5}, "key 'folds' cuts the patients of 'sites'"),
         ({**REAL, "data": {"nih": "no"}}, "key 'data': key 'nih': needs the folder .*/no is"),
         ({**REAL, "data": {"nih": "phantom/chexpert"}}, r".*'nih': needs one Data_Entry_2017\*"),
         ({**REAL, "data": {"nih": "no.yaml"}}, r"key 'data': key 'nih': site file .*/no\.yaml"),

@@ -3,6 +3,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -16,6 +17,7 @@ from cxr_study.common.errors import InputError
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.split_file import read_split
 from surgical_aggregation.checkpoints.checkpoint import save
 
 PROJECT = Path(__file__).parents[3] / "poc/project.yml"
@@ -116,13 +118,14 @@ def test_a_setting_a_body_and_a_version_of_a_package_change_the_key_and_a_folder
 def given(small_data, tmp_path):
     """The runs of "methods" on copies of the data file's sites, changed before by a function."""
 
-    def given(change=lambda sites: None, study="methods", **selection):
+    def given(change=lambda sites: None, study="methods", folds=None, **selection):
         sites = tmp_path / "phantom/sites"
         if not sites.is_dir():
             shutil.copytree(small_data.home / "phantom", tmp_path / "phantom")
         change(sites)
         files = tuple(sites / f"{name}.yaml" for name in ("nih", "chexpert"))
-        data = StudyData.model_construct(sites=files, settings=small_data.data.settings)
+        settings = small_data.data.settings
+        data = StudyData.model_construct(sites=files, settings=settings, folds=folds)
         study = read_study(study).on(data)
         wanted = Selection(methods=("surgical",), **selection)
         return plan.runs(study, data, {}, tmp_path / "out", wanted)
@@ -141,6 +144,29 @@ def test_a_given_site_is_tested_on_its_own_split_with_its_truth_for_every_seed(g
         assert site.split == tmp_path / f"phantom/sites/{name}_split.csv"
     assert len({run.where["site_files"] for run in runs}) == 1
     assert len(set(keys(runs))) == len(runs)
+
+
+def test_with_folds_each_seed_tests_patients_of_its_own_with_the_sites_truth(given, tmp_path):
+    runs = given(scenarios=("equal rounds",), seeds=4, folds=3)
+    of_seed = {run.seed: run.where["tests"] for run in runs}
+    for name in ("nih", "chexpert"):
+        sites = [read_site_file(Path(of_seed[seed][name])) for seed in range(4)]
+        assert {site.truth for site in sites} == {tmp_path / f"phantom/truth/{name}.csv"}
+        splits = [read_split(site.split).assignment for site in sites]
+        tested = [set(each.loc[each["split"] == "test", "patient"]) for each in splits]
+        assert tested[0] == tested[3] and set(splits[0]["patient"]) == set.union(*tested)
+        assert sum(map(len, tested[:3])) == len(splits[0])
+
+
+def test_folds_of_a_split_with_patients_of_other_sites_are_refused(given):
+    def change(sites):
+        path = sites / "nih_split.csv"
+        rows = pd.read_csv(path, comment="#").assign(site="nih")
+        rows[["patient", "site", "split"]].to_csv(path, index=False)
+
+    assert given(change, scenarios=("equal rounds",), seeds=1)
+    with pytest.raises(InputError, match="nih_split.csv: folds need labels of the site's own"):
+        given(scenarios=("equal rounds",), seeds=1, folds=3)
 
 
 def test_a_scenario_says_classes_settings_methods_and_which_model(given):

@@ -29,7 +29,7 @@ SCHEME = "of the patients, stratified by any positive label and by class"
 RECIPE = 3  # raise it when the same seed makes another split
 _DRAWS = 100  # that are made where the first leaves a split too many or too few images
 _NEAR = 0.01  # of all images: that far from its share of them a split may be
-_VALIDATION = 1 / 8  # of the patients of NIH's train_val, which has no validation split
+_VALIDATION = 1 / 8  # of the patients that an official split, or a fold, leaves to training
 
 
 def split_patients(
@@ -52,6 +52,27 @@ def split_patients(
     """
     cut = _cut(shuffled(table, seed), fractions)
     return _assignment(stratified(table, cut, seed, draws))
+
+
+def split_fold(table: pd.DataFrame, fold: int, folds: int, *, seed: int) -> pd.DataFrame:
+    """Test one of so many folds; of the other patients an eighth validate.
+
+    Folds are the same for every seed, so that each patient is tested in one of them; the seed
+    decides who validates.
+
+    Args:
+        table: Label table as read.
+        fold: Number of the fold, from 0.
+        folds: How many, 2 or more.
+        seed: Of the validation split.
+
+    Raises:
+        InputError: There are too few patients to give each split one.
+    """
+    parts = stratified(table, np.array_split(shuffled(table, 0), folds), 0)
+    rest = table[~table["patient"].isin(parts[fold])]
+    cut = _cut(shuffled(rest, seed), (1 - _VALIDATION, _VALIDATION))
+    return _assignment([*stratified(rest, cut, seed), parts[fold]])
 
 
 def without_positives(

@@ -11,6 +11,7 @@ from cxr_study.data.sites.patient_split import (
     SPLITS,
     check,
     split_by_lists,
+    split_fold,
     split_patients,
     stratify,
     thin,
@@ -139,6 +140,22 @@ def test_lists_that_miss_an_image_or_tear_a_patient_are_refused(changes, message
     rows = table([1, 0], images=2)
     with pytest.raises(InputError, match=message):
         split_by_lists(rows, parts(rows, {"p001"}) | changes, seed=0)
+
+
+def test_each_patient_is_tested_in_one_fold_and_the_seed_decides_who_validates():
+    rows = table([1] * 15 + [0] * 25)
+    one, other = ([split_fold(rows, fold, 5, seed=seed) for fold in range(5)] for seed in (0, 1))
+    for splits in (one, other):
+        tested = [set(each.loc[each["split"] == "test", "patient"]) for each in splits]
+        assert set.union(*tested) == set(rows["patient"]) and [len(t) for t in tested] == [8] * 5
+        for each in splits:
+            check(rows, each)
+            assert each["split"].value_counts().to_dict() == {
+                "train": 28, "validation": 4, "test": 8,
+            }  # fmt: skip
+    for first, second in zip(one, other, strict=True):
+        is_test = first["split"] == "test"
+        assert (is_test == (second["split"] == "test")).all() and not first.equals(second)
 
 
 def test_thinning_leaves_out_training_patients_alone_of_both_strata_and_all_sites_alike():
