@@ -28,7 +28,7 @@ def main() -> None:
     )
     parser.add_argument("--method", choices=METHODS, default="surgical")
     parser.add_argument("--strategy", choices=STRATEGIES, help="default: the method's own")
-    parser.add_argument("--preset", choices=PRESETS)
+    parser.add_argument("--preset", action="append", choices=PRESETS, help="may be repeated")
     parser.add_argument("--sites", default="nih,chexpert", help="names, by comma")
     parser.add_argument("--set", action="append", default=[], metavar="[SITE:]SETTING=VALUE")
     parser.add_argument("--env", choices=("sim", "poc", "prod"), default="sim")
@@ -39,9 +39,8 @@ def main() -> None:
     sites = options.sites.split(",")
     own = {"strategy": options.strategy} if options.strategy else {}
     try:
-        job = Job.asked(
-            options.method, sites=sites, preset=options.preset, given=options.set, settings=own
-        )
+        preset = ",".join(options.preset or ())
+        job = Job.asked(options.method, sites=sites, preset=preset, given=options.set, settings=own)
         # FLARE's own POC has no allow-list that the job's classes could be on.
         recipe = JobRecipe(job, code="marked" if options.env == "poc" else "installed")
         if options.env == "sim":

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from cxr_studies.analysis.claim_checks import Judged, judge
 from cxr_studies.analysis.patient_intervals import PatientIntervals, patient_intervals
 from cxr_studies.analysis.significance import class_tests, significance
-from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.analysis.study_results import StudyResults, with_ends
 from cxr_studies.analysis.subgroups import subgroups
 from cxr_studies.papers.claims import read_claims
 from cxr_studies.plan.row import Row
@@ -83,6 +84,24 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
         by_test = {each["test"]: _told(each) for _, each in rows.iterrows()}
         words = scenario, row.title, *(beside[column] for column in several)
         table.add_row(*words, *(by_test.get(test, "") for test in tests))
+    console.print(table)
+
+
+def show_folds(title: str, folds: pd.DataFrame, console: Console) -> None:
+    """Print means over folds with their intervals by patient; see `across_folds`."""
+    own = folds[folds["other_method"].isna()]
+    groups, columns = list(dict.fromkeys(own["group"])), ["group", *with_ends("auroc")]
+    table = Table(title=f"{title}: mean AUROC over folds [95 % interval by patient]", box=None)
+    for heading in ("method", "strategy", *groups):
+        table.add_column(heading, no_wrap=True)
+    for (method, strategy), lines in own.groupby(["method", "strategy"], sort=False):
+        row = Row(method, strategy)
+        by_group = {
+            group: f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+            for group, mean, low, high in lines[columns].itertuples(index=False)
+        }
+        cells = (escape(by_group.get(group, "")) for group in groups)
+        table.add_row(row.title, row.strategy_title, *cells)
     console.print(table)
 
 

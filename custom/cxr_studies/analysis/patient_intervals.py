@@ -91,17 +91,15 @@ def patient_intervals(
     report: Report = lambda done, total: None,
 ) -> PatientIntervals:
     """All three data frames; see above."""
-    jobs = [(results.folder, key, result, resamples) for key, result in results.results.items()]
-    found = shared_out(_reached, jobs, processes=processes, report=report)
-    reached = dict(zip(results.results, found, strict=True))
+    of_key = reached(results, resamples=resamples, processes=processes, report=report)
     runs = {tuple(run.facts.values()): run for run in results.finished}
-    surgical = {other.key: reached[ours.key] for ours, other in results.pairs()}
+    surgical = {other.key: of_key[ours.key] for ours, other in results.pairs()}
     means, differences, by_class = [], [], []
     for keys, rows in by_group(results.scores).groupby([*RUN, "group"], sort=False):
         facts: dict[str, Any] = dict(zip([*RUN, "group"], keys, strict=True))
         classes = rows["class"].tolist()
         run, model, test = runs[keys[:4]], facts["model"], facts["test"]
-        second = reached[run.key][model, test]
+        second = of_key[run.key][model, test]
         means.append(facts | _figures({m: mean_interval(second, m, classes) for m in METRICS}))
         ours = surgical.get(run.key, {})
         first = ours.get((GLOBAL, test)) or ours.get((model, test))
@@ -121,6 +119,15 @@ def patient_intervals(
     )
 
 
+def reached(
+    results: StudyResults, *, resamples: int, processes: int, report: Report
+) -> dict[str, dict[tuple[str, str], Resampled]]:
+    """Key of a run -> (model, test set) -> what the model reaches there, on resamples too."""
+    jobs = [(results.folder, key, result, resamples) for key, result in results.results.items()]
+    found = shared_out(_reached, jobs, processes=processes, report=report)
+    return dict(zip(results.results, found, strict=True))
+
+
 def _figures(estimates: Mapping[Metric, Estimate | None]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for metric, found in estimates.items():
@@ -135,11 +142,11 @@ def _reached(
 ) -> dict[tuple[str, str], Resampled]:
     """(model, test set) -> what a run's model reaches there; kept in the run's folder."""
     kept = Memory(folder / RUNS / key / RESAMPLED, verbose=0).cache(resample)
-    reached = {}
+    found = {}
     for model, test, table, scores in predictions(folder, key, result):
         labelled = [name for name in class_columns(table) if name in scores]
-        reached[model, test] = kept(
+        found[model, test] = kept(
             table[labelled].to_numpy(float), scores[labelled].to_numpy(), labelled,
             table["patient"].tolist(), seed=_SEED, resamples=resamples,
         )  # fmt: skip
-    return reached
+    return found

@@ -49,10 +49,11 @@ def train_alone(
     column had to be warmed up, for a federation has no such model. When the best model is
     `patience` rounds older (0: never), round r is the last.
 
-    Writes to `out`, in every round: best.npz and last.npz, checkpoints under wire names, in the end
-    perhaps average.npz and refit.npz, candidates for the best one (`models.candidates`), and a line of rounds.jsonl: {"round", "mean_validation_bce", "mean_validation_auroc",
+    Writes to `out`, in every round: best.npz and last.npz, checkpoints under wire names, and a
+    line of rounds.jsonl: {"round", "mean_validation_bce", "mean_validation_auroc",
     "sites": {name: loss}, "images" (trained on in each round), "validate_seconds",
-    "train_seconds"}, null where there is none.
+    "train_seconds"}, null where there is none. In the end perhaps average.npz and refit.npz,
+    candidates for the best model as a federation's are.
 
     Args:
         site: Whose data to train with, e.g. a `PooledSite`.

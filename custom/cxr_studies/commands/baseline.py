@@ -13,7 +13,7 @@ from typer import Argument, Option
 from cxr_studies.baseline import BEST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_study.cli import options
-from cxr_study.cli.common import check_data, check_room, console, make_room, say, split
+from cxr_study.cli.common import check_data, check_room, console, joined, make_room, say, split
 from cxr_study.jobs.job import check_names
 from cxr_study.jobs.presets import JobError, parse, with_preset
 
@@ -61,7 +61,7 @@ def baseline(
     check_data(site_files, phantom)
     names = split(sites)
     check_names(names)
-    runs = list(_runs(method, names, out, preset, settings or [], known))
+    runs = list(_runs(method, names, out, joined(preset), settings or [], known))
     mark = str((runs[0].out / ROUNDS_FILE).relative_to(out))
     check_room(out, force, mark)
     from cxr_study.common import offered_data, progress

@@ -76,6 +76,8 @@ def run(
     read = [read_study(study).on(found) for study in studies]
     for study in read:
         trainings(study, selection)  # a misspelt scenario is told at once: the rest takes a while
+    import pandas as pd
+
     from cxr_studies.analysis import analysis
     from cxr_studies.analysis.study_results import gather
     from cxr_studies.report.study_report import write as report
@@ -103,7 +105,11 @@ def run(
         if results is not None:
             analysis.show(study.title, study.factor, results.seeds, console)
             analysis.show_claims(results, console)
-            say(f"report  {report(results, found, path.parent)}")
+            page = report(results, found, path.parent)
+            if found.folds:
+                folds = pd.read_csv(page.parent / "folds.csv")
+                analysis.show_folds(study.title, folds, console)
+            say(f"report  {page}")
             replace(path, told)
     for failure in made.failures:
         say(f"failed: {failure.run.name}: {failure.reason} The log is {failure.log}")

@@ -90,7 +90,7 @@ class StudyData(FileModel):
         data: Data set -> folder of its official download, or site file of all of it; empty for the
             phantom, and beside `sites`.
         sites: Site files of hospitals.
-        folds: Into how many the sites' patients are cut; seed s tests number s modulo folds of them.
+        folds: Into how many the sites' patients are cut; seed s tests fold s modulo their number.
             None: the sites keep their splits.
         images: Of each data set of the phantom; None where the data are real.
         initial_body: Checkpoint to start from; None: the demo study's.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from cxr_studies.analysis import claim_checks, subgroups
+from cxr_studies.analysis.across_folds import across_folds
 from cxr_studies.analysis.analysis import Analysis, analyse, runs
 from cxr_studies.analysis.significance import CLASSES, DELONG_WARNING, SCENARIOS
 from cxr_studies.analysis.study_results import StudyResults
@@ -17,6 +18,7 @@ from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL
 from cxr_studies.report import facts
 from cxr_studies.report.figures.aurocs import auroc_by_scenario, bars, class_dots
+from cxr_studies.report.figures.folds import fold_differences
 from cxr_studies.report.figures.predicted import MOST, embedding, reliability_diagram
 from cxr_studies.report.figures.rounds import convergence, drift, learning
 from cxr_studies.report.figures.style import scenarios
@@ -24,6 +26,7 @@ from cxr_studies.report.tables import latex, plain_tables
 from cxr_studies.report.tables.layouts import averages
 from cxr_studies.report.tables.tables import PValues, Table, tables
 from cxr_study.common.files import replace
+from cxr_study.common.progress import bar
 from cxr_study.evaluation.subgroup_scores import FEWEST
 from cxr_study.reports.page.html import template
 from surgical_aggregation.site.training import tensorflow_setup
@@ -40,6 +43,12 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
     is_real = data.images is None
     laid_out = tables(results, facts.described(data), _p_values(analysis.tests), real=is_real)
     cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
+    folds = None
+    if data.folds:
+        with bar("resampling folds") as report:
+            folds = across_folds(
+                results, data.folds, processes=tensorflow_setup.cores(), report=report
+            )
     frames = {
         "runs.csv": runs(results),
         "scores.csv": results.scores,
@@ -51,12 +60,14 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
         "class_tests.csv": analysis.by_class.merge(analysis.by_patient.classes, how="left"),
         "subgroups.csv": analysis.by_subgroup,
         "claims.csv": claim_checks.table(analysis.judged),
+        **({} if folds is None else {"folds.csv": folds}),
     }
     for name, frame in {**frames, TABLES_FILE: pd.DataFrame(cells)}.items():
         replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     environments = [latex.latex(table, results.study.name) for table in laid_out]
     replace(folder / LATEX_FILE, latex.HEAD + "\n".join(environments))
-    replace(folder / PAGE_FILE, page(analysis, data, laid_out, [LATEX_FILE, TABLES_FILE, *frames]))
+    files = [LATEX_FILE, TABLES_FILE, *frames]
+    replace(folder / PAGE_FILE, page(analysis, data, laid_out, files, folds))
     return folder / PAGE_FILE
 
 
@@ -76,7 +87,11 @@ def _p_values(tests: pd.DataFrame) -> PValues:
 
 
 def page(
-    analysis: Analysis, data: StudyData, laid_out: Sequence[Table], files: Sequence[str]
+    analysis: Analysis,
+    data: StudyData,
+    laid_out: Sequence[Table],
+    files: Sequence[str],
+    folds: pd.DataFrame | None = None,
 ) -> str:
     """The page, which loads nothing else; files: names of those beside it."""
     results = analysis.results
@@ -95,6 +110,12 @@ def page(
         plain=plain_tables,
         by_scenario=auroc_by_scenario(results, "by-scenario"),
         bars=list(_bars(analysis, shown)),
+        folds=[]
+        if folds is None
+        else [
+            fold_differences(results, folds, scenario, f"folds-{number}")
+            for number, scenario in enumerate(shown)
+        ],
         tables=laid_out,
         over_scenarios=plain_tables.tested(analysis.tests, SCENARIOS) if several else None,
         over_classes=plain_tables.tested(analysis.tests, CLASSES),

@@ -35,6 +35,11 @@ def split(sites: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in sites.split(",")) if sites else ()
 
 
+def joined(names: list[str] | None) -> str:
+    """The names of an option that may be repeated, by comma."""
+    return ",".join(names or ())
+
+
 def say(text: str, to: Console = console) -> None:
     """Print a line as it is: nothing in a path or a message is markup, or wrapped."""
     to.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from cxr_study.cli import options
-from cxr_study.cli.common import check_room, console, make_room, say, split
+from cxr_study.cli.common import check_room, console, joined, make_room, say, split
 from cxr_study.cli.options import command
 from cxr_study.cli.run import make_report
 from cxr_study.cli.systems import Kit, Retries, kit_app, poc_app
@@ -81,7 +81,9 @@ def job(
     """
     check_way(code)
     own = {} if strategy is None else {"strategy": strategy}
-    asked = Job.asked(method, sites=split(sites), preset=preset, given=settings or (), settings=own)
+    asked = Job.asked(
+        method, sites=split(sites), preset=joined(preset), given=settings or (), settings=own
+    )
     job_export.write(asked, out, code)
     say(f"job      {out}")
     say(f"submit   nvflare job submit -j {out}")
@@ -117,7 +119,7 @@ def submit(
     Example:
         surgagg deploy submit my-job --kit lead@university.org --out runs/first
     """
-    asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or ())
+    asked = Job.asked(job, sites=split(sites), preset=joined(preset), given=settings or ())
     if site_files:
         check_sites(site_files, asked.sites)
     check_room(out, force)
@@ -236,7 +238,9 @@ def check(
         Exit codes: 0 all sites can take part, 1 one cannot, 2 wrong use.
     """
     only = {"check_only": True}
-    asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or (), settings=only)
+    asked = Job.asked(
+        job, sites=split(sites), preset=joined(preset), given=settings or (), settings=only
+    )
     from cxr_study.deployment import deployed_run, system_status
 
     connected = _connected(kit, NOT_WAITED_FOR, study)

@@ -87,7 +87,10 @@ Settings = Annotated[
 Force = Annotated[bool, Option(help="Remove --out first if it is a run's folder.")]
 LocalModels = Annotated[bool, Option(help="Also train each site alone, for comparison.")]
 Preset = Annotated[
-    str | None, Option(help=f"Settings that go together: {', '.join(PRESETS)}. --set wins.")
+    list[str] | None,
+    Option(
+        help=f"Settings that go together: {', '.join(PRESETS)}; may be repeated. --set wins.",
+    ),
 ]
 Sites = Annotated[str, Option(help="Names, by comma. Default: the job's.")]
 Phantom = Annotated[bool, Option("--phantom", help="Drawn images, in place of --site-files.")]

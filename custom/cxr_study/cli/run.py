@@ -12,7 +12,7 @@ from rich.markup import escape
 from typer import Option
 
 from cxr_study.cli import options
-from cxr_study.cli.common import check_data, check_room, console, make_room, say, split
+from cxr_study.cli.common import check_data, check_room, console, joined, make_room, say, split
 from cxr_study.cli.options import command
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import METHODS
@@ -106,8 +106,8 @@ def run(
         surgagg run surgical --phantom
     """
     check_data(site_files, phantom)
-    asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or ())
-    request = RunRequest(asked, out, site_files, initial_body, preset=preset)
+    asked = Job.asked(job, sites=split(sites), preset=joined(preset), given=settings or ())
+    request = RunRequest(asked, out, site_files, initial_body, preset=joined(preset))
     request = replace(request, local_models=local_models, published=published)
     run_and_report(request, f"{asked.name} on {', '.join(asked.sites)}", force)
 

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from cxr_study.cli import options
-from cxr_study.cli.common import check_data, check_room, console, make_room, say, split
+from cxr_study.cli.common import check_data, check_room, console, joined, make_room, say, split
 from cxr_study.cli.options import command
 from cxr_study.cli.run import make_report
 from cxr_study.common.progress import Steps
@@ -91,7 +91,9 @@ def run(
     """
     check_data(site_files, phantom)
     body = {} if initial_body is None else {"initial_body": str(initial_body.absolute())}
-    asked = Job.asked(job, sites=split(sites), preset=preset, given=settings or (), settings=body)
+    asked = Job.asked(
+        job, sites=split(sites), preset=joined(preset), given=settings or (), settings=body
+    )
     check_room(out, force)
     from cxr_study.deployment import poc_run
 

@@ -107,7 +107,7 @@ class Job:
         Args:
             job: One of `JOBS`, or a folder.
             sites: Names of the sites. Default: the job's own.
-            preset: See `PRESETS`.
+            preset: See `PRESETS`; several by comma.
             given: Settings as words, NAME=VALUE or SITE:NAME=VALUE; they win over the preset.
             settings: Setting -> value, for all sites; they win over these words.
 

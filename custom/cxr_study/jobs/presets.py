@@ -108,9 +108,9 @@ init`)."""
 
 
 def with_preset(
-    name: str | None, settings: Settings, per_site: Mapping[str, Settings], sites: Sequence[str]
+    names: str | None, settings: Settings, per_site: Mapping[str, Settings], sites: Sequence[str]
 ) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
-    """Put a preset (None: none) under explicit settings, which win.
+    """Put presets, named by comma (None: none), under explicit settings, which win.
 
     Those for all sites also win over the preset's for one; those for one win over all.
 
@@ -118,11 +118,9 @@ def with_preset(
         Settings and per-site settings.
 
     Raises:
-        JobError: There is no such preset.
+        JobError: There is no such preset, or two of them say different things of a setting.
     """
-    if name is not None and name not in PRESETS:
-        raise JobError(f"there is no preset {name!r}; {nearest(name, tuple(PRESETS))}.")
-    preset = PRESETS[name] if name else Preset({})
+    preset = _combined(names)
     merged = {site: dict(values) for site, values in per_site.items()}
     for site, values in preset.per_site.items():
         under = {name: value for name, value in values.items() if name not in settings}
@@ -131,19 +129,40 @@ def with_preset(
     return {**preset.settings, **settings}, merged
 
 
+def _combined(names: str | None) -> Preset:
+    """The presets of these names as one."""
+    settings: dict[str, object] = {}
+    per_site: dict[str, Settings] = {}
+    whose: dict[str, str] = {}
+    for name in filter(None, (names or "").split(",")):
+        if name not in PRESETS:
+            raise JobError(f"there is no preset {name!r}; {nearest(name, tuple(PRESETS))}.")
+        for setting, value in PRESETS[name].settings.items():
+            if settings.setdefault(setting, value) != value:
+                raise JobError(
+                    f"presets {whose[setting]!r} and {name!r} do not combine: of {setting} one "
+                    f"says {settings[setting]}, the other {value}. Take one, and --set for the "
+                    "rest."
+                )
+            whose.setdefault(setting, name)
+        per_site |= PRESETS[name].per_site
+    return Preset(settings, per_site)
+
+
 def preset_of(settings: Settings, given: str | None = None) -> str:
-    """Which preset a job's settings are of, and what they change of it, in words.
+    """Which presets a job's settings are of, and what they change of them, in words.
 
     Args:
         settings: All that the job has.
-        given: Name of the preset that was asked for. Default: the one that they agree with.
+        given: Names of the presets that were asked for, by comma. Default: those that they agree
+            with.
     """
-    fitting = [name for name, preset in PRESETS.items() if not _changed(preset, settings)]
-    name = given or next(iter(fitting), "")
-    if name not in PRESETS:
+    names = given or ",".join(name for name in PRESETS if not _changed(_combined(name), settings))
+    if not names or not set(names.split(",")) <= PRESETS.keys():
         return "none"
-    changed = _changed(PRESETS[name], settings)
-    return f"{name}, but {', '.join(changed)}" if changed else name
+    said = names.replace(",", " and ")
+    changed = _changed(_combined(names), settings)
+    return f"{said}, but {', '.join(changed)}" if changed else said
 
 
 def _changed(preset: Preset, settings: Settings) -> list[str]:

@@ -165,7 +165,7 @@ def test_folds_of_a_split_with_patients_of_other_sites_are_refused(given):
         rows[["patient", "site", "split"]].to_csv(path, index=False)
 
     assert given(change, scenarios=("equal rounds",), seeds=1)
-    with pytest.raises(InputError, match="nih_split.csv: folds need labels of the site's own"):
+    with pytest.raises(InputError, match=r"nih_split\.csv: folds need labels of the site's own"):
         given(scenarios=("equal rounds",), seeds=1, folds=3)
 
 

@@ -63,11 +63,23 @@ class TestApply:
         with pytest.raises(JobError, match="no preset 'papers'; nearest known: paper"):
             with_preset("papers", {}, {}, ["a"])
 
+    def test_two_combine_where_they_do_not_differ_and_are_refused_by_name_where_they_do(self):
+        settings, _ = with_preset("radiology,recommended", {"num_rounds": 2}, {}, ["a"])
+        both = {**PRESETS["radiology"].settings, **PRESETS["recommended"].settings}
+        assert settings == {**both, "num_rounds": 2}
+        assert with_preset("recommended,radiology", {"num_rounds": 2}, {}, ["a"])[0] == settings
+        with pytest.raises(
+            JobError, match=r"'radiology' and 'paper' do not .* of augmentation one"
+        ):
+            with_preset("radiology,paper", {}, {}, ["a"])
+
     @pytest.mark.parametrize(("changes", "given", "said"), [
         ({}, None, "recommended"),
         ({"average_decay": 0.0}, None, "none"),
         ({"average_decay": 0.0}, "recommended", "recommended, but average_decay = 0.0"),
         ({"average_decay": 0.0}, "one of another version", "none"),
+        (PRESETS["radiology"].settings, None, "recommended and radiology"),
+        ({}, "", "recommended"),
     ])  # fmt: skip
     def test_a_run_says_which_one_its_settings_are_of(self, changes, given, said):
         settings = {"seed": 3, **PRESETS["recommended"].settings, **changes}

@@ -1,0 +1,61 @@
+"""Differences between rows over folds: what `across_folds` says, drawn."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import pandas as pd
+
+from cxr_studies.analysis.study_results import StudyResults, reference
+from cxr_studies.report.figures import style
+from cxr_studies.report.figures.style import LOOK
+from cxr_study.reports.page import drawing as page
+from cxr_study.reports.page.drawing import svg
+
+_ROW = 0.3  # inches
+_TITLES = {
+    "own": "all classes that the tested site labels",
+    "shared": "those that others label as well",
+    "unique": "those that it labels alone",
+    "elsewhere": "classes that others label",
+}
+
+
+@mpl.rc_context(LOOK)
+def fold_differences(
+    results: StudyResults, folds: pd.DataFrame, scenario: str, name: str
+) -> str | None:
+    """Draw the mean AUROC of every row less that of surgical aggregation as published.
+
+    A panel per group of classes, a point per row with its 95 % interval by patient; None where
+    there is nothing to compare.
+    """
+    ours = reference(results.runs)
+    rows = [row for row in style.rows(results) if row != ours]
+    if ours is None or not rows:
+        return None
+    to_ours = folds[
+        (folds["scenario"] == scenario)
+        & (folds["other_method"] == ours.method)
+        & (folds["other_strategy"] == ours.strategy)
+    ]
+    groups = [group for group in _TITLES if group in set(to_ours["group"])]
+    figure, panels = style.panels(
+        [_TITLES[group] for group in groups], (), height=_ROW * len(rows) + 0.2, most_across=2
+    )
+    page.name_rows(panels[0], [style.row_name(row, [*rows, ours]) for row in rows], labelsize=8)
+    panels[0].set_ylim(len(rows) - 0.5, -0.5)
+    for axes, group in zip(panels, groups, strict=True):
+        axes.axvline(0, color=page.MUTED, linewidth=0.9)
+        axes.grid(axis="y", visible=False)
+        for place, row in enumerate(rows):
+            found = to_ours[
+                (to_ours["group"] == group)
+                & (to_ours["method"] == row.method)
+                & (to_ours["strategy"] == row.strategy)
+            ]
+            for _, line in found.iterrows():
+                axes.plot([line["auroc"]], [place], **style.marked(row))
+                ends = [line["auroc_low"], line["auroc_high"]]
+                axes.plot(ends, [place, place], color=page.INK, linewidth=1)
+    title = f"Mean AUROC less that of {style.row_name(ours, [*rows, ours])}, over folds"
+    return svg(figure, name, title)

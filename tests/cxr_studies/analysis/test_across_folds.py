@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import study_runs
+from cxr_studies.analysis import across_folds as module
+from cxr_studies.analysis.across_folds import across_folds
+
+FOLDS, PATIENTS = 2, 30
+SITES = ("nih", "chexpert")
+OWN = {"nih": ("Edema", "Mass"), "chexpert": ("Edema", "Fracture")}
+NAMES = ("Edema", "Fracture", "Mass")
+PUBLISHED, ALONE = ("surgical", "fedbn+"), ("individual", "fedavg")
+
+
+@pytest.fixture
+def made(study, monkeypatch):
+    """Two seeds of two folds; mean AUROC of each row at each place, by scikit-learn."""
+    monkeypatch.setattr(module, "FEWEST", 20)
+    rng = np.random.default_rng(7)
+    tests = {
+        (site, fold): study_runs.table(
+            {
+                # Of Fracture a site has at most six positive patients in all folds.
+                name: (np.arange(PATIENTS) < (3 if name == "Fracture" else 12)).astype(float)
+                for name in NAMES
+            },
+            patient=[f"{site}{fold}-{number}" for number in range(PATIENTS)],
+        )
+        for site in SITES
+        for fold in range(FOLDS)
+    }
+    areas = {}
+    for seed in range(2 * FOLDS):
+        own = {site: tests[site, seed % FOLDS] for site in SITES}
+        for row, skill in ((PUBLISHED, 2), (ALONE, 1)):
+            models = {}
+            for site in SITES:
+                labels = {name: own[site][name].to_numpy() for name in NAMES}
+                names = NAMES if row == PUBLISHED else OWN[site]
+                scores = study_runs.probabilities({n: labels[n] for n in names}, skill, rng)
+                models["global" if row == PUBLISHED else site, site] = scores
+                if row == ALONE:  # what it says of others' patients does not count
+                    other = next(each for each in SITES if each != site)
+                    models[site, other] = {name: rng.random(PATIENTS) for name in names}
+                for name in names:
+                    area = roc_auc_score(labels[name], scores[name].astype(np.float32))
+                    areas.setdefault((row, site, name), []).append(area)
+            study.finish(models, own, method=row[0], strategy=row[1], seed=seed)
+    means = {key: np.mean(values) for key, values in areas.items()}
+    return across_folds(study.gathered(), FOLDS, resamples=400), means
+
+
+def line(frame, row, other, group):
+    (found,) = frame[
+        (frame["method"] == row[0])
+        & (frame["other_method"] == (other[0] if other else ""))
+        & (frame["group"] == group)
+    ].to_dict("records")
+    return found
+
+
+def test_areas_of_folds_and_seeds_are_averaged_over_the_classes_with_enough_patients(made):
+    frame, means = made
+    places = {
+        "own": [("nih", "Edema"), ("nih", "Mass"), ("chexpert", "Edema")],
+        "shared": [("nih", "Edema"), ("chexpert", "Edema")],
+        "unique": [("nih", "Mass")],
+        "elsewhere": [("chexpert", "Mass")],
+    }
+    for group, of in places.items():
+        found = line(frame, PUBLISHED, None, group)
+        assert found["classes"] == len(of)
+        assert found["auroc"] == pytest.approx(np.mean([means[(PUBLISHED, *each)] for each in of]))
+        assert found["auroc_low"] < found["auroc"] < found["auroc_high"]
+    assert not ((frame["group"] == "elsewhere") & (frame["method"] == "individual")).any()
+
+
+def test_differences_are_paired_and_of_what_both_predict(made):
+    frame, means = made
+    there, back = (line(frame, *pair, "own") for pair in ((PUBLISHED, ALONE), (ALONE, PUBLISHED)))
+    both = [("nih", "Edema"), ("nih", "Mass"), ("chexpert", "Edema")]
+    expected = np.mean([means[(PUBLISHED, *each)] - means[(ALONE, *each)] for each in both])
+    assert there["auroc"] == pytest.approx(expected) and there["auroc_low"] > 0
+    assert [back[end] for end in ("auroc", "auroc_high", "auroc_low")] == pytest.approx(
+        [-there[end] for end in ("auroc", "auroc_low", "auroc_high")]
+    )
+    width = there["auroc_high"] - there["auroc_low"]
+    alone = line(frame, ALONE, None, "own")
+    assert 0 < width < 2 * (alone["auroc_high"] - alone["auroc_low"])
