@@ -47,6 +47,7 @@ def partition(
     from cxr_studies.partition import class_sets
     from cxr_studies.partition.partition import write_nih_pool, write_sites
     from cxr_study.data.labels.label_table import classes as class_columns
+    from cxr_study.data.sites.new_site import repeated_images
     from cxr_study.data.sites.patient_split import CURE, SPLITS
     from cxr_study.data.sites.site_data import read_labels
     from cxr_study.data.sites.site_file import read_site_file
@@ -79,4 +80,6 @@ def partition(
     for path, missing in cut.items():
         for line in missing:
             say(f"  {path.stem}: {line}" if line != CURE else f"  {CURE}")
+    for line in repeated_images(whole, read_labels(whole)):
+        say(line)
     say(f"site files  {out}")

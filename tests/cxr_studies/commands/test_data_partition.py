@@ -34,12 +34,18 @@ def test_drawn_class_sets_share_what_is_asked_for_and_published_ones_are_the_def
 def test_of_a_download_the_images_at_hand_are_cut(phantom, tmp_path):
     for image in sorted((phantom / "nih/images").iterdir())[150:]:
         image.unlink()
+    first, second = sorted((phantom / "nih/images").iterdir())[:2]
+    second.write_bytes(first.read_bytes())
     out, pool = tmp_path / "cut", phantom / "nih"
     assert "11" in surgagg("partition", pool, "--out", out, "--number", 11, code=2)
     assert not out.exists()
-    surgagg("partition", pool, "--out", out)
+    said = surgagg("partition", pool, "--out", out)
+    assert (
+        f"1 image of other names, the same file, {int(first.name[:8] != second.name[:8])}" in said
+    )
+    assert f"first {second.name} (patient" in said and "'bad_images: 1'" in said
     files = sorted(out.glob("*.yaml"))
     assert [path.name for path in files] == ["nih-1.yaml", "nih-2.yaml"]
-    surgagg("prepare", *files, "--size", 8)
+    surgagg("prepare", *files, "--size", 8, code=1)
     assert len(read_split(out / "split.csv").assignment) > 0
     assert "needs a new folder" in surgagg("partition", files[0], "--out", out, code=2)

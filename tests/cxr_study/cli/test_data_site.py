@@ -66,6 +66,14 @@ def test_folder_and_csv_become_a_site_that_is_ready_to_train(hospital):
     assert "exists; remove it" in answer("data", "site", "table", "klinik", SITE, code=2)
 
 
+def test_a_picture_of_two_patients_is_named_when_the_site_file_is_written(hospital):
+    first, second = sorted(hospital.rglob("*.png"))[:2]
+    second.write_bytes(first.read_bytes())
+    said = answer("data", "site", "table", "klinik", SITE, *SAID, "--no-prepare")
+    assert "repeated   1 image of other names, the same file, 1 of another patient" in said
+    assert "'bad_images: 1'" in said and (hospital.parent / SITE).is_file()
+
+
 def test_images_in_folders_that_the_csv_does_not_name(hospital):
     for number, image in enumerate(sorted(hospital.rglob("*.png"))):
         folder = hospital / f"bilder/{number % 28}/a"

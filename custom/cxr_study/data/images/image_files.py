@@ -2,6 +2,7 @@
 # ruff: noqa: PTH100, PTH113, PTH116, PTH117, PTH118, PTH121, PTH206
 # pathlib takes several times as long over 400,000 files.
 
+import hashlib
 import os
 import re
 import unicodedata
@@ -11,6 +12,8 @@ from pathlib import Path
 
 SUFFIXES = ("png", "jpg", "jpeg", "tif", "tiff", "jp2", "j2k", "webp", "bmp", "dcm", "dicom")
 """Of image files, in lower case."""
+
+_BEGINNING = 4096  # bytes, by which files of the same length mostly differ
 
 
 class ImageError(ValueError):
@@ -110,6 +113,34 @@ def look_at(
             failures[file] = str(error.strerror)
         sources.append(Source(image, path, file, stamp))
     return sources, failures
+
+
+def repeated(images: Iterable[str], files: Iterable[Path | None]) -> dict[str, str]:
+    """Image -> an earlier one whose file has the same bytes; those without a file are left out.
+
+    Of most files only the length is looked at, or the beginning: a data set is not read to the end.
+    Other files may still decode to equal pixels.
+    """
+    alike: dict[object, list[tuple[str, Path]]] = {}
+    for image, file in zip(images, files, strict=True):
+        if file:
+            alike.setdefault(file.stat().st_size, []).append((image, file))
+    for read in (_beginning, _whole):
+        finer: dict[object, list[tuple[str, Path]]] = {}
+        for key, several in alike.items():
+            for image, file in several if len(several) > 1 else ():
+                finer.setdefault((key, read(file)), []).append((image, file))
+        alike = finer
+    return {image: first for (first, _), *others in alike.values() for image, _ in others}
+
+
+def _beginning(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(_BEGINNING)
+
+
+def _whole(file: Path) -> bytes:
+    return hashlib.sha256(file.read_bytes()).digest()
 
 
 def allowed(limit: int | str, total: int) -> int:

@@ -10,6 +10,8 @@ from typing import Any
 import pandas as pd
 
 from cxr_study.common.errors import InputError
+from cxr_study.common.wording import counted
+from cxr_study.data.images.image_files import repeated
 from cxr_study.data.labels.class_overlap import undecided, unknown
 from cxr_study.data.labels.label_table import UNCERTAIN, apply_policy, classes, one_sided
 from cxr_study.data.labels.merges import parts_against
@@ -86,6 +88,8 @@ def make_site(
             path.parent.rmdir()  # where nothing else is in it
         raise
     say(f"site file  {path}")
+    for line in repeated_images(site, table):
+        say(line)
     named = [site_classes(site, read_labels(site))]
     for line in undecided(named):
         say(line)
@@ -95,6 +99,31 @@ def make_site(
             f"--word '<text>=' leaves it out (remove {path} first)"
         )
     return site
+
+
+def repeated_images(site: SiteFile, table: pd.DataFrame) -> list[str]:
+    """Lines about images of a site that are one file under several names; none where none is.
+
+    Args:
+        site: The site.
+        table: Its label table as read.
+    """
+    again = repeated(table["image"], find_files(site, table["image"]))
+    if not again:
+        return []
+    patient = table.set_index("image")["patient"]
+    of_others = sum(patient[image] != patient[first] for image, first in again.items())
+    image, first = next(
+        (pair for pair in again.items() if patient[pair[0]] != patient[pair[1]]),
+        next(iter(again.items())),
+    )
+    return [
+        f"repeated   {counted(len(again), 'image')} of other names, the same file, "
+        f"{of_others} of another patient; first {image} (patient {patient[image]}) and {first} "
+        f"(patient {patient[first]})",
+        "           a run refuses them: remove their rows, or let it leave them out by "
+        f"'bad_images: {len(again)}' in the site file",
+    ]
 
 
 def split_site(

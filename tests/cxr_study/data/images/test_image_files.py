@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.data.images.image_files import ImageError, allowed, locate, look_at
+from cxr_study.data.images.image_files import ImageError, allowed, locate, look_at, repeated
 
 
 @pytest.fixture
@@ -148,3 +148,15 @@ def test_an_umlaut_is_found_however_its_name_is_composed(tmp_path, identifying):
         for asked in ("NFC", "NFD"):
             image = unicodedata.normalize(asked, "Müller/Röntgen.png")
             assert locate(tmp_path / form, [image, "Müller/gone.png"], identifying) == [file, None]
+
+
+def test_of_files_with_the_same_bytes_each_later_image_names_the_first(tmp_path):
+    long = bytes(5000)
+    bytes_of = {
+        "a": b"one", "b": b"two", "c": b"one", "d": long + b"x", "e": long + b"y", "f": long + b"x",
+        "g": b"one",
+    }  # fmt: skip
+    for name, written in bytes_of.items():
+        (tmp_path / name).write_bytes(written)
+    files = [*(tmp_path / name for name in bytes_of), None]
+    assert repeated([*bytes_of, "missing"], files) == {"c": "a", "g": "a", "f": "d"}
