@@ -12,6 +12,7 @@ from cxr_studies.partition.class_sets import published
 from cxr_study.data.sites.split_file import read_split
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs.job import Job
+from cxr_study.reports.run import run_view
 from cxr_study.runs.simulator_process import server_folder
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from typed import Typist
@@ -110,15 +111,26 @@ class TestRun:
         assert (ours["strategy"], ours["refit_model"]) == ("fedavg", "best")
         assert (published["strategy"], published["refit_model"]) == ("fedbn+", "none")
         assert published["num_rounds"] == ours["num_rounds"]
-        found = [row for row in phantom.summary.means if row.classes == "labelled"]
-        means = {(row.model, row.site): row for row in found}
-        assert {model for model, _ in means} == {"global", "published", "local"}
+        means = {(row.model, row.site, row.classes): row for row in phantom.summary.means}
+        assert {model for model, *_ in means} == {"global", "published", "local"}
         for each in phantom.summary.differences:
-            ahead = means["global", each.site].auroc - means["local", each.site].auroc
-            assert each.auroc == pytest.approx(ahead) and each.low <= each.auroc <= each.high
-        sites = [site for site in ("nih", "chexpert") if means["global", site].defined]
-        assert [each.site for each in phantom.summary.differences] == sites  # of patients enough
-        assert means["global", "nih"].with_few != means["published", "nih"].with_few
+            one, other = (
+                means[model, each.site, each.classes].auroc for model in ("global", each.against)
+            )
+            assert each.auroc == pytest.approx(one - other) and each.low <= each.auroc <= each.high
+        compared = [(each.against, each.classes, each.site) for each in phantom.summary.differences]
+        # Of patients enough, which these splits may lack.
+        for against, classes in (
+            ("local", "labelled"), ("published", "labelled"), ("published", "unlabelled"),
+        ):  # fmt: skip
+            sites = [s for s in ("nih", "chexpert") if means["global", s, classes].defined]
+            assert [site for *which, site in compared if which == [against, classes]] == sites
+        said = " ".join(phantom.out.split())
+        for sentence in run_view.comparisons(phantom.summary):
+            assert sentence in said
+            assert sentence in phantom.html
+        with_few = {means[model, "nih", "labelled"].with_few for model in ("global", "published")}
+        assert len(with_few) == 2
         assert "as published" in phantom.out and "as published" in phantom.html
 
     def test_a_setting_of_one_site_is_at_that_site_alone_and_in_its_own_run(self, phantom):

@@ -19,6 +19,7 @@ from cxr_study.evaluation.predictions import Predictions, Predictor
 from cxr_study.evaluation.subgroup_scores import by_subgroup
 from cxr_study.evaluation.summary_json import (
     ClassAuroc,
+    Compared,
     Difference,
     Group,
     MeanAuroc,
@@ -81,8 +82,9 @@ def evaluate_site(
     test = test_split.to_test(images.of("test"), union, truth)
     found = {name: predictor.predict(model, test) for name, model in models.items()}
     scored = [score(name, each, union, seed) for name, each in found.items()]
-    groups: list[tuple[Literal["local", "before"], Group]] = [
-        ("local", "labelled"), ("before", "labelled"), ("before", "unlabelled"),
+    groups: list[tuple[Compared, Group]] = [
+        ("local", "labelled"), ("published", "labelled"), ("published", "unlabelled"),
+        ("before", "labelled"), ("before", "unlabelled"),
     ]  # fmt: skip
     differences = [
         compare(found["global"], found[against], seed, against=against, group=group)
@@ -187,7 +189,7 @@ def compare(
     theirs: Predictions,
     seed: int,
     *,
-    against: Literal["local", "before"] = "local",
+    against: Compared = "local",
     group: Group = "labelled",
 ) -> Difference | None:
     """How far one model's mean AUROC is ahead of another's, over the site's classes of a group.

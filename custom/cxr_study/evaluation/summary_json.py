@@ -14,6 +14,9 @@ FORMAT: Literal[2] = 2
 SHARED_PATIENTS = "Patients at two sites."
 """Heading of the warning that patients may be in one site's training and another's test."""
 
+Compared = Literal["local", "published", "before"]
+"""What the global model is compared with; see `Model`."""
+
 Model = Literal["global", "published", "before", "local"]
 """`global`: the federation's model; `published`: one of the method as published, with the same
 recipe; `local`: one trained by that site alone for as many epochs."""
@@ -193,7 +196,7 @@ class Difference:
         auroc: Of the means over the classes; `low` and `high` are the ends of its 95 % interval,
             by patient and paired, None when not defined.
         few: How many classes are left out for their few patients.
-        against: "local", or "before": the model that a continued run started from.
+        against: "local", "published", or "before": the model that a continued run started from.
         classes: Which of those that both models have.
     """
 
@@ -202,7 +205,7 @@ class Difference:
     low: float | None
     high: float | None
     few: int = 0
-    against: Literal["local", "before"] = "local"
+    against: Compared = "local"
     classes: Group = "labelled"
 
 

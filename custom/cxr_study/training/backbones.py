@@ -7,11 +7,13 @@ normalises by itself gets grey levels as they are. An installed package may offe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from cxr_study.common.named_parts import by_path
 from surgical_aggregation.extras import part
 
 if TYPE_CHECKING:
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 GROUP = "cxr_study.backbones"
 """Of entry points: packages that offer a `Backbone`, by its name."""
+
+VARIABLE = "CXR_BACKBONES"
+"""Of a command's or a service's environment: more of them, `module:name` by comma. So who starts
+the process names what it imports, never a job."""
 
 HIDDEN_UNITS = range(16_385)
 """Of the layer between pooling and head; 0: none."""
@@ -71,7 +77,8 @@ APPLICATIONS = {name.lower(): name for names in _APPLICATIONS.values() for name 
 
 _OWN = ("small_densenet", "tiny_densenet")
 _OURS = ("densenet121", *_OWN, *sorted(APPLICATIONS.keys() - {"densenet121"}))
-BACKBONES = (*_OURS, *sorted(entry_points(group=GROUP).names))
+_NAMED = {path.partition(":")[2]: path for path in os.environ.get(VARIABLE, "").split(",") if path}
+BACKBONES = (*_OURS, *sorted({*entry_points(group=GROUP).names, *_NAMED} - {*_OURS}))
 """Names of the networks' bodies; see `network.build`."""
 
 
@@ -92,11 +99,15 @@ class Backbone:
 
 
 def offered(backbone: str) -> Backbone | None:
-    """A backbone that an installed package offers; None: it is ours.
+    """A backbone that the environment or an installed package offers; None: it is ours.
 
     Raises:
         PartError: There is none of this name.
+        InputError: The environment names what Python does not find.
     """
+    if backbone in _NAMED and backbone not in _OURS:
+        found = by_path(_NAMED[backbone])
+        return found if isinstance(found, Backbone) else Backbone(found)
     return part("backbone", backbone, GROUP, dict.fromkeys(_OURS))
 
 

@@ -3,7 +3,6 @@
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
 
 from cxr_study.common.wording import (
     FEW_IMAGES,
@@ -14,7 +13,15 @@ from cxr_study.common.wording import (
     shortened,
 )
 from cxr_study.evaluation.bootstrap import FEWEST
-from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
+from cxr_study.evaluation.summary_json import (
+    ClassAuroc,
+    Compared,
+    Difference,
+    Group,
+    MeanAuroc,
+    Model,
+    Summary,
+)
 from cxr_study.reports.page import numbers
 from surgical_aggregation.checkpoints.manifest import rounds_in, spans
 
@@ -115,12 +122,52 @@ def headlines(summary: Summary) -> list[str]:
 
 
 def comparisons(summary: Summary) -> list[str]:
-    """How far the model is ahead of those that it is compared with, a sentence or two each."""
-    others = (ahead_of(summary, "local"), ahead_of(summary, "before"))
-    return [line for line in others if line]
+    """Whether the run paid, for each hospital, and how far the model is from others; a line each.
+
+    First against the model that the hospital trains alone; where none was trained, that is said.
+    """
+    found = sorted(summary.differences, key=lambda each: [*_OTHERS].index(each.against))
+    lines = [_compared(each) for each in found]
+    if any(each.against == "local" for each in found):
+        return lines
+    return [NOT_MEASURED, *lines]
+
+
+NOT_MEASURED = (
+    "Whether a hospital is better off than by itself was not measured: surgagg run --local-models "
+    "trains each site alone as well, surgagg baseline individual at any time."
+)
+
+
+def _compared(each: Difference) -> str:
+    """One difference, in words."""
+    other, on = _OTHERS[each.against], f"on the classes that it {_ON[each.classes]}"
+    if each.few:
+        on += f", without {counted(each.few, 'class', 'classes')} of too few patients"
+    low, high = each.low, each.high
+    if low is None or high is None:
+        by = numbers.figure(each.auroc, 3, signed=True)
+        return f"{each.site}: {by} against {other}, {on}; no interval is defined."
+    if low <= 0 <= high:
+        by = numbers.interval(each.auroc, low, high, signed=True)
+        return f"{each.site}: no difference that shows against {other}, {by}, {on}."
+    better = low > 0
+    near, far = sorted((abs(low), abs(high)))
+    by = numbers.interval(abs(each.auroc), near, far)
+    line = f"{each.site}: {'better' if better else 'worse'} than {other} by {by}, {on}."
+    if better or each.against != "local":
+        return line
+    return f"{line} It may keep its own model for these; the report compares them class by class."
 
 
 _ON: Mapping[Group, str] = {"labelled": "labels itself", "unlabelled": "does not label"}
+
+_OTHERS: Mapping[Compared, str] = {
+    "local": "the model it trains alone",
+    "published": "the method as published",
+    "before": "the model that this run started from",
+}
+"""What the model is compared with, the most important first."""
 
 MODELS: Mapping[Model, str] = {
     "global": "federated",
@@ -135,25 +182,6 @@ def models(summary: Summary) -> list[Model]:
     """The models that were measured, in the order of tables; the federation's is always there."""
     measured = {row.model for row in summary.means} | {"global"}
     return [model for model in MODELS if model in measured]
-
-
-def ahead_of(summary: Summary, against: Literal["local", "before"]) -> str:
-    """How far the model is ahead of the sites' own, or of that which the run started from."""
-    other = {
-        "local": "the model it trains alone",
-        "before": "the model that this run started from",
-    }[against]
-    lines = []
-    for group, on in _ON.items():
-        told = [
-            f"{each.site} {numbers.interval(each.auroc, each.low, each.high, signed=True)}"
-            + f" without {counted(each.few, 'class', 'classes')} of too few patients"
-            * (each.few > 0)
-            for each in summary.differences
-            if (each.against, each.classes) == (against, group)
-        ]
-        lines += [f"On the classes that a site {on}, against {other}: {listed(told)}."] * bool(told)
-    return " ".join(lines)
 
 
 def is_interrupted(summary: Summary) -> bool:

@@ -161,19 +161,50 @@ def test_rounds_are_told_with_how_many_were_planned(summary):
     assert run_view.rounds_made(early) == "2 (stopped early; best: 1)"
 
 
-def test_it_is_said_how_far_the_model_is_ahead_of_the_sites_own_and_of_its_start(summary):
-    line = run_view.ahead_of(summary, "local")
-    assert line.endswith("against the model it trains alone: nih +0.125 (+0.062 to +0.250).")
-    assert run_view.headlines(summary)[2:] == [line]
-    before = (
+@pytest.mark.parametrize(("difference", "said"), [
+    (
+        Difference("nih", 0.125, 0.0625, 0.25),
+        "nih: better than the model it trains alone by 0.125 (0.062 to 0.250), on the classes that "
+        "it labels itself.",
+    ),
+    (
+        Difference("nih", -0.013, -0.026, -0.001, few=2),
+        "nih: worse than the model it trains alone by 0.013 (0.001 to 0.026), on the classes that "
+        "it labels itself, without 2 classes of too few patients. It may keep its own model for "
+        "these; the report compares them class by class.",
+    ),
+    (
+        Difference("nih", -0.013, -0.026, 0.001, against="published", classes="unlabelled"),
+        "nih: no difference that shows against the method as published, -0.013 (-0.026 to +0.001), "
+        "on the classes that it does not label.",
+    ),
+    (
         Difference("nih", -0.154, -0.2, -0.1, against="before"),
-        Difference("nih", 0.1, 0.0, 0.2, against="before", classes="unlabelled"),
-    )
-    start = "against the model that this run started from: nih"
-    assert run_view.headlines(dataclasses.replace(summary, differences=before))[2:] == [
-        f"On the classes that a site labels itself, {start} -0.154 (-0.200 to -0.100). "
-        f"On the classes that a site does not label, {start} +0.100 (+0.000 to +0.200)."
-    ]
+        "nih: worse than the model that this run started from by 0.154 (0.100 to 0.200), on the "
+        "classes that it labels itself.",
+    ),
+    (
+        Difference("nih", 0.1, None, None),
+        "nih: +0.100 against the model it trains alone, on the classes that it labels itself; no "
+        "interval is defined.",
+    ),
+])  # fmt: skip
+def test_whether_a_run_paid_is_said_in_words_for_each_hospital(summary, difference, said):
+    changed = dataclasses.replace(summary, differences=(difference,))
+    local = difference.against == "local"
+    told = run_view.headlines(changed)[2:]
+    assert told == [said] if local else told == [run_view.NOT_MEASURED, said]
+    assert said in Page(render(changed, [])).text
+
+
+def test_the_hospitals_own_models_come_first_and_without_them_it_is_said(summary):
+    kinds = ("before", "published", "local")
+    several = tuple(Difference("nih", 0.1, 0.05, 0.2, against=kind) for kind in kinds)
+    first, second, third = run_view.comparisons(dataclasses.replace(summary, differences=several))
+    assert "trains alone" in first and "published" in second and "started from" in third
+    none = dataclasses.replace(summary, differences=())
+    assert run_view.comparisons(none) == [run_view.NOT_MEASURED]
+    assert "--local-models" in run_view.NOT_MEASURED
 
 
 def test_the_models_of_a_table_are_those_that_were_measured_the_federations_first(summary):
@@ -202,8 +233,8 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
         differences=(dataclasses.replace(summary.differences[0], few=2),),
     )
     assert f"for {row.over} at nih" in run_view.headline(changed)
-    line = run_view.ahead_of(changed, "local")
-    assert line.endswith("(+0.062 to +0.250) without 2 classes of too few patients.")
+    (line,) = run_view.comparisons(changed)
+    assert line.endswith("itself, without 2 classes of too few patients.")
     assert row.over in Page(render(changed, [])).text
     none = dataclasses.replace(row, auroc=None, low=None, high=None, defined=0)
     changed = dataclasses.replace(changed, means=(none,))
