@@ -105,9 +105,11 @@ def main(*given):
     """Write everything; see above."""
     *folders, npz, out = map(Path, given)
     sites = [*write_halves(folders, out), write_children(npz, out)]
-    settings = {"backbone": "efficientnet_lite0", "augmentation": "radiology", "batch_size": 32}
-    common = {"folds": 5, "initial_body": "initial.npz"}
-    write_data_file(out / "real.yaml", sites, **common, settings={**settings, "image_size": 64})
+    settings = {"backbone": "efficientnet_lite0", "image_size": 64, "batch_size": 32}
+    write_data_file(
+        out / "real.yaml", sites, folds=5, initial_body="initial.npz", preset="radiology",
+        settings=settings,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ network: the manifest of the initial body says them, and every model of a run ha
 | fedavg | trained | averaged with everything else | yes |
 | fedbn | trained, stays at the site | never sent | one model per site |
 | fedbn+ | frozen at the initial body's values | never sent by a site | yes |
+| fixbn | scale and shift trained, statistics as in fedbn+ | as fedavg, as fedbn+ | yes |
 
 Constant variables (see `VariableKinds`) are never sent. Layer normalisation and the like are
 trained and averaged with everything else. Further strategies come from installed packages, as entry
 points of the group `GROUP`, or by their class path; see `extras.part`.
 
-Source: FedBN, Li et al., ICLR 2021; FedBN+ (FedFBN), Kulkarni et al., arXiv:2303.06180.
+Source: FedBN, Li et al., ICLR 2021; FedBN+ (FedFBN), Kulkarni et al., arXiv:2303.06180; FixBN,
+Zhong et al., arXiv:2303.06530, from the first round on.
 """
 
 from __future__ import annotations
@@ -116,6 +118,8 @@ class _FedBN(Strategy):
 
 
 class _FedBNPlus(Strategy):
+    name = "fedbn+"
+
     def frozen(self, body: Collection[str], kinds: VariableKinds) -> frozenset[str]:
         return kinds.batch_norm
 
@@ -128,14 +132,23 @@ class _FedBNPlus(Strategy):
         untouched = [(body[p] == (0 if p.endswith(MOVING_MEAN) else 1)).all() for p in statistics]
         if untouched and all(untouched):
             raise StrategyError(
-                "strategy 'fedbn+' freezes batch normalisation as the initial body has it, which "
-                "must have been trained; got running means of 0 and variances of 1 in all "
+                f"strategy {self.name!r} freezes batch normalisation as the initial body has it, "
+                "which must have been trained; got running means of 0 and variances of 1 in all "
                 f"{len(statistics)} variables, as random weights have them. Take 'fedavg' or "
                 "'fedbn', or an initial body with trained weights."
             )
 
 
-_OWN: dict[str, Strategy] = {"fedavg": Strategy(), "fedbn": _FedBN(), "fedbn+": _FedBNPlus()}
+class _FixBN(_FedBNPlus):
+    name = "fixbn"
+
+    def frozen(self, body: Collection[str], kinds: VariableKinds) -> frozenset[str]:
+        return kinds.statistics
+
+
+_OWN: dict[str, Strategy] = {
+    "fedavg": Strategy(), "fedbn": _FedBN(), "fedbn+": _FedBNPlus(), "fixbn": _FixBN(),
+}  # fmt: skip
 
 STRATEGIES = tuple(_OWN)
 

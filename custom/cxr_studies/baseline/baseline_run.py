@@ -69,8 +69,8 @@ def all_settings(method: str, settings: Settings) -> dict[str, Any]:
     check_known(settings, own, f"{method} training")
     if settings.get("strategy") == "fedbn":
         raise JobError(
-            "without a federation the strategy must be fedavg or fedbn+; fedbn differs from fedavg "
-            "only in what a site does not send. Use fedavg."
+            "without a federation the strategy must be fedavg, fedbn+ or fixbn; fedbn differs from "
+            "fedavg only in what a site does not send. Use fedavg."
         )
     typed = checked({**own, **settings})
     if not typed.num_rounds:

@@ -40,7 +40,8 @@ def baseline(
     initial_body: options.InitialBody = None,
     preset: options.Preset = None,
     strategy: Annotated[
-        str | None, Option(help="fedavg: batch normalisation trains; fedbn+: it is frozen.")
+        str | None,
+        Option(help="fedavg: batch normalisation trains; fedbn+ and fixbn freeze its statistics."),
     ] = None,
     rounds: Annotated[int | None, Option(help="Rounds, at most.", min=1)] = None,
     patience: Annotated[

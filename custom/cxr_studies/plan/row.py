@@ -20,7 +20,11 @@ TITLES: Mapping[str, str] = {
 """Method -> its name in tables. "complete" trains on a whole data set with the labels of all its
 classes, which the other methods have cut into sites: the baseline of the papers' ablations."""
 
-SOLO_STRATEGIES: Mapping[str, str] = {"fedavg": "batch norm trained", "fedbn+": "batch norm frozen"}
+SOLO_STRATEGIES: Mapping[str, str] = {
+    "fedavg": "batch norm trained",
+    "fedbn+": "batch norm frozen",
+    "fixbn": "batch norm's statistics frozen",
+}
 """What strategies mean without a federation."""
 
 

@@ -175,7 +175,7 @@ def init(
     try:
         strategy.find("fedbn+").check_start(checkpoint.variables, kinds)
     except strategy.StrategyError:
-        say("Random weights: take strategy fedavg or fedbn; fedbn+ freezes batch normalisation.")
+        say("Random weights: take strategy fedavg or fedbn; fedbn+ and fixbn freeze statistics.")
 
 
 @command(app)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cxr_study.jobs.settings import JobSettings
 
 ALIKE = (
-    "backbone", "image_size", "hidden", "union", "strategy", "weighting", "freeze_statistics_at",
+    "backbone", "image_size", "hidden", "union", "strategy", "weighting",
 )  # fmt: skip
 """Settings of a site that must be the same at all of them."""
 

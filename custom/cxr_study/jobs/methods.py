@@ -84,7 +84,7 @@ CENSUS = "census"
 JOBS = (*METHODS, EVALUATION, CENSUS)
 
 BEYOND = (
-    "average_decay", "body_weighting", "freeze_statistics_at", "pseudo_labels", "refit_model",
+    "average_decay", "body_weighting", "pseudo_labels", "refit_model",
     "server_optimizer",
 )  # fmt: skip
 """Settings that no paper on these methods has, each off by default."""

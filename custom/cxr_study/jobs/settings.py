@@ -125,8 +125,6 @@ class JobSettings(BaseModel):
     class_weighting: str = _site(
         "none", "balanced: positives weigh as much as negatives", words=training.CLASS_WEIGHTINGS)
     focal_gamma: float = _site(0.0, "of the focal loss; 0: off")
-    freeze_statistics_at: int = _site(
-        0, "round from which batch norm's statistics stay; 0: none", ge=0)
     pseudo_labels: str = _site(
         "none", "for classes that the site does not label", _OPEN, words=training.PSEUDO_LABELS)
     pseudo_labels_from: int = _site(4, "round from which they count", _OPEN, ge=0)

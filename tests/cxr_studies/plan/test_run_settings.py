@@ -49,9 +49,9 @@ def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, told)
 
 @pytest.mark.parametrize(("row", "settings", "told"), [
     (Row("surgical", "fedbn+ a"), {"refit_lest": True}, "no setting 'refit_lest'"),
-    (Row("surgical", "fedbn+ a"), {"freeze_statistics_at": 2}, "'fedavg' alone trains"),
+    (Row("surgical", "fedbn+ a"), {"refit_model": "first"}, "refit_model' must be one of"),
     (Row("surgical", "fedavg a"), {"pseudo_labels": "soft"}, "no setting 'pseudo_labels'"),
-    (Row("individual", "fedavg a"), {"refit_model": "best"}, "no setting 'refit_model'"),
+    (Row("individual", "fedavg a"), {"server_momentum": 0.5}, "no setting 'server_momentum'"),
     (Row("surgical", "fedavg a"), {"seed": 2}, "'seed' is the study's"),
     (Row("surgical", "fedavg a"), {"image_size": 32}, "'image_size' is the study's"),
 ])  # fmt: skip

@@ -166,7 +166,8 @@ def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
 def test_every_shipped_study_can_be_read():
     assert shipped() == (
         "beyond", "beyond-finalists", "clients", "clients-converged", "clients-equal-steps",
-        "data-size", "fedfbn", "head-weightings", "methods", "nih-chexpert", "shared-classes",
+        "data-size", "fedfbn", "head-weightings", "methods", "nih-chexpert", "real",
+        "shared-classes",
     )  # fmt: skip
     for name in shipped():
         study = read_study(name)

@@ -1,6 +1,7 @@
 """Kinds of a body's variables, and what a strategy makes of them."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ class LastBlock(strategy.Strategy):
         ("fedavg", CONSTANT, frozenset()),
         ("fedbn", BATCH_NORM | CONSTANT, BATCH_NORM),
         ("fedbn+", BATCH_NORM | CONSTANT, frozenset()),
+        ("fixbn", KINDS.statistics | CONSTANT, frozenset()),
     ],
 )
 def test_what_becomes_of_batch_norm(name, kept, personal):
@@ -54,16 +56,17 @@ def test_an_unknown_name_is_refused_and_never_imported():
         assert not strategy.has_personal(name)
 
 
-def test_batch_norm_that_has_seen_no_image_cannot_be_frozen_but_trained():
+@pytest.mark.parametrize("name", ["fedbn+", "fixbn"])
+def test_batch_norm_that_has_seen_no_image_cannot_be_frozen_but_trained(name):
     fresh = {path: np.full(2, float("variance" in path), np.float32) for path in BATCH_NORM}
     body = fresh | {path.replace("bn", "late"): value for path, value in fresh.items()}
     kinds = VariableKinds(frozenset(body), CONSTANT)
-    message = r"all 4 variables.*'fedavg' or 'fedbn', or .*trained"
-    frozen = strategy.find("fedbn+")
+    message = rf"strategy '{re.escape(name)}'.*all 4 variables.*'fedavg' or 'fedbn', or .*trained"
+    frozen = strategy.find(name)
     with pytest.raises(strategy.StrategyError, match=message):
         frozen.check_start(body, kinds)
-    for name in ("fedavg", "fedbn"):
-        strategy.find(name).check_start(body, kinds)
+    for other in ("fedavg", "fedbn"):
+        strategy.find(other).check_start(body, kinds)
     frozen.check_start(body, VariableKinds())  # without batch normalisation
     for seen in ("late/moving_mean", "late/moving_variance"):  # of one layer is enough
         frozen.check_start(body | {seen: np.float32([0.1, 0.9])}, kinds)

@@ -78,6 +78,13 @@ def freeze(model: keras.Model, paths: Collection[str]) -> None:
 
     A layer all of whose variables are frozen is not trainable as a whole.
     """
+    for layer in batch_norm_layers(model):
+        statistics = {layer.moving_mean.path, layer.moving_variance.path}
+        if layer.trainable and statistics <= {*paths}:
+            layer.trainable = False  # which makes it normalise so
+            for variable in (layer.gamma, layer.beta):
+                if variable is not None:
+                    variable.trainable = variable.path not in paths
     for layer in _layers(model):
         if layer.weights and all(variable.path in paths for variable in layer.weights):
             layer.trainable = False

@@ -89,21 +89,6 @@ class LocalModel:
             reduce_retracing=True,
         )
 
-    def freeze_statistics(self) -> None:
-        """From now on normalise by the running statistics; gamma and beta go on learning.
-
-        Source:
-            FixBN: Zhong et al., arXiv:2303.06530.
-        """
-        layers = [layer for layer in architecture.batch_norm_layers(self.model) if layer.trainable]
-        for layer in layers:
-            layer.trainable = False  # which makes it normalise so
-            for variable in (layer.gamma, layer.beta):
-                if variable is not None:
-                    variable.trainable = True
-        if layers:  # the optimizer and its state stay
-            self._learner.make_train_function(force=True)
-
     def set_body(self, body: Mapping[str, Array]) -> None:
         """Load a body.
 

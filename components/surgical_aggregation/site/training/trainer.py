@@ -113,8 +113,6 @@ class LocalTraining:
     def train(self, round_: int, stop: Stop = never) -> float:
         """Train for the round of this number; returns the mean loss of the last epoch."""
         options = self.options
-        if 0 < options.freeze_statistics_at <= round_:
-            self.model.freeze_statistics()
         pseudo_labels = round_ >= options.pseudo_labels_from
         try:
             return self.model.train(self._training_data, stop, pseudo_labels=pseudo_labels)

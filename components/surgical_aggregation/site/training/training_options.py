@@ -31,15 +31,13 @@ class TrainingOptions:
         class_weighting: "none", or "balanced": positives and negatives of a class have the same
             total weight in the loss.
         focal_gamma: Exponent of the focal loss; 0: plain cross-entropy.
-        freeze_statistics_at: Round from which on batch normalisation keeps its running statistics;
-            0: none. Strategy "fedavg" alone. (FixBN)
         pseudo_labels: For classes of a union head that the site does not label, by the received
             model: "none" or "soft"; see `loss.TaughtOutputs`.
         pseudo_labels_from: Round from which on they count; before it the model knows too little.
 
     Source:
         Recipe: Kulkarni et al., ML4H 2024, Section 4. FedProx: Li et al., MLSys 2020. Focal loss:
-        Lin et al., ICCV 2017. FixBN: Zhong et al., arXiv:2303.06530.
+        Lin et al., ICCV 2017.
     """
 
     strategy: str | Strategy = "fedbn+"
@@ -52,7 +50,6 @@ class TrainingOptions:
     proximal: float = 0.0
     class_weighting: str = "none"
     focal_gamma: float = 0.0
-    freeze_statistics_at: int = 0
     pseudo_labels: str = "none"
     pseudo_labels_from: int = 4
 
@@ -68,12 +65,6 @@ class TrainingOptions:
             least = 1 if name == "epochs" else 0
             if type(field.default) in (int, float) and not value >= least:
                 raise ValueError(f"{name} must be at least {least}; got {value}.")
-        if self.freeze_statistics_at and self.strategy != "fedavg":
-            raise ValueError(
-                "freeze_statistics_at freezes statistics that all sites have in common, which "
-                f"strategy 'fedavg' alone trains; got {self.strategy!r}. Set it to 0, or take "
-                "'fedavg'."
-            )
 
 
 def training_options(given: Mapping[str, Any] | None) -> TrainingOptions:

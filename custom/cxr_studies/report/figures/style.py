@@ -32,6 +32,7 @@ STRATEGIES: Mapping[str, tuple[Any, str, str]] = {
     "fedavg": ((0, (4, 1.6)), "none", "fedavg: batch norm trained"),
     "fedbn": ((0, (1, 1.2)), "bottom", "fedbn: batch norm of each site"),
     "fedbn+": ("-", "full", "fedbn+: batch norm frozen"),
+    "fixbn": ((0, (6, 1, 1, 1)), "left", "fixbn: its statistics frozen"),
 }
 """Strategy -> line style, how far a marker is filled, and its text in a legend."""
 
@@ -40,9 +41,10 @@ VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "positives": ("", (0, (3, 1, 1, 1, 1, 1)), "right"),
     "refit": ("#332288", None, "left"),
     "average": ("#117733", None, "right"),
-    "fixbn": ("#44AA99", None, "left"),
     "momentum": ("#999933", None, "right"),
     "soft": ("#DDAA33", None, "left"),
+    "extras": ("#AA4499", None, "left"),
+    "columns": ("#DDCC77", None, "right"),
     "recommended": ("#000000", None, "full"),
 }
 """Variant of a shipped study -> colour ("": the method's), line style (None: the strategy's), how

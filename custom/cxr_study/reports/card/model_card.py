@@ -66,7 +66,7 @@ QUESTIONS: Mapping[str, str] = {
 _RECIPE = (
     "strategy", "num_rounds", "epochs", "batch_size", "learning_rate", "gradient_clip",
     "augmentation", "body_weighting", "head_weighting", "server_optimizer", "proximal",
-    "class_weighting", "focal_gamma", "freeze_statistics_at", "pseudo_labels",
+    "class_weighting", "focal_gamma", "pseudo_labels",
     "average_decay", "refit_model", "patience", "seed",
 )  # fmt: skip
 

@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pytest
 
@@ -28,7 +26,7 @@ def same(one, other):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"strategy": "fedavg", "freeze_statistics_at": 1, "proximal": 0.1}],
+    [{}, {"strategy": "fixbn", "proximal": 0.1}],
     ids=["plain", "with what changes by the round"],
 )
 def test_passes_go_on_where_an_earlier_process_stopped(training, options):
@@ -96,15 +94,6 @@ def test_differences_are_from_what_was_received_and_from_zeros_where_nothing_was
     np.testing.assert_array_equal(found["head/kernel"][:, 0], own["head/kernel"][:, 0])
 
 
-@pytest.mark.parametrize(("round_", "moves"), [(2, True), (3, False), (4, False)])
-def test_statistics_are_frozen_from_the_round_asked_for(training, round_, moves):
-    """Also in a process that starts later."""
-    site = training(strategy="fedavg", freeze_statistics_at=3)
-    before = site.variables()["bn/moving_mean"]
-    site.train(round_)
-    assert np.array_equal(before, site.variables()["bn/moving_mean"]) != moves
-
-
 def test_pseudo_labels_are_of_the_classes_without_a_label_from_the_round_asked_for(
     tiny, monkeypatch
 ):
@@ -128,19 +117,13 @@ def test_pseudo_labels_are_of_the_classes_without_a_label_from_the_round_asked_f
     ("option", "value"),
     [
         ("class_weighting", "inverse"), ("epochs", 0), ("proximal", -1.0), ("focal_gamma", -0.1),
-        ("strategy", "fedprox"), ("freeze_statistics_at", -1),
+        ("strategy", "fedprox"),
         ("pseudo_labels", "confident"), ("pseudo_labels_from", -1),
     ],
 )  # fmt: skip
 def test_what_is_not_usable_is_refused_by_name(option, value):
     with pytest.raises(ValueError, match=option):
         TrainingOptions(**{option: value})
-
-
-@pytest.mark.parametrize("strategy", ["fedbn", "fedbn+"])
-def test_statistics_that_the_sites_do_not_share_are_not_frozen_in_a_round(strategy):
-    with pytest.raises(ValueError, match=rf"'fedavg' alone trains; got '{re.escape(strategy)}'"):
-        TrainingOptions(strategy=strategy, freeze_statistics_at=8)
 
 
 def test_a_whole_number_is_a_rate_too():
