@@ -6,6 +6,7 @@ PYTHON ?= $(shell for python in python3.12 python3.11 python3.10 python3; do \
 	$$python $(SUITS) 2>/dev/null && echo $$python && break; done)
 # Else every process compiles the packages anew, and every worker of pytest its tests.
 unexport PYTHONDONTWRITEBYTECODE
+, := ,
 PYTEST = .venv/bin/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
 ASKED = --constraint constraints.txt --editable
 # By uv, which takes half the time; by pip where uv is not to be had, or does not find a package.
@@ -22,11 +23,15 @@ demo: .venv/installed ## Train on the phantom study and write a report, in runs/
 	.venv/bin/surgagg demo --out runs/demo --force
 
 .PHONY: real
-real: nih .venv/installed ## The same on real NIH images, in runs/real: make real NIH=<folder>
-	rm -rf runs/real-sites
+real: nih .venv/installed-pretrained ## The same on real NIH images and weights, in runs/real: make real NIH=<folder>
+	rm -rf runs/real-sites runs/imagenet.npz
 	.venv/bin/surgagg data partition "$(NIH)" --out runs/real-sites
+	.venv/bin/surgagg model init runs/imagenet.npz --backbone efficientnet_lite0 \
+		--weights imagenet --image-size 128
 	.venv/bin/surgagg run surgical --site-files runs/real-sites --sites nih-1,nih-2 \
-		--initial-body drawings --local-models --out runs/real --force
+		--initial-body runs/imagenet.npz --preset radiology --preset recommended \
+		--set backbone=efficientnet_lite0 --set image_size=128 --set batch_size=32 \
+		--set num_rounds=8 --local-models --published --out runs/real --force
 
 .PHONY: nih
 nih:
@@ -76,6 +81,10 @@ clean: ## Remove the environment, the runs and the caches
 	"$(PYTHON)" -m venv .venv
 	-.venv/bin/pip install --disable-pip-version-check --quiet uv
 	$(call install,.[cxr])
+	@touch $@
+
+.venv/installed-pretrained: .venv/installed
+	$(call install,.[cxr$(,)pretrained])
 	@touch $@
 
 .venv/installed-dev: .venv/installed

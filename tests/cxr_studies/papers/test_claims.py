@@ -9,7 +9,8 @@ from cxr_studies.papers.published_results import read
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, read_study, shipped
 
-OURS, THEIRS, BASELINE = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "complete"))
+OURS, THEIRS = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
+BASELINE = Row("complete", "fedavg")
 SITES = [Scenario(name=str(sites), cut="nih", sites=sites) for sites in (2, 4, 10)]
 BOTH = Scenario(name="2", sites=["nih", "chexpert"])
 SHARED = [Scenario(name=str(shared), cut="nih", sites=4, shared=shared) for shared in (0, 4, 14)]

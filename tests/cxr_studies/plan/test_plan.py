@@ -51,7 +51,7 @@ def keys(found):
 
 @pytest.mark.parametrize(("method", "project"), [("surgical", str(PROJECT)), ("centralised", None)])
 def test_federated_runs_are_made_in_the_poc_where_there_is_one(runs, method, project):
-    [run] = runs("clients", project=PROJECT, scenarios=("2",), methods=(method,), seeds=1)
+    run, *_ = runs("clients", project=PROJECT, scenarios=("2",), methods=(method,), seeds=1)
     assert run.where["project"] == project
     assert run.what.get("poc", False) == (project is not None)
     nih, mimic = (load_labels(read_site_file(Path(path))) for path in run.where["tests"].values())
@@ -59,7 +59,7 @@ def test_federated_runs_are_made_in_the_poc_where_there_is_one(runs, method, pro
 
 
 def test_the_published_class_sets_are_the_sites_and_the_baseline_is_one_site(runs):
-    sets, complete = runs("clients", scenarios=("3",), methods=("surgical", "complete"), seeds=1)
+    sets, complete, _ = runs("clients", scenarios=("3",), methods=("surgical", "complete"), seeds=1)
     assert list(map(tuple, sets.what["sites"].values())) == list(class_sets.published(3))
     assert sets.where["sites"] == ["nih-1", "nih-2", "nih-3"]
     assert sets.what["union"] == sorted(NIH_CLASSES)
@@ -76,7 +76,9 @@ def test_data_sets_that_are_sites_have_all_classes_or_those_of_both(runs):
 
 
 def test_settings_are_those_of_the_whole_job_and_all_can_be_written(runs):
-    federated, alone = runs("clients", scenarios=("2",), methods=("surgical", "complete"), seeds=1)
+    federated, alone, _ = runs(
+        "clients", scenarios=("2",), methods=("surgical", "complete"), seeds=1
+    )
     assert federated.what["settings"]["tracking"] == "none"
     assert federated.what["settings"]["min_clients"] == 2
     assert federated.rounds == alone.rounds == 2
@@ -89,7 +91,7 @@ def test_different_runs_have_different_keys_and_a_baseline_one_for_all_scenarios
     found = runs("clients", scenarios=("2", "3"), seeds=2)
     baselines = {run.key for run in found if run.row.method == "complete"}
     others = [run.key for run in found if run.row.method != "complete"]
-    assert len(set(others)) == len(others) and len(baselines) == 2  # one for each seed
+    assert len(set(others)) == len(others) and len(baselines) == 4  # of each seed and batch norm
     alike = runs("shared-classes", scenarios=("0",), methods=("complete",), seeds=2)
     assert baselines == set(keys(alike))  # studies share the runs that they have in common
 

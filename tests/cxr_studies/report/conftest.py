@@ -34,7 +34,10 @@ def finished(tmp_path_factory):
             for seed in (0, 1):
                 own = {"nih": list(CLASSES)} if method == "complete" else sites
                 models = {"global": probabilities(labels, skill, rng)}
-                study.add(models, tests, method, seed=seed, scenario=str(number), sites=own)
+                strategy = "fedavg" if method == "complete" else "fedbn+"
+                study.add(
+                    models, tests, method, strategy, seed=seed, scenario=str(number), sites=own
+                )
     study.plan("vanilla", seed=2, scenario="4", sites=CLIENTS[4])
     data = StudyData.model_construct(path=Path("phantom.yaml"), images=2000)
     return SimpleNamespace(results=study.gathered("clients"), data=data)

@@ -76,7 +76,7 @@ def test_a_part_of_the_studys_file_is_said_to_be_one_naming_only_what_is_less():
     runs = [study_runs.run(scenario=name) for name in ("10", "2")]
     planned = [study_runs.run("vanilla", scenario="4")]
     assert (
-        "A part of the study: 3 of 7 scenarios (2, 4, 10), 2 of 5 methods with their "
+        "A part of the study: 3 of 7 scenarios (2, 4, 10), 2 of 7 methods with their "
         "strategies, 1 of 3 seeds."
     ) in noticed(*runs, planned=planned)
 
