@@ -104,17 +104,13 @@ def as_shipped(study: Study) -> frozenset[str]:
     return frozenset(scenario.name for scenario in study.scenarios if scenario in known)
 
 
-def of_study(study: Study, source: str | None = None) -> tuple[Published, ...]:
-    """What is published, by one source or all, of scenarios as shipped and of their average."""
+def of_study(study: Study) -> tuple[Published, ...]:
+    """What is published of scenarios as shipped and of their average, by any source."""
     names = as_shipped(study)
     if names and len(names) == len(study.scenarios) == len(_scenarios(study.name)):
         names |= {AVERAGE}
     return tuple(
-        line
-        for line in read()
-        if line.study == study.name
-        and line.place.scenario in names
-        and source in (None, line.source)
+        line for line in read() if line.study == study.name and line.place.scenario in names
     )
 
 

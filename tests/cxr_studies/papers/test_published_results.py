@@ -106,8 +106,7 @@ def test_a_study_has_all_published_of_it_unless_its_scenarios_are_changed():
     found = of_study(study)
     assert set(found) == set(lines(study="clients"))
     assert any(line.place.scenario == AVERAGE for line in found)
-    ours = of_study(read_study("nih-chexpert"), ML4H)
-    assert set(ours) == set(lines(study="nih-chexpert", source=ML4H))
+    assert len({line.source for line in of_study(read_study("nih-chexpert"))}) == 2
     assert of_study(study.model_copy(update={"name": "mine"})) == ()
     # A changed scenario has nothing, and then the average neither.
     first, *others = study.scenarios

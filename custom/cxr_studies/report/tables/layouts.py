@@ -59,12 +59,14 @@ class Layout:
     Attributes:
         name: For files and references; letters, digits and hyphens.
         frozen: Whether federations that train batch norm are left out.
+        source: Key of `published_results.SOURCES` whose table it is; "": of all that are known.
     """
 
     name: str
     title: str
     columns: tuple[Column, ...]
     frozen: bool = False
+    source: str = ""
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
         """Those of a study's rows that the table shows."""
@@ -144,6 +146,7 @@ def _of_paper(
     title: str,
     scenario: str,
     columns: Sequence[str],
+    source: str,
     *,
     bce: bool = False,
     frozen: bool = False,
@@ -156,13 +159,15 @@ def _of_paper(
         if bce:
             made.append(Column("BCE", *place, "bce", heading))
         made.append(Column("AUROC", *place, over=heading) if bce else Column(heading, *place))
-    return Layout(name, title, tuple(made), frozen)
+    return Layout(name, title, tuple(made), frozen, source)
 
 
-PAPERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = {
-    study: (of["source"], tuple(_of_paper(**each) for each in of["tables"]))
+PAPERS: Mapping[str, tuple[Layout, ...]] = {
+    study: tuple(
+        _of_paper(**each, source=source) for source, tables in of.items() for each in tables
+    )
     for study, of in yaml.safe_load(
         Path(__file__).with_name("paper_tables.yaml").read_text(encoding="utf-8")
     ).items()
 }
-"""Shipped study -> key of `published_results.SOURCES`, and the tables of that source."""
+"""Shipped study -> the tables of its papers."""

@@ -226,8 +226,8 @@ def tables(
     changed = {scenario.name for scenario in study.scenarios} - published_results.as_shipped(study)
     published: tuple[Published, ...] = ()
     if study.name in layouts.PAPERS and not changed:
-        source, chosen = layouts.PAPERS[study.name]
-        published = published_results.of_study(study, source)
+        chosen = layouts.PAPERS[study.name]
+        published = published_results.of_study(study)
     elif study.given:
         chosen = tuple(layouts.of_test_splits(study, results.means))
     else:  # averages are compared where ours are over all scenarios, too
@@ -261,6 +261,7 @@ def build(
     a finished run are left out. `means`: see `study_results.by_run`; may have further groups of
     classes. Of several published figures of a cell the first stands beside ours. `real`: of `Cell`.
     """
+    published = [line for line in published if layout.source in ("", line.source)]
 
     def cell(column: Column, place: Place) -> Cell:
         ours = measure(means, place, column.metric, column.scenarios)

@@ -13,7 +13,7 @@ def told(found):
 def test_tests_have_a_line_for_each_other_row_and_test_set(finished):
     tests = significance(finished.results)
     found = plain_tables.tested(tests, SCENARIOS)
-    others = {"Vanilla FL": "fedbn+", "Centralised, fully labelled": "batch norm frozen"}
+    others = {"Vanilla FL": "fedbn+", "Centralised, fully labelled": "batch norm trained"}
     assert [(*words, pairs) for words, pairs in found["pairs"].items()] == [
         ("all", *row, "global", test, "3") for row in others.items() for test in ("NIH", "MIMIC")
     ]
