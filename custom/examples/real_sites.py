@@ -110,6 +110,9 @@ def main(*given):
         out / "real.yaml", sites, folds=5, initial_body="initial.npz", preset="radiology",
         settings=settings,
     )  # fmt: skip
+    body = f"{out / 'initial.npz'} --backbone efficientnet_lite0 --weights imagenet"
+    print(f"surgagg model init {body} --image-size 64")
+    print(f"surgagg study run real --data {out / 'real.yaml'}")
 
 
 if __name__ == "__main__":

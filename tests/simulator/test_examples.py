@@ -2,12 +2,18 @@
 
 import runpy
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
 
+from cxr_studies.plan.data_file import read_data
+from cxr_study.data.labels.label_table import classes
+from cxr_study.data.sites.new_site import repeated_images
+from cxr_study.data.sites.site_data import check_disjoint, load_labels
+from cxr_study.data.sites.site_file import read_site_file
 from surgical_aggregation.checkpoints.checkpoint import load
 from typed import EXAMPLES, Typist
 
@@ -75,3 +81,28 @@ def test_a_site_of_ones_own_trains_in_colour_and_is_reported(surgagg):
     assert "the sites&#39; own" in html and "fedavg" in html
     refused = surgagg("predict", "runs/skin/surgical", "data/north", "--out", "p.csv")
     assert refused.code == 2 and "have a network of their own" in refused.err
+
+
+DATA = Path(__file__).parents[3] / "shared/data"
+
+
+@pytest.mark.skipif(not (DATA / "pneumonia-28").is_dir(), reason="no real pictures beside this")
+def test_three_sites_of_public_pictures_have_other_patients_and_each_picture_once(surgagg):
+    given = [*(DATA / name for name in ("nih-1k", "nih-mini")), DATA / "pneumonia-28"]
+    said = surgagg.example("real_sites.py", *given[:2], given[2] / "pneumoniamnist.npz", "real")
+    assert said.startswith("real/real.yaml\nsurgagg model init real/initial.npz --backbone")
+    (surgagg.home / "real/initial.npz").touch()
+    data = read_data(surgagg.home / "real/real.yaml")
+    assert data.site_names == ("north", "south", "children") and data.folds == 5
+    sites = {name: load_labels(read_site_file(path)) for name, path in data.sources.items()}
+    check_disjoint(sites.values())
+    north, south, children = (labels.table for labels in sites.values())
+    images = pd.concat([north, south])["image"]
+    assert len(images) == images.nunique() == 1713 and len(children) == 750
+    shared = {"Pneumonia", "Pleural Effusion", "Infiltration"}
+    assert set(classes(north)) & set(classes(south)) == shared
+    assert set(classes(children)) == {"Pneumonia"} and children["patient"].nunique() == 750
+    for labels in (sites["north"], sites["children"]):
+        assert repeated_images(labels.site, labels.table) == []
+    truth = pd.read_csv(surgagg.home / "real/truth.csv")
+    assert set(truth["image"]) == set(images) and "Hernia" in truth

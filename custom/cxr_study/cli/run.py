@@ -34,11 +34,8 @@ app = typer.Typer()
 ABSENT = 3
 """Exit code of a run that is done, but to which a site of its job has contributed nothing."""
 
-DEMO_RECIPE = {
-    "num_rounds": 6, "batch_size": 16, "learning_rate": 2e-3, "average_decay": 0.0,
-    "refit_model": "last", "server_optimizer": "fedavgm", "server_momentum": 0.5,
-}  # fmt: skip
-"""Of the demo: few rounds, of more and larger steps than the jobs' own, too few to average."""
+DEMO_RECIPE = {"num_rounds": 6, "batch_size": 16, "learning_rate": 2e-3}
+"""Of the demo: few rounds, of more and larger steps than the jobs' own."""
 
 
 def _list_settings(wanted: bool) -> None:
@@ -65,8 +62,8 @@ def demo(
     """Run a job on the phantom, and write a report.
 
     Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, with the
-    preset "recommended", changed for few rounds: momentum at the server, and columns fitted anew to
-    the last body. Beside it, with the same recipe, the method as published and each site alone.
+    preset "recommended". Beside it, with the same recipe, the method as published and each site
+    alone.
 
     Example:
         surgagg demo --out runs/demo --force

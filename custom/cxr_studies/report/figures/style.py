@@ -43,9 +43,8 @@ VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "average": ("#117733", None, "right"),
     "momentum": ("#999933", None, "right"),
     "soft": ("#DDAA33", None, "left"),
-    "extras": ("#AA4499", None, "left"),
+    "extras": ("#000000", None, "left"),
     "columns": ("#DDCC77", None, "right"),
-    "recommended": ("#000000", None, "full"),
 }
 """Variant of a shipped study -> colour ("": the method's), line style (None: the strategy's), how
 far a marker is filled: Tol's muted and high-contrast colours."""
