@@ -129,7 +129,7 @@ def test_a_job_is_a_folder_with_everything_set_and_no_code(tmp_path, monkeypatch
     assert said == "job      new/job\nsubmit   nvflare job submit -j new/job\n"
     job = tmp_path / "new/job"
     made = Job.from_folder(job)
-    wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 25, "epochs": 2}
+    wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 0, "warmup_epochs": 15, "epochs": 2}
     assert {name: getattr(made.at("b"), name) for name in wanted} == wanted
     assert made.folder.apps == {"a": "app_client", "b": "app_b"}
     assert not list(job.glob("*/custom"))

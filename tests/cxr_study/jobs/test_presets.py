@@ -35,7 +35,7 @@ class TestApply:
         settings, per_site = with_preset("paper", {}, {}, ["a"])
         wanted = {
             "batch_size": 64, "learning_rate": 5e-5, "warmup_epochs": 15,
-            "warmup_learning_rate": 5e-3, "num_rounds": 150, "patience": 25, "epochs": 1,
+            "warmup_learning_rate": 5e-3, "num_rounds": 150, "patience": 0, "epochs": 1,
             "augmentation": "paper", "hidden": 0,
         }  # fmt: skip
         assert {name: settings[name] for name in wanted} == wanted

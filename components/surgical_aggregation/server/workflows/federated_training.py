@@ -40,8 +40,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
     Args:
         num_rounds: Rounds of this job, added to those of a continued run. 0: those that the
             continued run has not made, if any. Default 5.
-        patience: Rounds without a better model after which to stop. Default 0: never; the papers:
-            25.
+        patience: Rounds without a better model after which to stop. Default 0: never.
         min_clients: Accepted results that a round needs. Default 0: those of all sites of the job,
             also of one at which FLARE has not started it.
         wait_time_after_min_received: Seconds to wait for the others then. Default 10.
@@ -52,8 +51,8 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         train_task_name: Name of the task. Default "train".
 
     Source:
-        Early stopping on the mean over sites of the validation loss: Kulkarni et al., "From
-        Isolation to Collaboration", ML4H 2024.
+        Early stopping on the mean over sites of the validation loss, after 25 rounds: Kulkarni et
+        al., arXiv:2301.06683, version 1.
     """
 
     guards = TRAINED
