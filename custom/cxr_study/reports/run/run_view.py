@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from cxr_study.common.wording import (
     FEW_IMAGES,
@@ -122,15 +123,22 @@ def headlines(summary: Summary) -> list[str]:
 
 
 def comparisons(summary: Summary) -> list[str]:
-    """Whether the run paid, for each hospital, and how far the model is from others; a line each.
+    """Whether the run paid, a sentence for each hospital, and how far the model is from others.
 
-    First against the model that the hospital trains alone; where none was trained, that is said.
+    It paid where the model is better than that which the hospital trains alone. Where none was
+    trained, that is said.
     """
-    found = sorted(summary.differences, key=lambda each: [*_OTHERS].index(each.against))
-    lines = [_compared(each) for each in found]
-    if any(each.against == "local" for each in found):
-        return lines
-    return [NOT_MEASURED, *lines]
+    alone = [each for each in summary.differences if each.against == "local"]
+    lines = [_paid(each) for each in alone] or [NOT_MEASURED]
+    for against, group in product(_OTHERS, _ON):
+        told = [
+            f"{each.site} {_than(each)}{_without(each)}"
+            for each in summary.differences
+            if (each.against, each.classes) == (against, group)
+        ]
+        other, on = _OTHERS[against], f"on the classes that a site {_ON[group]}"
+        lines += [f"Against {other}, {on}: {listed(told)}."] * bool(told)
+    return lines
 
 
 NOT_MEASURED = (
@@ -139,35 +147,39 @@ NOT_MEASURED = (
 )
 
 
-def _compared(each: Difference) -> str:
-    """One difference, in words."""
-    other, on = _OTHERS[each.against], f"on the classes that it {_ON[each.classes]}"
-    if each.few:
-        on += f", without {counted(each.few, 'class', 'classes')} of too few patients"
-    low, high = each.low, each.high
-    if low is None or high is None:
-        by = numbers.figure(each.auroc, 3, signed=True)
-        return f"{each.site}: {by} against {other}, {on}; no interval is defined."
-    if low <= 0 <= high:
-        by = numbers.interval(each.auroc, low, high, signed=True)
-        return f"{each.site}: no difference that shows against {other}, {by}, {on}."
-    better = low > 0
-    near, far = sorted((abs(low), abs(high)))
-    by = numbers.interval(abs(each.auroc), near, far)
-    line = f"{each.site}: {'better' if better else 'worse'} than {other} by {by}, {on}."
-    if better or each.against != "local":
+def _paid(each: Difference) -> str:
+    """What a hospital's difference to its own model says, and what to do if it is behind."""
+    line = f"{each.site}, on the classes that it labels itself: {_than(each)}{_without(each)}"
+    line += ", against the model that it trains alone."
+    if each.high is None or each.high >= 0:
         return line
     return f"{line} It may keep its own model for these; the report compares them class by class."
+
+
+def _than(each: Difference) -> str:
+    """A difference in words, with its interval."""
+    low, high = each.low, each.high
+    if low is None or high is None:
+        return f"{numbers.figure(each.auroc, 3, signed=True)}, without an interval"
+    if low <= 0 <= high:
+        return f"level, {numbers.interval(each.auroc, low, high, signed=True)}"
+    near, far = sorted((abs(low), abs(high)))
+    by = numbers.interval(abs(each.auroc), near, far)
+    return f"{'better' if low > 0 else 'worse'} by {by}"
+
+
+def _without(each: Difference) -> str:
+    few = counted(each.few, "class", "classes")
+    return f" without {few} of too few patients" if each.few else ""
 
 
 _ON: Mapping[Group, str] = {"labelled": "labels itself", "unlabelled": "does not label"}
 
 _OTHERS: Mapping[Compared, str] = {
-    "local": "the model it trains alone",
     "published": "the method as published",
     "before": "the model that this run started from",
 }
-"""What the model is compared with, the most important first."""
+"""What the model is compared with beside the hospitals' own."""
 
 MODELS: Mapping[Model, str] = {
     "global": "federated",

@@ -164,46 +164,46 @@ def test_rounds_are_told_with_how_many_were_planned(summary):
 @pytest.mark.parametrize(("difference", "said"), [
     (
         Difference("nih", 0.125, 0.0625, 0.25),
-        "nih: better than the model it trains alone by 0.125 (0.062 to 0.250), on the classes that "
-        "it labels itself.",
+        "nih, on the classes that it labels itself: better by 0.125 (0.062 to 0.250), against the "
+        "model that it trains alone.",
     ),
     (
         Difference("nih", -0.013, -0.026, -0.001, few=2),
-        "nih: worse than the model it trains alone by 0.013 (0.001 to 0.026), on the classes that "
-        "it labels itself, without 2 classes of too few patients. It may keep its own model for "
-        "these; the report compares them class by class.",
+        "nih, on the classes that it labels itself: worse by 0.013 (0.001 to 0.026) without 2 "
+        "classes of too few patients, against the model that it trains alone. It may keep its own "
+        "model for these; the report compares them class by class.",
     ),
     (
-        Difference("nih", -0.013, -0.026, 0.001, against="published", classes="unlabelled"),
-        "nih: no difference that shows against the method as published, -0.013 (-0.026 to +0.001), "
-        "on the classes that it does not label.",
-    ),
-    (
-        Difference("nih", -0.154, -0.2, -0.1, against="before"),
-        "nih: worse than the model that this run started from by 0.154 (0.100 to 0.200), on the "
-        "classes that it labels itself.",
+        Difference("nih", -0.013, -0.026, 0.001),
+        "nih, on the classes that it labels itself: level, -0.013 (-0.026 to +0.001), against the "
+        "model that it trains alone.",
     ),
     (
         Difference("nih", 0.1, None, None),
-        "nih: +0.100 against the model it trains alone, on the classes that it labels itself; no "
-        "interval is defined.",
+        "nih, on the classes that it labels itself: +0.100, without an interval, against the model "
+        "that it trains alone.",
     ),
 ])  # fmt: skip
 def test_whether_a_run_paid_is_said_in_words_for_each_hospital(summary, difference, said):
     changed = dataclasses.replace(summary, differences=(difference,))
-    local = difference.against == "local"
-    told = run_view.headlines(changed)[2:]
-    assert told == [said] if local else told == [run_view.NOT_MEASURED, said]
+    assert run_view.headlines(changed)[2:] == [said]
     assert said in Page(render(changed, [])).text
 
 
-def test_the_hospitals_own_models_come_first_and_without_them_it_is_said(summary):
-    kinds = ("before", "published", "local")
-    several = tuple(Difference("nih", 0.1, 0.05, 0.2, against=kind) for kind in kinds)
-    first, second, third = run_view.comparisons(dataclasses.replace(summary, differences=several))
-    assert "trains alone" in first and "published" in second and "started from" in third
-    none = dataclasses.replace(summary, differences=())
-    assert run_view.comparisons(none) == [run_view.NOT_MEASURED]
+def test_other_models_have_a_line_for_each_kind_of_class_and_without_ones_own_it_is_said(summary):
+    others = (
+        Difference("nih", -0.154, -0.2, -0.1, against="before"),
+        Difference("nih", 0.1, 0.05, 0.2, against="published", classes="unlabelled", few=1),
+        Difference("chexpert", 0.1, 0.0, 0.2, against="published", classes="unlabelled"),
+    )
+    assert run_view.comparisons(dataclasses.replace(summary, differences=others)) == [
+        run_view.NOT_MEASURED,
+        "Against the method as published, on the classes that a site does not label: nih better by "
+        "0.100 (0.050 to 0.200) without 1 class of too few patients and chexpert level, +0.100 "
+        "(+0.000 to +0.200).",
+        "Against the model that this run started from, on the classes that a site labels itself: "
+        "nih worse by 0.154 (0.100 to 0.200).",
+    ]
     assert "--local-models" in run_view.NOT_MEASURED
 
 
@@ -234,7 +234,7 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
     )
     assert f"for {row.over} at nih" in run_view.headline(changed)
     (line,) = run_view.comparisons(changed)
-    assert line.endswith("itself, without 2 classes of too few patients.")
+    assert "without 2 classes of too few patients, against" in line
     assert row.over in Page(render(changed, [])).text
     none = dataclasses.replace(row, auroc=None, low=None, high=None, defined=0)
     changed = dataclasses.replace(changed, means=(none,))
