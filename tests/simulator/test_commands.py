@@ -108,7 +108,7 @@ class TestRun:
         ours, published = (
             Job.from_folder(phantom.folder / name).settings for name in ("job", "published/job")
         )
-        assert (ours["strategy"], ours["refit_model"]) == ("fixbn", "best")
+        assert (ours["strategy"], ours["refit_model"]) == ("fedbn+", "best")
         assert (published["strategy"], published["refit_model"]) == ("fedbn+", "none")
         assert published["num_rounds"] == ours["num_rounds"]
         means = {(row.model, row.site, row.classes): row for row in phantom.summary.means}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -91,17 +90,15 @@ def show_folds(title: str, folds: pd.DataFrame, console: Console) -> None:
     """Print means over folds with their intervals by patient; see `across_folds`."""
     own = folds[folds["other_method"].isna()]
     groups, columns = list(dict.fromkeys(own["group"])), ["group", *with_ends("auroc")]
-    table = Table(title=f"{title}: mean AUROC over folds [95 % interval by patient]", box=None)
-    for heading in ("method", "strategy", *groups):
-        table.add_column(heading, no_wrap=True)
+    table = Table(title=f"{title}: mean AUROC over folds, 95 % interval by patient", box=None)
+    for heading in ("method", *groups):
+        table.add_column(heading)
     for (method, strategy), lines in own.groupby(["method", "strategy"], sort=False):
-        row = Row(method, strategy)
         by_group = {
-            group: f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+            group: f"{mean:.3f}\n{low:.3f}-{high:.3f}"
             for group, mean, low, high in lines[columns].itertuples(index=False)
         }
-        cells = (escape(by_group.get(group, "")) for group in groups)
-        table.add_row(row.title, row.strategy_title, *cells)
+        table.add_row(f"{method}, {strategy}", *(by_group.get(group, "") for group in groups))
     console.print(table)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -42,6 +43,7 @@ FEWEST = 10
 """With fewer images there is nothing to see."""
 
 _TESTS = {"nih": ("#4B3B9E", "s"), "chexpert": ("#00806A", "D"), "mimic": ("#A87400", "^")}
+_OTHERS = ("#A3003F", "o"), ("#3C6E00", "v"), ("#2F6F9F", "P"), ("#555555", "X")
 _PRESENT, _ABSENT = (page.LOCAL, "^"), ("#B9C3CC", "s")
 _HEIGHT = 3.2
 
@@ -129,7 +131,8 @@ def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
     map_ = TSNE(init="pca", perplexity=min(30, len(images) / 4), random_state=0)
     with threadpool_limits(1):  # sums in one order: two pages show the same map
         places = map_.fit_transform(features)
-    by_test = {TESTS[test]: _TESTS[test] for test in images["test"].unique()}
+    others = cycle(_OTHERS)
+    by_test = {TESTS[t]: _TESTS.get(t) or next(others) for t in images["test"].unique()}
     most = str(images.drop(columns="test").eq(1).sum().idxmax())
     kinds = {0.0: f"no {most}", 1.0: most}
     by_class = dict(zip(kinds.values(), (_ABSENT, _PRESENT), strict=True))

@@ -155,6 +155,13 @@ def test_images_are_coloured_by_test_set_and_by_the_class_most_are_positive_for(
     assert between > 2 * np.linalg.norm(one - one.mean(axis=0), axis=1).mean()
 
 
+def test_hospitals_of_other_names_have_colours_of_their_own(featured, maps):
+    featured(tests=("nih", "north", "south"))
+    by_test, _ = maps()
+    assert legend(by_test) == ["NIH", "north", "south"]
+    assert len(coloured(by_test)) == 3 and OF_NIH in coloured(by_test)
+
+
 def test_the_model_is_a_global_one_of_the_first_seed_with_batch_norm_frozen(featured, made_up):
     featured(strategy="fedavg", scenario="2")
     assert "surgical-fedavg, seed 0" in embedding(made_up.results(), "2", "e")
