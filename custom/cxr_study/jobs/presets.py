@@ -63,8 +63,8 @@ _NETWORK = {
 _PAPERS = {**_NETWORK, "augmentation": "paper", "warmup_epochs": 15}
 
 PRESETS: Mapping[str, Preset] = {
-    # The method alone, not the network or the recipe: as published, with two more candidates for the
-    # best model, which cost next to nothing.
+    # The method alone, not the network or the recipe: as published, with two more candidates for
+    # the best model, which cost next to nothing.
     "recommended": Preset({"strategy": "fedbn+", "average_decay": 0.9, "refit_model": "best"}),
     # ML4H 2024 (arXiv:2301.06683), which names no early stopping; its version 1 stops after 25.
     "paper": Preset(
