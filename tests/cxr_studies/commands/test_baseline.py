@@ -112,5 +112,5 @@ def test_force_removes_an_earlier_training(here, surgagg):
     )  # fmt: skip
     assert not (surgagg.home / "old").exists()
     (run,) = here
-    assert (run.settings["num_rounds"], run.settings["patience"]) == (3, 25)
+    assert (run.settings["num_rounds"], run.settings["patience"]) == (3, 0)
     assert (run.settings["image_size"], run.settings["augmentation"]) == (16, "paper")
