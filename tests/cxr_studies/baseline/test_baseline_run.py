@@ -29,7 +29,7 @@ def test_settings_are_those_of_the_federated_job_unless_they_are_set(method, job
     *[("centralised", {name: 1}, f"centralised training has no setting '{name}'")
      for name in ("proximal", "min_clients", "send", "server_optimizer")],
     ("individual", {"epochs": "many"}, "'epochs' needs a whole number"),
-    ("individual", {"strategy": "fedbn"}, r"fedavg or fedbn\+; .* does not send"),
+    ("individual", {"strategy": "fedbn"}, r"fedavg, fedbn\+ or fixbn; .* not send"),
     ("centralised", {"num_rounds": 0}, "'num_rounds' must be 1 or more; got 0"),
     ("centralized", {}, r"no method 'centralized'.*centralised"),
 ])  # fmt: skip

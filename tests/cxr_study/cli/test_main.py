@@ -12,6 +12,7 @@ from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.cli import main as cli
 from cxr_study.cli import run
 from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.presets import PRESETS
 from cxr_study.jobs.settings import JobSettings
 from cxr_study.runs.run_request import check
 from cxr_study.runs.simulator_process import SimulationError
@@ -30,7 +31,7 @@ def test_a_demo_is_called_as_its_method_and_takes_the_phantom(method, started):
     assert study.site_files is None and study.job.sites == ("nih", "chexpert")
     assert study.local_models and study.published == (method == "surgical")
     refit = study.job.settings.get("refit_model", "none")
-    assert refit == ("last" if study.published else "none")
+    assert refit == ("best" if study.published else "none")
 
 
 def test_what_is_set_for_a_demo_wins_over_its_recipe_and_preset(started):
@@ -38,7 +39,7 @@ def test_what_is_set_for_a_demo_wins_over_its_recipe_and_preset(started):
     ((study, _, _),) = started
     check(study)
     assert study.job.settings["batch_size"] == 8 and study.job.settings["refit_model"] == "none"
-    assert study.job.settings["strategy"] == "fedavg"
+    assert study.job.settings["average_decay"] == PRESETS["recommended"].settings["average_decay"]
 
 
 @pytest.mark.parametrize("job", ["surgical", JOB])
