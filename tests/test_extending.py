@@ -47,7 +47,7 @@ for unknown in ("os:system", "radiology_parts.method:SiloBN", "radiology_parts.m
     try:
         strategy.find(unknown)
     except ValueError as error:
-        assert "('fedavg', 'fedbn', 'fedbn+', 'last_block', 'silobn'); got" in str(error)
+        assert "('fedavg', 'fedbn', 'fedbn+', 'fixbn', 'last_block', 'silobn'); got" in str(error)
     else:
         raise AssertionError(unknown)
 model = ChestXraySite("indiana", "sites", backbone="plain", image_size=32).model()

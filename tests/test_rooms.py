@@ -128,7 +128,7 @@ def test_the_core_imports_no_optional_package(imported):
         for other in others
         if module.split(".")[0] in PACKAGES[:2] and other.split(".")[0] in PACKAGES[2:]
     ]
-    assert len(PACKAGES) == 5 and sorted(found) == []
+    assert len(PACKAGES) == 6 and sorted(found) == []
 
 
 def test_there_is_no_cycle(imported):

@@ -26,7 +26,11 @@ from cxr_study.runs.finished_run import finished_run
 from simulated import TWO
 from typed import answer
 
-CODE = "from cxr_study.cli import start; print('begun', flush=True); start()"
+CODE = (
+    # A shell's background jobs ignore interrupts, and so would what they start.
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from cxr_study.cli import start; print('begun', flush=True); start()"
+)
 
 SOON = 10.0
 """Seconds in which a command ends that was sent a signal."""
