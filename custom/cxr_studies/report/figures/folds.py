@@ -13,10 +13,10 @@ from cxr_study.reports.page.drawing import svg
 
 _ROW = 0.3  # inches
 _TITLES = {
-    "own": "all classes that the tested site labels",
-    "shared": "those that others label as well",
-    "unique": "those that it labels alone",
-    "elsewhere": "classes that others label",
+    "own": "all of its own classes",
+    "shared": "labelled by others, too",
+    "unique": "labelled by it alone",
+    "elsewhere": "labelled by others alone",
 }
 
 

@@ -1,0 +1,38 @@
+import io
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+
+from cxr_studies.analysis.analysis import show_folds
+from cxr_studies.report.figures.folds import fold_differences
+
+KEYS = ["method", "strategy", "other_method", "other_strategy", "auroc", "auroc_low", "auroc_high"]
+FOLDS = pd.DataFrame(
+    [
+        ("surgical", "fedbn+", np.nan, np.nan, 0.7, 0.65, 0.75),
+        ("vanilla", "fedbn+", np.nan, np.nan, 0.6, 0.55, 0.65),
+        ("vanilla", "fedbn+", "surgical", "fedbn+", -0.1, -0.15, -0.05),
+        ("surgical", "fedbn+", "vanilla", "fedbn+", 0.1, 0.05, 0.15),
+    ],
+    columns=KEYS,
+).assign(scenario="2", group="own", classes=3)
+
+
+def test_every_row_is_drawn_less_surgical_aggregation_with_its_interval(made_up, drawn):
+    made_up.reach(0.7, scenario="2")
+    assert fold_differences(made_up.results(), FOLDS, "2", "f") is None  # nothing to compare
+    made_up.reach(0.6, scenario="2", method="vanilla")
+    (axes, *_) = drawn(fold_differences, made_up.results(), FOLDS, "2", "f").axes
+    lines = [line.get_xdata() for line in axes.get_lines()]
+    assert [-0.1] in [list(x) for x in lines] and [-0.15, -0.05] in [list(x) for x in lines]
+    assert "all of its own classes" in (axes.get_title(loc="left"), axes.get_title())
+
+
+def test_the_console_has_a_line_for_each_row_with_its_interval():
+    text = io.StringIO()
+    show_folds("Real", FOLDS, Console(file=text, width=80))
+    said = text.getvalue()
+    for part in ("Real: mean AUROC over folds", "surgical, fedbn+", "0.700", "0.650-0.750", "own"):
+        assert part in said
+    assert "-0.100" not in said
