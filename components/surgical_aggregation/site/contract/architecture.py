@@ -79,8 +79,8 @@ def freeze(model: keras.Model, paths: Collection[str]) -> None:
     A layer all of whose variables are frozen is not trainable as a whole.
     """
     for layer in batch_norm_layers(model):
-        statistics = {layer.moving_mean.path, layer.moving_variance.path}
-        if layer.trainable and statistics <= {*paths}:
+        frozen = layer.moving_mean.path in paths and layer.moving_variance.path in paths
+        if layer.trainable and frozen:
             layer.trainable = False  # which makes it normalise so
             for variable in (layer.gamma, layer.beta):
                 if variable is not None:

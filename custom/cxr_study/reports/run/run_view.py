@@ -162,7 +162,7 @@ def _than(each: Difference) -> str:
     if low is None or high is None:
         return f"{numbers.figure(each.auroc, 3, signed=True)}, without an interval"
     if low <= 0 <= high:
-        return f"level, {numbers.interval(each.auroc, low, high, signed=True)}"
+        return f"no difference that shows, {numbers.interval(each.auroc, low, high, signed=True)}"
     near, far = sorted((abs(low), abs(high)))
     by = numbers.interval(abs(each.auroc), near, far)
     return f"{'better' if low > 0 else 'worse'} by {by}"

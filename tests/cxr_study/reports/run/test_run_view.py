@@ -175,8 +175,8 @@ def test_rounds_are_told_with_how_many_were_planned(summary):
     ),
     (
         Difference("nih", -0.013, -0.026, 0.001),
-        "nih, on the classes that it labels itself: level, -0.013 (-0.026 to +0.001), against the "
-        "model that it trains alone.",
+        "nih, on the classes that it labels itself: no difference that shows, -0.013 (-0.026 to "
+        "+0.001), against the model that it trains alone.",
     ),
     (
         Difference("nih", 0.1, None, None),
@@ -199,8 +199,8 @@ def test_other_models_have_a_line_for_each_kind_of_class_and_without_ones_own_it
     assert run_view.comparisons(dataclasses.replace(summary, differences=others)) == [
         run_view.NOT_MEASURED,
         "Against the method as published, on the classes that a site does not label: nih better by "
-        "0.100 (0.050 to 0.200) without 1 class of too few patients and chexpert level, +0.100 "
-        "(+0.000 to +0.200).",
+        "0.100 (0.050 to 0.200) without 1 class of too few patients and chexpert no difference "
+        "that shows, +0.100 (+0.000 to +0.200).",
         "Against the model that this run started from, on the classes that a site labels itself: "
         "nih worse by 0.154 (0.100 to 0.200).",
     ]
