@@ -22,6 +22,7 @@ the classes has fewer than `bootstrap.FEWEST` patients.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,10 +144,12 @@ def _reached(
     """(model, test set) -> what a run's model reaches there; kept in the run's folder."""
     kept = Memory(folder / RUNS / key / RESAMPLED, verbose=0).cache(resample)
     found = {}
-    for model, test, table, scores in predictions(folder, key, result):
-        labelled = [name for name in class_columns(table) if name in scores]
-        found[model, test] = kept(
-            table[labelled].to_numpy(float), scores[labelled].to_numpy(), labelled,
-            table["patient"].tolist(), seed=_SEED, resamples=resamples,
-        )  # fmt: skip
+    with warnings.catch_warnings():  # joblib's, of a disk that is slow for a moment
+        warnings.filterwarnings("ignore", "Persisting input arguments", UserWarning)
+        for model, test, table, scores in predictions(folder, key, result):
+            labelled = [name for name in class_columns(table) if name in scores]
+            found[model, test] = kept(
+                table[labelled].to_numpy(float), scores[labelled].to_numpy(), labelled,
+                table["patient"].tolist(), seed=_SEED, resamples=resamples,
+            )  # fmt: skip
     return found

@@ -1,3 +1,6 @@
+from itertools import count
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -118,3 +121,10 @@ def test_another_number_of_resamples_is_made_anew(study):
     study.add({"global": predicted(1)}, TESTS)
     made = [patient_intervals(study.gathered(), resamples=n).means for n in (20, 30)]
     assert not made[0].equals(made[1])
+
+
+def test_a_slow_disk_raises_no_warning(study, monkeypatch):
+    clock = SimpleNamespace(time=count().__next__)  # each look at it is a second later
+    monkeypatch.setattr("joblib.memory.time", clock)
+    study.add({"global": predicted(1)}, TESTS)
+    assert not patient_intervals(study.gathered(), resamples=20).means.empty

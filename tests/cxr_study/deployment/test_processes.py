@@ -34,7 +34,7 @@ def kit(tmp_path):
 
 
 def wait_for(count, folder):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(found := processes.processes(folder)) != count and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(found) == count
