@@ -62,18 +62,17 @@ def demo(
     """Run a job on the phantom, and write a report.
 
     Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, with the
-    preset "recommended". Beside it, with the same recipe, the method as published and each site
-    alone.
+    preset "recommended"; for comparison each site alone, with the same recipe.
 
     Example:
         surgagg demo --out runs/demo --force
     """
-    method, both = METHODS.get(job.name), job.name == "surgical"
+    method, ours = METHODS.get(job.name), job.name == "surgical"
     title = f"{method.title if method else job.name} on the phantom study"
-    given = [f"{name}={value}" for name, value in DEMO_RECIPE.items() if both]
-    preset = "recommended" if both else None
+    given = [f"{name}={value}" for name, value in DEMO_RECIPE.items() if ours]
+    preset = "recommended" if ours else None
     asked = Job.asked(job, preset=preset, given=[*given, *(settings or ())])
-    request = RunRequest(asked, out, None, None, local_models=True, published=both, preset=preset)
+    request = RunRequest(asked, out, None, None, local_models=True, preset=preset)
     run_and_report(request, title, force)
 
 
