@@ -17,7 +17,8 @@ LACKS = None
 """In place of an AUROC: the model does not have the class."""
 
 RESULT = Result(
-    began=1000.0, seconds=12.0, cores=4, device="CPU", code="9 (76636db)", rounds=3, best_round=2,
+    began=1000.0, seconds=12.0, cores=4, device="CPU", code="9 (76636db)", sources="0a1b",
+    machine="M1", rounds=3, best_round=2,
     losses=(0.5, 0.4, 0.3, 0.35), column_similarity=({"Edema": 0.9},) * 3, tests={}, classes={},
     digests={}, aurocs=(0.5, 0.6, 0.8, 0.7), images=2000,
 )  # fmt: skip

@@ -49,7 +49,8 @@ def runs(results: StudyResults) -> pd.DataFrame:
     """All runs of a study, the unfinished ones without figures.
 
     Returns:
-        Columns scenario, method, strategy, seed, key, sites, seconds, rounds and best_round.
+        Columns scenario, method, strategy, seed, key, sites, seconds, rounds, best_round, code,
+        sources and machine.
     """
     return pd.DataFrame(
         {
@@ -59,6 +60,9 @@ def runs(results: StudyResults) -> pd.DataFrame:
             "seconds": None if result is None else round(result.seconds, 1),
             "rounds": None if result is None else result.rounds,
             "best_round": None if result is None else result.best_round,
+            "code": None if result is None else result.code,
+            "sources": None if result is None else result.sources,
+            "machine": None if result is None else result.machine,
         }
         for run in results.runs
         for result in [results.results.get(run.key)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -105,7 +107,8 @@ def run(
         if results is not None:
             analysis.show(study.title, study.factor, results.seeds, console)
             analysis.show_claims(results, console)
-            page = report(results, found, path.parent)
+            command = shlex.join(["surgagg", *sys.argv[1:]])
+            page = report(results, found, path.parent, command)
             if found.folds:
                 folds = pd.read_csv(page.parent / "folds.csv")
                 analysis.show_folds(study.title, folds, console)

@@ -133,6 +133,8 @@ class Result(Trained):
             wall time.
         device: What it was computed on: "CPU", or the name of the GPU.
         code: Version of the package, with the commit where it runs from a git checkout.
+        sources: Digest of the source files; "" in runs made when it was not kept. See `provenance`.
+        machine: Its processor; likewise.
         best_round: Of the model that is tested; the largest, where every site has its own.
         tests: Test set -> key of its table; see `keep_table`.
         classes: Model ("global", or the site whose own it is) -> its classes.
@@ -147,6 +149,8 @@ class Result(Trained):
     tests: Mapping[str, str]
     classes: Mapping[str, Sequence[str]]
     digests: Mapping[str, str]
+    sources: str = ""
+    machine: str = ""
 
 
 def write_result(result: Result, folder: Path) -> None:

@@ -52,6 +52,8 @@ def facts(results: StudyResults, data: StudyData) -> dict[str, str]:
         "Runs": f"{len(made)} of {len({run.key for run in results.runs})} finished{in_poc}",
         "Wall time": _wall_time(made),
         "Code": f"surgical-aggregation {_each(result.code for result in made)}",
+        "Sources": _each(result.sources or "not kept" for result in made),
+        "Machine": _each(result.machine or "not kept" for result in made),
     }
 
 

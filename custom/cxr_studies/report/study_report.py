@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,12 +33,20 @@ from cxr_study.reports.page.html import template
 from surgical_aggregation.site.training import tensorflow_setup
 
 PAGE_FILE = "report.html"
+PROVENANCE_FILE = "provenance.json"
 LATEX_FILE = "tables.tex"
 TABLES_FILE = "tables.csv"
 
 
-def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
-    """Write all files into a folder, each in one step; returns the path of the page."""
+def write(results: StudyResults, data: StudyData, folder: Path, command: str = "") -> Path:
+    """Write all files into a folder, each in one step; returns the path of the page.
+
+    Args:
+        results: Of the study.
+        data: On which it ran.
+        folder: Of the report.
+        command: By which it was made, for `PROVENANCE_FILE`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     analysis = analyse(results, tensorflow_setup.cores())
     is_real = data.images is None
@@ -66,7 +75,9 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
         replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     environments = [latex.latex(table, results.study.name) for table in laid_out]
     replace(folder / LATEX_FILE, latex.HEAD + "\n".join(environments))
-    files = [LATEX_FILE, TABLES_FILE, *frames]
+    made = {"Command": command, **facts.facts(results, data), "Made with": facts.made_with(results)}
+    replace(folder / PROVENANCE_FILE, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+    files = [LATEX_FILE, TABLES_FILE, PROVENANCE_FILE, *frames]
     replace(folder / PAGE_FILE, page(analysis, data, laid_out, files, folds))
     return folder / PAGE_FILE
 

@@ -29,7 +29,7 @@ from cxr_studies.plan.run_folder import (
     write_arrays,
     write_result,
 )
-from cxr_studies.runner import side_by_side, training
+from cxr_studies.runner import provenance, side_by_side, training
 from cxr_studies.runner.training import Tell
 from cxr_study.common import code_version
 from cxr_study.deployment.deployed_run import DeployedRunError
@@ -52,7 +52,8 @@ def run(folder: Path, tell: Tell) -> None:
     with FileLock(folder / ".lock"):  # another study may have it, too
         if read_result(folder) is not None:
             return
-        began, code = time.time(), code_version.code()  # which may change meanwhile
+        began = time.time()
+        code, sources = code_version.code(), provenance.sources()  # which may change meanwhile
         planned = read_spec(folder)
         models, trained = training.train(planned, folder / WORK, tell)
         network = Network(**planned.what["network"])
@@ -82,6 +83,8 @@ def run(folder: Path, tell: Tell) -> None:
             cores=tensorflow_setup.cores(),
             device=device(),
             code=code,
+            sources=sources,
+            machine=provenance.machine(),
             best_round=max(checkpoint.manifest["round"] for checkpoint in found.values()),
             tests=tests,
             classes=classes,

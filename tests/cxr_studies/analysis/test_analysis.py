@@ -27,6 +27,8 @@ def test_every_run_is_listed_the_unfinished_without_figures(results):
     runs = analysis.runs(results)
     assert runs["method"].tolist() == ["surgical", "surgical", "personalised", "vanilla"]
     assert runs["seconds"].tolist()[:3] == [12.0] * 3 and np.isnan(runs["seconds"].iloc[3])
+    made = runs[["code", "sources", "machine"]].fillna("").values.tolist()
+    assert made == [["9 (76636db)", "0a1b", "M1"]] * 3 + [["", "", ""]]
 
 
 def shown(show, width):

@@ -35,7 +35,8 @@ def study(monkeypatch, tmp_path):
         for shown in ("show", "show_claims"):
             monkeypatch.setattr(analysis, shown, lambda *_: None)
 
-        def report(results, data, folder):
+        def report(results, data, folder, command):
+            called["command"] = command
             folder.mkdir(parents=True, exist_ok=True)
             return folder / "report.html"
 
@@ -69,6 +70,7 @@ def test_a_whole_study_is_made_or_some_runs_of_several_and_its_report_named(
     assert called.selection == selection
     assert called.at_once == at_once
     assert "runs/studies/clients/report.html" in call.out
+    assert called.command == f"surgagg study run {options} --phantom"
 
 
 def test_a_report_of_something_else_is_told_before_it_is_replaced(study, tmp_path):

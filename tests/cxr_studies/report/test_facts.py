@@ -38,6 +38,8 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
         "Runs": "18 of 19 finished",
         "Wall time": "0 min on 4 cores; CPU; 12 s a run",
         "Code": "surgical-aggregation 9 (76636db)",
+        "Sources": "0a1b",
+        "Machine": "M1",
     }
     assert "surgical-aggregation 9" in module.made_with(finished.results)
     settings, body = {"image_size": 224, "patience": 0}, Path("here/dense.npz")
@@ -54,7 +56,14 @@ def test_time_devices_and_states_of_the_code_are_those_of_all_runs(finished):
     first, second, third, last, *_ = finished.results.runs
     in_poc = dataclasses.replace(third, what={**third.what, "poc": True})
     runs = {  # side by side, then after a pause
-        first: {"began": 0, "seconds": 120, "cores": 16, "device": "NVIDIA H100", "code": "9"},
+        first: {
+            "began": 0,
+            "seconds": 120,
+            "cores": 16,
+            "device": "NVIDIA H100",
+            "code": "9",
+            "sources": "",
+        },
         second: {"began": 60, "seconds": 120, "code": "9 (0123abc+)"},
         in_poc: {"began": 90, "seconds": 30},
         last: {"began": 3600, "seconds": 240},
@@ -63,6 +72,7 @@ def test_time_devices_and_states_of_the_code_are_those_of_all_runs(finished):
     found = facts_of(finished, runs=tuple(runs), results=results)
     assert found["Wall time"] == "7 min on 4 and 16 cores; CPU and NVIDIA H100; 128 s a run"
     assert found["Code"] == "surgical-aggregation 9, 9 (0123abc+) and 9 (76636db)"
+    assert found["Sources"] == "0a1b and not kept"
     assert found["Runs"] == "4 of 4 finished, 1 of them in a POC"
 
 

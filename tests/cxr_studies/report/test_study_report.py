@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 
@@ -38,7 +39,7 @@ def in_this_process():
 def written(finished, tmp_path_factory):
     """The page's text, and the folder."""
     folder = tmp_path_factory.mktemp("report") / "clients"
-    page = write(finished.results, finished.data, folder)
+    page = write(finished.results, finished.data, folder, "surgagg study run clients")
     assert page == folder / "report.html"
     return page.read_text(encoding="utf-8"), folder
 
@@ -46,7 +47,7 @@ def written(finished, tmp_path_factory):
 def test_every_number_is_in_a_csv_file_and_tables_are_latex_too(written):
     _, folder = written
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        [*(f"{name}.csv" for name in FRAMES), "tables.tex", "report.html"]
+        [*(f"{name}.csv" for name in FRAMES), "tables.tex", "provenance.json", "report.html"]
     )
     frames = {name: pd.read_csv(folder / f"{name}.csv") for name in FRAMES}
     assert not [name for name, frame in frames.items() if frame.empty]
@@ -55,6 +56,16 @@ def test_every_number_is_in_a_csv_file_and_tables_are_latex_too(written):
     text = (folder / "tables.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table") == text.count(r"\end{table") == 3
     assert text.startswith("% Needs") and r"\label{tab:clients-nih-all}" in text
+
+
+def test_beside_the_tables_stands_by_which_code_machine_and_command_they_were_made(written):
+    made = json.loads((written[1] / "provenance.json").read_text(encoding="utf-8"))
+    known = {name: made[name] for name in ("Command", "Sources", "Machine", "Wall time")}
+    assert known == {
+        "Command": "surgagg study run clients", "Sources": "0a1b", "Machine": "M1",
+        "Wall time": "0 min on 4 cores; CPU; 12 s a run",
+    }  # fmt: skip
+    assert "surgical-aggregation 9" in made["Made with"]
 
 
 def test_the_page_has_every_notice_figure_and_section_and_needs_nothing_else(written):

@@ -1,0 +1,33 @@
+"""By which code and on which machine a run is made."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+from importlib import import_module
+from pathlib import Path
+
+_PACKAGES = ("surgical_aggregation", "cxr_study", "cxr_studies")
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+def sources() -> str:
+    """SHA-256 of all Python files that train and measure, shortened to 12 digits.
+
+    Runs with the same digest are of one state of the code, whatever else a commit has changed.
+    """
+    sha = hashlib.sha256()
+    for package in _PACKAGES:
+        folder = Path(str(import_module(package).__file__)).parent
+        for file in sorted(folder.rglob("*.py")):
+            sha.update(f"{package}/{file.relative_to(folder).as_posix()}\0".encode())
+            sha.update(file.read_bytes() + b"\0")
+    return sha.hexdigest()[:12]
+
+
+def machine() -> str:
+    """Name of the processor: the same code gives the same bits on one kind of it."""
+    text = _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.is_file() else ""
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else platform.processor() or platform.machine()
