@@ -1,0 +1,192 @@
+"""Tables of the documents, computed anew from the kept csv of studies.
+
+Usage: python tests/support/kept_tables.py
+
+In a document such a table follows a comment of its name, `<!-- table: NAME -->`; called as a
+program, this writes all of them anew.
+"""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+from scipy import stats
+
+ROOT = Path(__file__).parents[2]
+REPORTS = ROOT / "custom/reports"
+UNDEFINED = "\N{EN DASH}"
+
+_MARKED = re.compile(r"(<!-- table: ([\w -]+) -->\n)((?:\|.*\n)+)")
+
+
+def minus(text):
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def between(value, low, high, signed=False):
+    sign = "+" if signed else ""
+    bounds = f"({minus(f'{low:.3f}')} to {minus(f'{high:.3f}')})"
+    return f"{minus(f'{value:{sign}.3f}')} {bounds}"
+
+
+def over_seeds(by_seed, signed=False):
+    """Mean of one value a seed, ± half its 95 % t interval."""
+    if by_seed.empty:
+        return UNDEFINED
+    half = by_seed.sem() * stats.t.ppf(0.975, len(by_seed) - 1)
+    mean = f"{by_seed.mean():{'+' if signed else ''}.3f}"
+    return f"{minus(mean if float(mean) else '0.000')} ± {half:.3f}"
+
+
+def table(head, rows):
+    head, *lines = (f"| {' | '.join(line)} |\n".replace("|  |", "| |") for line in (head, *rows))
+    return head + "|---" * (head.count("|") - 1) + "|\n" + "".join(lines)
+
+
+# --- on real pictures: AUROC over folds, with intervals by patient -------------------------------
+
+PUBLISHED = ("surgical", "fedbn+")
+
+
+def _over_folds():
+    """(row, other row or None, group) -> mean AUROC or difference, with its interval."""
+    read = pd.read_csv(REPORTS / "real/folds.csv", keep_default_na=False)
+    found = {}
+    for line in read.itertuples():
+        other = (line.other_method, line.other_strategy) if line.other_method else None
+        value = (line.auroc, line.auroc_low, line.auroc_high)
+        found[(line.method, line.strategy), other, line.group] = value
+    return found
+
+
+def _cell(found, row, other, group):
+    value = found.get((row, other, group))
+    return UNDEFINED if value is None else between(*value, signed=other is not None)
+
+
+def real():
+    found = _over_folds()
+    rows = [
+        [title, _cell(found, row, None, "own"), _cell(found, row, PUBLISHED, "own")]
+        for title, row in {
+            "surgical aggregation, as published: batch norm frozen": PUBLISHED,
+            "its statistics alone frozen; averaged, fitted anew": ("surgical", "fixbn extras"),
+            "batch norm trained, and the same": ("surgical", "fedavg extras"),
+            "the initial body as it is, its columns alone fitted": ("surgical", "fedbn+ columns"),
+            "each hospital alone, statistics frozen, and the same": ("individual", "fixbn extras"),
+        }.items()
+    ]
+    return table(["", "mean AUROC", "to published"], rows)
+
+
+def real_by_group():
+    found = _over_folds()
+    rows = [
+        [title, *(_cell(found, row, *of) for of in (
+            (None, "own"), (None, "shared"), (PUBLISHED, "own"), (PUBLISHED, "shared")
+        ))]
+        for title, row in {
+            "published: fedbn+": PUBLISHED,
+            "fixbn, extras": ("surgical", "fixbn extras"),
+            "fedavg, extras": ("surgical", "fedavg extras"),
+            "columns alone": ("surgical", "fedbn+ columns"),
+            "alone: fixbn, extras": ("individual", "fixbn extras"),
+            "alone: columns": ("individual", "fedbn+ columns"),
+        }.items()
+    ]  # fmt: skip
+    head = ["", "own classes", "the seven shared", "own, difference", "shared, difference"]
+    return table(head, rows)
+
+
+# --- on drawings: means over both sites' test patients, over seeds -------------------------------
+
+GROUPS = ("shared", "unique", "elsewhere", "all")
+
+
+def _by_seed(study):
+    """(group, method, strategy) -> AUROC of each seed, by seed."""
+    read = pd.read_csv(REPORTS / study / "means.csv")
+    here = read[(read["model"] == "global") | (read["model"] == read["test"])]
+    means = here.groupby(["group", "method", "strategy", "seed"])["auroc"].mean()
+    return {
+        (group, (method, strategy)): each.droplevel([0, 1, 2]).dropna()
+        for (group, method, strategy), each in means.groupby(level=[0, 1, 2])
+    }
+
+
+def _of_seeds(found, row, group, less=None):
+    nothing = pd.Series(dtype=float)
+    if "individual" in {row[0], *(less or ())} and group in ("elsewhere", "all"):
+        return UNDEFINED  # each has its own classes alone
+    own = found.get((group, row), nothing)
+    if less is None:
+        return over_seeds(own)
+    other = found.get((group, less), nothing)
+    return over_seeds((own - other).dropna(), signed=True)
+
+
+OURS = ("surgical", "fedavg recommended")
+
+
+def drawings():
+    found = _by_seed("beyond-finalists")
+    rows = [
+        [title, *facts, *(_of_seeds(found, row, group) for group in GROUPS)]
+        for title, facts, row in (
+            ("each hospital alone", ["14, 13", "no"], ("individual", "fedavg")),
+            ("FL with partial loss", ["20", "yes"], ("partial_loss", "fedavg")),
+            ("… with soft pseudo-labels", ["20", "yes"], ("partial_loss", "fedavg soft")),
+            ("surgical aggregation, as published", ["20", "no"], PUBLISHED),
+            ("… with batch norm trained", ["20", "no"], ("surgical", "fedavg")),
+            ("**… averaged, fitted anew**", ["**20**", "**no**"], OURS),
+            ("pooled data", ["20", "yes"], ("centralised-partial", "fedavg")),
+        )
+    ]
+    head = ["", "classes", "every site learns of all", "the 7 shared", "unique, own site"]
+    return table([*head, "unique, other site", "all 20"], rows)
+
+
+def finalists():
+    found = _by_seed("beyond-finalists")
+    rows = [
+        [title, *(_of_seeds(found, OURS, group, row) for group in GROUPS)]
+        for title, row in (
+            ("surgical, FedBN+ (published)", PUBLISHED),
+            ("the same with `consistency` ‡", ("surgical", "fedavg together")),
+            ("surgical, FedAvg", ("surgical", "fedavg")),
+            ("partial loss, FedBN+", ("partial_loss", "fedbn+")),
+            ("partial loss, FedAvg", ("partial_loss", "fedavg")),
+            ("partial loss, soft pseudo-labels", ("partial_loss", "fedavg soft")),
+            ("pooled data, partial loss", ("centralised-partial", "fedavg")),
+            ("each site alone", ("individual", "fedavg")),
+        )
+    ]
+    head = ["FedAvg with both, less …", "shared", "unique, own site", "unique, other site"]
+    return table([*head, "all 20"], rows)
+
+
+TABLES = {
+    "real": real, "real by group": real_by_group, "drawings": drawings, "finalists": finalists,
+}  # fmt: skip
+
+
+def documents():
+    """Documents with such tables -> their text."""
+    texts = {path: path.read_text(encoding="utf-8") for path in ROOT.rglob("*.md")
+             if ".venv" not in path.parts}  # fmt: skip
+    return {path: text for path, text in texts.items() if _MARKED.search(text)}
+
+
+def made_anew(text):
+    """A document with its tables as the csv have them."""
+    return _MARKED.sub(lambda found: found[1] + TABLES[found[2]](), text)
+
+
+def names(text):
+    return [found[2] for found in _MARKED.finditer(text)]
+
+
+if __name__ == "__main__":
+    for document, text in documents().items():
+        document.write_text(made_anew(text), encoding="utf-8")
+        print(document.relative_to(ROOT), *names(text))
