@@ -3,7 +3,9 @@
 Usage: python real_sites.py <NIH folder>... <pneumoniamnist.npz> <new folder>
 
 An NIH folder has `Data_Entry_2017*.csv` and any of its images; of an image or a patient in two of
-them there is one. What comes out: site files, and data files for `surgagg study run real`.
+them there is one. What comes out: site files, and data files of all three hospitals in five folds
+(study `real`) and in one split (`real-factors`, `real-last`), and of NIH's halves in three folds of
+128 pixels (`real-128`, where the images are as large).
 """
 
 import sys
@@ -104,12 +106,18 @@ def write_data_file(path, sites, **keys):
 def main(*given):
     """Write everything; see above."""
     *folders, npz, out = map(Path, given)
-    sites = [*write_halves(folders, out), write_children(npz, out)]
-    settings = {"backbone": "efficientnet_lite0", "image_size": 64, "batch_size": 32}
-    write_data_file(
-        out / "real.yaml", sites, folds=5, initial_body="initial.npz", preset="radiology",
-        settings=settings,
-    )  # fmt: skip
+    halves = list(write_halves(folders, out))
+    sites = [*halves, write_children(npz, out)]
+    network = {"backbone": "efficientnet_lite0", "batch_size": 32}
+    for name, those, pixels, folds in (
+        ("real", sites, 64, {"folds": 5}),
+        ("one-split", sites, 64, {}),
+        ("halves-128", halves, 128, {"folds": 3}),
+    ):
+        write_data_file(
+            out / f"{name}.yaml", those, **folds, initial_body="initial.npz", preset="radiology",
+            settings={**network, "image_size": pixels},
+        )  # fmt: skip
     body = f"{out / 'initial.npz'} --backbone efficientnet_lite0 --weights imagenet"
     print(f"surgagg model init {body} --image-size 64")
     print(f"surgagg study run real --data {out / 'real.yaml'}")

@@ -90,10 +90,13 @@ DATA = Path(__file__).parents[3] / "shared/data"
 def test_three_sites_of_public_pictures_have_other_patients_and_each_picture_once(surgagg):
     given = [*(DATA / name for name in ("nih-1k", "nih-mini")), DATA / "pneumonia-28"]
     said = surgagg.example("real_sites.py", *given[:2], given[2] / "pneumoniamnist.npz", "real")
-    assert said.startswith("real/real.yaml\nsurgagg model init real/initial.npz --backbone")
+    assert said.startswith("real/real.yaml\nreal/one-split.yaml\nreal/halves-128.yaml\nsurgagg")
     (surgagg.home / "real/initial.npz").touch()
-    data = read_data(surgagg.home / "real/real.yaml")
+    data, *others = (read_data(surgagg.home / name) for name in said.split()[:3])
     assert data.site_names == ("north", "south", "children") and data.folds == 5
+    assert [(each.site_names, each.folds) for each in others] == [
+        (data.site_names, None), (("north", "south"), 3)
+    ]  # fmt: skip
     sites = {name: load_labels(read_site_file(path)) for name, path in data.sources.items()}
     check_disjoint(sites.values())
     north, south, children = (labels.table for labels in sites.values())
