@@ -9,7 +9,8 @@ import tenseal
 
 import encrypted
 import tiny_job
-from simulated import SETTINGS, SITES, run
+from cxr_study.runs.simulator_process import SimulationError
+from simulated import SETTINGS, SITES, TWO, run
 from surgical_aggregation.encryption.ciphertext import decrypted, is_packed
 
 
@@ -52,3 +53,17 @@ def test_a_site_that_trains_with_tensorflow_encrypts(tmp_path, initial_body):
         min_clients=1, tracking="none",
     )  # fmt: skip
     assert is_packed(made.last.variables["head/Edema/kernel"])
+
+
+def test_where_no_site_has_keys_the_run_ends_with_what_to_do(tmp_path, initial_body):
+    def provision(folder):
+        encrypted.provision(folder / "workspace/startup")
+        (folder / "workspace/startup/client_context.tenseal").unlink()
+
+    with pytest.raises(SimulationError) as error:
+        run(tmp_path, TWO, initial_body, job="surgical_he", before=provision, **SETTINGS)
+    reason = str(error.value).splitlines()[0]
+    assert "north: homomorphic encryption needs client_context.tenseal in the startup" in reason
+    assert "`nvflare poc prepare -he`" in reason
+    logs = "".join(path.read_text() for path in (tmp_path / "workspace").rglob("log.txt"))
+    assert "Traceback" not in logs

@@ -9,12 +9,13 @@ from nvflare.app_opt.he.model_decryptor import HEModelDecryptor
 
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.encryption.ciphertext import form, is_packed, shaped, unpack
+from surgical_aggregation.encryption.contexts import SiteKeys
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import INITIAL_BODY
 
 
-class DecryptTask(HEModelDecryptor):
+class DecryptTask(SiteKeys, HEModelDecryptor):
     """FLARE's HEModelDecryptor for ciphertexts packed as arrays of bytes.
 
     Runs on the client, on the data of every task with a model:
@@ -23,7 +24,8 @@ class DecryptTask(HEModelDecryptor):
         out  the same names, arrays all, in their own shape and dtype
 
     The server's digest of an encrypted initial body (a continued run's) is checked here and
-    replaced by that of the decrypted one. The keys are client_context.tenseal of the startup kit.
+    replaced by that of the decrypted one. The keys are client_context.tenseal of the startup kit;
+    see `SiteKeys`.
     """
 
     def __init__(self) -> None:

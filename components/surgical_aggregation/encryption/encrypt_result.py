@@ -7,9 +7,10 @@ from nvflare.app_opt.he.model_encryptor import HEModelEncryptor
 
 from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, find
 from surgical_aggregation.encryption.ciphertext import pack
+from surgical_aggregation.encryption.contexts import SiteKeys
 
 
-class EncryptResult(HEModelEncryptor):
+class EncryptResult(SiteKeys, HEModelEncryptor):
     """FLARE's HEModelEncryptor, its ciphertexts packed as arrays of bytes.
 
     Runs on the client, on the result of the training task, after `LabelHead`:

@@ -13,13 +13,10 @@ from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.result_checks import Expected, fault
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, find
-from surgical_aggregation.encryption import ciphertext
+from surgical_aggregation.encryption import ciphertext, contexts
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import variables as wire
-
-CONTEXT = "server_context.tenseal"
-"""The server's keys, in its startup kit."""
 
 
 class EncryptedSurgicalAggregator(SurgicalAggregator):
@@ -57,13 +54,9 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         if event_type != EventType.START_RUN:
             return
         try:
-            self._context = load_tenseal_context_from_workspace(CONTEXT, fl_ctx)
+            self._context = load_tenseal_context_from_workspace(contexts.SERVER, fl_ctx)
         except ValueError as error:
-            self.system_panic(
-                f"adding ciphertexts needs {CONTEXT} in the server's startup "
-                f"folder: {error}. Provision with FLARE's HEBuilder (`nvflare poc prepare -he`).",
-                fl_ctx,
-            )
+            self.system_panic(contexts.lacking(contexts.SERVER, error), fl_ctx)
 
     def _whole(self, sent: SiteResult, model: GlobalModel) -> SiteResult:
         if sent.differences:

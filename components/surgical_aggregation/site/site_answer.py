@@ -29,7 +29,7 @@ personal variables, its last and its best model, and as many while they are writ
 
 
 def check(question: Shareable, training: LocalTraining | None, fl_ctx: FLContext) -> None:
-    """Refuse to take part where the server says so, or by network or disk.
+    """Refuse to take part where the server says so, or by keys, network or disk.
 
     The reason may be told: it has no file's path, no count of data and no class that the server has
     not named. `training` is None where the site's own files are not usable.
@@ -39,6 +39,8 @@ def check(question: Shareable, training: LocalTraining | None, fl_ctx: FLContext
     """
     if fault := fl_ctx.get_peer_context().get_prop(headers.FAULT):
         raise SiteError(f"the server refuses it: {fault}")
+    if fault := fl_ctx.get_prop(headers.NO_KEYS):
+        raise SiteError(fault)
     if training is None:
         return
     own, asked = training.variables(), from_shareable(question).data

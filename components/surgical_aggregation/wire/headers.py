@@ -39,6 +39,9 @@ BODY_SHAPES, NETWORK = "body", "network"
 FREE_DISK, CERTIFICATE_DAYS, CANNOT = "free_disk", "certificate_days", "cannot"
 """Of its result: bytes, days, and why the site cannot take part; None each: not known, it can."""
 
+NO_KEYS = "surgical.no_keys"
+"""At a site, private: why it cannot encrypt or decrypt, if so."""
+
 FAULT = "surgical.fault"
 """Public property of the server beside the task: what keeps the site that gets it out."""
 

@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
-from nvflare.apis.shareable import ReturnCode, make_reply
+from nvflare.apis.event_type import EventType
+from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 
 pytest.importorskip("tenseal", reason="homomorphic encryption needs TenSEAL: the extra 'he'")
 
@@ -19,6 +20,7 @@ from surgical_aggregation.encryption import ciphertext
 from surgical_aggregation.encryption.ciphertext import CiphertextError, is_packed, pack, unpack
 from surgical_aggregation.encryption.decrypt_task import DecryptTask
 from surgical_aggregation.encryption.encrypt_result import EncryptResult
+from surgical_aggregation.site import site_answer
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import INITIAL_BODY
@@ -123,3 +125,13 @@ def test_without_the_sites_context_nothing_leaves_or_comes(filter_, packed):
     without.tenseal_context_file = "elsewhere.tenseal"
     with pytest.raises(ValueError, match=r"elsewhere\.tenseal"):
         processed({"a": packed}, filter_=without)
+
+
+@pytest.mark.parametrize("filter_", [EncryptResult, DecryptTask])
+def test_a_site_without_its_keys_takes_no_part_and_is_told_what_to_do(filter_):
+    fl_ctx, without = encrypted.insecure(context("server")), filter_()
+    without.tenseal_context_file = "elsewhere.tenseal"
+    without.handle_event(EventType.START_RUN, fl_ctx)
+    needed = r"needs elsewhere\.tenseal in the startup folder: .* by `surgagg deploy poc prepare"
+    with pytest.raises(SiteError, match=needed):
+        site_answer.check(Shareable(), None, fl_ctx)

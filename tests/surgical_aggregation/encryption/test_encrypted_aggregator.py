@@ -16,7 +16,7 @@ from nvflare.app_opt.he.intime_accumulate_model_aggregator import (
 
 import encrypted
 from flare import context, global_model, result
-from surgical_aggregation.encryption import encrypted_aggregator
+from surgical_aggregation.encryption import contexts as kits
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
 from surgical_aggregation.wire import variables as wire
@@ -133,7 +133,7 @@ def test_a_second_round_compares_with_a_model_that_is_encrypted():
 
 
 def test_a_server_without_a_context_ends_the_run_with_the_reason(panics, monkeypatch):
-    monkeypatch.setattr(encrypted_aggregator, "CONTEXT", "elsewhere.tenseal")
+    monkeypatch.setattr(kits, "SERVER", "elsewhere.tenseal")
     aggregator = EncryptedSurgicalAggregator()
     aggregator.handle_event(EventType.START_RUN, encrypted.insecure(context("server")))
-    assert "HEBuilder" in panics[0]
+    assert "needs elsewhere.tenseal in the startup folder" in panics[0] and "HEBuilder" in panics[0]
