@@ -61,22 +61,22 @@ _NETWORK = {
     "backbone": "densenet121", "image_size": 224, "hidden": 0, "batch_size": 64, "epochs": 1,
 }  # fmt: skip
 _PAPERS = {**_NETWORK, "augmentation": "paper", "warmup_epochs": 15}
+_ML4H = {**_PAPERS, "learning_rate": 5e-5, "warmup_learning_rate": 5e-3, "num_rounds": 150}
 
 PRESETS: Mapping[str, Preset] = {
     # The method alone, not the network or the recipe: as published, with two more candidates for
     # the best model, which cost next to nothing.
     "recommended": Preset({"strategy": "fedbn+", "average_decay": 0.9, "refit_model": "best"}),
-    # ML4H 2024 (arXiv:2301.06683), which names no early stopping; its version 1 stops after 25.
-    "paper": Preset(
-        {
-            **_PAPERS,
-            "learning_rate": 5e-5,
-            "warmup_learning_rate": 5e-3,
-            "num_rounds": 150,
-            "patience": 0,
-        }
-    ),
-    # FedFBN (arXiv:2303.06180): a rate of its own at site chexpert. It says nothing of warm-up.
+    # ML4H 2024 (arXiv:2301.06683), section 2.5, has all (the head: 2.1) but the ranges of the
+    # augmentation, which are the released code's, and names no early stopping.
+    "paper": Preset({**_ML4H, "patience": 0}),
+    # Version 1, Methods, "Deep Learning Setups": network, pixels, rate, batch, epochs, patience;
+    # "Experimental setup": NIH's own rate beside CheXpert. Warm-up and augmentation without
+    # numbers: ML4H's.
+    "paper-version1": Preset({**_ML4H, "patience": 25}, {"nih": {"learning_rate": 1e-5}}),
+    # FedFBN (arXiv:2303.06180), section 2.3: network, pixels, rates, batch, epochs, no early
+    # stopping; 2.4: two rates, of which version 1 says whose. How long the warm-up is and what the
+    # augmentation: ML4H's.
     "paper-fedfbn": Preset(
         {
             **_PAPERS,

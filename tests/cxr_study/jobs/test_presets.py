@@ -31,15 +31,17 @@ def test_what_is_recommended_is_of_the_method_alone():
 
 
 class TestApply:
-    def test_the_papers_recipe_is_theirs(self):
-        settings, per_site = with_preset("paper", {}, {}, ["a"])
-        wanted = {
-            "batch_size": 64, "learning_rate": 5e-5, "warmup_epochs": 15,
-            "warmup_learning_rate": 5e-3, "num_rounds": 150, "patience": 0, "epochs": 1,
-            "augmentation": "paper", "hidden": 0,
-        }  # fmt: skip
-        assert {name: settings[name] for name in wanted} == wanted
-        assert per_site == {}
+    @pytest.mark.parametrize(("preset", "rate", "warm_up", "rounds", "patience", "own"), [
+        ("paper", 5e-5, 5e-3, 150, 0, {}),
+        ("paper-version1", 5e-5, 5e-3, 150, 25, {"nih": {"learning_rate": 1e-5}}),
+        ("paper-fedfbn", 1e-5, 1e-3, 100, 0, {"chexpert": {"learning_rate": 5e-5}}),
+    ])  # fmt: skip
+    def test_the_papers_recipes_are_theirs(self, preset, rate, warm_up, rounds, patience, own):
+        assert with_preset(preset, {}, {}, ["nih", "chexpert"]) == ({
+            "backbone": "densenet121", "image_size": 224, "hidden": 0, "batch_size": 64,
+            "epochs": 1, "augmentation": "paper", "learning_rate": rate, "warmup_epochs": 15,
+            "warmup_learning_rate": warm_up, "num_rounds": rounds, "patience": patience,
+        }, own)  # fmt: skip
 
     @pytest.mark.parametrize(("settings", "per_site", "sites", "merged"), [
         ({}, {}, "nih chexpert", {"chexpert": {"learning_rate": 5e-5}}),
