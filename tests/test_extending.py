@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "components/EXTENDING.md").read_text(encoding="utf-8")
@@ -19,11 +21,15 @@ from cxr_study.cli.main import command
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.jobs.job import Job
+from cxr_study.jobs.recipe import JobRecipe
 from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.aggregation import strategy, weighting
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
+from surgical_aggregation.site.contract.architecture import initial_body
+from surgical_aggregation.site.training.trainer import LocalTraining
+from surgical_aggregation.site.training.training_options import TrainingOptions
 
 assert command() == 0
 site = Path("sites/indiana.yaml")
@@ -53,6 +59,19 @@ for unknown in ("os:system", "radiology_parts.method:SiloBN", "radiology_parts.m
 model = ChestXraySite("indiana", "sites", backbone="plain", image_size=32).model()
 assert model.get_layer("head").units == len(labels.table.columns) - 7
 assert model(np.zeros((1, 32, 32, 3))).shape == (1, 2)
+
+from radiology_parts.hospital import StripedSite
+
+asked = Job.asked("surgical", sites=["indiana", "ohio"], settings={"strategy": "fedavg"})
+JobRecipe(asked, site=StripedSite("{SITE_NAME}", "sites"))
+hospital = StripedSite("indiana", "sites", image_size=32, batch_size=8)
+start = initial_body(hospital.model(), **hospital.network_facts)
+assert start.manifest["backbone"] == "stripes" and start.manifest["image_size"] == 32
+assert start.variables.keys() == {"lines/kernel", "lines/bias"}
+training = LocalTraining(hospital, TrainingOptions(strategy="fedavg"))
+training.receive(start.variables, {})
+training.train(0)
+assert (training.variables()["lines/kernel"] != start.variables["lines/kernel"]).any()
 """
 
 
@@ -75,8 +94,10 @@ def test_a_package_offers_a_reader_a_network_a_strategy_and_a_weighting(parts):
     (parts / "data/images").mkdir(parents=True)
     rows = [f"{n}.png,{n},PA,{'Edema;Mass' if n % 2 else ''}\n" for n in range(40)]
     (parts / "data/openi.csv").write_text("file,patient,view,findings\n" + "".join(rows))
+    rng = np.random.default_rng(0)
     for number in range(40):
-        (parts / f"data/images/{number}.png").touch()
+        pixels = rng.integers(0, 256, (32, 32), np.uint8)
+        Image.fromarray(pixels).save(parts / f"data/images/{number}.png")
     done = subprocess.run(
         [sys.executable, "-c", PARTS, "data", "site", "openi", "data", "sites/indiana.yaml"],
         cwd=parts, capture_output=True, text=True,
