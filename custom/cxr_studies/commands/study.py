@@ -108,7 +108,7 @@ def run(
             analysis.show(study.title, study.factor, results.seeds, console)
             analysis.show_claims(results, console)
             command = shlex.join(["surgagg", *sys.argv[1:]])
-            page = report(results, found, path.parent, command)
+            page = report(results, found, path.parent, made.had, command)
             if found.folds:
                 folds = pd.read_csv(page.parent / "folds.csv")
                 analysis.show_folds(study.title, folds, console)

@@ -11,6 +11,7 @@ or with real data; paths are relative to the file:
     data:
       nih: /data/nih                  # folder of the official download
       chexpert: sites/stanford.yaml   # or a site file of the whole data set
+      mimic: {dataset: mimic, labels: ..., views: all}    # or its keys, but for the split
     initial_body: initial.npz         # made by `surgagg model init`
     preset: paper                     # settings that belong together; `settings` win
 
@@ -21,7 +22,8 @@ or with the sites of hospitals, which keep their own splits, for studies with `s
     folds: 5                              # split anew: seed 0 tests the first fold of the patients
 
 A study needs the data sets that it names; more do no harm. Of MIMIC the folder has CXR-LT's label
-csv, too: it labels the classes of both NIH and CheXpert.
+csv, too: it labels the classes of both NIH and CheXpert. The shipped files named after papers have
+the data of each.
 """
 
 from __future__ import annotations
@@ -31,7 +33,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 
 from cxr_studies.plan import shipped_files
 from cxr_study.common.errors import InputError
@@ -44,7 +53,7 @@ from cxr_study.common.yaml_files import (
     read_model,
 )
 from cxr_study.data.readers import official_files
-from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.site_file import SiteFile, read_site_file
 from cxr_study.jobs.presets import PRESETS
 
 DATA_SETS: Mapping[str, str] = MappingProxyType(
@@ -55,6 +64,21 @@ DATA_SETS: Mapping[str, str] = MappingProxyType(
 _PHANTOM, _PHANTOM_SITES = "phantom", ("nih", "chexpert")
 
 
+class WholeDataSet(SiteFile):
+    """The keys of a site file of a whole data set, whose split the study makes."""
+
+    split: Path = Field(default=Path(), exclude=True)
+
+
+Source = Path | WholeDataSet
+"""Of a data set: the folder of its official download, or a site file of all of it."""
+
+_Source = Annotated[
+    Annotated[Target, Tag("path")] | Annotated[WholeDataSet, Tag("keys")],
+    Discriminator(lambda value: "keys" if isinstance(value, dict) else "path"),
+]
+
+
 def _lines(value: object) -> object:
     if value == _PHANTOM:
         return {}
@@ -63,8 +87,10 @@ def _lines(value: object) -> object:
     return value
 
 
-def _check_sources(sources: dict[str, Path]) -> dict[str, Path]:
+def _check_sources(sources: dict[str, Source]) -> dict[str, Source]:
     for name, source in sources.items():
+        if isinstance(source, WholeDataSet):
+            continue
         try:
             if source.suffix == ".yaml":
                 read_site_file(source)
@@ -87,8 +113,7 @@ class StudyData(FileModel):
     """What a data file says, with absolute paths.
 
     Attributes:
-        data: Data set -> folder of its official download, or site file of all of it; empty for the
-            phantom, and beside `sites`.
+        data: Data set -> where it is; empty for the phantom, and beside `sites`.
         sites: Site files of hospitals.
         folds: Into how many the sites' patients are cut; seed s tests fold s modulo their number.
             None: the sites keep their splits.
@@ -99,7 +124,7 @@ class StudyData(FileModel):
     """
 
     data: Annotated[
-        dict[Annotated[str, one_of(DATA_SETS)], Target],
+        dict[Annotated[str, one_of(DATA_SETS)], _Source],
         BeforeValidator(_lines),
         AfterValidator(_check_sources),
     ] = Field(default_factory=dict)
@@ -132,7 +157,7 @@ class StudyData(FileModel):
         return self.path.stem
 
     @property
-    def sources(self) -> dict[str, Path]:
+    def sources(self) -> dict[str, Source]:
         """Data set, or site -> where it is; empty for the phantom."""
         return {**self.data, **{path.stem: path for path in self.sites}}
 

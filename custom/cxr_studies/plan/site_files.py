@@ -16,7 +16,7 @@ import pandas as pd
 
 from cxr_studies.partition.class_sets import ClassSets
 from cxr_studies.partition.partition import write_copy, write_nih_pool, write_sites
-from cxr_studies.plan.data_file import DATA_SETS, StudyData
+from cxr_studies.plan.data_file import DATA_SETS, Source, StudyData
 from cxr_studies.plan.run_folder import Run, key_of
 from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import DESCRIPTORS, apply_policy
@@ -36,12 +36,14 @@ class DataSet:
     Attributes:
         site: Site file of all of it, named as the data set is; its split is not used.
         table: Label table as read, of the views that the site file says.
+        images: How many rows of the table have an image file.
         digest: SHA-256 of labels as decided, patients and sizes of the image files, shortened.
     """
 
     site: SiteFile
     table: pd.DataFrame
     classes: tuple[str, ...]
+    images: int
     digest: str
 
 
@@ -70,19 +72,19 @@ def given_sites(data: StudyData, seed: int) -> dict[str, DataSet]:
         ValueError: A site file, or what it names, is unusable.
     """
     if data.images is None:
-        return {name: _read(path) for name, path in data.sources.items()}
+        return {path.stem: _read(path) for path in data.sites}
     from cxr_phantom.demo_data import demo_study
 
     folder = demo_study(seed, data.images)
     return {name: _read(folder / f"{name}.yaml") for name in data.site_names}
 
 
-def _site_file(name: str, source: Path, folder: Path) -> Path:
+def _site_file(name: str, source: Source, folder: Path) -> Path:
     """Write a site file of the data set's name for a download, or for another site file."""
     folder.mkdir(parents=True, exist_ok=True)
     path, split = folder / f"{name}.yaml", folder / "split.csv"
-    if source.suffix == ".yaml":
-        site = read_site_file(source)
+    if isinstance(source, SiteFile) or source.suffix == ".yaml":
+        site = source if isinstance(source, SiteFile) else read_site_file(source)
         write_copy(site, path, labelled_classes(site, class_columns(read_labels(site))), split)
     elif name == "nih":
         write_nih_pool(source, folder)
@@ -105,7 +107,7 @@ def _read(path: Path) -> DataSet:
     sha = hashlib.sha256(",".join(decided.columns).encode("utf-8"))
     sha.update(pd.util.hash_pandas_object(decided, index=False).to_numpy().tobytes())
     sha.update(sizes.tobytes())
-    return DataSet(site, table, classes, sha.hexdigest()[:16])
+    return DataSet(site, table, classes, int((sizes >= 0).sum()), sha.hexdigest()[:16])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +13,7 @@ from cxr_studies.analysis.across_folds import across_folds
 from cxr_studies.analysis.analysis import Analysis, analyse, runs
 from cxr_studies.analysis.significance import CLASSES, DELONG_WARNING, SCENARIOS
 from cxr_studies.analysis.study_results import StudyResults
+from cxr_studies.papers.published_data import Had
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.row import Row
@@ -38,19 +39,26 @@ LATEX_FILE = "tables.tex"
 TABLES_FILE = "tables.csv"
 
 
-def write(results: StudyResults, data: StudyData, folder: Path, command: str = "") -> Path:
+def write(
+    results: StudyResults,
+    data: StudyData,
+    folder: Path,
+    had: Mapping[str, Had],
+    command: str = "",
+) -> Path:
     """Write all files into a folder, each in one step; returns the path of the page.
 
     Args:
         results: Of the study.
         data: On which it ran.
         folder: Of the report.
+        had: Data set -> what it is used as.
         command: By which it was made, for `PROVENANCE_FILE`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     analysis = analyse(results, tensorflow_setup.cores())
-    is_real = data.images is None
-    laid_out = tables(results, facts.described(data), _p_values(analysis.tests), real=is_real)
+    real = None if data.images is not None else had
+    laid_out = tables(results, facts.described(data), _p_values(analysis.tests), had=real)
     cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
     folds = None
     if data.folds:

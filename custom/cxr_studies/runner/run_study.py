@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 
+from cxr_studies.papers import published_data
+from cxr_studies.papers.published_data import Had
 from cxr_studies.plan import plan
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.run_folder import DATA, FOLDERS, RUNS, SITES, Run, read_result
@@ -22,10 +24,17 @@ from cxr_study.common.wording import counted
 
 @dataclass(frozen=True)
 class Made:
-    """Study -> all its runs, of which two may be one, with the same key; and those that failed."""
+    """What was made.
+
+    Attributes:
+        runs: Study -> all its runs, of which two may be one, with the same key.
+        failures: Those that failed.
+        had: Data set -> what it is used as.
+    """
 
     runs: dict[str, list[Run]]
     failures: list[Failure]
+    had: Mapping[str, Had]
 
 
 def make(
@@ -60,7 +69,8 @@ def make(
     told = f"{counted(len(everything), 'run')}: {made} made before, {len(everything) - made} begin"
     console.print(f"{told} now.", highlight=False, soft_wrap=True)
     decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
-    return Made(planned, side_by_side.run_all(everything, folder / RUNS, at_once, console))
+    had = {name: published_data.ours(each) for name, each in found.items()}
+    return Made(planned, side_by_side.run_all(everything, folder / RUNS, at_once, console), had)
 
 
 def _check_folder(folder: Path) -> None:

@@ -27,7 +27,7 @@ def study(monkeypatch, tmp_path):
             for each in studies:
                 check(each, data, selection)
             called.update(studies=studies, data=data, folder=folder, selection=selection, **others)
-            return SimpleNamespace(runs={s.name: [] for s in studies}, failures=failures)
+            return SimpleNamespace(runs={s.name: [] for s in studies}, failures=failures, had={})
 
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(module, "make", make)
@@ -35,7 +35,7 @@ def study(monkeypatch, tmp_path):
         for shown in ("show", "show_claims"):
             monkeypatch.setattr(analysis, shown, lambda *_: None)
 
-        def report(results, data, folder, command):
+        def report(results, data, folder, had, command):
             called["command"] = command
             folder.mkdir(parents=True, exist_ok=True)
             return folder / "report.html"

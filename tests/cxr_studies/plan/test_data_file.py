@@ -1,15 +1,15 @@
-import shutil
-
 import pytest
 import yaml
 
 from cxr_phantom.drawing.rendering import SITES
 from cxr_phantom.writers.write_phantom import write_phantom
-from cxr_studies.plan import shipped_files
 from cxr_studies.plan.data_file import DATA_SETS, read_data
 from cxr_study.common.errors import InputError
 from cxr_study.data.readers import DATASETS
 
+KEYS = {
+    "dataset": "nih", "labels": "phantom/nih/Data_Entry_2017_v2020.csv", "images": "phantom/nih",
+}  # fmt: skip
 REAL = {"data": {"nih": "phantom/nih"}, "initial_body": "body.npz"}
 
 
@@ -53,6 +53,11 @@ class TestReadData:
         assert (data.initial_body, data.preset, data.settings) == (root / "body.npz", "paper", {})
         assert not read(REAL).has("mimic")
 
+    def test_a_data_set_may_be_the_keys_of_a_site_file(self, read, root):
+        source = read({**REAL, "data": {"nih": {**KEYS, "views": "all"}}}).sources["nih"]
+        assert (source.views, source.images) == ("all", root / "phantom/nih")
+        assert source.labels == (root / KEYS["labels"],)
+
     def test_sites_with_splits_of_their_own_are_called_as_their_files(self, read, root):
         data = read({"sites": ["phantom/sites/nih.yaml", "phantom/sites/mimic.yaml"]})
         assert data.sources == {n: root / f"phantom/sites/{n}.yaml" for n in ("nih", "mimic")}
@@ -76,6 +81,13 @@ class TestReadData:
         ({**REAL, "sites": ["phantom/sites/nih.yaml"]}, "key 'data' has no use beside 'sites'"),
         ({"sites": ["phantom/sites/nih.yaml"], "folds": 1}, "key 'folds' needs a number of 2 or"),
         ({**REAL, "folds": 5}, "key 'folds' cuts the patients of 'sites'"),
+        ({**REAL, "data": {"nih": {**KEYS, "vews": "all"}}},
+         "key 'data', key 'nih': key 'vews' is not known; nearest known: views"),
+        ({**REAL, "data": {"nih": {**KEYS, "views": "lateral"}}},
+         "key 'data', key 'nih', key 'views' needs frontal or all; got 'lateral'"),
+        ({**REAL, "data": {"nih": {**KEYS, "split": "s.csv"}}}, ".*key 'split' is not known"),
+        ({**REAL, "data": {"nih": {"dataset": "nih"}}}, ".*'nih' needs key 'labels'; has dataset"),
+        ({**REAL, "data": {"nih": {**KEYS, "images": "no"}}}, ".*'images' needs a folder that"),
         ({**REAL, "data": {"nih": "no"}}, "key 'data': key 'nih': needs the folder .*/no is"),
         ({**REAL, "data": {"nih": "phantom/chexpert"}}, r".*'nih': needs one Data_Entry_2017\*"),
         ({**REAL, "data": {"nih": "no.yaml"}}, r"key 'data': key 'nih': site file .*/no\.yaml"),
@@ -91,16 +103,6 @@ class TestShipped:
         assert (data.images, data.settings["image_size"]) == (2000, 64)
         with pytest.raises(InputError, match=r"data file 'fantom': .*nearest known: phantom"):
             read_data("fantom")
-
-    def test_the_template_is_right_once_its_paths_are(self, root, tmp_path):
-        shutil.copy(shipped_files.find("real", "data_files", "data file"), tmp_path)
-        (tmp_path / "initial.npz").touch()
-        paths = {"nih": "nih", "chexpert": "CheXpert-v1.0-small", "mimic": "mimic"}
-        for name, path in paths.items():
-            (tmp_path / path).symlink_to(root / "phantom" / name)
-        data = read_data(tmp_path / "real.yaml")
-        assert set(data.sources) == set(DATA_SETS)
-        assert data.preset == "paper"
 
 
 def test_studies_name_the_data_sets_that_the_phantom_imitates():

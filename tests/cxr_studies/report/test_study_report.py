@@ -39,7 +39,7 @@ def in_this_process():
 def written(finished, tmp_path_factory):
     """The page's text, and the folder."""
     folder = tmp_path_factory.mktemp("report") / "clients"
-    page = write(finished.results, finished.data, folder, "surgagg study run clients")
+    page = write(finished.results, finished.data, folder, {}, "surgagg study run clients")
     assert page == folder / "report.html"
     return page.read_text(encoding="utf-8"), folder
 
@@ -92,7 +92,7 @@ def test_scenarios_too_few_for_a_test_have_no_table_of_tests_over_them(finished)
 
 
 def test_a_report_made_again_is_the_same(finished, written, tmp_path):
-    again = write(finished.results, finished.data, tmp_path / "clients")
+    again = write(finished.results, finished.data, tmp_path / "clients", {})
     assert again.read_text(encoding="utf-8") == written[0]
 
 

@@ -117,15 +117,13 @@ def notes(table: Table) -> tuple[str, ...]:
             cell.published and not cell.published.place.row.strategy for cell in cells
         ),
         "No difference: the published mean is over another number of classes.": any(
-            cell.real
+            not cell.apart
             and cell.ours.value is not None
             and cell.theirs is not None
             and cell.difference is None
             for cell in cells
         ),
-        "Ours are of drawings, the published of real data: side by side, not compared.": any(
-            not cell.real and cell.theirs is not None for cell in cells
-        ),
+        **{why: True for cell in cells if cell.theirs is not None for why in cell.apart},
         "Against surgical aggregation, by paired t-test or Wilcoxon's signed-rank test over "
         "classes in a scenario and over scenarios in the average, with Holm's correction: * p < "
         "0.05, ** p < 0.01, *** p < 0.001, ns: not significant.": marked,

@@ -5,14 +5,16 @@ A cell has what our runs reach, and what the papers report of the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 
 import pandas as pd
 
 from cxr_studies.analysis.intervals_and_tests import interval, mark
 from cxr_studies.analysis.study_results import GROUPS, StudyResults, by_run
-from cxr_studies.papers import published_results
+from cxr_studies.papers import published_data, published_results
+from cxr_studies.papers.published_data import Had
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place, Published
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL
@@ -23,6 +25,11 @@ from cxr_study.reports.page.numbers import UNDEFINED, figure
 
 PValues = Mapping[Place, float]
 """What a cell is about -> p of a test of its AUROC against surgical aggregation."""
+
+Apart = Callable[[Published, "Column"], tuple[str, ...]]
+"""Why figures of a column are of other data than a published one; empty: they are not."""
+
+DRAWINGS = "Ours are of drawings, the published of real data: side by side, not compared."
 
 _DECIMALS = 3  # what looks the same is the best together
 
@@ -54,8 +61,8 @@ class Cell:
     """A cell of a table: what our runs reach of a metric, and what the papers report, if anything.
 
     `p` is of a test against surgical aggregation, if there was one. `best`: no other cell of the
-    column is better, as shown. `real`: whether ours is of real data, as the papers' are; figures of
-    drawings stand beside theirs and are not compared with them.
+    column is better, as shown. `apart`: why ours is of other data than theirs; then it stands
+    beside theirs and is not compared with it.
     """
 
     place: Place
@@ -64,7 +71,7 @@ class Cell:
     published: Published | None
     p: float | None = None
     best: bool = False
-    real: bool = True
+    apart: tuple[str, ...] = ()
 
     @property
     def theirs(self) -> float | None:
@@ -73,10 +80,10 @@ class Cell:
 
     @property
     def difference(self) -> float | None:
-        """Ours minus theirs; None without both, of drawings, or over other numbers of classes."""
+        """Ours minus theirs; None without both, of other data, or over other numbers of classes."""
         ours, theirs = self.ours.value, self.theirs
         alike = self.published is not None and self.published.classes == self.ours.classes
-        alike = alike and self.real
+        alike = alike and not self.apart
         return ours - theirs if alike and ours is not None and theirs is not None else None
 
     @property
@@ -214,9 +221,15 @@ class Table(Layout):
 
 
 def tables(
-    results: StudyResults, data: str, p_values: PValues | None = None, *, real: bool = True
+    results: StudyResults,
+    data: str,
+    p_values: PValues | None = None,
+    *,
+    had: Mapping[str, Had] | None,
 ) -> tuple[Table, ...]:
     """The tables of a study, as far as runs are finished; `data`: on which data, for the caption.
+
+    `had`: data set -> what it is used as; None: all are drawings.
 
     "nih-chexpert" and "fedfbn" have those of their papers, any other study those of an ablation;
     see `layouts`.
@@ -235,10 +248,30 @@ def tables(
         every = published_results.of_study(study)
         published = tuple(line for line in every if whole or line.place.scenario != AVERAGE)
         chosen = tuple(layouts.ablation(study, finished, published))
+    trained = {scenario.name: scenario.data_sets for scenario in study.scenarios}
+
+    def apart(line: Published, column: Column) -> tuple[str, ...]:
+        if had is None:
+            return (DRAWINGS,)
+        names = {column.test, *chain.from_iterable(trained[name] for name in column.scenarios)}
+        used = {name: had[name] for name in TESTS if name in names & had.keys()}
+        source = published_results.SOURCES[line.source]
+        told = published_data.differences(line.source, used)
+        return tuple(
+            f"{TESTS[name]} is not that of {source}, so no difference: {text}."
+            for name, text in told.items()
+        )
+
     means = pd.concat([results.means, *_of_sites(results, chosen)], ignore_index=True)
     built = (
         build(
-            layout, study.rows, means, data=data, published=published, p_values=p_values, real=real
+            layout,
+            study.rows,
+            means,
+            data=data,
+            published=published,
+            p_values=p_values,
+            apart=apart,
         )
         for layout in chosen
     )
@@ -253,22 +286,23 @@ def build(
     data: str,
     published: Sequence[Published] = (),
     p_values: PValues | None = None,
-    real: bool = True,
+    apart: Apart = lambda line, column: (),
 ) -> Table | None:
     """Fill a table; None where no run is finished.
 
     A row is a line, or one for each site's local model where data sets are the sites; those without
     a finished run are left out. `means`: see `study_results.by_run`; may have further groups of
-    classes. Of several published figures of a cell the first stands beside ours. `real`: of `Cell`.
+    classes. Of several published figures of a cell the first stands beside ours; `apart` says
+    why it is not compared.
     """
     published = [line for line in published if layout.source in ("", line.source)]
 
     def cell(column: Column, place: Place) -> Cell:
         ours = measure(means, place, column.metric, column.scenarios)
         p = (p_values or {}).get(place) if column.metric == "auroc" else None
-        return Cell(
-            place, column.metric, ours, published_results.find(published, place), p, real=real
-        )
+        theirs = published_results.find(published, place)
+        why = () if theirs is None else apart(theirs, column)
+        return Cell(place, column.metric, ours, theirs, p, apart=why)
 
     shown = layout.rows(list(rows))
     heads = [(row, model) for row in shown for model in _models(row, layout.columns, means)]

@@ -3,9 +3,11 @@ import dataclasses
 import pytest
 
 import study_runs
+from cxr_studies.papers.published_data import PUBLISHED
 from cxr_studies.papers.published_results import Place, of_study
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import read_study
+from cxr_studies.report.tables.latex import notes
 from cxr_studies.report.tables.layouts import PAPERS
 from cxr_studies.report.tables.tables import tables
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, SHARED, UNION_CLASSES
@@ -35,7 +37,7 @@ def built(study):
             study.add(
                 predicted, labelled, *dataclasses.astuple(row), scenario=scenario, sites=sites
             )
-        return tables(study.gathered(name), "phantom", **more)
+        return tables(study.gathered(name), "phantom", **{"had": None, **more})
 
     return built
 
@@ -160,6 +162,32 @@ def test_scenarios_of_an_ablation_are_columns_and_the_average_is_over_them(ablat
         ("mimic-all", [None, None, None]), ("mimic-chexpert", [0.74, 0.73, None]),
     ]  # fmt: skip
     assert mimic[1].cells[0].ours.classes == 7
+
+
+VERSION1, ML4H = PUBLISHED["arxiv2301.06683v1"], PUBLISHED["ml4h2024"]
+
+
+@pytest.mark.parametrize(("had", "compared", "said"), [
+    (VERSION1, ["nih-all", "mimic-chexpert"], {}),
+    (ML4H, ["nih-all"], {"mimic-chexpert": "MIMIC is not that of arXiv:2301.06683 v1, so no "
+     "difference: here 243,324 frontal images, 20 classes of cxr-lt, uncertain zeros, blank "
+     "negative; there 377,110 images of all views, 13 classes of mimic,"}),
+    ({**VERSION1, "nih": dataclasses.replace(VERSION1["nih"], images=5)}, [],
+     dict.fromkeys(["nih-all", "mimic-chexpert"], "here 5 frontal images, 14 classes of nih")),
+    (None, [], dict.fromkeys(["nih-all", "mimic-chexpert"], "Ours are of drawings, the published")),
+])  # fmt: skip
+def test_what_is_published_of_other_data_stands_beside_ours_without_a_difference(
+    ablation, had, compared, said
+):
+    found = {table.name: table for table in ablation(CLIENTS, {"2": 1.0}, had=had)}
+    cells = {name: table.cells[0] for name, table in found.items() if table.cells[0].published}
+    assert {name: cell.theirs for name, cell in cells.items()} == {
+        "nih-all": 0.82, "mimic-chexpert": 0.74,
+    }  # fmt: skip
+    assert [name for name, cell in cells.items() if cell.difference is not None] == compared
+    for name in cells:
+        of_data = [note for note in notes(found[name]) if "here " in note or "drawings" in note]
+        assert len(of_data) == (name in said) and all(said[name] in note for note in of_data)
 
 
 def test_with_all_scenarios_the_average_has_its_published_one(ablation):

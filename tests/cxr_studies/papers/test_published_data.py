@@ -1,0 +1,70 @@
+"""The data of the papers: what the shipped data files mean, and what is said of others."""
+
+import shutil
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from cxr_phantom.writers.write_phantom import write_phantom
+from cxr_studies.papers.published_data import PUBLISHED, Had, differences, ours
+from cxr_studies.papers.published_results import SOURCES
+from cxr_studies.plan import shipped_files
+from cxr_studies.plan.data_file import DATA_SETS, read_data
+from cxr_studies.plan.site_files import data_sets
+
+TEMPLATES = {
+    "paper": "ml4h2024",
+    "paper-version1": "arxiv2301.06683v1",
+    "paper-fedfbn": "arxiv2303.06180",
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with the phantom where the shipped data files look for real data."""
+    home = tmp_path_factory.mktemp("home")
+    write_phantom(home, images_per_site=200, size=8, sites=tuple(DATA_SETS))
+    (home / "chexpert").rename(home / "CheXpert-v1.0-small")
+    folder = home / "mimic/cxr-lt-2023"
+    folder.mkdir()
+    rows = pd.read_csv(home / "mimic/cxr-lt-2024/train_labeled.csv", dtype=str)
+    for number, name in enumerate(("train", "development", "test")):
+        rows[number::3].to_csv(folder / f"{name}.csv", index=False)
+    (home / "initial.npz").touch()
+    return home
+
+
+@pytest.mark.parametrize(("name", "source"), TEMPLATES.items())
+def test_a_shipped_data_file_means_the_data_of_its_paper(name, source, home, tmp_path):
+    shutil.copy(shipped_files.find(name, "data_files", "data file"), home)
+    data = read_data(home / f"{name}.yaml")
+    found = data_sets(data, DATA_SETS, tmp_path)
+    here = {key: ours(each) for key, each in found.items()}
+    for key, there in PUBLISHED[source].items():
+        assert replace(here[key], images=there.images) == there
+        assert (here[key].images > 200) == (there.views == "all")
+        labels = found[key].table[list(found[key].classes)]
+        assert there.labels != "mimic" or (labels == -1).any(axis=None)  # which count as negative
+    assert data.preset == name
+
+
+def test_every_source_of_published_figures_has_its_data():
+    assert PUBLISHED.keys() == SOURCES.keys() == set(TEMPLATES.values())
+    assert all(of.keys() == DATA_SETS.keys() for of in PUBLISHED.values())
+    assert set(shipped_files.names("data_files")) == {*TEMPLATES, "phantom"}
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({}, None),
+    ({"images": 5}, "here 5 frontal images, 14 classes of nih, uncertain zeros, blank negative; "
+     "there 112,120 frontal images, 14 classes"),
+    ({"labels": "table"}, "14 classes of table"),
+    ({"classes": 13}, "13 classes of nih"),
+    ({"views": "all"}, "112,120 images of all views"),
+    ({"uncertain": "ones, blank negative"}, "uncertain ones"),
+])  # fmt: skip
+def test_what_is_other_is_said_with_both(change, said):
+    mine: Had = replace(PUBLISHED["ml4h2024"]["nih"], **change)
+    found = differences("ml4h2024", {"nih": mine})
+    assert said in found["nih"] if said else found == {}
