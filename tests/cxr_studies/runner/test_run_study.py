@@ -37,12 +37,15 @@ def make(monkeypatch, tmp_path, happened):
 
             monkeypatch.setattr(owner, name, called)
 
+        found = {None: {"nih": "the data set"}}  # data file -> data sets
+        monkeypatch.setattr(module.published_data, "ours", "what {} is used as".format)
+
         def run_all(runs, folder, at_once, console):
             happened.append((folder, sorted(run.seed for run in runs), at_once))
             return [Failure(run, "no disk.", folder) for run in runs if run.seed == 9]
 
         step(module.plan, "check", lambda study, *_: study.name, lambda study: (study.name, "nih"))
-        step(module, "data_sets", lambda data, needed, folder: f"read {', '.join(needed)}")
+        step(module, "data_sets", lambda data, needed, _: f"read {', '.join(needed)}", found.get)
         step(module.plan, "runs", lambda study, *_: study.name, lambda study: studies[study.name])
         step(module, "decode", lambda found, runs, folder, size: f"decode {size}")
         monkeypatch.setattr(side_by_side, "run_all", run_all)
@@ -74,6 +77,7 @@ def test_runs_with_the_same_key_are_made_once_after_all_studies_are_checked(
     runs = (tmp_path / "out/runs", [0, 1, 9], 3)
     assert happened == ["a", "b", "read a, nih, b", "a", "b", "decode 32", runs]
     assert result.runs == studies
+    assert result.had == {"nih": "what the data set is used as"}
     assert [failure.run for failure in result.failures] == [failing]
     assert shown == "3 runs: 1 made before, 2 begin now.\n"
 
