@@ -3,7 +3,8 @@
 `scores` has a row for each run, model, test set and class of the test set:
 
     scenario, method, strategy, seed   of the run
-    model                              "global", or the site whose own it is
+    model                              "global", the site whose own it is, or "server"; see
+                                       `run_folder`
     test, class
     sites                              how many of the scenario's sites label the class
     shared                             whether all of them do
@@ -32,6 +33,7 @@ from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import (
     GLOBAL,
     RUNS,
+    SERVER,
     Predicted,
     Result,
     Run,
@@ -164,14 +166,14 @@ def shared_out(
 def as_tables(lines: pd.DataFrame) -> pd.DataFrame:
     """The lines of `scores`, or of means of them, that tables have, with the models' names there.
 
-    A global model is `GLOBAL`. Models that data sets have trained alone keep their names. All other
-    models of sites are `LOCAL`: the one of the site whose test split it is; where that is no
-    site's, there is a line for each of them.
+    A global model is `GLOBAL`, the server's `SERVER`. Models that data sets have trained alone keep
+    their names. All other models of sites are `LOCAL`: the one of the site whose test split it is;
+    where that is no site's, there is a line for each of them.
     """
     own = lines["model"] == lines["test"]
     run = [lines[name] for name in ("scenario", "method", "strategy", "seed", "test")]
     alone = (lines["method"] == "individual") & lines["model"].isin(list(DATA_SETS))
-    named = alone | (lines["model"] == GLOBAL)
+    named = alone | lines["model"].isin([GLOBAL, SERVER])
     kept = lines[named | own | ~own.groupby(run).transform("any")]
     return kept.assign(model=kept["model"].where(named, LOCAL))
 

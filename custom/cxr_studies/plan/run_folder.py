@@ -36,6 +36,10 @@ MODELS = "models"
 GLOBAL = "global"
 """What the model is called that all sites have in common."""
 
+SERVER = "server"
+"""What the server's model is called where every site has its own batch norm: body and columns are
+averaged, batch norm is the initial body's. Nobody would use it; it is tested beside the sites'."""
+
 FEATURES_OF = 500
 """Images of a test set at most whose features are kept, spread evenly over it."""
 
@@ -137,7 +141,7 @@ class Result(Trained):
         machine: Its processor; likewise.
         best_round: Of the model that is tested; the largest, where every site has its own.
         tests: Test set -> key of its table; see `keep_table`.
-        classes: Model ("global", or the site whose own it is) -> its classes.
+        classes: Model ("global", "server", or the site whose own it is) -> its classes.
     """
 
     began: float

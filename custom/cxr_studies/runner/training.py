@@ -20,7 +20,7 @@ from rich.console import Console
 from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_studies.plan import run_settings
-from cxr_studies.plan.run_folder import Run, Trained
+from cxr_studies.plan.run_folder import SERVER, Run, Trained
 from cxr_study.deployment import poc_run
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
@@ -36,7 +36,7 @@ from surgical_aggregation.server.models import model_files
 from surgical_aggregation.site import site_memory
 
 Models = Mapping[str, Path]
-"""Site -> checkpoint of the model that is measured there: its own, or the global one."""
+"""Site -> checkpoint of its own model, or of the global one; beside their own, `SERVER`'s."""
 
 Tell = Callable[[int], None]
 """Called with the number of rounds made so far."""
@@ -174,11 +174,13 @@ def _last(run: Run) -> bool:
 
 def _models(run: Run, server: Path, states: Mapping[str, Path]) -> Models:
     """Models of a federation, by the folder of the server's and those of the sites' own files."""
-    if _is_personal(run):
-        own = site_memory.LAST_FILE if _last(run) else site_memory.BEST_FILE
-        return {site: folder / own for site, folder in states.items()}
-    common = model_files.LAST_FILE if _last(run) else model_files.BEST_FILE
-    return dict.fromkeys(run.where["sites"], server / common)
+    common = server / (model_files.LAST_FILE if _last(run) else model_files.BEST_FILE)
+    if not _is_personal(run):
+        return dict.fromkeys(run.where["sites"], common)
+    own = site_memory.LAST_FILE if _last(run) else site_memory.BEST_FILE
+    models = {site: folder / own for site, folder in states.items()}
+    # Where heads stay at the sites, the server's model has no column.
+    return models if METHODS[run.row.method].personal_head else {**models, SERVER: common}
 
 
 def federated(run: Run, rounds: int, servers: Sequence[Path]) -> Trained:

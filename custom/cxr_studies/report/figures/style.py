@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 
 from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.plan.row import TITLES, Row
+from cxr_studies.plan.run_folder import SERVER
 from cxr_study.reports.page import drawing as page
 
 METHODS: Mapping[str, tuple[str, str]] = {
@@ -77,8 +78,8 @@ def scenarios(results: StudyResults) -> list[str]:
 
 
 def models_tested(models: Collection[str], test: str) -> list[str]:
-    """The models that count on a test set, as in tables: the local one of that site, or all."""
-    return [test] if test in models else list(models)
+    """The models that count on a test set, as in tables: that site's, or all but `SERVER`."""
+    return [test] if test in models else [model for model in models if model != SERVER]
 
 
 def row_name(row: Row, beside: Iterable[Row]) -> str:

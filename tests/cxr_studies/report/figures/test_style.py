@@ -43,6 +43,13 @@ def test_rows_and_scenarios_are_those_that_are_finished_in_the_files_order(made_
     assert style.scenarios(results) == ["2", "4"]
 
 
+@pytest.mark.parametrize(("models", "counting"), [
+    (["global"], ["global"]), (["nih", "server"], ["nih"]), (["a", "b", "server"], ["a", "b"]),
+])  # fmt: skip
+def test_the_servers_model_counts_beside_none_of_the_sites(models, counting):
+    assert style.models_tested(models, "nih") == counting
+
+
 def test_a_legend_names_each_method_once_and_strategies_where_they_differ():
     rows = [Row("surgical", "fedavg"), Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")]
     methods = ["Surgical aggregation", "Vanilla FL"]
