@@ -32,7 +32,16 @@ def means(*lines):
 def published(auroc=0.82, row=SURGICAL, model="global", scenario="2", **other):
     """What a paper reports, of all classes of NIH."""
     place = Place(scenario, row, model, "nih", "all")
-    facts = {"sd": None, "low": None, "high": None, "bce": None, "classes": 14, **other}
+    facts = {
+        "sd": None,
+        "low": None,
+        "high": None,
+        "bce": None,
+        "classes": 14,
+        "mark": "",
+        "p": "",
+        **other,
+    }
     return Published("ml4h2024", "2", "clients", place, auroc=auroc, **facts)
 
 

@@ -141,15 +141,14 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def mark(p: float | None) -> str:
-    """Mark of significance as in the papers: * p < 0.05, ** < 0.01, *** < 0.001, else ns.
+    """Mark of significance as in ML4H 2024: * p <= 0.05, ** <= 0.01, *** <= 0.001, else ns.
 
-    "" where there is no p. The captions of the conference paper include the limits themselves,
-    those of arXiv:2301.06683, v1, do not.
+    "" where there is no p. The marks of arXiv:2301.06683, v1, do not include the limits.
     """
     if p is None:
         return ""
     for limit, stars in ((0.001, "***"), (0.01, "**"), (SIGNIFICANCE, "*")):
-        if p < limit:
+        if p <= limit:
             return stars
     return "ns"
 

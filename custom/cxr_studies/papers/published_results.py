@@ -9,13 +9,17 @@
     method, strategy as `rows` has them. No strategy: the source has one model without a federation,
                      which stands beside ours with either batch norm. In the tables of ML4H 2024 it
                      is fedavg: "trained with all weights unfrozen"
-    model            "global", "local" (of each site), or the site whose model it is
+    model            "global", "local" (of each site), the site whose model it is, or "server":
+                     FedFBN's "FedBN (Global)", which does not say whose batch norm it has
     test, group      test set and classes as in `study_results`; or the site that labels the classes
     classes          how many; of ML4H 2024's ablations on MIMIC those that the models have
     auroc            mean over classes
     sd               over classes, of an average over scenarios
     low, high        95 % bootstrap interval of the mean, as printed
     bce              mean binary cross-entropy
+    mark, p          of the AUROC against that of surgical aggregation, as printed: ML4H 2024 has
+                     marks (ns: p > 0.05, * p <= 0.05, ** p <= 0.01, *** p <= 0.001), version 1 of
+                     arXiv:2301.06683 p values, FedFBN neither
 
 The averages in the text of arXiv:2301.06683, v1, are left out: those of one experiment stand there
 twice, for another one too, and their SD is not that of their table. Its "federated learning" has
@@ -58,7 +62,7 @@ class Place:
 
     Attributes:
         scenario: Name, or `AVERAGE`.
-        model: `run_folder.GLOBAL`, `LOCAL`, or the site whose own it is.
+        model: `run_folder.GLOBAL` or `SERVER`, `LOCAL`, or the site whose own it is.
         group: Of its classes; see `study_results.GROUPS`.
     """
 
@@ -71,7 +75,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Published:
-    """A line of the file; see above. None is what the source does not print."""
+    """A line of the file; see above. None is what the source does not print, or ""."""
 
     source: str
     table: str
@@ -83,6 +87,8 @@ class Published:
     low: float | None
     high: float | None
     bce: float | None
+    mark: str
+    p: str
 
     @property
     def citation(self) -> str:
@@ -128,7 +134,9 @@ def _scenarios(name: str) -> tuple[Scenario, ...]:
 
 def _line(values: Mapping[str, str]) -> Published:
     names = (values[name] for name in ("model", "test", "group"))
-    printed = [values[name] for name in ("sd", "low", "high", "bce")]
+    sd, low, high, bce = (
+        float(values[name]) if values[name] else None for name in ("sd", "low", "high", "bce")
+    )
     return Published(
         values["source"],
         values["table"],
@@ -136,5 +144,10 @@ def _line(values: Mapping[str, str]) -> Published:
         Place(values["scenario"], Row(values["method"], values["strategy"]), *names),
         int(values["classes"]),
         float(values["auroc"]),
-        *(float(text) if text else None for text in printed),
+        sd,
+        low,
+        high,
+        bce,
+        values["mark"],
+        values["p"],
     )

@@ -142,7 +142,7 @@ def test_holm_multiplies_by_how_many_are_left_and_never_falls_behind():
 
 
 def test_marks_of_significance_have_their_limits():
-    stars = {1: "ns", 0.05: "ns", 0.0499: "*", 0.01: "*", 0.0099: "**", 0.001: "**", 0.0009: "***"}
+    stars = {1: "ns", 0.0501: "ns", 0.05: "*", 0.0101: "*", 0.01: "**", 0.0011: "**", 0.001: "***"}
     assert {p: mark(p) for p in stars} == stars
     assert mark(0) == "***" and mark(None) == ""
 

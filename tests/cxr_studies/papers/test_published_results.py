@@ -61,6 +61,31 @@ def test_figures_are_the_papers(source, of, figures):
     assert tuple(value for value in found if value is not None) == figures
 
 
+@pytest.mark.parametrize(("source", "of", "mark", "p"), [
+    (ML4H, place("7", "individual", "nih", strategy="fedavg", model="nih"), "ns", ""),
+    (ML4H, place("20", "centralised", "nih", strategy="fedavg"), "**", ""),
+    (ML4H, place("20", "surgical", "chexpert", strategy="fedavg"), "**", ""),
+    (ML4H, place("20", "surgical", "chexpert"), "", ""),
+    (V1, place("14", "partial_loss", "nih"), "", "0.95"),
+    (V1, place("1/10", "centralised", "nih", strategy=""), "", "0.002"),
+    (V1, place("20", "individual", "chexpert", "shared", "", "chexpert"), "", "0.98"),
+    (V1, place("10", "surgical", "nih"), "", ""),
+    (FEDFBN, place("iid complete", "surgical", "nih", strategy="fedavg"), "", ""),
+])  # fmt: skip
+def test_marks_and_p_values_are_the_papers(source, of, mark, p):
+    [line] = lines(source=source, place=of)
+    assert (line.mark, line.p) == (mark, p)
+
+
+def test_what_the_papers_test_has_a_mark_or_a_p_value():
+    """Table 4 (b) of version 1 has no p of what it does not measure; FedFBN's have none at all."""
+    ours = Row("surgical", "fedbn+")
+    for line in read():
+        tested = line.table != "text" and line.source != FEDFBN and line.place.row != ours
+        assert bool(line.mark) == (tested and line.source == ML4H)
+        assert bool(line.p) == (tested and line.source == V1)
+
+
 def test_two_sites_with_half_of_the_data_each_are_the_two_sites_of_the_other_ablation():
     first, second = (
         {
@@ -91,7 +116,8 @@ def test_every_line_is_of_something_that_its_study_makes(name):
         found = line.place
         assert found.scenario in scenarios and found.row in rows and found.test in study.tests
         assert found.group in GROUPS or (name == "fedfbn" and found.group in ("nih-1", "nih-2"))
-        assert found.model in ("global", "local", "nih", "chexpert")
+        assert found.model in ("global", "local", "nih", "chexpert", "server")
+        assert found.model != "server" or found.row == Row("surgical", "fedbn")
 
 
 def test_a_citation_says_where_a_line_stands_and_no_source_says_two_things_of_one_place():

@@ -9,6 +9,7 @@ import pandas as pd
 
 from cxr_studies.papers.published_results import LOCAL, SOURCES
 from cxr_studies.plan.row import TITLES
+from cxr_studies.plan.run_folder import SERVER
 from cxr_studies.report.tables.layouts import classes
 from cxr_studies.report.tables.tables import Cell, Line, Table
 from cxr_study.common.wording import listed
@@ -18,7 +19,7 @@ _ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "{}$&#%_"}
     | {character: rf"\ensuremath{{{character}}}" for character in "<>|"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
-    | {"±": r"\ensuremath{\pm}", "\N{MINUS SIGN}": r"\ensuremath{-}"}
+    | {"±": r"\ensuremath{\pm}", "≤": r"\ensuremath{\leq}", "\N{MINUS SIGN}": r"\ensuremath{-}"}
     | {"\N{EN DASH}": "--", '"': "''"}
 )
 
@@ -70,7 +71,8 @@ def _below(line: Line) -> dict[str, list[str]]:
     texts = {
         "95 % interval over seeds": [cell.interval_shown for cell in line.cells],
         "published [difference]" if compared else "published": [
-            cell.published_shown + (f" [{cell.difference_shown}]" if cell.difference_shown else "")
+            f"{cell.published_shown} {cell.published_mark}".rstrip()
+            + (f" [{cell.difference_shown}]" if cell.difference_shown else "")
             for cell in line.cells
         ],
     }
@@ -125,9 +127,15 @@ def notes(table: Table) -> tuple[str, ...]:
         ),
         **{why: True for cell in cells if cell.theirs is not None for why in cell.apart},
         "Against surgical aggregation, by paired t-test or Wilcoxon's signed-rank test over "
-        "classes in a scenario and over scenarios in the average, with Holm's correction: * p < "
-        "0.05, ** p < 0.01, *** p < 0.001, ns: not significant.": marked,
+        "classes in a scenario and over scenarios in the average, with Holm's correction: * p ≤ "
+        "0.05, ** p ≤ 0.01, *** p ≤ 0.001, ns: not significant.": marked,
         "No mark in a column: not tested.": marked and not all(map(any, marks)),
+        "Published marks, with the same limits, and p values are against surgical aggregation "
+        "with FedBN+, without a correction.": any(cell.published_mark for cell in cells),
+        "Server's model: the sites' body and columns averaged, with the initial body's batch norm. "
+        "Which one FedFBN's FedBN (Global) has is not published.": any(
+            line.model == SERVER for line in table.lines
+        ),
         **dict.fromkeys(_mixed(table), True),
     }
     return tuple(text for text, holds in said.items() if holds)

@@ -14,6 +14,7 @@ import yaml
 from cxr_studies.analysis.study_results import GROUPS
 from cxr_studies.papers.published_results import AVERAGE, Place, Published
 from cxr_studies.plan.row import Row
+from cxr_studies.plan.run_folder import SERVER
 from cxr_studies.plan.study_file import Study
 
 
@@ -28,6 +29,11 @@ TESTS: Mapping[str, str] = _Titles(nih="NIH", chexpert="CheXpert", mimic="MIMIC"
 """Test set -> its title in tables; sites that are data sets have the same titles."""
 
 Metric = Literal["auroc", "bce"]
+
+
+def model_title(model: str) -> str:
+    """What stands for a site's own model, or the server's."""
+    return "server's model" if model == SERVER else TESTS[model]
 
 
 @dataclass(frozen=True)

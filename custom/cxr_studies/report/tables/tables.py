@@ -17,9 +17,9 @@ from cxr_studies.papers import published_data, published_results
 from cxr_studies.papers.published_data import Had
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place, Published
 from cxr_studies.plan.row import Row
-from cxr_studies.plan.run_folder import GLOBAL
+from cxr_studies.plan.run_folder import GLOBAL, SERVER
 from cxr_studies.report.tables import layouts
-from cxr_studies.report.tables.layouts import TESTS, Column, Layout, Metric
+from cxr_studies.report.tables.layouts import TESTS, Column, Layout, Metric, model_title
 from cxr_study.reports.page import numbers
 from cxr_study.reports.page.numbers import UNDEFINED, figure
 
@@ -110,6 +110,16 @@ class Cell:
         return _spread(self.theirs, self.published.sd, 2)
 
     @property
+    def published_mark(self) -> str:
+        """Their mark of significance, or their p where they print that; "" without one."""
+        theirs = self.published
+        if theirs is None or self.metric != "auroc":
+            return ""
+        if not theirs.p:
+            return theirs.mark
+        return f"p {theirs.p.replace('<', '< ')}" if "<" in theirs.p else f"p = {theirs.p}"
+
+    @property
     def difference_shown(self) -> str:
         """Ours minus theirs, to their two decimals; "" where not comparable."""
         if self.difference is None:
@@ -137,9 +147,12 @@ class Cell:
             "published": self.theirs,
             **{f"published_{name}": getattr(auroc, name, None) for name in ("sd", "low", "high")},
             "published_classes": getattr(theirs, "classes", None),
+            "published_mark": getattr(auroc, "mark", None) or None,
+            "published_p": getattr(auroc, "p", None) or None,
             "source": getattr(theirs, "citation", None),
             "difference": self.difference,
             "holm": self.p,
+            "mark": self.mark or None,
             "best": self.best,
         }
 
@@ -155,6 +168,7 @@ def measure(means: pd.DataFrame, place: Place, metric: Metric, scenarios: Sequen
     chosen = means[(means[list(wanted)] == pd.Series(wanted)).all(axis=1)]
     chosen = chosen[chosen["scenario"].isin(scenarios)]
     if place.model == LOCAL:
+        chosen = chosen[chosen["model"] != SERVER]
         own = chosen["model"] == place.test
         chosen = chosen[own | ~own.groupby(chosen["scenario"]).transform("any")]
     else:
@@ -190,7 +204,7 @@ def _spread(value: float, sd: float | None, decimals: int) -> str:
 class Line:
     """A line: how the models were trained, whose they are, and a cell for each column.
 
-    `model` is `GLOBAL`, `LOCAL`, or the site whose local model it is.
+    `model` is `GLOBAL`, `SERVER`, `LOCAL`, or the site whose local model it is.
     """
 
     row: Row
@@ -200,8 +214,8 @@ class Line:
     @property
     def heading(self) -> str:
         """What the line is about; its strategy is `row.strategy_title`."""
-        site = "" if self.model in (GLOBAL, LOCAL) else f", {TESTS[self.model]}"
-        return f"{self.row.title}{site}"
+        own = "" if self.model in (GLOBAL, LOCAL) else f", {model_title(self.model)}"
+        return f"{self.row.title}{own}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,10 +304,10 @@ def build(
 ) -> Table | None:
     """Fill a table; None where no run is finished.
 
-    A row is a line, or one for each site's local model where data sets are the sites; those without
-    a finished run are left out. `means`: see `study_results.by_run`; may have further groups of
-    classes. Of several published figures of a cell the first stands beside ours; `apart` says
-    why it is not compared.
+    A row is a line, two where the server has a model beside the sites', or one for each site's
+    local model where data sets are the sites; those without a finished run are left out. `means`:
+    see `study_results.by_run`; may have further groups of classes. Of several published figures of
+    a cell the first stands beside ours; `apart` says why it is not compared.
     """
     published = [line for line in published if layout.source in ("", line.source)]
 
@@ -329,7 +343,8 @@ def _models(row: Row, columns: Sequence[Column], means: pd.DataFrame) -> list[st
     models = list(dict.fromkeys(mine["model"]))
     if row.method == "individual" and set(models) <= set(TESTS):
         return models
-    return [LOCAL] if models and GLOBAL not in models else models
+    common = [model for model in models if model in (GLOBAL, SERVER)]
+    return [LOCAL, *common] if models and GLOBAL not in models else models
 
 
 def _with_best(cells: Sequence[Cell]) -> list[Cell]:

@@ -53,11 +53,12 @@ def test_a_table_that_needs_all_notes_has_them():
             (0.8, {}), (0.8, {"scenario": "4"}), (0.9, {"group": "shared", "classes": 7}),
             (0.7, {"method": "vanilla", "classes": 13}), (0.9, {"method": "complete"}),
             (None, {"method": "personalised", "model": "nih"}),
+            (0.6, {"method": "personalised", "model": "server"}),
         )),
         columns=columns,
         rows=(SURGICAL, VANILLA, COMPLETE, Row("personalised", "fedbn+")),
         published=[
-            published(classes=13),
+            published(classes=13, mark="ns"),
             replace(published(scenario="4"), source="arxiv2301.06683v1"),
             published(row=Row("complete", "")),
         ],
@@ -70,6 +71,7 @@ def test_a_table_that_needs_all_notes_has_them():
         "\N{EN DASH}: not defined", "Average: ", "Rows without a global model: ",
         "Published without a federation: ", "No difference: ",
         "Against surgical aggregation, ", "No mark in a column: ",
+        "Published marks, ", "Server's model: ",
         "Published of Surgical aggregation: ML4H 2024 (NIH); arXiv:2301.06683 v1 (4).",
     )  # fmt: skip
     for note, beginning in zip(found[2:], beginnings, strict=True):
@@ -85,8 +87,9 @@ def test_ours_stands_over_intervals_and_published_values():
     made = table(
         *(mean(0.8, seed=seed) for seed in (0, 1)), mean(0.7, scenario="4"),
         mean(None, test="mimic"), mean(0.6, method="vanilla"),
-        columns=columns, rows=(SURGICAL, VANILLA), published=[published(sd=0.07)],
-        p_values={Place("2", VANILLA, "global", "nih", "all"): 0.001},
+        columns=columns, rows=(SURGICAL, VANILLA), 
+        published=[published(sd=0.07, mark="ns")],
+        p_values={Place("2", VANILLA, "global", "nih", "all"): 0.01},
     )  # fmt: skip
     text = latex(made, "my study%2")
     pm = r"\ensuremath{\pm}"
@@ -98,7 +101,7 @@ def test_ours_stands_over_intervals_and_published_values():
         r"\midrule",
         rf"Surgical aggregation & fedbn+ & \textbf{{0.800 {pm} 0.100}} & 0.700 {pm} 0.100 & -- \\",
         r"\quad 95 \% interval over seeds &  & 0.800 to 0.800 &  &  \\",
-        rf"\quad published [difference] &  & 0.82 {pm} 0.07 [\ensuremath{{-}}0.02] &  &  \\",
+        rf"\quad published [difference] &  & 0.82 {pm} 0.07 ns [\ensuremath{{-}}0.02] &  &  \\",
         rf"Vanilla FL & fedbn+ & 0.600 {pm} 0.100\textsuperscript{{**}} &  &  \\",
         r"\bottomrule",
     ]
@@ -123,6 +126,7 @@ def test_whatever_people_have_written_is_text():
     ("a\\b{c} ^~", r"a\textbackslash{}b\{c\} \textasciicircum{}\textasciitilde{}"),
     ("1 % $ & # _", r"1 \% \$ \& \# \_"),
     ("p < 0.05 > |", r"p \ensuremath{<} 0.05 \ensuremath{>} \ensuremath{|}"),
+    ("p ≤ 0.05", r"p \ensuremath{\leq} 0.05"),
     ("0.8 ± 0.1", r"0.8 \ensuremath{\pm} 0.1"),
     ("\N{MINUS SIGN}1\N{EN DASH}2", r"\ensuremath{-}1--2"),
     ('"a"\n\n b', "''a'' b"),

@@ -4,13 +4,14 @@ import pytest
 
 import study_runs
 from cxr_studies.papers.published_data import PUBLISHED
-from cxr_studies.papers.published_results import Place, of_study
+from cxr_studies.papers.published_results import Place, of_study, read
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import read_study
 from cxr_studies.report.tables.latex import notes
 from cxr_studies.report.tables.layouts import PAPERS
 from cxr_studies.report.tables.tables import tables
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, SHARED, UNION_CLASSES
+from study_runs import LACKS, scored
 from study_tables import SURGICAL
 
 LABELS = [1.0, 1.0, 0.0, 0.0]
@@ -18,7 +19,6 @@ REACHED = {1.0: [0.9, 0.8, 0.2, 0.1], 0.75: [0.9, 0.3, 0.4, 0.1], 0.0: [0.1, 0.2
 DASH = "\N{EN DASH}"
 NONE = (DASH, None)
 CLIENTS = read_study("clients")
-UNSAID = [Row(method, "") for method in ("individual", "complete", "centralised")]
 
 
 @pytest.fixture
@@ -212,19 +212,64 @@ def test_over_scenarios_that_are_not_alike_there_is_no_average(ablation):
     assert headings(nih) == ["2", "4"]
 
 
+def whole(study):
+    """Results of a shipped study with every run of one seed of a row with published figures."""
+    told = {line.place.row for line in of_study(study)}
+    classes = {"nih": NIH_CLASSES, "chexpert": CHEXPERT_CLASSES, "mimic": UNION_CLASSES}
+    reached = {}
+    for scenario in study.scenarios:
+        sites = {name: classes[name] for name in ("nih", "chexpert")}
+        if scenario.cut:
+            sites = {"nih-1": NIH_CLASSES[:11], "nih-2": NIH_CLASSES[7:]}
+        if scenario.shared == len(NIH_CLASSES) or scenario.classes == "shared":
+            sites = dict.fromkeys(sites, NIH_CLASSES if scenario.cut else SHARED)
+        union = set().union(*sites.values())
+        for row in study.rows_of(scenario):
+            if row not in told and (Row(row.method, "") not in told or row.strategy != "fedavg"):
+                continue
+            models = {"global": union}
+            if row.method in ("individual", "personalised") or row.strategy == "fedbn":
+                models = sites | ({"server": union} if row.method == "surgical" else {})
+            run = study_runs.run(row.method, row.strategy, scenario=scenario.name, sites=sites)
+            reached[run] = {
+                (model, test): {
+                    name: 0.7 if name in has else LACKS for name in classes[test] if name in union
+                }
+                for model, has in models.items()
+                for test in study.tests
+            }
+    return scored(reached, study=study.name)
+
+
+@pytest.mark.parametrize("name", sorted({line.study for line in read()}))
+def test_beside_every_published_figure_stands_one_of_ours(name):
+    study = read_study(name)
+    cells = [cell for table in tables(whole(study), "phantom") for cell in table.cells]
+    told = {cell.published: cell.metric for cell in cells if cell.ours.value is not None}
+    unread = [f"{line.citation}: {line.place}" for line in of_study(study) if line not in told]
+    assert not unread
+    bce = {cell.published for cell in cells if cell.metric == "bce"}
+    assert bce.issuperset(line for line in told if line and line.bce and name in PAPERS)
+
+
 @pytest.mark.parametrize("name", PAPERS)
-def test_every_published_figure_of_the_source_has_a_cell(name):
+def test_the_papers_tables_are_of_all_scenarios_and_have_names_of_their_own(name):
     study, layouts = read_study(name), PAPERS[name]
-    places = {
-        (layout.source, layout.name.removeprefix("table-"), column.place(row, model), column.metric)
-        for layout in layouts
-        for column in layout.columns
-        for row in [*layout.rows(study.rows), *UNSAID]
-        for model in ("global", "local", "nih", "chexpert")
-    }
-    for line in of_study(study):
-        for metric in ["auroc"] if line.bce is None else ["auroc", "bce"]:
-            assert line.table == "text" or (line.source, line.table, line.place, metric) in places
     scenarios = {scenario.name for scenario in study.scenarios}
     assert {column.scenarios[0] for each in layouts for column in each.columns} == scenarios
     assert len({layout.name for layout in layouts}) == len(layouts)
+
+
+def test_the_servers_model_has_a_line_below_the_sites_own(built):
+    sites = {"nih-1": ["Edema", "Mass"], "nih-2": ["Edema", "Hernia"]}
+    models = {site: of(names) for site, names in sites.items()}
+    models["server"] = of(["Edema", "Mass", "Hernia"], 0.75)
+    single, *_ = built(
+        read_study("fedfbn"),
+        {"nih": ["Edema", "Mass", "Hernia"]},
+        (Row("surgical", "fedbn"), "iid complete", sites, models),
+    )
+    assert shown(single) == {
+        ("Surgical aggregation", "fedbn"): [(DASH, 0.15), (DASH, 0.81)],
+        ("Surgical aggregation, server's model", "fedbn"): [("0.481", 0.18), ("0.750", 0.66)],
+    }

@@ -74,6 +74,12 @@ def test_what_is_of_another_place_is_not_in_a_mean(other):
             ],
             place("mimic"), 1, 1, 0.7, 0.2, 14,
         ),
+        # The server's model is none of the sites'.
+        (
+            [own(0.8, "nih", test="mimic"), own(0.2, "server", test="mimic")],
+            place("mimic"), 1, 1, 0.8, 0.1, 14,
+        ),
+        ([own(0.8, "nih"), own(0.2, "server")], place(model="server"), 1, 1, 0.2, 0.1, 14),
         # A named model is measured on every test set.
         ([own(0.8, "nih"), own(0.3, "third")], place(model="third"), 1, 1, 0.3, 0.1, 14),
         # Each scenario of an average has its own sites.
@@ -138,8 +144,18 @@ def test_ours_and_theirs_are_shown_with_their_difference(made, shown, ends, thei
     assert (made.difference is None) == (difference == "")
 
 
+@pytest.mark.parametrize(("theirs", "shown"), [
+    ({"mark": "**"}, "**"), ({"mark": "ns"}, "ns"), ({"p": "<0.001"}, "p < 0.001"),
+    ({"p": "0.44"}, "p = 0.44"), ({}, ""),
+])  # fmt: skip
+def test_their_mark_or_p_is_shown_as_printed_beside_auroc_alone(theirs, shown):
+    theirs = published(bce=0.15, **theirs)
+    assert cell(theirs=theirs).published_mark == shown
+    assert cell(theirs=theirs, metric="bce").published_mark == "" == cell().published_mark
+
+
 def test_values_are_ours_and_theirs_side_by_side():
-    theirs = published(0.82, sd=0.07, low=0.81, high=0.83)
+    theirs = published(0.82, sd=0.07, low=0.81, high=0.83, mark="**")
     made = cell((2, 2, 0.81237, 0.1, 0.81, 0.82, 14), theirs, p=0.04)
     assert made.mark == "*" and made.values() == {
         "scenario": "2", "method": "surgical", "strategy": "fedbn+",
@@ -147,12 +163,13 @@ def test_values_are_ours_and_theirs_side_by_side():
         "runs": 2, "seeds": 2, "value": 0.81237, "sd": 0.1, "low": 0.81, "high": 0.82,
         "classes": 14,
         "published": 0.82, "published_sd": 0.07, "published_low": 0.81, "published_high": 0.83,
-        "published_classes": 14, "source": "ML4H 2024, Table 2",
-        "difference": pytest.approx(-0.00763), "holm": 0.04, "best": False,
+        "published_classes": 14, "published_mark": "**", "published_p": None,
+        "source": "ML4H 2024, Table 2",
+        "difference": pytest.approx(-0.00763), "holm": 0.04, "mark": "*", "best": False,
     }  # fmt: skip
     found = cell(UNDEFINED).values()
     assert (found["value"], found["runs"]) == (None, 1)
-    assert found["published"] is found["source"] is found["difference"] is None
+    assert found["published"] is found["source"] is found["difference"] is found["mark"] is None
     # The published SD and interval are those of AUROC.
     found = cell(theirs=WITH_BCE, metric="bce").values()
     assert (found["published"], found["published_classes"]) == (0.15, 14)
