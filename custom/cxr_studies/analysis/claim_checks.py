@@ -28,11 +28,12 @@ from cxr_studies.analysis.intervals_and_tests import (
 from cxr_studies.analysis.study_results import StudyResults, counts_on
 from cxr_studies.papers.claims import EVERY_SITE, KINDS, Claim, Comparison
 from cxr_studies.plan.row import Row
+from cxr_studies.plan.run_folder import SERVER
 from cxr_studies.plan.study_file import Scenario
 
 _COLUMNS = [
     "claim", "source", "published", "kind", "better", "worse", "model", "test", "group",
-    "scenarios", "margin", "difference", "low", "high", "seeds", "verdict",
+    "other_test", "scenarios", "margin", "difference", "low", "high", "seeds", "verdict",
 ]  # fmt: skip
 
 
@@ -90,8 +91,9 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
 
     Returns:
         Columns claim, source, published; kind, better and worse (names of rows), model ("" where
-        none is named), test, group, scenarios, margin (how far the better row may be behind);
-        difference, low, high (the margin is not in them), seeds; verdict.
+        none is named), test, group, other_test (of "leads_more"), scenarios, margin (how far the
+        better row may be behind); difference, low, high (the margin is not in them), seeds;
+        verdict.
     """
     lines: list[dict[str, Any]] = []
     for each in judged:
@@ -108,6 +110,7 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
                     "better": which.better.name,
                     "worse": which.worse.name,
                     "model": which.model or "",
+                    "other_test": which.other_test or "",
                     "scenarios": ", ".join(finding.scenarios),
                     "verdict": finding.verdict,
                 }
@@ -152,7 +155,7 @@ class StudyEvidence:
         return [
             scenario
             for scenario in self.study.scenarios
-            if which.test in self.tests
+            if {which.test, which.other_test or which.test} <= self.tests
             and scenario.name in (which.scenarios or (scenario.name,))
             and all((scenario.name, row) in planned for row in which.rows)
         ]
@@ -161,7 +164,7 @@ class StudyEvidence:
         """Seed -> the number of a comparison, where all scenarios define it."""
         number = KINDS[which.kind].number
         numbers = {
-            seed: number(partial(self._auroc, which, seed), which, scenarios)
+            seed: number(partial(self._aurocs, seed), which, scenarios)
             for seed in sorted({seed for _, _, seed in self.runs})
         }
         return {seed: number for seed, number in numbers.items() if not np.isnan(number)}
@@ -178,23 +181,29 @@ class StudyEvidence:
         )
         return better == worse
 
+    def _aurocs(self, seed: int, which: Comparison, scenario: Scenario) -> list[float]:
+        models = (None, which.model, None)  # of the better row, the worse one and the baseline
+        return [
+            self._auroc(seed, which, row, model, scenario.name)
+            for row, model in zip(which.rows, models, strict=False)
+        ]
+
     def _auroc(
-        self, which: Comparison, seed: int, row: Row, scenario: Scenario, group: str
+        self, seed: int, which: Comparison, row: Row, meant: str | None, scenario: str
     ) -> float:
         tests = self.study.tests if which.test == EVERY_SITE else (which.test,)
         aurocs = []
         for test in tests:
-            if which.test == EVERY_SITE and (scenario.name, test, group) not in self.places:
+            if which.test == EVERY_SITE and (scenario, test, which.group) not in self.places:
                 continue
-            key = (scenario.name, row.method, row.strategy, seed, test, group)
-            meant = which.model if row == which.worse else None
+            key = (scenario, row.method, row.strategy, seed, test, which.group)
             aurocs.append(_of_models(self.reached.get(key, {}), test, meant))
         return fmean(aurocs) if aurocs else np.nan
 
 
 def _of_models(models: dict[str, float], test: str, meant: str | None) -> float:
-    """The AUROC of the model that is meant or counts, else the mean over those that define it."""
+    """The AUROC of the model that is meant or counts, else the mean over sites that define it."""
     if only := meant or counts_on(models, test):
         return models.get(only, np.nan)
-    defined = [value for value in models.values() if not np.isnan(value)]
+    defined = [v for model, v in models.items() if model != SERVER and not np.isnan(v)]
     return fmean(defined) if defined else np.nan

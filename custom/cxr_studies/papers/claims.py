@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -33,11 +33,13 @@ class Comparison:
     Attributes:
         test: The test set, or `EVERY_SITE`.
         kind: Of `KINDS`.
-        group: Of `study_results.GROUPS`; "more_even" has its own.
+        group: Of `study_results.GROUPS`; "more_even" and "holds_up" have their own.
         scenarios: Names; none: all of the study.
-        model: Site whose model of the worse row is meant. None: the global one, else that of the
-            site whose test set it is, else the mean over those that define the figure.
+        model: Site whose model of the worse row is meant, or the server's. None: the global one,
+            else that of the site whose test set it is, else the mean over those that define the
+            figure.
         margin: How far the better row may be behind.
+        other_test: Of "leads_more": where the lead is claimed to be smaller than on the test set.
     """
 
     better: Row
@@ -48,6 +50,7 @@ class Comparison:
     scenarios: tuple[str, ...] = ()
     model: str | None = None
     margin: float = 0.0
+    other_test: str | None = None
 
     @property
     def baseline(self) -> Row:
@@ -94,50 +97,55 @@ def read_claims() -> tuple[Claim, ...]:
 
 
 def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
-    rest = {name: entry[name] for name in ("kind", "model", "margin") if name in entry}
+    names = ("kind", "model", "margin", "other_test")
+    rest = {name: entry[name] for name in names if name in entry}
     better = Row(*entry["better"].split())
     scenarios: list[tuple[str, ...]] = [(name,) for name in entry.get("scenarios", ())] or [()]
-    for worse, test, group, names in product(
+    for worse, test, group, chosen in product(
         entry["worse"], entry["tests"], entry.get("groups", ["all"]), scenarios
     ):
         row = Row(*worse.split())
-        yield Comparison(better, row, test, group=group, scenarios=names, **rest)
+        yield Comparison(better, row, test, group=group, scenarios=chosen, **rest)
 
 
-Auroc = Callable[[Row, Scenario, str], float]
-"""Mean AUROC of a row in a scenario over a group of classes, on a comparison's test set and of one
-seed; NaN where it is not defined, or not finished."""
+Aurocs = Callable[[Comparison, Scenario], Sequence[float]]
+"""Mean AUROC of each of a comparison's rows in a scenario, on its test set, over its group of
+classes and of one seed; NaN where it is not defined, or not finished."""
 
 
-def _lead(auroc: Auroc, which: Comparison, scenario: Scenario) -> float:
-    better, worse = (auroc(row, scenario, which.group) for row in (which.better, which.worse))
+def _lead(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
+    better, worse = aurocs(which, scenario)
     return better - worse
 
 
-def _nearer(auroc: Auroc, which: Comparison, scenario: Scenario) -> float:
-    better, worse, goal = (auroc(row, scenario, which.group) for row in which.rows)
+def _nearer(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
+    better, worse, goal = aurocs(which, scenario)
     return abs(goal - worse) - abs(goal - better)
 
 
-def _more_even(auroc: Auroc, which: Comparison, scenario: Scenario) -> float:
-    better, worse = (
-        auroc(row, scenario, "shared") - auroc(row, scenario, "unique") for row in which.rows
-    )
-    return worse - better
+def _loses_less(to: str, aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
+    """How much smaller the loss from shared classes to another group is."""
+    groups = (replace(which, group=group) for group in (to, "shared"))
+    return _lead(aurocs, next(groups), scenario) - _lead(aurocs, next(groups), scenario)
+
+
+def _leads_more(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
+    other = replace(which, test=str(which.other_test))
+    return _lead(aurocs, which, scenario) - _lead(aurocs, other, scenario)
 
 
 def _mean(
-    of: Callable[[Auroc, Comparison, Scenario], float],
-    auroc: Auroc,
+    of: Callable[[Aurocs, Comparison, Scenario], float],
+    aurocs: Aurocs,
     which: Comparison,
     scenarios: Sequence[Scenario],
 ) -> float:
-    return fmean(of(auroc, which, each) for each in scenarios)
+    return fmean(of(aurocs, which, each) for each in scenarios)
 
 
 def _growth(
     along: Callable[[Scenario], float],
-    auroc: Auroc,
+    aurocs: Aurocs,
     which: Comparison,
     scenarios: Sequence[Scenario],
 ) -> float:
@@ -145,7 +153,7 @@ def _growth(
     places = [along(each) for each in scenarios]
     if len(set(places)) < 2:
         return math.nan
-    slope = linear_regression(places, [_lead(auroc, which, each) for each in scenarios]).slope
+    slope = linear_regression(places, [_lead(aurocs, which, each) for each in scenarios]).slope
     return slope * (max(places) - min(places))
 
 
@@ -158,19 +166,32 @@ class Kind:
     """
 
     said: str
-    number: Callable[[Auroc, Comparison, Sequence[Scenario]], float]
+    number: Callable[[Aurocs, Comparison, Sequence[Scenario]], float]
 
 
 KINDS: Mapping[str, Kind] = {
     "ahead": Kind("is ahead of", partial(_mean, _lead)),
     "nearer": Kind("is nearer to the fully labelled baseline than", partial(_mean, _nearer)),
-    "more_even": Kind("loses less from shared to unique classes than", partial(_mean, _more_even)),
+    "more_even": Kind(
+        "loses less from shared to unique classes than",
+        partial(_mean, partial(_loses_less, "unique")),
+    ),
+    "holds_up": Kind(
+        "loses less from shared to all classes than", partial(_mean, partial(_loses_less, "all"))
+    ),
+    "leads_more": Kind(
+        "is further ahead than on the other test set of", partial(_mean, _leads_more)
+    ),
     "grows_with_sites": Kind(
         "gains, the more sites, on", partial(_growth, lambda scenario: scenario.number_of_sites)
     ),
     "grows_with_unshared": Kind(
         "gains, the fewer classes are shared, on",
         partial(_growth, lambda scenario: -(scenario.shared or 0)),
+    ),
+    "grows_with_classes": Kind(
+        "gains, where each site labels classes of its own, on",
+        partial(_growth, lambda scenario: float(scenario.classes == "all")),
     ),
     "same": Kind("has the same models as", partial(_mean, _lead)),
 }

@@ -14,7 +14,7 @@ from cxr_studies.analysis.intervals_and_tests import DOES_NOT_HOLD, HOLDS, NOT_D
 from cxr_studies.analysis.study_results import StudyResults, reference
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.row import Row
-from cxr_studies.plan.run_folder import GLOBAL, TEST_SETS, Result, read_table
+from cxr_studies.plan.run_folder import GLOBAL, SERVER, TEST_SETS, Result, read_table
 from cxr_studies.report.figures.style import row_name, scenarios
 from cxr_studies.report.tables.layouts import TESTS, classes
 from cxr_study.common.wording import counted, listed
@@ -129,6 +129,8 @@ def told(finding: Finding, results: StudyResults) -> tuple[str, str, str]:
     """
     which, found = finding.comparison, finding.difference
     where = [classes(which.test, which.group)]
+    if which.other_test:
+        where[0] += f" less {TESTS[which.other_test]}"
     if len(finding.scenarios) < len(results.study.scenarios):
         where.append(", ".join(finding.scenarios))
     beside = results.study.rows if results.study.given else which.rows
@@ -137,7 +139,9 @@ def told(finding: Finding, results: StudyResults) -> tuple[str, str, str]:
     if surgical is not None and which.better != surgical:
         against = f"{row_name(which.better, (*beside, surgical))}, {against}"
     if which.model:
-        against += f", model of {TESTS.get(which.model, which.model)}"
+        against += (
+            ", server's model" if which.model == SERVER else f", model of {TESTS[which.model]}"
+        )
     if which.margin:
         against += f" ({which.margin:g} behind is enough)"
     number = UNDEFINED

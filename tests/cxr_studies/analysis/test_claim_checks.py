@@ -1,4 +1,5 @@
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,7 +124,8 @@ def test_every_finding_is_a_line():
     assert first == {
         "claim": "Ours is better", "source": "Table 1", "published": "0.8 and 0.7",
         "kind": "is ahead of", "better": "surgical-fedbn+", "worse": "vanilla-fedbn+", "model": "",
-        "test": "nih", "group": "all", "scenarios": "2", "margin": 0.0, "difference": wanted.mean,
+        "test": "nih", "group": "all", "other_test": "", "scenarios": "2", "margin": 0.0,
+        "difference": wanted.mean,
         "low": wanted.low, "high": wanted.high, "seeds": 3, "verdict": HOLDS,
     }  # fmt: skip
     assert (second["model"], second["group"], second["margin"]) == ("nowhere", "shared", 0.1)
@@ -162,12 +164,32 @@ def test_every_seed_with_all_scenarios_has_a_number():
     assert found == {0: pytest.approx(0.1), 1: pytest.approx(0.2)}
 
 
+def test_the_servers_model_is_compared_with_the_sites_own_of_the_same_row():
+    models = {("nih", "nih"): {"Edema": 0.9}, ("server", "nih"): {"Edema": 0.55}}
+    evidence = StudyEvidence(scored({run(LOCAL, "20"): models}, study="nih-chexpert"))
+    which = Comparison(LOCAL, LOCAL, "nih", model="server")
+    assert numbers(evidence, which) == {0: pytest.approx(0.35)}
+
+
+def test_a_lead_may_be_compared_with_that_on_another_test_set():
+    aurocs = {OURS: {"nih": 0.8, "chexpert": 0.7}, THEIRS: {"nih": 0.5, "chexpert": 0.6}}
+    models = {
+        run(row, "20"): {("global", test): {"Edema": value} for test, value in of.items()}
+        for row, of in aurocs.items()
+    }
+    evidence = StudyEvidence(scored(models, study="nih-chexpert"))
+    which = Comparison(OURS, THEIRS, "nih", "leads_more", other_test="chexpert")
+    assert numbers(evidence, which) == {0: pytest.approx(0.3 - 0.1)}
+    assert evidence.scenarios(replace(which, other_test="mimic")) == []
+
+
 @pytest.mark.parametrize(("test", "group", "model", "wanted"), [
     ("nih", "all", None, 0.9),  # the tested site's own
     ("nih", "shared", None, 0.9),  # the other one does not count
     ("mimic", "shared", None, (0.7 + 0.5) / 2),  # of both sites
     ("mimic", "nih", None, 0.7),  # of the one that has the classes
     ("mimic", "shared", "chexpert", 0.5),  # of the one that is meant
+    ("nih", "all", "server", 0.55),
     ("nih", "shared", "chexpert", 0.6),
     ("mimic", "all", None, None),
     ("mimic", "all", "nowhere", None),
@@ -181,6 +203,8 @@ def test_which_of_a_rows_models_is_meant(test, group, model, wanted):
         ("nih", "mimic"): {"Edema": 0.7, "Mass": 0.7, "Fracture": LACKS},
         ("chexpert", "nih"): {"Edema": 0.6, "Mass": LACKS},
         ("chexpert", "mimic"): {"Edema": 0.5, "Mass": LACKS, "Fracture": 0.5},
+        ("server", "nih"): {"Edema": 0.55, "Mass": 0.55},
+        ("server", "mimic"): dict.fromkeys(["Edema", "Mass"], 0.55) | {"Fracture": LACKS},
     }
     ours = {("global", test): dict.fromkeys(own["nih", test], 1.0) for test in ("nih", "mimic")}
     reached = {run(OURS, "20"): ours, run(LOCAL, "20"): own}

@@ -130,6 +130,7 @@ def finding(worse=VANILLA, difference=FOUND, better=SURGICAL, scenarios=ALL, **w
 def test_a_finding_tells_where_and_how_much():
     assert finding() == ("NIH", "against Vanilla FL", "+0.050 (+0.020 to +0.080)")
     assert finding(group="shared")[0] == "NIH, shared classes"
+    assert finding(other_test="mimic")[0] == "NIH less MIMIC"
     found = finding(group="chexpert", scenarios=("2", "4"))
     assert found[0] == "NIH, classes of CheXpert; 2, 4"
     assert finding(difference=Interval(0.05, None, None, 1))[2] == "+0.050"
@@ -144,6 +145,10 @@ PARTIAL, OF_FEDAVG = Row("partial_loss", "fedbn+"), Row("surgical", "fedavg")
     [
         (finding(Row("surgical", "fedbn")), "against Surgical aggregation, fedbn"),
         (finding(ALONE, model="chexpert"), "against Individual, model of CheXpert"),
+        (
+            finding(Row("surgical", "fedbn"), model="server"),
+            "against Surgical aggregation, fedbn, server's model",
+        ),
         (finding(margin=0.03), "against Vanilla FL (0.03 behind is enough)"),
         (
             finding(Row("partial_loss", "fedavg"), better=PARTIAL),
