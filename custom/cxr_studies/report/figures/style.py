@@ -45,6 +45,14 @@ VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "momentum": ("#999933", None, "right"),
     "soft": ("#DDAA33", None, "left"),
     "extras": ("#000000", None, "left"),
+    "full": ("#000000", None, "left"),
+    "full-momentum": ("#999933", None, "left"),
+    "slow": ("#88CCEE", None, "left"),
+    "full-slow": ("#88CCEE", None, "left"),
+    "fast": ("#CC6677", None, "left"),
+    "small-batches": ("#AA4499", None, "right"),
+    "large-batches": ("#44AA99", None, "right"),
+    "full-large-batches": ("#44AA99", None, "right"),
     "columns": ("#DDCC77", None, "right"),
 }
 """Variant of a shipped study -> colour ("": the method's), line style (None: the strategy's), how
