@@ -144,7 +144,7 @@ def test_scenarios_that_are_not_alike_have_their_own_charts_tests_and_claims(stu
         return f"<svg>{name}</svg>"
 
     monkeypatch.setattr(study_report, "bars", bars)
-    data, laid_out = StudyData.model_construct(images=2000), tables(results, "phantom")
+    data, laid_out = StudyData.model_construct(images=2000), tables(results, "phantom", had=None)
     text = study_report.page(analysis, data, laid_out, ["tables.csv"])
     assert "<small>published 0.84 ± 0.05 *</small>" in text  # vanilla, on NIH, as in Table 1
     assert [places for places, _ in charts] == [["7"], ["20"]]

@@ -244,7 +244,7 @@ def whole(study):
 @pytest.mark.parametrize("name", sorted({line.study for line in read()}))
 def test_beside_every_published_figure_stands_one_of_ours(name):
     study = read_study(name)
-    cells = [cell for table in tables(whole(study), "phantom") for cell in table.cells]
+    cells = [cell for table in tables(whole(study), "phantom", had=None) for cell in table.cells]
     told = {cell.published: cell.metric for cell in cells if cell.ours.value is not None}
     unread = [f"{line.citation}: {line.place}" for line in of_study(study) if line not in told]
     assert not unread
