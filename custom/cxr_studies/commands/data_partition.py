@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ _COUNTED = ("patients", "images")
 
 
 @app.command(
-    epilog="Example:  surgagg data partition sites/nih.yaml --out sites4 --number 4 --shared 2"
+    epilog="Example:  surgagg data partition sites/nih.yaml --out nih4 --number 4 --label-skew 0.3"
 )
 def partition(
     pool: Annotated[
@@ -34,18 +35,28 @@ def partition(
         int | None, Option(help="Number of classes that every site labels.", min=0)
     ] = None,
     share: Share = "1",
+    quantity_skew: Annotated[
+        float | None,
+        Option(metavar="ALPHA", help="Sites of unequal size; 1: uneven, 0.3: more so."),
+    ] = None,
+    label_skew: Annotated[
+        float | None,
+        Option(metavar="ALPHA", help="Unequal shares of the patients of each finding, likewise."),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Cut one data set into sites with different patients and different classes.
 
-    Sites have equally many patients, positive and negative ones alike, each split 70/10/20. Of a
-    folder the rows with an image are used.
+    Sites have equally many patients, positive and negative ones alike, each split 70/10/20. With a
+    skew their shares are drawn from a symmetric Dirichlet distribution: of all patients, or of the
+    patients with the same rarest finding. Of a folder the rows with an image are used.
     """
     if out.exists():
         raise typer.BadParameter(f"--out needs a new folder; {out} exists.")
     part = fraction(share)
     from cxr_studies.partition import class_sets
     from cxr_studies.partition.partition import write_nih_pool, write_sites
+    from cxr_studies.partition.skew import skew_of
     from cxr_study.data.labels.label_table import classes as class_columns
     from cxr_study.data.sites.new_site import repeated_images
     from cxr_study.data.sites.patient_split import CURE, SPLITS
@@ -54,6 +65,8 @@ def partition(
     from cxr_study.data.sites.split_file import read_split
     from cxr_study.reports.run.console import table
 
+    skew = skew_of(quantity_skew, label_skew)
+    new = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         whole = read_site_file(write_nih_pool(pool, out / "whole") if pool.is_dir() else pool)
         if sets == "published":
@@ -63,23 +76,28 @@ def partition(
             labelled = class_sets.draw(known, number, shared=shared or 0, seed=seed)
         else:
             labelled = class_sets.read_class_sets(Path(sets), number, shared)
-        cut = write_sites(whole, out, labelled, seed=seed, share=float(part))
-    except ValueError:
+        cut = write_sites(whole, out, labelled, seed=seed, share=float(part), skew=skew)
+        again = repeated_images(whole, read_labels(whole))
+    except BaseException:
         shutil.rmtree(out, ignore_errors=True)
+        for folder in new[1:]:
+            with suppress(OSError):  # somebody else has put something into it
+                folder.rmdir()
         raise
-    made = read_split(out / "split.csv").header["counts"]
+    header = read_split(out / "split.csv").header
     rows = []
     for path, names in zip(cut, labelled, strict=True):
-        parts = made[path.stem]
+        parts, positives = (header[key][path.stem] for key in ("counts", "positives"))
         in_splits = [parts[split]["images"] for split in SPLITS]
         patients, images = (sum(each[of] for each in parts.values()) for of in _COUNTED)
         counts = (f"{count:,}" for count in (patients, *in_splits, images))
-        rows.append([path.stem, *counts, ", ".join(names)])
-    headings = ("site", "patients", "train", "validation", "test", "images", "classes")
+        told = ", ".join(f"{name} {positives[name]:,}" for name in names)
+        rows.append([path.stem, *counts, told])
+    headings = ("site", "patients", *SPLITS, "images", "classes, positive patients")
     console.print(table("Sites", headings, rows))
     for path, missing in cut.items():
         for line in missing:
             say(f"  {path.stem}: {line}" if line != CURE else f"  {CURE}")
-    for line in repeated_images(whole, read_labels(whole)):
+    for line in again:
         say(line)
     say(f"site files  {out}")

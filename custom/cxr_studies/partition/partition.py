@@ -7,12 +7,14 @@ import numpy as np
 import pandas as pd
 
 from cxr_studies.partition.class_sets import ClassSets, check_known
+from cxr_studies.partition.skew import Skew, deal, rarest_findings
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError, locate
-from cxr_study.data.labels.label_table import apply_policy, certain
+from cxr_study.data.labels.label_table import POSITIVE, apply_policy, certain
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import (
+    SPLITS,
     positive_patients,
     shuffled,
     split_patients,
@@ -28,14 +30,21 @@ _OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold", 
 
 
 def write_sites(
-    pool: SiteFile, folder: Path, class_sets: ClassSets, *, seed: int, share: float = 1.0
+    pool: SiteFile,
+    folder: Path,
+    class_sets: ClassSets,
+    *,
+    seed: int,
+    share: float = 1.0,
+    skew: Skew | None = None,
 ) -> dict[Path, list[str]]:
     """Write K site files over the data of one, and their common split file.
 
-    Patients are put into train, validation and test, and each of these is cut into K sites,
-    stratified by class: the test patients of all sites together are
-    those of `split_patients` with the same seed, whatever K is. Each site labels its own classes;
-    `truth.csv` has the labels of all classes, so that the others can be scored too.
+    Patients are put into train, validation and test, and each of these is cut into K sites, see
+    `split_sites`: the test patients of all sites together are those of `split_patients` with the
+    same seed, whatever K is. Each site labels its own classes; `truth.csv` has the labels of all
+    classes, so that the others can be scored too. The split file's header has the site's patients
+    and images in each split, and, of every class, the patients that are positive and used.
 
     Args:
         pool: Site file of the whole data set; its split is not used.
@@ -43,6 +52,7 @@ def write_sites(
         class_sets: Classes of each site.
         seed: Of the splits and the cut.
         share: Of each site's training patients, to be used.
+        skew: How sites differ; None: they have equally many patients with equal findings.
 
     Returns:
         Each site file, and which of the site's splits have no patient with which of its classes.
@@ -54,14 +64,15 @@ def write_sites(
     table = select_views(pool, read_labels(pool))
     check_known(class_sets, class_columns(table))
     names = [f"{pool.site}-{number}" for number in range(1, len(class_sets) + 1)]
-    assignment = split_sites(table, names, seed=seed)
-    scheme = f"{len(names)} sites with equally many patients, each 70/10/20"
+    assignment = split_sites(table, names, seed=seed, skew=skew)
+    scheme = f"{len(names)} sites with {skew or 'equally many patients'}, each 70/10/20"
     if share < 1:
         assignment = thin(assignment, table, share, seed=seed)
         scheme += f"; {share:.3g} of the training patients used"
     folder.mkdir(parents=True, exist_ok=True)
     split, truth = folder / "split.csv", folder / "truth.csv"
-    write_split(assignment, table, split, scheme=scheme, seed=seed)
+    positives = positive_counts(assignment, table)
+    write_split(assignment, table, split, scheme=scheme, seed=seed, positives=positives)
     labels = apply_policy(table, pool.policy).set_index("image")[class_columns(table)]
     certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
     written = {}
@@ -73,30 +84,43 @@ def write_sites(
     return written
 
 
-def split_sites(table: pd.DataFrame, sites: Sequence[str], *, seed: int) -> pd.DataFrame:
+def positive_counts(assignment: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Site -> class -> patients with any positive label of it, but for unused ones."""
+    used = assignment[assignment["split"].isin(SPLITS)].set_index("patient")["site"]
+    has = (table[class_columns(table)] == POSITIVE).groupby(table["patient"]).any()
+    counts: dict[str, dict[str, int]] = has.groupby(used).sum().to_dict("index")
+    return counts
+
+
+def split_sites(
+    table: pd.DataFrame, sites: Sequence[str], *, seed: int, skew: Skew | None = None
+) -> pd.DataFrame:
     """Put every patient in one split, as `split_patients` does, and cut each split into sites.
 
     So the test patients of all sites together are the same, however many sites there are. In each
     split and altogether, sites' numbers of patients differ by one at most; in each split also
-    their numbers of positive patients.
+    their numbers of positive patients. With a skew they differ as `Skew` says, alike in each split.
 
     Raises:
         InputError: There are too few patients to give each split of each site one.
     """
     split = split_patients(table, seed=seed).set_index("patient")["split"]
-    positive = positive_patients(table)
-    # Each stratum of each split, one after the other, is dealt out to the sites like cards: of
-    # whatever stands together they get equally many. Who goes where, the classes decide.
     cut = pd.DataFrame({"patient": shuffled(table, seed)})
     cut["split"] = cut["patient"].map(split)
-    cut["positive"] = cut["patient"].map(positive)
-    cut = cut.sort_values(["split", "positive"], kind="stable")
     for name, number in cut["split"].value_counts().items():
         if number < len(sites):
             raise InputError(
                 f"split '{name}' has {number} of the {len(cut)} patients for {len(sites)} sites; "
                 "needs more patients or fewer sites."
             )
+    cut["positive"] = cut["patient"].map(positive_patients(table))
+    if skew is not None:
+        cut["group"] = cut["patient"].map(rarest_findings(table)) if skew.by == "label" else ""
+        cut["site"] = np.array(sites)[deal(cut, len(sites), skew, seed)]
+        return cut.sort_values("patient", ignore_index=True)[["patient", "site", "split"]]
+    # Each stratum of each split, one after the other, is dealt out to the sites like cards: of
+    # whatever stands together they get equally many. Who goes where, the classes decide.
+    cut = cut.sort_values(["split", "positive"], kind="stable")
     cut["site"] = np.resize(sites, len(cut))
     for _, dealt in cut.groupby("split"):
         parts = [dealt["patient"][dealt["site"] == site].to_numpy() for site in sites]

@@ -197,8 +197,8 @@ class _Planner:
         if row.method == "complete":
             return {name: classes}, self.files.wholes({name: classes}, seed=seed)
         sets = class_sets_of(classes, int(scenario.sites), shared=scenario.shared, seed=seed)
-        folder = self.files.parts(name, sets, seed=seed, share=scenario.used)
-        return {f"{name}-{number}": each for number, each in enumerate(sets, start=1)}, folder
+        folder = self.files.parts(name, sets, seed=seed, share=scenario.used, skew=scenario.skew)
+        return dict(zip(scenario.site_names, sets, strict=True)), folder
 
     def _tested(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import pandas as pd
 
 from cxr_studies.partition.class_sets import ClassSets
 from cxr_studies.partition.partition import write_copy, write_nih_pool, write_sites
+from cxr_studies.partition.skew import Skew
 from cxr_studies.plan.data_file import DATA_SETS, Source, StudyData
 from cxr_studies.plan.run_folder import Run, key_of
 from cxr_study.common.errors import InputError
@@ -117,16 +118,33 @@ class ScenarioFiles:
     found: Mapping[str, DataSet]
     folder: Path
 
-    def parts(self, name: str, class_sets: ClassSets, *, seed: int, share: Fraction) -> Path:
+    def parts(
+        self,
+        name: str,
+        class_sets: ClassSets,
+        *,
+        seed: int,
+        share: Fraction,
+        skew: Skew | None = None,
+    ) -> Path:
         """Folder of the sites that a data set is cut into, `<name>-1.yaml` and so on.
 
         Their test patients together are those of `wholes` with the same seed.
 
-        `share` is of each site's training patients, to be used.
+        `share` is of each site's training patients, to be used; with a `skew` sites differ.
         """
         data = self.found[name]
         what = {"digest": data.digest, "parts": class_sets, "seed": seed, "share": str(share)}
-        cut = partial(write_sites, data.site, class_sets=class_sets, seed=seed, share=float(share))
+        if skew is not None:
+            what["skew"] = asdict(skew)
+        cut = partial(
+            write_sites,
+            data.site,
+            class_sets=class_sets,
+            seed=seed,
+            share=float(share),
+            skew=skew,
+        )
         return written(self.folder, {**what, "recipe": RECIPE}, cut)
 
     def wholes(self, labelled: Mapping[str, Sequence[str]], *, seed: int) -> Path:

@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from cxr_studies.partition.class_sets import class_sets_of, published_sites
+from cxr_studies.partition.skew import Skew, skew_of
 from cxr_studies.plan import shipped_files
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
 from cxr_studies.plan.row import SOLO_STRATEGIES, TITLES, Row
@@ -42,6 +43,7 @@ ALL_SITES = "all"
 
 _DataSets = Annotated[tuple[Annotated[Text, one_of(DATA_SETS)], ...], Field(min_length=1), EachOnce]
 _Methods = Annotated[tuple[Annotated[Text, one_of(TITLES)], ...], Field(min_length=1), EachOnce]
+_Alpha = Annotated[float, Field(strict=True)]
 _Strategies = Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
 
 
@@ -79,6 +81,8 @@ class Scenario(FileModel):
         shared: Number of classes at every site; None: as published, or nothing is cut. See
             `class_sets.class_sets_of`.
         share: Of the data set's training patients at each site; None for all of them together.
+        quantity_skew: Alpha of unequal shares of the patients, see `skew.Skew`; None: equal ones.
+        label_skew: Alpha of unequal shares of the patients of each rarest finding, likewise.
         classes: Which classes sites that are data sets have: all of their own, or those that every
             one has.
         settings: Setting -> value, of its trainings; they win over the data file's.
@@ -95,6 +99,8 @@ class Scenario(FileModel):
     sites: Annotated[int | str | tuple[str, ...], PlainValidator(_sites)]
     shared: Annotated[int, Field(strict=True, ge=0)] | None = None
     share: Annotated[Fraction, PlainValidator(_share)] | None = None
+    quantity_skew: _Alpha | None = None
+    label_skew: _Alpha | None = None
     classes: Literal["all", "shared"] = "all"
     settings: dict[str, Any] = Field(default_factory=dict)
     model: Literal["best", "last"] = "best"
@@ -103,10 +109,12 @@ class Scenario(FileModel):
 
     @model_validator(mode="after")
     def _check_cut(self) -> Scenario:
-        useless = {"classes"} if self.cut else {"shared", "share"}
+        useless = {"classes"} if self.cut else {"shared", "share", "quantity_skew", "label_skew"}
         for key in sorted(useless & self.model_fields_set):
             cut = "a data set is cut; see 'shared'" if self.cut else "no data set is cut"
             raise ValueError(f"key '{key}' has no use where {cut}.")
+        for key in sorted({"share", "equal_steps"} & self.model_fields_set if self.skew else ()):
+            raise ValueError(f"key '{key}' needs sites of equal size; it has no use with a skew.")
         if self.cut is None:
             return self
         if self.shared is None and (self.cut != "nih" or self.sites not in published_sites()):
@@ -120,6 +128,11 @@ class Scenario(FileModel):
         return self
 
     @property
+    def skew(self) -> Skew | None:
+        """How the sites of a cut differ; None: they do not."""
+        return skew_of(self.quantity_skew, self.label_skew)
+
+    @property
     def used(self) -> Fraction:
         """Share of a site's own training patients that is used, for `partition.write_sites`."""
         if self.share is None or not isinstance(self.sites, int):
@@ -130,6 +143,13 @@ class Scenario(FileModel):
     def number_of_sites(self) -> int:
         """How many take part; see `Study.on` for `ALL_SITES`."""
         return self.sites if isinstance(self.sites, int) else len(self.sites)
+
+    @property
+    def site_names(self) -> tuple[str, ...]:
+        """Those that take part; see `Study.on` for `ALL_SITES`."""
+        if isinstance(self.sites, tuple):
+            return self.sites
+        return tuple(f"{self.cut}-{number}" for number in range(1, self.number_of_sites + 1))
 
     @property
     def data_sets(self) -> tuple[str, ...]:

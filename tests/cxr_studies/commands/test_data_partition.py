@@ -1,12 +1,14 @@
 """`surgagg data partition`, as a person calls it."""
 
+from contextlib import suppress
 from functools import partial
 
 import pytest
 
+from cxr_study.data.sites import new_site
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
-from typed import answer
+from typed import answer, typed
 
 surgagg = partial(answer, "data")
 
@@ -29,6 +31,43 @@ def test_drawn_class_sets_share_what_is_asked_for_and_published_ones_are_the_def
     surgagg("prepare", *sorted(out.glob("*.yaml")), "--size", 8)
     said = surgagg("partition", nih, "--out", tmp_path / "published", "--share", "1/2")
     assert "Nodule" in said and "nih-2" in said
+
+
+@pytest.mark.parametrize("option", ["--label-skew", "--quantity-skew"])
+def test_with_a_skew_sites_differ_and_what_each_got_is_printed(phantom, tmp_path, option):
+    out = tmp_path / "cut"
+    said = surgagg("partition", phantom / "sites/nih.yaml", "--out", out, option, 0.5)
+    header = read_split(out / "split.csv").header
+    sizes = [sum(part["patients"] for part in each.values()) for each in header["counts"].values()]
+    assert max(sizes) > 1.2 * min(sizes)
+    for site in ("nih-1", "nih-2"):
+        [line] = [line for line in said.splitlines() if f" {site} " in line]
+        first = read_site_file(out / f"{site}.yaml").classes[0]
+        assert f"{first} {header['positives'][site][first]}" in line
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    (("--label-skew", 1, "--quantity-skew", 1), "got both"),
+    (("--label-skew", 0), "alpha of the label skew needs"),
+    (("--quantity-skew", 0.01, "--number", 4), "4 sites need a patient each"),
+])  # fmt: skip
+def test_a_skew_that_cannot_be_is_refused(phantom, tmp_path, options, told):
+    nih, out = phantom / "sites/nih.yaml", tmp_path / "cut"
+    said = surgagg("partition", nih, "--out", out, *options, code=2)
+    assert told in " ".join(said.split()) and not out.exists()
+
+
+@pytest.mark.parametrize("error", [OSError("no disk"), KeyboardInterrupt()])
+def test_where_it_fails_nothing_is_left_that_was_not_there(phantom, tmp_path, monkeypatch, error):
+    def fail(*_):
+        assert (tmp_path / "new/cut/split.csv").is_file()
+        raise error
+
+    monkeypatch.setattr(new_site, "repeated_images", fail)
+    before = sorted(tmp_path.iterdir())
+    with suppress(type(error)):
+        assert typed("data", "partition", phantom / "nih", "--out", tmp_path / "new/cut").code
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_of_a_download_the_images_at_hand_are_cut(phantom, tmp_path):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cxr_studies.partition.class_sets import published
 from cxr_studies.partition.partition import split_sites, write_nih_pool, write_sites
+from cxr_studies.partition.skew import Skew
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
@@ -77,6 +78,27 @@ def test_a_share_of_the_training_patients_may_be_used(pool, tmp_path):
     assert header["scheme"] == (
         "2 sites with equally many patients, each 70/10/20; 0.5 of the training patients used"
     )
+
+
+@pytest.mark.parametrize(("skew", "scheme", "how"), [
+    (None, "2 sites with equally many patients, each 70/10/20", {}),
+    (Skew("quantity", 1), "2 sites with patients in Dirichlet(1) shares, each 70/10/20", {}),
+    (Skew("label", 0.3),
+     "2 sites with patients of each rarest finding in Dirichlet(0.3) shares, each 70/10/20; 0.5 of "
+     "the training patients used", {"share": 0.5}),
+])  # fmt: skip
+def test_the_split_file_says_how_the_cut_was_made_and_what_each_site_got(
+    pool, tmp_path, skew, scheme, how
+):
+    paths = list(write_sites(pool, tmp_path / "cut", SETS, seed=7, skew=skew, **how))
+    header = read_split(tmp_path / "cut/split.csv").header
+    assert (header["scheme"], header["seed"]) == (scheme, 7)
+    for name, labels in zip(("all-1", "all-2"), load(paths), strict=True):
+        used = labels.table[labels.table["split"] != "unused"]
+        edema = used["patient"][used["Edema"] == 1].nunique()
+        assert header["positives"][name] == {"Mass": 0, "Edema": edema}
+        of_splits = header["counts"][name].values()
+        assert sum(part["images"] for part in of_splits) == len(labels.table)
 
 
 def test_a_class_that_the_labels_do_not_have_is_refused_before_anything_is_written(pool, tmp_path):
@@ -175,6 +197,22 @@ def test_fewer_patients_than_sites_are_refused_with_the_split():
     assert split_sites(rows, ["a", "b"], seed=0)["site"].nunique() == 2
     with pytest.raises(InputError, match="'validation' has 2 of the 20 patients for 3 s"):
         split_sites(rows, ["a", "b", "c"], seed=0)
+
+
+@pytest.mark.parametrize("skew", [Skew("quantity", 1), Skew("label", 0.5)], ids=str)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_with_a_skew_patients_keep_their_splits_and_stand_at_one_site(skew, seed):
+    rows = table([1] * 500 + [0] * 500, images=2)
+    frame = split_sites(rows, ["a", "b", "c"], seed=seed, skew=skew)
+    other = split_sites(rows[::-1], ["a", "b", "c"], seed=seed, skew=skew)
+    pd.testing.assert_frame_equal(frame, other)
+    whole = split_patients(rows, seed=seed)
+    pd.testing.assert_frame_equal(frame[["patient", "split"]], whole)
+    assert pd.crosstab(frame["split"], frame["site"]).to_numpy().all()
+    sizes = frame["site"].value_counts()
+    assert sizes.max() > 1.2 * sizes.min()
+    of_site = (frame["patient"] < "p500").groupby(frame["site"]).mean()  # that are positive
+    assert (of_site.max() - of_site.min() < 0.02) == (skew.by == "quantity")
 
 
 def test_splits_that_lack_a_class_are_found_at_each_site():

@@ -7,6 +7,7 @@ import pytest
 
 import study_runs
 from cxr_phantom import demo_data
+from cxr_studies.partition.skew import Skew
 from cxr_studies.plan import site_files
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.run_folder import key_of
@@ -105,6 +106,18 @@ def test_parts_have_their_own_classes_and_a_share_of_their_training_patients(fil
     assert [name for name in half if name in ("Edema", "Mass", "Hernia")] == ["Edema", "Mass"]
     assert len(patients(half, "train")) == pytest.approx(len(patients(whole, "train")) / 2, abs=1)
     assert patients(half) == patients(whole)
+
+
+@pytest.mark.parametrize("skew", [Skew("quantity", 0.5), Skew("label", 0.5)], ids=str)
+def test_parts_with_a_skew_are_others_of_the_same_test_patients(files, skew):
+    folders = [
+        files.parts("nih", SETS, seed=0, share=Fraction(1), skew=each)
+        for each in (None, skew, Skew(skew.by, 2))
+    ]
+    assert len(set(folders)) == 3
+    even, uneven = ([table(folder, f"nih-{n}") for n in (1, 2)] for folder in folders[:2])
+    assert set.union(*map(patients, even)) == set.union(*map(patients, uneven))
+    assert patients(even[0], "train") != patients(uneven[0], "train")
 
 
 def test_wholes_have_the_classes_asked_for_and_another_seed_has_other_test_patients(

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from cxr_studies.partition.class_sets import published
+from cxr_studies.partition.skew import Skew
 from cxr_studies.plan.data_file import DATA_SETS, StudyData
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, Selection, read_study, shipped, trainings
@@ -138,9 +139,16 @@ def test_a_mistake_is_refused_by_file_and_key(write, keys, message):
     ({**CUT, "share": 0}, ", key 'share' needs a share above 0"),
     ({**CUT, "share": "1/0"}, ", key 'share' needs a share above 0.*; got '1/0'"),
     ({**CUT, "share": "half"}, ", key 'share' needs a share above 0.*; got 'half'"),
+    ({**CUT, "label_skew": 0}, ": alpha of the label skew needs a number of 0.01 or more; got 0"),
+    ({**CUT, "quantity_skew": "1"}, ", key 'quantity_skew' needs a valid number; got '1'"),
+    ({**CUT, "label_skew": 1, "quantity_skew": 1}, ": .* got both"),
+    ({**CUT, "label_skew": 1, "share": 0.1}, ": key 'share' needs sites of equal size"),
+    ({**CUT, "quantity_skew": 1, "equal_steps": True}, ": key 'equal_steps' needs sites of equal"),
     ({**CUT, "classes": "all"}, ": key 'classes' has no use where a data set is cut"),
     ({**WHOLE, "shared": 7}, ": key 'shared' has no use where no data set is cut"),
     ({**WHOLE, "share": 0.5}, ": key 'share' has no use where no data set is cut"),
+    ({**WHOLE, "label_skew": 1}, ": key 'label_skew' has no use where no data set is cut"),
+    ({**WHOLE, "quantity_skew": 1}, ": key 'quantity_skew' has no use where no data set is cut"),
     ({**WHOLE, "sites": 2}, ", key 'sites' needs two data sets or more.*; got 2"),
     ({**WHOLE, "sites": ["nih"]}, ", key 'sites' needs two data sets or more"),
     ({**WHOLE, "sites": ["nih", "nih"]}, ", key 'sites' needs each entry once"),
@@ -160,14 +168,17 @@ def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
     study = read_study(tmp_path / "own.yaml")
     assert {scenario.classes for scenario in study.scenarios} == {"all", "shared"}
     assert any(scenario.shared and scenario.share for scenario in study.scenarios)
+    assert {scenario.skew for scenario in study.scenarios} == {
+        None, Skew("quantity", 1), Skew("label", 0.3)
+    }  # fmt: skip
     assert any(s.model == "last" and s.methods and s.settings for s in study.scenarios)
 
 
 def test_every_shipped_study_can_be_read():
     assert shipped() == (
-        "beyond", "beyond-finalists", "clients", "clients-converged", "clients-equal-steps",
-        "data-size", "fedfbn", "head-weightings", "methods", "nih-chexpert", "real",
-        "real-128", "real-factors", "real-last", "shared-classes",
+        "beyond", "beyond-finalists", "class-imbalance", "clients", "clients-converged",
+        "clients-equal-steps", "data-size", "fedfbn", "head-weightings", "local-epochs", "methods",
+        "nih-chexpert", "real", "real-128", "real-factors", "real-last", "shared-classes", "skew",
     )  # fmt: skip
     for name in shipped():
         study = read_study(name)
@@ -190,6 +201,22 @@ def test_ablations_vary_what_the_papers_vary_and_nothing_else(name, varied, valu
     assert [scenario.name for scenario in study.scenarios] == list(map(str, values))
     first, *others = [s.model_dump(exclude={"name", varied}) for s in study.scenarios]
     assert first["cut"] == "nih" and all(other == first for other in others)
+
+
+def test_the_cut_alone_differs_from_scenario_to_scenario_of_skew():
+    study = read_study("skew")
+    skews = [None, Skew("quantity", 1), Skew("label", 1), Skew("label", 0.3)]
+    assert [scenario.skew for scenario in study.scenarios] == skews
+    varied = {"name", "quantity_skew", "label_skew"}
+    first, *others = [s.model_dump(exclude=varied) for s in study.scenarios]
+    assert first["model"] == "last" and all(other == first for other in others)
+
+
+def test_more_local_epochs_make_as_many_steps():
+    made = [scenario.settings for scenario in read_study("local-epochs").scenarios]
+    assert [settings["epochs"] for settings in made] == [1, 2, 5]
+    assert {settings["epochs"] * settings["num_rounds"] for settings in made} == {60}
+    assert {scenario.model for scenario in read_study("local-epochs").scenarios} == {"last"}
 
 
 def test_fedfbn_has_its_four_experiments():

@@ -50,7 +50,13 @@ class SplitFile:
 
 
 def write_split(
-    assignment: pd.DataFrame, table: pd.DataFrame, csv: Path, *, scheme: str, seed: int | None
+    assignment: pd.DataFrame,
+    table: pd.DataFrame,
+    csv: Path,
+    *,
+    scheme: str,
+    seed: int | None,
+    **more: object,
 ) -> None:
     """Write a split file; its folder exists already. Another one there is kept, see `earlier`.
 
@@ -60,6 +66,7 @@ def write_split(
         csv: The file.
         scheme: How it was made, for people.
         seed: It was made with; None for an official split.
+        more: Keys of the header for people, behind the others.
     """
     check(table, assignment)
     header = {
@@ -67,6 +74,7 @@ def write_split(
         "seed": seed,
         "input": fingerprint(table),
         "counts": counts(assignment, table),
+        **more,
     }
     text = yaml.safe_dump(header, sort_keys=False, width=math.inf, default_flow_style=None)
     comment = "".join(f"# {line}\n" for line in text.splitlines())
