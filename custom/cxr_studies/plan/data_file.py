@@ -14,6 +14,7 @@ or with real data; paths are relative to the file:
       mimic: {dataset: mimic, labels: ..., views: all}    # or its keys, but for the split
     initial_body: initial.npz         # made by `surgagg model init`
     preset: paper                     # settings that belong together; `settings` win
+    per_site: {chexpert: {learning_rate: 5.0e-5}}   # at one site alone; these win over both
 
 or with the sites of hospitals, which keep their own splits, for studies with `sites: all`:
 
@@ -121,6 +122,8 @@ class StudyData(FileModel):
         initial_body: Checkpoint to start from; None: the demo study's.
         preset: See `PRESETS`; None: none.
         settings: Setting -> value; win over the preset's. `run_settings.check` looks at them.
+        per_site: Site -> setting -> value, at that site alone, in a federation or where it trains
+            alone; win over `settings` and the preset's. `run_settings.check_per_site` looks.
     """
 
     data: Annotated[
@@ -134,6 +137,9 @@ class StudyData(FileModel):
     initial_body: ExistingFile | None = None
     preset: Annotated[str, one_of(PRESETS)] | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
+    per_site: dict[str, Annotated[dict[str, Any], Field(min_length=1)]] = Field(
+        default_factory=dict
+    )
     path: Path = Field(default=Path(), exclude=True)
 
     @model_validator(mode="after")

@@ -43,6 +43,8 @@ def check(
     scenarios = list({scenario.name: scenario for _, scenario, _ in selected}.values())
     rows = {row: study.settings_of(row) for _, _, row in selected}
     run_settings.check(data, scenarios, rows)
+    sites = dict.fromkeys(chain.from_iterable(each.site_names for each in study.scenarios))
+    run_settings.check_per_site(data, tuple(sites))
     known = () if project is None else PocProject.read(project).sites
     for scenario in scenarios if known else ():
         if not isinstance(scenario.sites, tuple) or not set(scenario.sites) <= set(known):
@@ -143,8 +145,16 @@ class _Planner:
             "seed": seed,
             "tracking": "none",
         }
+        varied = scenario.settings.keys() | self.study.settings_of(row).keys()
+        per_site = {
+            site: own
+            for site, values in self.data.per_site.items()
+            if (own := {name: value for name, value in values.items() if name not in varied})
+            and site in labelled
+            and not row.pooled
+        }
         of_all = row, tuple(labelled), union, self.data.preset
-        settings = run_settings.all_settings(*of_all, given)
+        settings = run_settings.all_settings(*of_all, given, per_site)
         if scenario.equal_steps and row.pooled:
             given["batch_size"] = settings["batch_size"] * scenario.number_of_sites
             settings = run_settings.all_settings(*of_all, given)
@@ -163,6 +173,7 @@ class _Planner:
             "tests": {name: path.name for name, path in tests.items()},
             "initial_body": self.body_digest,
             **({"poc": True} if project else {}),
+            **({"per_site": per_site} if per_site else {}),
             **({"model": "last"} if scenario.model == "last" else {}),
         }
         where = {

@@ -57,6 +57,32 @@ def check(
         _check(f"variant {row.variant!r} of method {row.method!r}", data, settings, row)
 
 
+def check_per_site(data: StudyData, sites: Sequence[str]) -> None:
+    """Refuse settings for one site that is none of a study's, or that it cannot have of its own.
+
+    Args:
+        data: With settings for some sites.
+        sites: All of the study's, whichever scenario has them.
+
+    Raises:
+        InputError: See above; names the file and the key.
+    """
+    for site, settings in data.per_site.items():
+        place = f"{data.path}: key 'per_site', key '{site}'"
+        _refuse_own(place, settings, (*OWN_SETTINGS, *NETWORK))
+        try:
+            all_settings(_ANY, sites, (), data.preset, data.settings, {site: settings})
+        except ValueError as error:
+            raise InputError(f"{place}: {error}") from error
+
+
+def _refuse_own(place: str, settings: Settings, own: Sequence[str]) -> None:
+    if taken := [name for name in settings if name in own]:
+        raise InputError(
+            f"{place}: {taken[0]!r} is the study's, the same in all its runs; leave it out."
+        )
+
+
 def _check(
     place: str,
     data: StudyData,
@@ -64,10 +90,7 @@ def _check(
     row: Row = _ANY,
     own: Sequence[str] = (*OWN_SETTINGS, *NETWORK),
 ) -> None:
-    if taken := [name for name in settings if name in own]:
-        raise InputError(
-            f"{place}: {taken[0]!r} is the study's, the same in all its runs; leave it out."
-        )
+    _refuse_own(place, settings, own)
     try:
         if row.federated:
             all_settings(row, ("site",), (), data.preset, {**data.settings, **settings})
@@ -78,18 +101,23 @@ def _check(
 
 
 def job_of(
-    row: Row, sites: Sequence[str], union: Sequence[str], preset: str | None, given: Settings
+    row: Row,
+    sites: Sequence[str],
+    union: Sequence[str],
+    preset: str | None,
+    given: Settings,
+    per_site: Mapping[str, Settings] = MappingProxyType({}),
 ) -> Job:
     """The job of a federated row, with the `union` of the sites' classes.
 
     All sites take part in every round, with one thread each. Settings win over the preset, but not
-    over the row's strategy.
+    over the row's strategy; those for one site win over both.
     """
     own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}
     if METHODS[row.method].union_head:
         own["union"] = ",".join(union)
     own |= {**given, "strategy": row.job_strategy}
-    return Job.asked(row.method, sites=sites, preset=preset, settings=own)
+    return Job.asked(row.method, sites=sites, preset=preset, settings=own, per_site=per_site)
 
 
 def all_settings(
@@ -97,21 +125,23 @@ def all_settings(
     sites: Sequence[str],
     union: Sequence[str],
     preset: str | None,
-    given: Mapping[str, Any],
+    given: Settings,
+    per_site: Mapping[str, Settings] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Every setting of a training, those that nobody has set included.
 
     `given` wins over the preset, see `PRESETS`; the union has the classes of all sites. Without a
-    federation, what a preset says for one site counts where that site trains alone.
+    federation, what a preset or `per_site` says for one site counts where that site trains alone.
 
     Raises:
         ValueError: A setting is unknown, or its value unusable.
     """
     if row.federated:
-        return dict(job_of(row, sites, union, preset, given).settings)
+        return dict(job_of(row, sites, union, preset, given, per_site).settings)
     alone = sites if row.method == "individual" and len(sites) == 1 else ()
-    settings, per_site = with_preset(preset, given, {}, alone)
-    settings |= per_site.get(sites[0], {})
+    theirs = {site: per_site[site] for site in alone if site in per_site}
+    settings, own_settings = with_preset(preset, given, theirs, alone)
+    settings |= own_settings.get(sites[0], {})
     own: dict[str, object] = {"threads": 1}
     if row.method != "individual":
         own["union"] = ",".join(union)

@@ -19,6 +19,7 @@ from cxr_studies.report.figures.style import row_name, scenarios
 from cxr_studies.report.tables.layouts import TESTS, classes
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation.subgroup_scores import FEWEST, KINDS
+from cxr_study.jobs.presets import Settings
 from cxr_study.reports.page.numbers import UNDEFINED, interval
 
 PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance."
@@ -37,14 +38,15 @@ def facts(results: StudyResults, data: StudyData) -> dict[str, str]:
     network = runs[0].what["network"]
     patience = sorted({run.what["settings"]["patience"] for run in runs})
     made = list(results.results.values())
-    settings = ", ".join(f"{name} {value}" for name, value in data.settings.items())
+    own = [f"at {site}, if not pooled, {_settings(each)}" for site, each in data.per_site.items()]
+    recipe = [data.preset or "the jobs' own settings", _settings(data.settings), *own]
     poc = sum(bool(run.what.get("poc")) for run in runs)
     in_poc = f", {poc} of them in a POC" if poc else ""
     return {
         "Data": described(data),
         "Tested on": _tested(results),
         "Network": f"{network['backbone']}, {network['image_size']} pixels",
-        "Recipe": "; ".join(filter(None, [data.preset or "the jobs' own settings", settings])),
+        "Recipe": "; ".join(filter(None, recipe)),
         "Initial body": "the phantom's" if data.initial_body is None else data.initial_body.name,
         "Rounds": f"{_each(run.rounds for run in runs)}, patience "
         f"{listed([str(rounds or 'none') for rounds in patience])}",
@@ -55,6 +57,10 @@ def facts(results: StudyResults, data: StudyData) -> dict[str, str]:
         "Sources": _each(result.sources or "not kept" for result in made),
         "Machine": _each(result.machine or "not kept" for result in made),
     }
+
+
+def _settings(values: Settings) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def made_with(results: StudyResults) -> str:

@@ -68,6 +68,10 @@ def make(
     made = sum(read_result(folder / RUNS / run.key) is not None for run in everything)
     told = f"{counted(len(everything), 'run')}: {made} made before, {len(everything) - made} begin"
     console.print(f"{told} now.", highlight=False, soft_wrap=True)
+    pooled = sorted({run.row.method for run in everything if run.row.pooled})
+    if pooled and data.per_site:
+        told = f"{', '.join(pooled)}: all images in one place, without 'per_site' of {data.path}"
+        console.print(f"note: {told}.", highlight=False, soft_wrap=True)
     decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
     had = {name: published_data.ours(each) for name, each in found.items()}
     return Made(planned, side_by_side.run_all(everything, folder / RUNS, at_once, console), had)

@@ -158,7 +158,8 @@ def _job(run: Run, **more: object) -> Job:
     """The job of a federation, with some more settings."""
     what, sites = run.what, tuple(run.where["sites"])
     given = {**what["given"], **more}
-    return run_settings.job_of(run.row, sites, what["union"], what["preset"], given)
+    own = what.get("per_site", {})
+    return run_settings.job_of(run.row, sites, what["union"], what["preset"], given, own)
 
 
 def _is_personal(run: Run) -> bool:
@@ -216,7 +217,7 @@ def without_federation(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trai
     measured: list[list[dict[str, Any]]] = []
     for group in [sites] if run.row.pooled else [(site,) for site in sites]:
         out = folder / "-".join(group)
-        given = what["union"], what["preset"], what["given"]
+        given = what["union"], what["preset"], what["given"], what.get("per_site", {})
         settings = run_settings.all_settings(run.row, group, *given)
         method, files = run_settings.baseline_method(run.row), Path(where["site_files"])
         alone = BaselineRun(method, group, settings, out, files, Path(where["initial_body"]))

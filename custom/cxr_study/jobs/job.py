@@ -101,6 +101,7 @@ class Job:
         preset: str | None = None,
         given: Sequence[str] = (),
         settings: Settings | None = None,
+        per_site: Mapping[str, Settings] | None = None,
     ) -> Job:
         """The job that a command line asks for, or Python: see `of`.
 
@@ -110,6 +111,7 @@ class Job:
             preset: See `PRESETS`; several by comma.
             given: Settings as words, NAME=VALUE or SITE:NAME=VALUE; they win over the preset.
             settings: Setting -> value, for all sites; they win over these words.
+            per_site: Site -> setting -> value; they win over words for that site.
 
         Raises:
             JobError: No such job, preset, setting or site, a value of another type, fewer sites
@@ -121,9 +123,10 @@ class Job:
         """
         found = cls.of(job)
         names = tuple(sites) or found.sites
-        words, per_site = parse(given)
-        shared, per_site = with_preset(preset, {**words, **(settings or {})}, per_site, names)
-        made = found.with_settings(shared, per_site, sites=names)
+        words, own = parse(given)
+        own |= {site: {**own.get(site, {}), **each} for site, each in (per_site or {}).items()}
+        shared, own = with_preset(preset, {**words, **(settings or {})}, own, names)
+        made = found.with_settings(shared, own, sites=names)
         made.check()
         return made
 

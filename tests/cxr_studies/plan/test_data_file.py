@@ -59,7 +59,10 @@ class TestReadData:
         assert source.labels == (root / KEYS["labels"],)
 
     def test_sites_with_splits_of_their_own_are_called_as_their_files(self, read, root):
-        data = read({"sites": ["phantom/sites/nih.yaml", "phantom/sites/mimic.yaml"]})
+        own = {"nih": {"learning_rate": 5e-5}}
+        files = ["phantom/sites/nih.yaml", "phantom/sites/mimic.yaml"]
+        data = read({"sites": files, "per_site": own})
+        assert data.per_site == own
         assert data.sources == {n: root / f"phantom/sites/{n}.yaml" for n in ("nih", "mimic")}
         assert data.site_names == ("nih", "mimic") and data.own_splits and data.images is None
         assert read({"data": "phantom", "images": 9}).site_names == ("nih", "chexpert")
@@ -69,6 +72,8 @@ class TestReadData:
         ({"data": "phantom"}, "needs key 'images'; has data"),
         ({"data": "phantom", "images": 0}, "key 'images' needs a number of 1 or more"),
         ({**REAL, "preset": "papr"}, "key 'preset' needs .*nearest known: paper"),
+        ({**REAL, "per_site": {"nih": {}}}, "key 'per_site', key 'nih' needs one entry or more"),
+        ({**REAL, "per_site": {"nih": 3}}, "key 'per_site', key 'nih' needs lines 'key: value'"),
         ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
         ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
         ({**REAL, "initial_body": "no.npz"}, "key 'initial_body' needs a file that exists"),

@@ -116,6 +116,39 @@ def test_a_setting_a_body_and_a_version_of_a_package_change_the_key_and_a_folder
     assert len({key for each in found for key in each}) == 5 * len(found[0])
 
 
+def test_sites_that_differ_have_the_published_classes_and_the_same_tests(runs):
+    wanted = {"scenarios": ("even", "quantity 1", "labels 1"), "seeds": 1}
+    found = runs("skew", methods=("vanilla",), **wanted)
+    assert len({run.where["site_files"] for run in found}) == 3
+    for run in found:
+        assert list(map(tuple, run.what["sites"].values())) == list(class_sets.published(4))
+        assert run.what["tests"] == found[0].what["tests"]
+
+
+RATE = {"learning_rate": 0.5, "batch_size": 4}
+
+
+def test_settings_for_one_site_are_a_part_of_the_runs_that_it_trains_in(runs):
+    def found(per_site):
+        methods = ("surgical", "individual", "centralised")
+        wanted = {"scenarios": ("iid partial", "non-iid partial"), "methods": methods, "seeds": 1}
+        made = runs("fedfbn", {"per_site": per_site}, **wanted)
+        return {(run.scenario, run.row.method, run.row.strategy): run for run in made}
+
+    before, after = found({}), found({"chexpert": RATE})
+    for name, run in after.items():
+        counts = name[0] == "non-iid partial" and name[1] != "centralised"
+        assert run.what.get("per_site") == ({"chexpert": RATE} if counts else None)
+        assert (run.key == before[name].key) != counts
+
+
+def test_what_the_study_varies_wins_over_settings_for_one_site(runs):
+    data = {"per_site": {"nih-1": {"learning_rate": 0.5}, "nih-2": RATE}}
+    wanted = {"scenarios": ("2",), "methods": ("surgical",), "seeds": 1}
+    for run in runs("clients-converged", data, **wanted):  # which sets the learning rate
+        assert run.what["per_site"] == {"nih-2": {"batch_size": 4}}
+
+
 @pytest.fixture
 def given(small_data, tmp_path):
     """The runs of "methods" on copies of the data file's sites, changed before by a function."""
@@ -234,8 +267,11 @@ def test_a_data_set_that_cannot_be_cut_so_is_refused_by_study_and_scenario(runs,
 
 
 def test_needed_are_the_data_sets_of_the_selection_and_its_tests(small_data):
-    def check(study, sources=small_data.data.sources, settings=small_data.data.settings, **wanted):
-        data = small_data.data.model_copy(update={"data": sources, "settings": settings})
+    small = small_data.data
+
+    def check(study, sources=small.sources, settings=small.settings, per_site=(), **wanted):
+        changed = {"data": sources, "settings": settings, "per_site": dict(per_site)}
+        data = small.model_copy(update=changed)
         return plan.check(study, data, Selection(**wanted))
 
     clients = read_study("clients")
@@ -243,6 +279,9 @@ def test_needed_are_the_data_sets_of_the_selection_and_its_tests(small_data):
     assert check(clients) == ("nih", "mimic")
     with pytest.raises(InputError, match="learning_rat"):
         check(clients, settings={**small_data.data.settings, "learning_rat": 1})
+    with pytest.raises(InputError, match=r"'per_site', key 'chexpert': .* takes no part"):
+        check(clients, per_site={"chexpert": RATE})
+    check(read_study("fedfbn"), per_site={"chexpert": RATE}, scenarios=("iid partial",))
     # A test set may be missing, but not every one.
     alone = {"nih": small_data.data.sources["nih"]}
     assert check(clients, alone) == ("nih",)

@@ -61,6 +61,22 @@ def test_unusable_settings_of_a_variant_are_refused(small_data, row, settings, t
     run_settings.check(small_data.data, rows={row: {"learning_rate": 1e-4}})
 
 
+@pytest.mark.parametrize(("per_site", "told"), [
+    ({"chexpart": {"learning_rate": 1}}, "key 'chexpart': .*no part; nearest known: chexpert"),
+    ({"nih": {"learning_rat": 1}}, "key 'nih': a site of .* no setting 'learning_rat'"),
+    ({"nih": {"learning_rate": "5e-5"}}, "key 'nih': .*'learning_rate' needs a number"),
+    ({"nih": {"num_rounds": 3}}, "key 'nih': a site of .* no setting 'num_rounds'"),
+    ({"nih": {"image_size": 32}}, "key 'nih': 'image_size' is the study's"),
+    ({"nih": {"seed": 32}}, "key 'nih': 'seed' is the study's"),
+])  # fmt: skip
+def test_settings_for_one_site_are_refused_by_file_and_key(small_data, per_site, told):
+    data = small_data.data.model_copy(update={"per_site": per_site})
+    with pytest.raises(InputError, match=rf"small\.yaml: key 'per_site', {told}"):
+        run_settings.check_per_site(data, ("nih", "chexpert"))
+    data = data.model_copy(update={"per_site": {"nih": {"learning_rate": 1, "epochs": 2}}})
+    run_settings.check_per_site(data, ("nih", "chexpert"))
+
+
 def test_an_initial_body_of_another_network_is_refused(check):
     with pytest.raises(InitialBodyError, match="densenet121"):
         check({"backbone": "densenet121"})
@@ -117,6 +133,26 @@ def test_settings_of_a_preset_for_one_site_apply_where_it_trains_alone():
     assert list(rates.values()) == [5e-5, 1e-5, 1e-5, 1e-5, 1e-5]
     found = alone("individual", {"learning_rate": 0.5}, ("chexpert",), "paper-fedfbn")
     assert found["learning_rate"] == 0.5
+
+
+@pytest.mark.parametrize(("method", "sites", "rate"), [
+    ("individual", ("chexpert",), 0.25),
+    ("individual", ("nih",), 0.5),
+    ("centralised", ("chexpert", "nih"), 0.5),
+    ("complete", ("chexpert",), 0.5),
+])  # fmt: skip
+def test_settings_for_one_site_win_where_it_trains_alone(method, sites, rate):
+    row, own = Row(method, "fedavg"), {"chexpert": {"learning_rate": 0.25, "report_counts": True}}
+    given = {"learning_rate": 0.5}
+    found = run_settings.all_settings(row, sites, UNION, "paper-fedfbn", given, own)
+    assert found["learning_rate"] == rate
+
+
+def test_settings_for_one_site_of_a_federation_win_over_the_presets_and_all_others():
+    own = {"chexpert": {"learning_rate": 0.25}}
+    row, given = Row("surgical", "fedbn+"), {"learning_rate": 0.5}
+    job = run_settings.job_of(row, ("nih", "chexpert"), UNION, "paper-fedfbn", given, own)
+    assert (job.at("nih").learning_rate, job.at("chexpert").learning_rate) == (0.5, 0.25)
 
 
 SITES = ("nih", "chexpert")

@@ -43,11 +43,15 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
     }
     assert "surgical-aggregation 9" in module.made_with(finished.results)
     settings, body = {"image_size": 224, "patience": 0}, Path("here/dense.npz")
-    real = {"preset": "paper", "settings": settings, "initial_body": body}
+    own = {"chexpert": {"learning_rate": 5e-5, "epochs": 2}}
+    real = {"preset": "paper", "settings": settings, "initial_body": body, "per_site": own}
     data = REAL.model_copy(update={"data": {"nih": Path("a"), "mimic": Path("b")}, **real})
     found = dict(facts(finished.results, data))
     assert found["Data"] == "real data (mine: NIH and MIMIC)"
-    assert found["Recipe"] == "paper; image_size 224, patience 0"
+    assert found["Recipe"] == (
+        "paper; image_size 224, patience 0; at chexpert, if not pooled, learning_rate 5e-05, "
+        "epochs 2"
+    )
     assert found["Initial body"] == "dense.npz"
 
 

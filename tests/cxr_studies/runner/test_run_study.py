@@ -29,7 +29,7 @@ def happened():
 def make(monkeypatch, tmp_path, happened):
     """Make studies of given runs, {study: runs}; those of seed 9 fail."""
 
-    def make(studies, out="out", names=None):
+    def make(studies, out="out", names=None, data=None):
         def step(owner, name, told, result=lambda first: None):
             def called(*given):
                 happened.append(told(*given))
@@ -52,7 +52,7 @@ def make(monkeypatch, tmp_path, happened):
         shown = io.StringIO()
         result = module.make(
             [SimpleNamespace(name=name) for name in names or studies],
-            None,
+            data,
             tmp_path / out,
             Selection(),
             at_once=3,
@@ -80,6 +80,15 @@ def test_runs_with_the_same_key_are_made_once_after_all_studies_are_checked(
     assert result.had == {"nih": "what the data set is used as"}
     assert [failure.run for failure in result.failures] == [failing]
     assert shown == "3 runs: 1 made before, 2 begin now.\n"
+
+
+def test_pooled_data_are_said_to_be_trained_without_settings_for_one_site(make):
+    data = SimpleNamespace(path="my.yaml", per_site={"nih": {"epochs": 2}})
+    pooled = [study_runs.run("complete"), study_runs.run("centralised"), study_runs.run()]
+    told = "note: centralised, complete: all images in one place, without 'per_site' of my.yaml.\n"
+    assert told in make({"a": pooled}, data=data)[1]
+    for runs, given in ((pooled, SimpleNamespace(per_site={})), (pooled[2:], data)):
+        assert "note" not in make({"a": runs}, data=given)[1]
 
 
 @pytest.mark.parametrize(("how", "message"), [

@@ -76,7 +76,7 @@ def train(tmp_path, monkeypatch):
     The losses of each run are the next of `losses`.
     """
 
-    def train(method, losses, sites=SITES, preset=None, last=False):
+    def train(method, losses, sites=SITES, preset=None, last=False, **more):
         runs, told, left = [], [], iter(losses)
 
         def record(run, progress):
@@ -95,12 +95,14 @@ def train(tmp_path, monkeypatch):
 
         monkeypatch.setattr(baseline_run, "train", record)
         what = {"union": UNION, "preset": preset, "given": {"num_rounds": 5, "min_clients": 2}}
+        what |= more
         where = {"sites": sites, "site_files": "/sites", "initial_body": "/body.npz"}
         planned = Run("", Row(method, "fedbn+"), 0, {**what, "model": last and "last"}, where)
         models, trained = training.train(planned, tmp_path, told.append)
         own = {"num_rounds": 5}
         for run in runs:
-            wanted = run_settings.all_settings(planned.row, run.sites, UNION, preset, own)
+            theirs = more.get("per_site", {})
+            wanted = run_settings.all_settings(planned.row, run.sites, UNION, preset, own, theirs)
             assert run.settings == wanted
         return SimpleNamespace(runs=runs, told=told, models=models, trained=trained)
 
@@ -137,3 +139,20 @@ def test_each_site_alone_is_a_training_with_settings_and_a_model_of_its_own(trai
     assert (done.told, done.trained.rounds) == ([3, 2], 3)
     assert done.trained.losses == (None, 0.375, 0.5)
     assert (done.trained.aurocs, done.trained.images) == ((0.25, 0.625, 0.5), 80)
+
+
+def test_settings_for_one_site_count_where_it_trains_alone_and_in_the_job_of_a_federation(
+    train, monkeypatch
+):
+    own = {"chexpert": {"learning_rate": 0.25}}
+    runs = train("individual", [[0.5], [0.5]], preset="paper-fedfbn", per_site=own).runs
+    assert [run.settings["learning_rate"] for run in runs] == [1e-5, 0.25]
+    jobs = []
+    monkeypatch.setattr(training.job_export, "write", lambda job, folder: jobs.append(job))
+    monkeypatch.setattr(training, "simulate", lambda *_, **__: None)
+    monkeypatch.setattr(training, "federated", lambda *_: None)
+    run = study_runs.run()
+    what = {**run.what, "union": UNION, "preset": None, "given": {}, "per_site": own}
+    where = {**run.where, "project": None, "site_files": "/s", "initial_body": "/b.npz"}
+    training.train(dataclasses.replace(run, what=what, where=where), Path("/w"), print)
+    assert [jobs[0].at(site).learning_rate for site in SITES] == [1e-3, 0.25]

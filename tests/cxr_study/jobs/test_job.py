@@ -83,6 +83,9 @@ class TestAsked:
             assert made.sites == ("a", "b")
             assert (made.at_server.num_rounds, made.at_server.backbone) == (3, "densenet121")
             assert (made.at("b").learning_rate, made.at("a").learning_rate) == (5e-5, 2e-5)
+        own = {"a": {"learning_rate": 1.0, "epochs": 2}}
+        made = Job.asked("surgical", sites=["a", "b"], given=[*given, "a:threads=3"], per_site=own)
+        assert made.per_site == {"a": {**own["a"], "threads": 3}}
 
     @pytest.mark.parametrize("method", METHODS)
     def test_every_method_takes_every_strategy_and_every_recipe(self, method):
