@@ -12,7 +12,7 @@ from cxr_studies.partition.class_sets import published
 from cxr_study.data.sites.split_file import read_split
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs.job import Job
-from cxr_study.reports.run import run_view
+from cxr_study.reports.run.comparisons import comparisons
 from cxr_study.runs.simulator_process import server_folder
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from typed import Typist
@@ -126,7 +126,7 @@ class TestRun:
             sites = [s for s in ("nih", "chexpert") if means["global", s, classes].defined]
             assert [site for *which, site in compared if which == [against, classes]] == sites
         said = " ".join(phantom.out.split())
-        for sentence in run_view.comparisons(phantom.summary):
+        for sentence in comparisons(phantom.summary):
             assert sentence in said
             assert sentence in phantom.html
         with_few = {means[model, "nih", "labelled"].with_few for model in ("global", "published")}

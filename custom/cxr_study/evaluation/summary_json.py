@@ -270,7 +270,7 @@ class Summary:
         stopped_early: Whether the run ended because no better model came.
         personal: Whether every site has a model of its own, which then stands for the global one.
         planned_rounds: Rounds that were asked for; None where that is not known.
-        warnings: See `evaluate_run.warnings_of`.
+        warnings: See `run_warnings.warnings_of`.
         made: How it was made: date, code, initial body, ...; what a page shows beside its figures.
         settings: The job's, as texts.
         contributions: Site of the job, or of one that it continues -> its rounds; empty in older

@@ -13,6 +13,7 @@ from cxr_study.common.wording import duration
 from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run import run_view
+from cxr_study.reports.run.notices import notices
 
 
 def table(
@@ -74,6 +75,6 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
     took = duration(summary.wall_seconds)
     made = f"rounds {run_view.rounds_made(summary)}"
     console.print(Text(f"{summary.job}, {made}, {loss}, {took}."))
-    for notice in run_view.notices(summary):
+    for notice in notices(summary):
         console.print(Text.assemble((notice.heading, "bold yellow"), " ", notice.text))
     console.print(Text("Research only, not for diagnosis.", style="dim"))

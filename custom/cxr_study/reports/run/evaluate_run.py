@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from cxr_study.common import offered_data
 from cxr_study.common.files import replace
-from cxr_study.common.wording import Notice, listed, shortened
-from cxr_study.data.sites.site_data import check_disjoint
-from cxr_study.evaluation.predictions import Predictions, Predictor
+from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.scores import SiteEvaluation, evaluate_site
-from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Best, Data, Model, Summary
+from cxr_study.evaluation.summary_json import Best, Data, Model, Summary
 from cxr_study.jobs.presets import preset_of
 from cxr_study.models.model_calibration import current_calibration
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template
 from cxr_study.reports.run import cross_site_results, run_view
+from cxr_study.reports.run.comparisons import comparisons
+from cxr_study.reports.run.examples import Example, choose
+from cxr_study.reports.run.notices import notices
+from cxr_study.reports.run.run_warnings import started_from_drawings, warnings_of
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from cxr_study.training.network import Network
 from surgical_aggregation import __version__
 from surgical_aggregation.aggregation.strategy import has_personal
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
-from surgical_aggregation.extras import offered_body
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CANDIDATE
-
-PER_SITE = 6
-MOST_CLASSES = 3  # present in one picture, so that a person can tell what shows what
-TOP_PREDICTIONS = 5
-"""Predictions shown per example, besides the classes that are present."""
 
 _NOTES = {
     "phantom": "They show the method's behaviour, not clinical performance.",
@@ -209,74 +203,6 @@ def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
     }
 
 
-def started_from_drawings(best: Checkpoint) -> bool:
-    """Whether a model's training began with the body that was pre-trained on drawings."""
-    drawings = offered_body(offered_data.DRAWINGS)
-    if drawings is None:
-        return False
-    body = wire.split(load(drawings).variables)[0]
-    return best.manifest.get("initial_body_sha256") == digest(body)
-
-
-def warnings_of(
-    run: FinishedRun, best: Checkpoint, evaluations: Sequence[SiteEvaluation], data: Data
-) -> Iterator[Notice]:
-    """Find what must be said of a run; arguments as of `summarise`.
-
-    Raises:
-        SplitError: Two sites share a patient.
-    """
-    if data != "phantom" and started_from_drawings(best):
-        yield Notice(
-            "Started from drawings.",
-            "The body was pre-trained on drawn pictures, not on photographs or radiographs. For "
-            "results that count: surgagg model init initial.npz --weights imagenet, and "
-            "--initial-body initial.npz.",
-        )
-    for broke in run.breaks:
-        yield Notice("Interrupted, and gone on.", f"{broke[:1].upper()}{broke[1:]}")
-    if run.other_splits:
-        yield Notice(
-            "Tested on patients that it was trained on.",
-            f"{listed(run.other_splits)}: the split is not the one of the training, so the model "
-            "has seen some of these test patients, and looks better than it is.",
-        )
-    if shared := check_disjoint([each.labels for each in evaluations if each.labels]):
-        yield Notice(SHARED_PATIENTS, f"{'; '.join(shared)}.")
-    if never := facts_of(best).never_learned:
-        found = [f"{name} ({why})" for name, why in never.items()]
-        yield Notice(
-            "Never learned.",
-            f"{listed(found)}. The model says the same of every image there: do not read these "
-            "classes. They do not count for the choice of the best round.",
-        )
-    if look_alikes := job_results.look_alikes(*run.servers):
-        yield Notice(
-            "Classes that may be one finding.",
-            f"{'; '.join(look_alikes)}. Ask the sites: as one finding it needs one name "
-            "(`merges` in a site file); each of these has a column of its own.",
-        )
-    here = data != "elsewhere"
-    if here and run.job.at_server.mixed_precision and not tensorflow_setup.half_precision():
-        yield Notice(
-            "No mixed precision here.",
-            "The setting mixed_precision had no effect without a GPU, or a CPU with bfloat16: the "
-            "sites computed in float32.",
-        )
-    if missing := [each for each in evaluations if each.unvalidated]:
-        found = [f"{each.site}: {shortened(each.unvalidated)}" for each in missing]
-        yield Notice(
-            "Classes without a positive validation image.",
-            f"{listed(found)}. The choice of the best round does not see them; surgagg data split "
-            "makes a split in which they are, where there are patients enough.",
-        )
-    if run.unfinished:
-        yield Notice(
-            "Comparisons are left out.",
-            f"These runs failed or have not ended: {listed(run.unfinished)}.",
-        )
-
-
 def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[Path, ...]:
     """Write a card beside the global model, if it has a head, and beside each personal model."""
     models = dict(job_results.personal_checkpoints(run.states))
@@ -296,7 +222,7 @@ def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[
             filters=filters,
             chest=not run.job.has_own_site,
             best=run_view.best_model(summary),
-            compared=run_view.comparisons(summary),
+            compared=comparisons(summary),
         )
         cards.append(model_card.write(source, path.parent))
     return tuple(cards)
@@ -322,60 +248,5 @@ def render(summary: Summary, examples: Sequence[Example]) -> str:
 
     shown = [(example, picture(example.image, example.site)) for example in examples]
     page = template(__package__)
-    return page.render(summary=summary, view=run_view, examples=shown, figures=run_figures)
-
-
-@dataclass(frozen=True, eq=False)
-class Example:
-    """A test picture, with its labels and the global model's predictions.
-
-    Attributes:
-        site: Whose test split it is from.
-        image: Grey values, shape (s, s), dtype uint8.
-        truth: Classes labelled present.
-        predictions: Class -> probability in [0, 1].
-        labelled: Classes that the site labels itself.
-    """
-
-    site: str
-    image: np.ndarray
-    truth: Sequence[str]
-    predictions: Mapping[str, float]
-    labelled: AbstractSet[str]
-
-    def shown(self) -> list[str]:
-        """The most probable classes, then those present, the model's before all others."""
-        ranked = sorted(self.predictions, key=lambda name: (-self.predictions[name], name))
-        top, rest = ranked[:TOP_PREDICTIONS], ranked[TOP_PREDICTIONS:]
-        unknown = [name for name in self.truth if name not in self.predictions]
-        return [*top, *(name for name in rest if name in self.truth), *unknown]
-
-
-def choose(predictions: Predictions, union: Sequence[str], count: int = PER_SITE) -> list[Example]:
-    """Pick test pictures that together show many classes, by their labels alone.
-
-    First come pictures of at most three classes, each the one that adds most classes not shown yet;
-    the last has none, if there is such a one. Predictions, which are the global model's, play no
-    part: the choice flatters nobody.
-    """
-    images = predictions.images
-    present = images.labels(union) == 1
-    number = present.sum(axis=1)
-    clear = np.flatnonzero((number >= 1) & (number <= MOST_CLASSES))
-    normal = np.flatnonzero(number == 0)[:1]
-    picks: list[int] = []
-    shown = np.zeros(len(union), bool)
-    while len(picks) < count - len(normal) and len(picks) < len(clear):
-        left = np.setdiff1d(clear, picks)
-        picks.append(int(left[np.argmax((present[left] & ~shown).sum(axis=1))]))
-        shown |= present[picks[-1]]
-    return [
-        Example(
-            site=images.site,
-            image=np.asarray(images.pixels[images.rows[[pick]]][0]),
-            truth=[name for name, there in zip(union, present[pick], strict=True) if there],
-            predictions=predictions.probabilities.iloc[pick].to_dict(),
-            labelled=images.labelled,
-        )
-        for pick in [*picks, *normal.tolist()]
-    ]
+    found, figures = list(notices(summary)), run_figures
+    return page.render(summary=summary, view=run_view, found=found, examples=shown, figures=figures)

@@ -1,29 +1,13 @@
-"""What a run report says in words and numbers, and what limits these, without HTML."""
+"""What a run report says in words and numbers, without HTML."""
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
 
-from cxr_study.common.wording import (
-    FEW_IMAGES,
-    Notice,
-    counted,
-    listed,
-    rounds_listed,
-    shortened,
-)
-from cxr_study.evaluation.bootstrap import FEWEST
-from cxr_study.evaluation.summary_json import (
-    ClassAuroc,
-    Compared,
-    Difference,
-    Group,
-    MeanAuroc,
-    Model,
-    Summary,
-)
+from cxr_study.common.wording import counted, listed, rounds_listed
+from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.reports.page import numbers
+from cxr_study.reports.run.comparisons import comparisons
 from surgical_aggregation.checkpoints.manifest import rounds_in, spans
 
 CHANCE = 0.5
@@ -121,65 +105,6 @@ def headlines(summary: Summary) -> list[str]:
     """The answer, a sentence or two each."""
     return [headline(summary), unlabelled_headline(summary), *comparisons(summary)]
 
-
-def comparisons(summary: Summary) -> list[str]:
-    """Whether the run paid, a sentence for each hospital, and how far the model is from others.
-
-    It paid where the model is better than that which the hospital trains alone. Where none was
-    trained, that is said.
-    """
-    alone = [each for each in summary.differences if each.against == "local"]
-    lines = [_paid(each) for each in alone] or [NOT_MEASURED]
-    for against, group in product(_OTHERS, _ON):
-        told = [
-            f"{each.site} {_than(each)}{_without(each)}"
-            for each in summary.differences
-            if (each.against, each.classes) == (against, group)
-        ]
-        other, on = _OTHERS[against], f"on the classes that a site {_ON[group]}"
-        lines += [f"Against {other}, {on}: {listed(told)}."] * bool(told)
-    return lines
-
-
-NOT_MEASURED = (
-    "Whether a hospital is better off than by itself was not measured: surgagg run --local-models "
-    "trains each site alone as well, surgagg baseline individual at any time."
-)
-
-
-def _paid(each: Difference) -> str:
-    """What a hospital's difference to its own model says, and what to do if it is behind."""
-    line = f"{each.site}, on the classes that it labels itself: {_than(each)}{_without(each)}"
-    line += ", against the model that it trains alone."
-    if each.high is None or each.high >= 0:
-        return line
-    return f"{line} It may keep its own model for these; the report compares them class by class."
-
-
-def _than(each: Difference) -> str:
-    """A difference in words, with its interval."""
-    low, high = each.low, each.high
-    if low is None or high is None:
-        return f"{numbers.figure(each.auroc, 3, signed=True)}, without an interval"
-    if low <= 0 <= high:
-        return f"no difference that shows, {numbers.interval(each.auroc, low, high, signed=True)}"
-    near, far = sorted((abs(low), abs(high)))
-    by = numbers.interval(abs(each.auroc), near, far)
-    return f"{'better' if low > 0 else 'worse'} by {by}"
-
-
-def _without(each: Difference) -> str:
-    few = counted(each.few, "class", "classes")
-    return f" without {few} of too few patients" if each.few else ""
-
-
-_ON: Mapping[Group, str] = {"labelled": "labels itself", "unlabelled": "does not label"}
-
-_OTHERS: Mapping[Compared, str] = {
-    "published": "the method as published",
-    "before": "the model that this run started from",
-}
-"""What the model is compared with beside the hospitals' own."""
 
 MODELS: Mapping[Model, str] = {
     "global": "federated",
@@ -307,89 +232,6 @@ def unlabelled_is_measured(summary: Summary) -> bool:
         row.labels == "truth" and not row.labelled and (row.positives or row.negatives)
         for row in summary.test
     )
-
-
-def notices(summary: Summary) -> Iterator[Notice]:
-    """What limits the numbers, most important first."""
-    for absence in absences(summary):
-        yield Notice("Missing site.", absence)
-    if is_interrupted(summary):
-        yield Notice(
-            "Not finished.",
-            f"{summary.num_rounds} of {summary.planned_rounds} rounds were made. surgagg continue "
-            "makes the others.",
-        )
-    for warning in summary.warnings:
-        yield Notice(warning.heading, warning.text)
-    note = summary.note.removeprefix("phantom data: ").rstrip(".")
-    sentence = note and f"{note[0].upper()}{note[1:]}."
-    if summary.data == "phantom":
-        text = f"The pictures are generated, not taken from patients. {sentence}"
-        yield Notice("Phantom data.", text.strip())
-    elif summary.data == "elsewhere":
-        yield Notice("Measured at the sites.", sentence)
-    elif note:
-        yield Notice("Note.", sentence)
-    rows = [row for row in measurable(summary) if row.model == "global"]
-    defined = [row for row in rows if row.auroc is not None]
-    if few := [row for row in defined if row.few]:
-        names = shortened(
-            [f"{row.class_name} at {row.site} ({numbers.count(row.positives)})" for row in few]
-        )
-        yield Notice(
-            "Too few patients.",
-            f"{len(few)} of {len(defined)} AUROCs rest on fewer than {FEWEST} positive (or "
-            f"negative) patients: {names}, with the positive images in brackets. They have no "
-            "interval, which would be too narrow, and no part in the means.",
-        )
-    small = [
-        row
-        for row in defined
-        for counts in [(row.positives, row.negatives)]
-        if not row.few and any(count is not None and count < FEW_IMAGES for count in counts)
-    ]
-    if small:
-        text = (
-            f"{len(small)} of {len(defined)} AUROCs rest on fewer than {FEW_IMAGES} positive (or "
-            "negative) images. Their intervals are wide: read them as a range, not as a value."
-        )
-        row = max(small, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
-        if row.low is not None:
-            positives = counted(row.positives or 0, "positive")
-            images = f"{positives}, {counted(row.negatives or 0, 'negative')}"
-            text += f" Widest: {row.class_name} at {row.site}, {numbers.auroc(row)}, {images}."
-        yield Notice("Small test set: wide intervals.", text)
-    if len(defined) > 1 and all(row.auroc == CHANCE for row in defined):
-        yield Notice(
-            "A constant model.",
-            "Every AUROC is exactly 0.5: the model says the same of every image. Its training has "
-            "not begun, or has destroyed it: see the losses of the rounds.",
-        )
-    if summary.best.round == 0 and len(summary.rounds) > 1:
-        yield Notice(
-            "No round was better than the start.",
-            "The best model by validation is the one that the run started from: it did not learn, "
-            "or was continued with worse data or a learning rate that is too high.",
-        )
-    if len(defined) < len(rows):
-        yield Notice(
-            "Not defined.",
-            f"{len(rows) - len(defined)} of {len(rows)} AUROCs of the global model are not defined "
-            "and are left out of the means; the report lists the reasons.",
-        )
-    if summary.refusals:
-        left_out = counted(len(summary.refusals), "result")
-        text = f"The server went on without {left_out}; the report lists the reasons."
-        yield Notice("Results left out.", text)
-    if lost := not_on_record(summary):
-        yield Notice(
-            "Part of the record.",
-            f"The record of {lost} is not at hand: it is that of an earlier run, or of a job that "
-            "was lost with its server. Curves are without them.",
-        )
-    if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
-        text = "The last model is the best one, so more rounds may still improve it."
-        yield Notice("Not yet converged.", text)
 
 
 def _across_sites(summary: Summary, classes: Group) -> str:

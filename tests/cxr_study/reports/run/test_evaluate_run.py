@@ -11,8 +11,10 @@ from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.evaluation.scores import SiteEvaluation
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RefusedResult, Summary
-from cxr_study.reports.run import evaluate_run
-from cxr_study.reports.run.evaluate_run import Example, choose, render, warnings_of, write_report
+from cxr_study.reports.run import run_warnings
+from cxr_study.reports.run.evaluate_run import render, write_report
+from cxr_study.reports.run.examples import Example, choose
+from cxr_study.reports.run.run_warnings import warnings_of
 from cxr_study.runs.finished_run import FinishedRun
 from html_page import Page
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
@@ -170,14 +172,14 @@ def test_each_warning_has_its_cause_and_a_fine_run_has_none(changes, said):
 
 def test_so_have_look_alikes_shared_patients_and_a_precision_that_is_not_here(monkeypatch):
     shared = lambda sites: [f"{sites} share 3 ids"] * bool(sites)  # noqa: E731
-    monkeypatch.setattr(evaluate_run, "check_disjoint", shared)
+    monkeypatch.setattr(run_warnings, "check_disjoint", shared)
     (shared,) = warned(evaluations=[evaluation("a", labels="A"), evaluation("b")])
     assert (shared.heading, shared.text) == (SHARED_PATIENTS, "['A'] share 3 ids.")
     monkeypatch.setattr(JOB.at_server, "mixed_precision", True)
     for half, told in ((True, []), (False, ["No mixed precision here."])):
-        monkeypatch.setattr(evaluate_run.tensorflow_setup, "half_precision", lambda h=half: h)
+        monkeypatch.setattr(run_warnings.tensorflow_setup, "half_precision", lambda h=half: h)
         assert [each.heading for each in warned()] == told and warned(data="elsewhere") == []
-    monkeypatch.setattr(evaluate_run.job_results, "look_alikes", lambda: ["a and b: same words"])
+    monkeypatch.setattr(run_warnings.job_results, "look_alikes", lambda: ["a and b: same words"])
     assert warned(data="elsewhere")[0].text.startswith("a and b: same words. Ask")
 
 

@@ -12,15 +12,17 @@ from cxr_study.evaluation.summary_json import (
     SiteCalibration,
 )
 from cxr_study.reports.run import run_figures, run_view
+from cxr_study.reports.run.comparisons import NOT_MEASURED, comparisons
 from cxr_study.reports.run.evaluate_run import render
+from cxr_study.reports.run.notices import notices
 from html_page import Page, texts
 from made_up_summary import SUMMARY
 
 
-def notices(summary, **changes):
+def noted(summary, **changes):
     """Heading -> text, of a run with changes."""
     changed = dataclasses.replace(summary, **changes)
-    return {notice.heading: notice.text for notice in run_view.notices(changed)}
+    return {notice.heading: notice.text for notice in notices(changed)}
 
 
 def headlines(summary, **changes):
@@ -51,7 +53,7 @@ def test_headlines_give_the_range_of_many_sites_and_where_unlabelled_classes_bea
 
 
 def test_phantom_data_come_first_then_small_test_sets_and_undefined_aurocs(summary):
-    found = notices(summary)
+    found = noted(summary)
     assert list(found) == ["Phantom data.", "Small test set: wide intervals.", "Not defined."]
     phantom, small, undefined = found.values()
     assert phantom.endswith("Shows the method's behaviour, not clinical performance.")
@@ -59,10 +61,10 @@ def test_phantom_data_come_first_then_small_test_sets_and_undefined_aurocs(summa
     assert "Fracture at nih, 0.75 (0.62\u20130.81), 5 positives, 95 negatives" in small
     assert undefined.startswith("1 of 6 AUROCs of the global model")
     good = tuple(row for row in summary.test if row.auroc is not None and row.positives > 30)
-    assert notices(summary, data="real", note="", test=good) == {}
-    assert notices(summary, data="real", note="a note", test=good) == {"Note.": "A note."}
+    assert noted(summary, data="real", note="", test=good) == {}
+    assert noted(summary, data="real", note="a note", test=good) == {"Note.": "A note."}
     warning = Notice("Started from drawings.", "Not from radiographs.")
-    warned = notices(summary, warnings=(warning,))
+    warned = noted(summary, warnings=(warning,))
     assert next(iter(warned.items())) == (warning.heading, warning.text)  # before all others
 
 
@@ -82,7 +84,7 @@ SAME = tuple(dataclasses.replace(row, auroc=0.5) for row in SUMMARY.test)
     ({}, "No round was better than the start.", None),
 ])  # fmt: skip
 def test_what_limits_a_run_is_told_and_nothing_else(summary, changes, heading, text):
-    found = notices(summary, **changes).get(heading)
+    found = noted(summary, **changes).get(heading)
     assert text in found if text else found is None
 
 
@@ -108,7 +110,7 @@ def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, 
     trained[-1] = Round(rounds[1] - 1, 0.5, {"a": dataclasses.replace(a, train_seconds=None)})
     sites = dict.fromkeys("ab", summary.sites["nih"])
     made = {"sites": sites, "rounds": tuple(trained), "num_rounds": rounds[1] - 1}
-    found = notices(summary, **made, contributions=contributions(**taken)).get("Missing site.")
+    found = noted(summary, **made, contributions=contributions(**taken)).get("Missing site.")
     assert found.startswith(told) if told else found is None
 
 
@@ -196,15 +198,15 @@ def test_other_models_have_a_line_for_each_kind_of_class_and_without_ones_own_it
         Difference("nih", 0.1, 0.05, 0.2, against="published", classes="unlabelled", few=1),
         Difference("chexpert", 0.1, 0.0, 0.2, against="published", classes="unlabelled"),
     )
-    assert run_view.comparisons(dataclasses.replace(summary, differences=others)) == [
-        run_view.NOT_MEASURED,
+    assert comparisons(dataclasses.replace(summary, differences=others)) == [
+        NOT_MEASURED,
         "Against the method as published, on the classes that a site does not label: nih better by "
         "0.100 (0.050 to 0.200) without 1 class of too few patients and chexpert no difference "
         "that shows, +0.100 (+0.000 to +0.200).",
         "Against the model that this run started from, on the classes that a site labels itself: "
         "nih worse by 0.154 (0.100 to 0.200).",
     ]
-    assert "--local-models" in run_view.NOT_MEASURED
+    assert "--local-models" in NOT_MEASURED
 
 
 def test_the_models_of_a_table_are_those_that_were_measured_the_federations_first(summary):
@@ -221,7 +223,7 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
         else row
         for row in summary.test
     ]
-    found = notices(summary, test=tuple(test))
+    found = noted(summary, test=tuple(test))
     assert "Small test set: wide intervals." not in found
     told = found["Too few patients."]
     assert told.startswith("1 of 5 AUROCs rest on fewer than 10") and "Fracture at nih (2)" in told
@@ -233,7 +235,7 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
         differences=(dataclasses.replace(summary.differences[0], few=2),),
     )
     assert f"for {row.over} at nih" in run_view.headline(changed)
-    (line,) = run_view.comparisons(changed)
+    (line,) = comparisons(changed)
     assert "without 2 classes of too few patients, against" in line
     assert row.over in Page(render(changed, [])).text
     none = dataclasses.replace(row, auroc=None, low=None, high=None, defined=0)

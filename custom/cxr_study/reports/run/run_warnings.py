@@ -1,0 +1,84 @@
+"""What must be said of how a run was made, before its results are read."""
+
+from collections.abc import Iterator, Sequence
+
+from cxr_study.common import offered_data
+from cxr_study.common.wording import Notice, listed, shortened
+from cxr_study.data.sites.site_data import check_disjoint
+from cxr_study.evaluation.scores import SiteEvaluation
+from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Data
+from cxr_study.runs import job_results
+from cxr_study.runs.finished_run import FinishedRun
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
+from surgical_aggregation.checkpoints.model_facts import facts_of
+from surgical_aggregation.extras import offered_body
+from surgical_aggregation.site.training import tensorflow_setup
+from surgical_aggregation.wire import variables as wire
+
+
+def started_from_drawings(best: Checkpoint) -> bool:
+    """Whether a model's training began with the body that was pre-trained on drawings."""
+    drawings = offered_body(offered_data.DRAWINGS)
+    if drawings is None:
+        return False
+    body = wire.split(load(drawings).variables)[0]
+    return best.manifest.get("initial_body_sha256") == digest(body)
+
+
+def warnings_of(
+    run: FinishedRun, best: Checkpoint, evaluations: Sequence[SiteEvaluation], data: Data
+) -> Iterator[Notice]:
+    """Find what must be said of a run; arguments as of `summarise`.
+
+    Raises:
+        SplitError: Two sites share a patient.
+    """
+    if data != "phantom" and started_from_drawings(best):
+        yield Notice(
+            "Started from drawings.",
+            "The body was pre-trained on drawn pictures, not on photographs or radiographs. For "
+            "results that count: surgagg model init initial.npz --weights imagenet, and "
+            "--initial-body initial.npz.",
+        )
+    for broke in run.breaks:
+        yield Notice("Interrupted, and gone on.", f"{broke[:1].upper()}{broke[1:]}")
+    if run.other_splits:
+        yield Notice(
+            "Tested on patients that it was trained on.",
+            f"{listed(run.other_splits)}: the split is not the one of the training, so the model "
+            "has seen some of these test patients, and looks better than it is.",
+        )
+    if shared := check_disjoint([each.labels for each in evaluations if each.labels]):
+        yield Notice(SHARED_PATIENTS, f"{'; '.join(shared)}.")
+    if never := facts_of(best).never_learned:
+        found = [f"{name} ({why})" for name, why in never.items()]
+        yield Notice(
+            "Never learned.",
+            f"{listed(found)}. The model says the same of every image there: do not read these "
+            "classes. They do not count for the choice of the best round.",
+        )
+    if look_alikes := job_results.look_alikes(*run.servers):
+        yield Notice(
+            "Classes that may be one finding.",
+            f"{'; '.join(look_alikes)}. Ask the sites: as one finding it needs one name "
+            "(`merges` in a site file); each of these has a column of its own.",
+        )
+    here = data != "elsewhere"
+    if here and run.job.at_server.mixed_precision and not tensorflow_setup.half_precision():
+        yield Notice(
+            "No mixed precision here.",
+            "The setting mixed_precision had no effect without a GPU, or a CPU with bfloat16: the "
+            "sites computed in float32.",
+        )
+    if missing := [each for each in evaluations if each.unvalidated]:
+        found = [f"{each.site}: {shortened(each.unvalidated)}" for each in missing]
+        yield Notice(
+            "Classes without a positive validation image.",
+            f"{listed(found)}. The choice of the best round does not see them; surgagg data split "
+            "makes a split in which they are, where there are patients enough.",
+        )
+    if run.unfinished:
+        yield Notice(
+            "Comparisons are left out.",
+            f"These runs failed or have not ended: {listed(run.unfinished)}.",
+        )
