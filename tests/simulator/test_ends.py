@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -19,26 +18,15 @@ SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south
 def run(tmp_path, initial_body):
     """Run a job, the tiny one if no other; afterwards no process may be left."""
 
-    def run(job=None, sites=SITES, **options):
+    def run(job=None, **options):
         job = job or tiny_job.make(tmp_path, SITES)
-        environment = {"CXR_INITIAL_BODY": str(initial_body), "CXR_SITES": str(tmp_path)}
+        environment = {"CXR_INITIAL_BODY": str(initial_body)}
         simulate(job, tmp_path / "run", environment=environment, **options)
 
     began = time.monotonic()
     yield run
     assert time.monotonic() - began < 200
     assert processes(tmp_path) == []
-
-
-def test_a_site_without_its_site_file_ends_the_job(run, tmp_path):
-    with pytest.raises(SimulationError) as error:
-        run(tiny_job.JOBS / "surgical", ["nih", "chexpert"])
-    reason, own_log, *_, log = str(error.value).splitlines()
-    site = reason.removeprefix("the job failed: ").split(":")[0]  # whichever was the first
-    missing = tmp_path / f"{site}.yaml"
-    assert f"site file {missing} does not exist" in reason
-    assert str(missing) in Path(own_log.removeprefix(f"The log of {site} is ")).read_text()
-    assert Path(log.removeprefix("The log is ")).read_text()
 
 
 def test_a_site_class_that_does_not_exist_is_named(run, tmp_path):

@@ -75,7 +75,7 @@ def test_the_settings_are_listed(monkeypatch):
         ("run surgical", "--site-files <folder of <site>.yaml> for real data, or --phantom"),
         ("run surgical --phantom --site-files sites", "--phantom for drawn images; got both"),
         ("run [red]jobs --phantom", "surgagg: there is no job '[red]jobs'"),
-        ("deploy job surgicl", "there is no job 'surgicl': no such"),
+        ("deploy job surgicl", "no job has this name; nearest known: surgical"),
         ("data partition .", "needs one Data_Entry_2017*.csv (or .gz) in . for dataset"),
         ("demo --out mine --force", "is removed; mine holds no job/meta.json"),
         *[(f"run surgical --phantom {words}", message) for words, message in {

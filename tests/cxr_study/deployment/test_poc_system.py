@@ -65,32 +65,14 @@ def test_whatever_fails_in_its_making_nothing_is_left(system, monkeypatch, step,
     assert not system.folder.exists()
 
 
-def test_what_no_poc_could_be_made_of_is_refused(system, tmp_path, taken, monkeypatch):
-    with pytest.raises(PocError, match=r"no\.yml does not exist"):
-        system.check(tmp_path / "no.yml")
-    with pytest.raises(PocError, match="without spaces"):
-        PocSystem(tmp_path / "my poc").check(PROJECT)
-    with pytest.raises(PortError, match=f"needs port {taken}"):
-        system.check(PROJECT, taken)
+def test_a_port_that_somebody_has_is_refused_unless_it_is_its_own(system, taken, monkeypatch):
     system.check(PROJECT, free_port())
     system.folder.mkdir()
-    with pytest.raises(PocError, match="needs a new folder"):
-        system.prepare(PROJECT)
-    assert system.folder.is_dir()
     for own, runs, free in ((taken, [], False), (taken, [1], True), (1, [1], False)):
         PocProject.read(PROJECT).changed(port=own).write(system.folder / MARK)
         monkeypatch.setattr(processes, "processes", lambda _, runs=runs: runs)
         with nullcontext() if free else pytest.raises(PortError):
             system.check(PROJECT, taken)
-
-
-def test_it_does_not_start_twice_nor_on_a_port_that_somebody_has(prepared, taken, monkeypatch):
-    PocProject.read(PROJECT).changed(port=taken).write(prepared.folder / MARK)
-    with pytest.raises(PortError, match=f"needs port {taken}"):
-        prepared.start()
-    monkeypatch.setattr(processes, "processes", lambda _: [1])
-    with pytest.raises(PocError, match=r"runs already.*deploy poc stop"):
-        prepared.start()
 
 
 @pytest.mark.parametrize(("running", "error", "did"), [

@@ -44,12 +44,6 @@ class TestOf:
         assert {name: getattr(typed, name) for name in by_name.settings} == by_name.settings
         assert typed.model_fields_set == by_name.settings.keys()
 
-    @pytest.mark.parametrize("job", ["jobs/none", "[red]surgicl", "."])
-    def test_what_is_neither_is_refused_with_the_nearest(self, tmp_path, monkeypatch, job):
-        monkeypatch.chdir(tmp_path)
-        with pytest.raises(JobError, match=r"there is no job .* holds meta\.json, .* surgical"):
-            Job.of(job)
-
     def test_a_folder_that_is_not_whole_is_refused(self, tmp_path):
         with pytest.raises(JobError, match=r"meta\.json does not exist; a job folder"):
             Job.from_folder(tmp_path)
@@ -107,7 +101,6 @@ class TestAsked:
         ("surgical", {"sites": ["a"]},
          r"needs the results of 2 sites; got a\. Add sites, or set min_clients=1"),
         ("surgical", {"given": ["min_clients=3"]}, "of 3 sites; got nih, chexpert"),
-        ("surgical", {"sites": ["a", "a"]}, "sites need names"),
         ("surgical", {"given": ["num_rounds=0"]}, "Set continues="),
         ("surgical_he", {"given": ["nih:weighting=samples"]}, "'weighting' must be the same at ev"),
     ])  # fmt: skip

@@ -57,14 +57,6 @@ class TestApply:
         assert shared["learning_rate"] == settings.get("learning_rate", 1e-5)
         assert of_sites == merged
 
-    def test_without_a_preset_nothing_changes(self):
-        given = {"seed": 1}, {"a": {"epochs": 2}}
-        assert with_preset(None, *given, ["a"]) == given
-
-    def test_an_unknown_preset_is_refused_with_the_nearest(self):
-        with pytest.raises(JobError, match="no preset 'papers'; nearest known: paper"):
-            with_preset("papers", {}, {}, ["a"])
-
     def test_two_combine_where_they_do_not_differ_and_are_refused_by_name_where_they_do(self):
         settings, _ = with_preset("radiology,recommended", {"num_rounds": 2}, {}, ["a"])
         both = {**PRESETS["radiology"].settings, **PRESETS["recommended"].settings}

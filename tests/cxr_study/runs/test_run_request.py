@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
-from cxr_study.common.errors import InputError
 from cxr_study.data.sites import site_file
 from cxr_study.jobs.job import SITE, Job
 from cxr_study.jobs.presets import JobError
@@ -36,11 +35,8 @@ def request_of(tmp_path):
 
 
 @pytest.mark.parametrize(("changes", "kind", "message"), [
-    ({"sites": ("nih",)}, JobError, "needs the results of 2 sites; got nih."),
     ({"job": "census"}, JobError, "trains nothing, .* run its folder with nvflare sim"),
     ({"job": "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
-    ({"site_files": Path("none")}, InputError, "none/nih.yaml does not exist"),
-    ({"sites": ("nih", "mayo")}, JobError, "no site 'mayo'; known: nih, chexpert. Other sites"),
     ({"settings": {"hidden": 8}}, InitialBodyError, "is small_densenet with 8 .* of the phantom"),
     ({"job": "personalised", "published": True}, JobError, "--published needs one of"),
     ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
