@@ -52,6 +52,13 @@ def phantom(drawn, tmp_path):
     return shutil.copytree(drawn, tmp_path / "phantom")
 
 
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache of the test's own; what is printed has wide lines."""
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--tier", action="append", choices=TIERS, default=[],

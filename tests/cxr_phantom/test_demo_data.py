@@ -22,8 +22,7 @@ print(demo_data.demo_study())
 
 
 @pytest.fixture(autouse=True)
-def small(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+def small(cache, monkeypatch):
     monkeypatch.setattr(demo_data, "IMAGES_PER_SITE", 60)
     monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
 

@@ -6,13 +6,8 @@ import pytest
 
 from typed import answer
 
+pytestmark = pytest.mark.usefixtures("cache")
 surgagg = partial(answer, "data")
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
 
 
 def test_an_audit_is_a_page_and_what_may_be_shared(phantom, tmp_path):

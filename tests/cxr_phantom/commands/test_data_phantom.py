@@ -7,13 +7,8 @@ import pytest
 from cxr_study.data.sites.site_file import read_site_file
 from typed import answer
 
+pytestmark = pytest.mark.usefixtures("cache")
 surgagg = partial(answer, "data")
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
 
 
 def test_the_phantom_is_drawn_as_asked_with_its_second_csv(tmp_path):

@@ -39,9 +39,8 @@ def test_what_means_nothing_without_a_federation_is_refused(method, settings, me
 
 
 @pytest.fixture
-def called(monkeypatch, tmp_path, drawn):
+def called(cache, monkeypatch, tmp_path, drawn):
     """What `train` makes of a run: with what it sets TensorFlow up, and what it trains."""
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     save(Checkpoint({}, {"seed": 5}), tmp_path / "body.npz")
 
     def call(method="centralised", sites=("nih", "chexpert"), **settings):

@@ -10,13 +10,8 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from typed import answer, typed
 
+pytestmark = pytest.mark.usefixtures("cache")
 surgagg = partial(answer, "data")
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
 
 
 def test_drawn_class_sets_share_what_is_asked_for_and_published_ones_are_the_default(

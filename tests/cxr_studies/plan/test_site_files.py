@@ -38,9 +38,8 @@ def test_an_official_download_says_what_its_site_file_does(found, small_data, tm
 
 
 def test_the_phantom_is_as_large_as_asked_for_and_its_sites_are_drawn_for_every_seed(
-    tmp_path, monkeypatch
+    cache, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
     data = StudyData(data="phantom", images=60)
     found = data_sets(data, ["nih", "mimic"], tmp_path)
@@ -146,8 +145,7 @@ def test_images_of_data_sets_and_of_sites_with_their_own_splits_are_decoded_each
     assert decoded[2][0] == Path("here") and {size for *_, size in decoded} == {32}
 
 
-def test_an_image_that_is_none_is_refused_before_anything_runs(small_data, tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+def test_an_image_that_is_none_is_refused_before_anything_runs(small_data, cache, tmp_path):
     found = data_sets(small_data.data, ["nih"], tmp_path / "data")
     file = next((small_data.home / "phantom/nih").glob("**/*.png"))
     whole = file.read_bytes()

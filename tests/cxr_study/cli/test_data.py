@@ -9,11 +9,7 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from typed import answer
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.fixture

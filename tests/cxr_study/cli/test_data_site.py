@@ -24,10 +24,8 @@ LIST = '"Edema\nMass"'
 
 
 @pytest.fixture
-def hospital(tmp_path, monkeypatch):
+def hospital(cache, tmp_path, monkeypatch):
     """A folder with a csv of Windows and images below it, where the commands are typed."""
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     images = tmp_path / "klinik/bilder/2021"
     images.mkdir(parents=True)

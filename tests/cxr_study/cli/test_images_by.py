@@ -17,10 +17,8 @@ TOLD = ("data", "site", "table", "klinik", "sites/klinik.yaml", "--column", "Nr=
 
 
 @pytest.fixture
-def hospital(tmp_path, monkeypatch):
+def hospital(cache, tmp_path, monkeypatch):
     """Studies 000 to 020, of a PA and a lateral image each, and what else is in an export."""
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "klinik/x"
     folder.mkdir(parents=True)

@@ -99,10 +99,9 @@ def test_the_settings_are_listed(monkeypatch):
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_and_exit_code_2_and_nothing_is_made_or_removed(
-    tmp_path, monkeypatch, words, message
+    cache, tmp_path, monkeypatch, words, message
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("all of it")
     (tmp_path / "old/job").mkdir(parents=True)

@@ -10,9 +10,8 @@ NAN = np.nan
 
 
 @pytest.fixture
-def site(tmp_path, monkeypatch):
+def site(cache, tmp_path):
     """A function that writes a site of five patients, two of them for tests; one has two images."""
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     (tmp_path / "images").mkdir()
     for number, name in enumerate("abcdef"):
         pixels = np.full((4, 4), 255, np.uint8)

@@ -43,8 +43,7 @@ def test_a_source_without_images_is_refused(tmp_path, text, message):
         find([tmp_path])
 
 
-def test_pixels_that_were_decoded_before_are_not_decoded_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+def test_pixels_that_were_decoded_before_are_not_decoded_again(cache, tmp_path, monkeypatch):
     folder = tmp_path / "images"
     for name in ("a.png", "sub/b.png"):
         picture(folder / name, seed=len(name))
@@ -69,8 +68,7 @@ def test_pixels_that_were_decoded_before_are_not_decoded_again(tmp_path, monkeyp
     assert len(decoded) == 2 and not (again[0].pixels == read[1].pixels).all()
 
 
-def test_pictures_are_read_with_their_sites_bits_kept_ones_too(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+def test_pictures_are_read_with_their_sites_bits_kept_ones_too(cache, tmp_path):
     folder = tmp_path / "images"
     folder.mkdir()
     (folder / "a.png").write_bytes(png_16(np.linspace(0, 2**14 - 1, 1024).reshape(32, 32)))

@@ -71,8 +71,7 @@ def test_a_picture_of_other_bits_than_its_sites_is_noted(filled, noted):
 
 
 @pytest.fixture
-def images(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+def images(cache, tmp_path):
     folder = tmp_path / "images"
     folder.mkdir()
     files = site(folder, [png_16(ramp(14, seed)) for seed in range(20)])

@@ -23,8 +23,7 @@ MINI = Path(__file__).parents[4].parent / "shared/data/nih-mini"
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+def folder(cache, tmp_path):
     (tmp_path / "nih/images").mkdir(parents=True)
     return tmp_path / "nih/images"
 

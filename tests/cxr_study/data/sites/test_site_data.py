@@ -10,9 +10,8 @@ from site_files import COLUMNS, ROWS, write_data, write_site
 
 
 @pytest.fixture
-def labels(tmp_path, monkeypatch):
+def labels(cache, tmp_path):
     """Loads the labels of a site file with other keys."""
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     write_data(tmp_path)
     return lambda name="a", **keys: load_labels(read_site_file(write_site(tmp_path, name, **keys)))
 
