@@ -37,7 +37,7 @@ def make(monkeypatch, tmp_path, happened):
 
             monkeypatch.setattr(owner, name, called)
 
-        found = {None: {"nih": "the data set"}}  # data file -> data sets
+        found = {"nih": "the data set"}
         monkeypatch.setattr(module.published_data, "ours", "what {} is used as".format)
 
         def run_all(runs, folder, at_once, console):
@@ -45,7 +45,12 @@ def make(monkeypatch, tmp_path, happened):
             return [Failure(run, "no disk.", folder) for run in runs if run.seed == 9]
 
         step(module.plan, "check", lambda study, *_: study.name, lambda study: (study.name, "nih"))
-        step(module, "data_sets", lambda data, needed, _: f"read {', '.join(needed)}", found.get)
+        step(
+            module,
+            "data_sets",
+            lambda data, needed, _: f"read {', '.join(needed)}",
+            lambda _: found,
+        )
         step(module.plan, "runs", lambda study, *_: study.name, lambda study: studies[study.name])
         step(module, "decode", lambda found, runs, folder, size: f"decode {size}")
         monkeypatch.setattr(side_by_side, "run_all", run_all)
