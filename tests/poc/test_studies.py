@@ -113,7 +113,9 @@ def killed(home, data):
 def test_every_prediction_is_kept(killed, home):
     run, result = killed
     assert result.rounds == ROUNDS and set(result.tests) == {"nih", "mimic"}
-    assert sorted(result.classes) == ["chexpert", "nih"]  # each site has its own model
+    # Each site has its own model, and the server one of the body and columns of both.
+    assert sorted(result.classes) == ["chexpert", "nih", "server"]
+    assert {*result.classes["server"]} == {*result.classes["nih"], *result.classes["chexpert"]}
     for model, trained in result.classes.items():
         for name, kept in result.tests.items():
             table = run_folder.read_table(kept, home / "killed/test_sets")
