@@ -55,7 +55,7 @@ def done(tmp_path_factory):
         )  # fmt: skip
         assert not made.failures
         results = gather(study, made.runs["methods"], home / "out")
-        page = write(results, data, home / "out/methods")
+        page = write(results, data, home / "out/methods", made.had)
     return SimpleNamespace(
         results=results,
         means=results.means.set_index(PLACE)["auroc"].sort_index(),
