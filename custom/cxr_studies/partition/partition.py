@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from cxr_studies.partition.class_sets import ClassSets, check_known
-from cxr_studies.partition.skew import Skew, deal, rarest_findings
+from cxr_studies.partition.dealing import deal, rarest_findings
+from cxr_studies.partition.skew import Skew
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError, locate
 from cxr_study.data.labels.label_table import POSITIVE, apply_policy, certain

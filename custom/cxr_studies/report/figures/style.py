@@ -44,6 +44,8 @@ VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "average": ("#117733", None, "right"),
     "momentum": ("#999933", None, "right"),
     "soft": ("#DDAA33", None, "left"),
+    "balanced": ("#44AA99", None, "right"),
+    "focal": ("#AA4499", None, "left"),
     "extras": ("#000000", None, "left"),
     "full": ("#000000", None, "left"),
     "full-momentum": ("#999933", None, "left"),
