@@ -33,6 +33,11 @@ real: nih .venv/installed-pretrained ## The same on real NIH images and weights,
 		--set backbone=efficientnet_lite0 --set image_size=128 --set batch_size=32 \
 		--set num_rounds=8 --local-models --published --out runs/real --force
 
+.PHONY: picture
+picture: demo ## Take README's picture of the demo's report anew, with chromium
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1200,1130 \
+		--screenshot=custom/pictures/report.png "file://$(CURDIR)/runs/demo/report/report.html"
+
 .PHONY: nih
 nih:
 	@test -n "$(NIH)" || { echo "make real needs the folder of Data_Entry_2017*.csv and the" \
