@@ -19,6 +19,7 @@ from cxr_studies.plan import run_folder
 from cxr_studies.plan.data_file import read_data
 from cxr_studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
 from cxr_studies.plan.study_file import Selection, read_study
+from cxr_studies.runner import provenance
 from cxr_studies.runner.run_study import make
 from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import classes
@@ -113,6 +114,7 @@ def killed(home, data):
 def test_every_prediction_is_kept(killed, home):
     run, result = killed
     assert result.rounds == ROUNDS and set(result.tests) == {"nih", "mimic"}
+    assert (result.sources, result.machine) == (provenance.sources(), provenance.machine())
     # Each site has its own model, and the server one of the body and columns of both.
     assert sorted(result.classes) == ["chexpert", "nih", "server"]
     assert {*result.classes["server"]} == {*result.classes["nih"], *result.classes["chexpert"]}

@@ -70,10 +70,12 @@ def real(group="own", heading="mean AUROC"):
         [title, _cell(found, row, None, group), _cell(found, row, PUBLISHED, group)]
         for title, row in {
             "surgical aggregation, as published: batch norm frozen": PUBLISHED,
-            "its statistics alone frozen; averaged, fitted anew": ("surgical", "fixbn extras"),
-            "batch norm trained, and the same": ("surgical", "fedavg extras"),
+            "**averaged, fitted anew (`recommended`)**": ("surgical", "fedbn+ extras"),
+            "the same, but statistics alone frozen": ("surgical", "fixbn extras"),
+            "the same, but batch norm trained": ("surgical", "fedavg extras"),
             "the initial body as it is, its columns alone fitted": ("surgical", "fedbn+ columns"),
-            "each hospital alone, statistics frozen, and the same": ("individual", "fixbn extras"),
+            "each hospital alone, as recommended": ("individual", "fedbn+ extras"),
+            "each hospital alone, statistics alone frozen": ("individual", "fixbn extras"),
             "each hospital alone, its columns alone fitted": ("individual", "fedbn+ columns"),
         }.items()
     ]
