@@ -117,8 +117,8 @@ class Watch:
                 continue
 
     def _job_process(self):
-        found = processes.processes(self.system.server)
-        return next((p for p in found if processes.runs([p], ".runner_process")), None)
+        found = processes.find_processes(self.system.server)
+        return next((p for p in found if processes.any_runs([p], ".runner_process")), None)
 
     def _look(self, process, now):
         if self.record.is_file():
@@ -130,7 +130,7 @@ class Watch:
             print(f"round {line['round']}: {line['seconds']:.1f} s, "
                   f"memory {now['RssAnon'] + now['RssFile']:.0f} MB", flush=True)  # fmt: skip
         if len(made) >= 2 and self.dead:
-            for one in processes.processes(self.system.kit(self.dead.pop())):
+            for one in processes.find_processes(self.system.kit(self.dead.pop())):
                 one.kill()  # as a machine that is gone: a service that ends in order says so
 
 

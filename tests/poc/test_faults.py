@@ -49,7 +49,7 @@ def offline(system, site, until, struck):
     """Suspends a site that is "away" until so many rounds are made."""
 
     def act(session, job_id):
-        site_processes = processes.processes(system.kit(site))
+        site_processes = processes.find_processes(system.kit(site))
 
         def each(how):
             for process in site_processes:

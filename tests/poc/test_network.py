@@ -19,7 +19,7 @@ import tiny_job
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.job_watch import not_started, watch
+from cxr_study.deployment.job_watch import start_failure, watch
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.run.cross_site_results import read
 from html_page import Page
@@ -182,7 +182,7 @@ def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network
         "or take it out of the site's classes"
     )
     for site in SITES:
-        verdict = re.escape(f"cannot take part: {why}") if site == "mercy" else "can take part"
+        verdict = re.escape(f"cannot participate: {why}") if site == "mercy" else "can participate"
         assert re.search(rf"^{site} +{verdict} {facts}$", said, re.M), said
     assert "not all sites can take part" in said
     newest = max(
@@ -291,7 +291,7 @@ def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, att
     with FlareSession(network.lead) as session:
         meta = watch(session, session.submit(job), show=print, say=print).meta
     assert meta["status"] == "FINISHED:FAILED_TO_RUN" and not owned.exists()
-    assert reason in not_started(meta)
+    assert reason in start_failure(meta)
 
 
 def test_a_name_that_a_job_gives_is_never_imported(network):
@@ -363,7 +363,7 @@ def test_the_server_refuses_bad_certificates_and_they_disturb_nobody(network):
     lead, foreign = network.lead, deployed.Network(folder / "another").provision(["mercy"]).lead
     for kit, said in (
         (foreign, "not made for this server: its root certificate, '"),
-        (copied(lead, folder / "3", own, -DAY), f"ended on {datetime.date.today() - DAY}"),
+        (copied(lead, folder / "3", own, -DAY), f"expired on {datetime.date.today() - DAY}"),
     ):
         config = kit / "startup/fed_admin.json"
         admin = json.loads(config.read_text())

@@ -17,7 +17,7 @@ from rich.console import Console
 import deployed
 import tiny_job
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import at_hand, processes
+from cxr_study.deployment import local_workspaces, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocProject
@@ -116,8 +116,8 @@ def job(system, tmp_path):
 
 
 def server_process(system):
-    found = processes.processes(system.server)
-    return next(process for process in found if processes.runs([process], *processes.SERVER))
+    found = processes.find_processes(system.server)
+    return next(process for process in found if processes.any_runs([process], *processes.SERVER))
 
 
 def test_a_full_disk_at_the_server_is_waited_out(system, job, tmp_path):
@@ -170,7 +170,7 @@ def run(system, job, **options):
 @pytest.mark.parametrize("task", ["1", "test"])
 @pytest.mark.parametrize("hand", [True, False])
 def test_the_site_whose_process_was_killed_is_named(system, job, hand, task):
-    places = at_hand.workspaces(system.lead) if hand else {}
+    places = local_workspaces.workspaces(system.lead) if hand else {}
     assert set(places) == ({"server", *TWO} if hand else set())
     said = run(system, job([f"south:{task}:kill"]), retries=0, workspaces=places)
     assert re.search(rf"a process at {'' if hand else '(north or )?'}south ended", said), said
@@ -185,7 +185,7 @@ def test_a_site_that_is_rebooted_in_a_job_takes_part_again_in_the_one_that_conti
     def reboot():
         while not (tmp_path / "struck/south-1-hold").exists():
             time.sleep(0.1)
-        processes.end(system.kit("south"))
+        processes.terminate(system.kit("south"))
         processes.start(system.kit("south"), system.environment)
 
     with ThreadPoolExecutor(1) as pool:
@@ -208,13 +208,13 @@ def test_a_job_is_watched_from_its_id_and_again_from_its_folder(system, job, tmp
             while "training: round 1" not in watching.stdout.readline():
                 pass
             said = ended(watching, signal.SIGTERM)
-        assert f"job {job_id} goes on without this command" in said
+        assert f"job {job_id} continues without this command" in said
         assert session.meta(job_id)["status"] == "RUNNING"
         server_process(system).kill()
     said = answer("deploy", "watch", tmp_path / "out", "--kit", system.lead, "--retries", 0, code=1)
-    assert "the server was restarted under it" in said
+    assert "the server was restarted while it ran" in said
     system._wait(system.project, 60)
     said = " ".join(answer("deploy", "status", "--kit", system.lead).split())
     assert re.search(r"server: up since [-\d]+ [\d:]+; FLARE 2\.9\.\d; [\d,]+ MB free", said), said
     assert re.search(r"north: connected, last seen \d+ s ago; FLARE 2\.9", said)
-    assert re.search(rf"{job_id} surgical RUNNING: the server was started again under it", said)
+    assert re.search(rf"{job_id} surgical RUNNING: the server was restarted while it ran", said)

@@ -68,7 +68,7 @@ def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_ru
     left = sorted(path.name for path in request.folder.iterdir())
     assert left == ["job", "results", "run.json", "sites"]
     assert not list((request.folder / "job").glob("**/.__nvfl_sig.json"))
-    assert not processes.processes(request.folder)
+    assert not processes.find_processes(request.folder)
     with FlareSession(system.lead) as session:
         assert session.sites() == set(TWO)
 
@@ -104,7 +104,7 @@ def test_a_configuration_that_is_no_use_is_named_with_its_log_and_not_tried_agai
 
 def test_a_job_that_waits_for_a_site_says_so_and_until_when(system, tmp_path):
     job = tiny_job.make(tmp_path, TWO)
-    processes.end(system.kit("south"))
+    processes.terminate(system.kit("south"))
 
     def say(text):
         raise InterruptedError(text)
@@ -132,7 +132,7 @@ class TestPocSystem:
     """In this order: it runs, it is stopped, its server is killed."""
 
     def test_stopped_twice_under_a_job_and_started_at_once(self, system, folder):
-        with pytest.raises(PocError, match=r"runs already\. Say surgagg deploy poc stop"):
+        with pytest.raises(PocError, match=r"is running already\. Run surgagg deploy poc stop"):
             system.start()
         assert system.running
         job_id = endless(system, folder / "aborted")
@@ -156,7 +156,7 @@ class TestPocSystem:
         self, system, folder
     ):
         job_id = endless(system, folder / "endless")
-        left = processes.processes(system.folder.resolve())
+        left = processes.find_processes(system.folder.resolve())
         faulty_run.kill(system.kit("server"), ".server_train")(None, job_id)
         system.clean()
         assert not any(process.is_running() for process in left)

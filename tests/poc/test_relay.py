@@ -50,7 +50,7 @@ class RelayNetwork(deployed.Network):
     def connections(self, port):
         """Whose processes are connected to a port: names of kits, and "admin" for this process."""
         kits = self.relay.parent.iterdir()
-        owner = {p.pid: kit.name for kit in kits for p in processes.processes(kit)}
+        owner = {p.pid: kit.name for kit in kits for p in processes.find_processes(kit)}
         owner[os.getpid()] = "admin"
         return {
             owner.get(connection.pid, str(connection))
@@ -107,7 +107,7 @@ def test_models_are_those_of_sites_without_a_relay_bit_for_bit(run, tmp_path_fac
 
 
 def test_nothing_of_it_is_left_running_once_it_is_stopped(network):
-    assert processes.processes(network.relay)
+    assert processes.find_processes(network.relay)
     network.stop()
     assert not network.running
-    assert processes.unreachable("localhost", network.relay_port)
+    assert processes.connection_error("localhost", network.relay_port)

@@ -104,7 +104,7 @@ def network(kits, tmp_path_factory):
     def submit(deployed):
         submitted.append(deployed.job.absolute())
         deployed.jobs = ["1"]
-        deployed.note()  # for `watch`
+        deployed.write_facts()  # for `watch`
         raise DeployedRunError("the test ends here")
 
     with pytest.MonkeyPatch.context() as patch:
@@ -113,7 +113,7 @@ def network(kits, tmp_path_factory):
         patch.setattr(FlareSession, "_open", lambda *_: None)
         patch.setattr(DeployedRun, "run", submit)
         patch.setattr(deployed_run, "check", lambda *_: ([], None))
-        patch.setattr(system_status, "lines", lambda *_: [])
+        patch.setattr(system_status, "status_lines", lambda *_: [])
         shutil.copy(ROOT / "poc" / "server" / "permitted.yaml", kits)
         variables = {}
         for line in SECTION:

@@ -141,7 +141,7 @@ def test_killed_and_continued_and_in_a_poc_it_is_the_same_study_bit_for_bit(kill
         for array in mine.files:
             np.testing.assert_array_equal(mine[array], theirs[array])
 
-    assert not processes.processes(home.resolve())
+    assert not processes.find_processes(home.resolve())
     assert not list(home.glob("*/runs/*/work"))
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):

@@ -78,7 +78,7 @@ class Network(PocSystem):
 
     def wait(self):
         deadline = time.monotonic() + 60
-        while processes.unreachable("localhost", self.project.port):
+        while processes.connection_error("localhost", self.project.port):
             assert time.monotonic() < deadline
             time.sleep(0.2)
 

@@ -164,7 +164,7 @@ def kill(kit, *words):
 
     def act(session, job_id):
         wanted = words or (job_id,)
-        for process in processes.processes(kit):
+        for process in processes.find_processes(kit):
             with suppress(psutil.NoSuchProcess):  # a watchdog's sleep is short
                 if any(word in " ".join(process.cmdline()) for word in wanted):
                     process.kill()

@@ -123,12 +123,12 @@ def submit(
     if site_files:
         check_sites(site_files, asked.sites)
     check_room(out, force)
-    from cxr_study.deployment import at_hand
+    from cxr_study.deployment import local_workspaces
     from cxr_study.deployment.deployed_run import DeployedRun
 
     with _connected(kit, server_timeout, study) as (session, steps):  # before anything is removed
         make_room(out, force)
-        elsewhere, places = not (site_files or phantom), at_hand.workspaces(kit)
+        elsewhere, places = not (site_files or phantom), local_workspaces.workspaces(kit)
         deployed = DeployedRun(
             session, steps, out, site_files, elsewhere, retries, places, sites_timeout
         )
@@ -161,24 +161,24 @@ def watch(
         surgagg deploy watch runs/first --kit lead@university.org
         surgagg deploy watch 0043d777-243b-4872-a3ae-97753961216e --kit lead@university.org
     """
-    from cxr_study.deployment import at_hand
+    from cxr_study.deployment import local_workspaces
     from cxr_study.deployment.deployed_run import DeployedRun
 
     folder = Path(run) if Path(run).is_dir() else out or Path("runs", run)
     with _connected(kit, server_timeout, study) as (session, steps):
-        elsewhere, places = not (site_files or phantom), at_hand.workspaces(kit)
+        elsewhere, places = not (site_files or phantom), local_workspaces.workspaces(kit)
         deployed = DeployedRun(
             session, steps, folder, site_files, elsewhere, retries, places, sites_timeout,
             aborts=False, jobs=[run],
         )  # fmt: skip
         if (folder / RUN_FILE).is_file():
-            deployed.read_noted()
+            deployed.read_facts()
         else:
             if folder.is_dir():
                 check_room(folder, force=False)
             session.meta(run)  # there is such a job
             folder.mkdir(parents=True)
-            deployed.note()
+            deployed.write_facts()
         _to_the_end(deployed)
 
 
@@ -191,10 +191,10 @@ def status(*, kit: Admin, study: Study = "default") -> None:
     Example:
         surgagg deploy status --kit lead@university.org
     """
-    from cxr_study.deployment import at_hand, system_status
+    from cxr_study.deployment import local_workspaces, system_status
 
     with _connected(kit, NOT_WAITED_FOR, study) as (session, _):
-        for line in system_status.lines(session, at_hand.workspaces(kit)):
+        for line in system_status.status_lines(session, local_workspaces.workspaces(kit)):
             say(line)
 
 
@@ -248,7 +248,7 @@ def check(
         job_export.write(asked, Path(folder) / "job")
         answers, failed = deployed_run.check(Path(folder) / "job", session, Path(folder), steps)
     for one in answers:
-        say(f"{one['site']:<12} {system_status.answer(one)}")
+        say(f"{one['site']:<12} {system_status.describe_answer(one)}")
     if failed or any(one["reason"] for one in answers):
         raise JobFailedError(failed or "not all sites can take part.")
 
@@ -274,18 +274,18 @@ def jobs(
         surgagg deploy jobs server --older-than 90 --remove
         Lists only, without --remove.
     """
-    from cxr_study.deployment.at_hand import JobFilesError, job_files
+    from cxr_study.deployment.local_workspaces import JobFilesError, find_job_files
 
     if remove and not (job or older_than):
         raise JobFilesError("--remove needs --job or --older-than, to say of which jobs.")
-    found = job_files(kit, job or (), older_than)
+    found = find_job_files(kit, job or (), older_than)
     for one in found:
-        told = f"{one.needed}: stays" if one.needed else "removed" if remove else ""
+        told = f"{one.in_use}: stays" if one.in_use else "removed" if remove else ""
         known = [str(one.meta.get(key, "")) for key in ("name", "status", "submitter_name")]
         known += [one.continues and f"continues {one.continues}", told]
-        size = f"{one.size / 2**20:8,.1f} MB", f"{one.days:6.1f} days"
+        size = f"{one.size / 2**20:8,.1f} MB", f"{one.age_days:6.1f} days"
         say("  ".join([one.job, *size, *filter(None, known)]))
-        if remove and not one.needed:
+        if remove and not one.in_use:
             one.remove()
     if not found:
         say("no job has left anything of that kind")

@@ -1,4 +1,8 @@
-"""A session with a FLARE server through an admin's startup kit: submit, progress, download."""
+"""A session with a FLARE server by an admin's startup kit: submit, monitor, abort, download jobs.
+
+FLARE's own `Session` ends with its connection. `FlareSession` reconnects, and repeats a command
+that the server could not execute.
+"""
 
 from __future__ import annotations
 
@@ -28,56 +32,66 @@ from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 from nvflare.fuel.flare_api.flare_api import Session
 
-from cxr_study.deployment.processes import unreachable
+from cxr_study.deployment.processes import connection_error
 
 _LOST = (
     api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply,
     FLCommunicationError,
 )  # fmt: skip
-_SHUT_OUT = (ConfigError, api_spec.AuthenticationError, api_spec.AuthorizationError)
-_UNABLE = (api_spec.InternalError, RuntimeError)
-"""What FLARE makes of an exception at the server, such as that of a full disk."""
+_LOGIN_REFUSED = (ConfigError, api_spec.AuthenticationError, api_spec.AuthorizationError)
+_SERVER_FAULTS = (api_spec.InternalError, RuntimeError)
+"""What FLARE raises here for an exception at the server, such as a full disk."""
 
-_WRONG = re.compile("(syntax|protocol) error")
-"""How those of them begin that say the same another time."""
+_PERMANENT = re.compile("(syntax|protocol) error")
+"""Start of the message of a server fault that would occur again at every attempt."""
 
 PAUSES = (60.0, 120.0, 300.0)
-"""Seconds before a second, third, fourth try of what the server could not do; then the last."""
+"""Seconds before the second, third and fourth attempt; the last also before any further one."""
 
 _LOGINS = 3
-_PARTING = 3.0
-"""Seconds to wait for a server that is to abort a job before this command ends."""
+_ABORT_PATIENCE = 3.0
+"""Seconds to wait for the server when a job is aborted because this command ends."""
 
 SILENT = 60.0
-"""Seconds without a sign of life, which sites give every 10, after which one is taken for gone."""
+"""Seconds without a heartbeat after which a site counts as gone. Sites send one every 10."""
 
 T = TypeVar("T")
 
 
 def pauses(given: Sequence[float]) -> Iterator[float]:
-    """Pauses between tries, of which the last comes again and again."""
+    """Yield the pauses between attempts, seconds; the last one is repeated without end.
+
+    Example:
+        >>> list(itertools.islice(pauses([1.0, 5.0]), 4))
+        [1.0, 5.0, 5.0, 5.0]
+    """
     return itertools.chain(given, itertools.repeat(given[-1]))
 
 
 class SessionError(ValueError):
-    """The server cannot be reached, or refuses this user or what it was asked."""
+    """The server is not reachable, or refuses this user or a command."""
 
 
 @dataclass(eq=False)
 class FlareSession:
-    """A session of an admin, which outlives a restart of the server; for a `with` block.
+    """An admin's session, as a context manager, which survives a restart of the server.
 
-    What the server could not do, because its disk is full for instance, is asked again; what it
-    refuses is not.
+    A command that fails at the server, for instance because its disk is full, is repeated. One that
+    the server refuses is not. Every method raises `SessionError` if the server refuses its command,
+    or is not reachable for `patience` seconds.
 
     Args:
         kit: The admin's startup kit, the folder that holds startup/.
-        timeout: Seconds to wait for the server at first. Default 60.
-        patience: Seconds to wait for it whenever it is gone later, or could not do what it was
-            asked. Default 60.
-        on_wait: Called with what is waited for, when that begins. Default: nothing is.
-        pauses: See `PAUSES`.
-        study: FLARE's study that it works in. Default "default", which every network has.
+        timeout: Seconds to wait for the server when the session is opened. Default 60.
+        patience: Seconds to wait later, when the server is not reachable or a command failed there.
+            Default 60.
+        on_wait: Called with a message whenever a wait begins. Default: no message.
+        pauses: Seconds between attempts of a command that failed at the server. Default `PAUSES`.
+        study: FLARE's study to work in. Default "default", which every network has.
+
+    Example:
+        >>> with FlareSession(Path("kits/lead@org")) as session:  # doctest: +SKIP
+        ...     job_id = session.submit(Path("my-job"))
     """
 
     kit: Path
@@ -103,16 +117,25 @@ class FlareSession:
         self._close()
 
     def sites(self) -> set[str]:
-        """Names of the sites that are connected, and not silent for `SILENT` when others are not.
+        """Names of the connected sites.
 
-        FLARE counts one that died as connected for ten minutes.
+        FLARE lists a site that died as connected for ten minutes. So a site is left out whose last
+        heartbeat is `SILENT` seconds older than the newest one of any site.
         """
         seen = self.last_seen()
         newest = max(seen.values(), default=0.0)
         return {site for site, at in seen.items() if newest - at < SILENT}
 
     def missing(self, sites: Collection[str], patience: float = 0.0) -> list[str]:
-        """Those of some sites that are not connected, which are waited for."""
+        """Wait for sites to connect.
+
+        Args:
+            sites: Names of the sites.
+            patience: Seconds to wait at most. Default 0: check once.
+
+        Returns:
+            Names of the sites that are not connected then, sorted.
+        """
         deadline = time.monotonic() + patience
         while missing := sorted({*sites} - self.sites()):
             if time.monotonic() > deadline:
@@ -121,81 +144,120 @@ class FlareSession:
         return missing
 
     def last_seen(self) -> dict[str, float]:
-        """Site that is connected -> when it last gave a sign of life, seconds since 1970."""
+        """Site that FLARE lists as connected -> time of its last heartbeat, seconds since 1970."""
         clients = self._ask(Session.get_connected_client_list)
         return {client.name: client.last_connect_time for client in clients}
 
     def versions(self) -> dict[str, str]:
-        """FLARE's version at "server" and sites, or why it is not known."""
-        told = self._ask(lambda session: session.report_version("all"))
-        return {party: " ".join(map(str, facts.values())) for party, facts in told.items()}
+        """Party ("server" or a site) -> its FLARE version, or why that is not known.
+
+        Kits that were made before the right to ask was granted refuse: `SessionError`.
+        """
+        reports = self._ask(lambda session: session.report_version("all"))
+        return {party: " ".join(map(str, facts.values())) for party, facts in reports.items()}
 
     def server_started(self) -> float:
-        """When the server started, seconds since 1970; a restarted one knows no running job."""
+        """When the server started, seconds since 1970. Jobs that ran before are no longer run."""
         return float(self._ask(Session.get_system_info).server_info.start_time)
 
     def submit(self, job: Path) -> str:
-        """Submit a copy of a job folder, for FLARE writes its signatures into it; the job's id."""
+        """Submit a job.
+
+        Args:
+            job: Its folder. A copy is submitted, because FLARE writes signatures into it.
+
+        Returns:
+            The job's id. If the server's reply is lost, the attempt that follows gets the same id.
+        """
         with TemporaryDirectory() as temporary:
             copy = Path(temporary) / job.name
             shutil.copytree(job, copy)
-            once = str(uuid4())  # for a reply that is lost: FLARE then gives the same id again
-            return str(self._ask(lambda s: s.submit_job(str(copy), submit_token=once)))
+            token = str(uuid4())
+            return str(self._ask(lambda s: s.submit_job(str(copy), submit_token=token)))
 
     def meta(self, job_id: str) -> dict[str, Any]:
-        """What FLARE knows of a job: "status", "job_deploy_detail" and more."""
+        """FLARE's metadata of a job.
+
+        Among its keys are "job_id", "name", "status" (such as "SUBMITTED", "RUNNING",
+        "FINISHED:COMPLETED"), "deploy_map", "schedule_history" and "job_deploy_detail".
+        """
         meta: dict[str, Any] = self._ask(lambda session: session.get_job_meta(job_id))
         return meta
 
     def jobs(self) -> list[dict[str, Any]]:
-        """What FLARE knows of each job (see `meta`), the oldest first."""
+        """FLARE's metadata of every job (see `meta`), oldest first."""
         jobs: list[dict[str, Any]] = self._ask(lambda session: session.list_jobs(detailed=True))
         return jobs
 
     def running(self) -> list[str]:
-        """Ids of the jobs that FLARE says are running."""
+        """Ids of the jobs that FLARE lists as running."""
         return [str(job["job_id"]) for job in self.jobs() if job["status"] == "RUNNING"]
 
     def stats(self, job_id: str) -> dict[str, dict[str, Any]]:
-        """What the components of a running job at the server report, by name."""
-        with suppress(api_spec.JobNotRunning, api_spec.JobNotFound, *_UNABLE):
+        """Statistics of a running job at the server: component -> what it reports.
+
+        Empty if the job is not running, or does not answer. Each call is a message to the job's
+        process at the server.
+        """
+        with suppress(api_spec.JobNotRunning, api_spec.JobNotFound, *_SERVER_FAULTS):
             answer = self._ask(lambda session: session.show_stats(job_id, "server"), once=True)
             if isinstance(answer, dict) and isinstance(stats := answer.get("server"), dict):
                 return stats
         return {}
 
     def abort(self, job_id: str, patience: float = 3.0) -> str:
-        """Abort a job, if it runs, until it has ended or for `patience` seconds; its status then.
+        """Abort a job, and wait until it has ended.
 
-        Again and again, for FLARE forgets it of a job that is just being started. Whoever does so
-        wants to go: a server that is gone is not waited for much longer.
+        The command is repeated, because FLARE ignores it for a job that is being started.
+
+        Args:
+            job_id: The job; nothing happens if it is not running.
+            patience: Seconds to wait at most. Default 3.
+
+        Returns:
+            The job's status then; it starts with "FINISHED" if the job has ended.
+
+        Raises:
+            SessionError: The server could not abort it, or does not answer within 3 seconds.
         """
         deadline = time.monotonic() + patience
         while True:
             try:
                 with suppress(api_spec.JobNotRunning, api_spec.JobNotFound):
-                    self._ask(lambda session: session.abort_job(job_id), True, _PARTING)
-            except _UNABLE as error:
+                    self._ask(lambda session: session.abort_job(job_id), True, _ABORT_PATIENCE)
+            except _SERVER_FAULTS as error:
                 raise SessionError(f"the server could not abort it: {error}") from error
-            meta = self._ask(lambda session: session.get_job_meta(job_id), patience=_PARTING)
+            meta = self._ask(lambda session: session.get_job_meta(job_id), patience=_ABORT_PATIENCE)
             status = str(meta["status"])
             if status.startswith("FINISHED") or time.monotonic() > deadline:
                 return status
             time.sleep(0.5)
 
     def download(self, job_id: str, folder: Path) -> Path:
-        """Download a finished job's result; its folder, <folder>/<job id>."""
-        shutil.rmtree(folder / job_id, ignore_errors=True)  # FLARE would put it inside
-        at = self._ask(lambda session: session.download_job_result(job_id, str(folder.absolute())))
-        return Path(at)
+        """Download the result of a finished job.
+
+        Args:
+            job_id: The job.
+            folder: Where it goes; an earlier download of the job there is replaced.
+
+        Returns:
+            The download, <folder>/<job id>: the job's folder is its `job`, the server's its
+            `workspace`.
+        """
+        shutil.rmtree(folder / job_id, ignore_errors=True)  # FLARE would put the new one inside
+        path = self._ask(lambda s: s.download_job_result(job_id, str(folder.absolute())))
+        return Path(path)
 
     def _ask(
         self, command: Callable[[Session], T], once: bool = False, patience: float | None = None
     ) -> T:
-        """Give a command, again over a new connection where the present one is lost.
+        """Execute a command, and repeat it over a new connection if the present one is lost.
 
-        And again where the server could not do it, after a pause: or it is given `once`, and all of
-        FLARE's errors are the caller's but for a lost connection.
+        Args:
+            command: What to do with FLARE's session.
+            once: Whether an error of the server is raised as it is. Default False: after a pause
+                the command is repeated, or `SessionError` is raised if that cannot help.
+            patience: Seconds to wait for the server. Default: the session's.
         """
         patience = self.patience if patience is None else patience
         deadline, before, waiting = time.monotonic() + patience, pauses(self.pauses), False
@@ -205,11 +267,11 @@ class FlareSession:
                 return command(self._session)
             except Exception as error:  # of many kinds: FLARE's share no base
                 opening = self._session is None
-                if opening and isinstance(error, _SHUT_OUT):
-                    shut_out = f"the server does not let {self.kit.name} in: {error}."
-                    raise SessionError(shut_out) from error
-                unable = opening and isinstance(error, api_spec.InternalError)
-                if unable or isinstance(error, _LOST):
+                if opening and isinstance(error, _LOGIN_REFUSED):
+                    refused = f"the server does not let {self.kit.name} in: {error}."
+                    raise SessionError(refused) from error
+                not_opened = opening and isinstance(error, api_spec.InternalError)
+                if not_opened or isinstance(error, _LOST):
                     self._close()
                     if time.monotonic() > deadline:
                         raise SessionError(
@@ -229,12 +291,12 @@ class FlareSession:
                     self._wait_or_refuse(error, next(before), deadline)
 
     def _wait_or_refuse(self, error: Exception, pause: float, deadline: float) -> None:
-        """Wait where a server that could not do it may do it later."""
+        """Pause before the next attempt if the server may succeed later; else raise."""
         asked = f"what {self.kit.name} asks: {error}"
-        if isinstance(error, _UNABLE) and not _WRONG.match(str(error)):
+        if isinstance(error, _SERVER_FAULTS) and not _PERMANENT.match(str(error)):
             if time.monotonic() + pause > deadline:
                 raise SessionError(f"the server cannot do {asked}") from error
-            self.on_wait(f"the server cannot do {asked}; again in {pause:.0f} s")
+            self.on_wait(f"the server cannot do {asked}; next attempt in {pause:.0f} s")
             time.sleep(pause)
         elif type(error).__module__ == api_spec.__name__:
             raise SessionError(f"the server refuses {asked}") from error
@@ -242,21 +304,21 @@ class FlareSession:
             raise error
 
     def _open(self) -> Session:
-        """A new session, where somebody listens."""
+        """Open FLARE's session, after a check that a server listens."""
         config = json.loads((self.kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
         admin = config["admin"]
-        if reason := unreachable(admin["host"], int(admin["port"])):
+        if reason := connection_error(admin["host"], int(admin["port"])):
             raise api_spec.NoConnection(reason)
-        # A POC's admins are asked for by their certificates, not by a user name.
+        # The certificate identifies the admin, also in a POC; FLARE ignores the user name.
         session = Session(str(admin["username"]), str(self.kit), study=self.study)
         session.api.auto_login_max_tries = _LOGINS
         try:
-            with redirect_stdout(StringIO()) as said, redirect_stderr(said):
+            with redirect_stdout(StringIO()) as output, redirect_stderr(output):
                 session.try_connect(5.0)
         except BaseException as error:
-            # It would wait, for ever perhaps, for the connection that is being made.
-            threading.Thread(target=_end, args=(session.api.close,), daemon=True).start()
-            if isinstance(error, Exception) and (reason := distrust(self.kit, admin)):
+            # In a thread: closing waits for the connection attempt, possibly without limit.
+            threading.Thread(target=_close_quietly, args=(session.api.close,), daemon=True).start()
+            if isinstance(error, Exception) and (reason := certificate_problem(self.kit, admin)):
                 raise SessionError(reason) from error
             raise
         return session
@@ -264,38 +326,40 @@ class FlareSession:
     def _close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
-            _end(session.close)
+            _close_quietly(session.close)
 
 
-def _end(close: Callable[[], None]) -> None:
-    with suppress(Exception):  # a server that is gone cannot be told goodbye
+def _close_quietly(close: Callable[[], None]) -> None:
+    with suppress(Exception):  # closing sends a message, which fails if the server is gone
         close()
 
 
-def distrust(kit: Path, admin: Mapping[str, Any]) -> str | None:
-    """Why a kit and the server that listens do not trust each other, by their certificates.
+def certificate_problem(kit: Path, admin: Mapping[str, Any]) -> str | None:
+    """Check the certificates of a kit and of the server that it connects to.
 
     Args:
         kit: Folder of the startup kit.
-        admin: The kit's configuration of its admin: "host", "port" and names of files.
+        admin: The admin's entry in its fed_admin.json: "host", "port", "ca_cert", "client_cert".
 
     Returns:
-        What is wrong and what to do; None where the certificates are not the reason.
+        What is wrong and what to do: a certificate that the kit's root has not signed, or one that
+        has expired. None if the certificates are valid, as far as the server shows its own.
     """
     pems = [(kit / "startup" / admin[file]).read_text() for file in ("ca_cert", "client_cert")]
-    with suppress(OSError):  # an SSLError is one: it is no TLS, or says nothing to a stranger
+    # An SSLError is an OSError: no TLS, or the server shows its certificate to known clients only.
+    with suppress(OSError):
         pems.append(ssl.get_server_certificate((admin["host"], int(admin["port"])), timeout=5.0))
     root, *others = (x509.load_pem_x509_certificate(pem.encode()) for pem in pems)
     names = f"{admin['client_cert']} of kit {kit}", "the server's certificate"
-    for whose, one in zip(names, others, strict=False):
+    for name, certificate in zip(names, others, strict=False):
         try:
-            one.verify_directly_issued_by(root)
+            certificate.verify_directly_issued_by(root)
         except (InvalidSignature, ValueError, TypeError):
             return (
                 f"kit {kit} was not made for this server: its root certificate, "
                 f"{root.subject.rfc4514_string()!r} of {root.not_valid_before_utc:%Y-%m-%d}, has "
-                f"not signed {whose}. Take the kit from the same provisioning as the server's."
+                f"not signed {name}. Take the kit from the same provisioning as the server's."
             )
-        if (end := one.not_valid_after_utc) < datetime.now(timezone.utc):
-            return f"{whose} ended on {end:%Y-%m-%d}. Have it renewed by whoever provisions."
+        if (end := certificate.not_valid_after_utc) < datetime.now(timezone.utc):
+            return f"{name} expired on {end:%Y-%m-%d}. Ask your project admin for a new one."
     return None

@@ -1,4 +1,4 @@
-"""Watch a job from its submission to its end: how far it is, why it waits, why it failed."""
+"""Watch a job from its submission to its end: its progress, why it waits, why it failed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cxr_study.deployment.at_hand import Workspaces
 from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.local_workspaces import Workspaces
 from cxr_study.runs import run_failure
 from cxr_study.runs.job_results import Progress, progress, read_events, rounds_run
 from cxr_study.runs.run_failure import Failure, Party
@@ -19,30 +19,35 @@ from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.site.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
+"""FLARE's status of a job that an admin aborted."""
+
 NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")
+"""FLARE's statuses of a job that could not be started."""
+
 NOT_LOADED = "FINISHED:ABNORMAL"
-"""A site's process ended while it loaded the job, or the server's was killed."""
+"""FLARE's status if a site's process ended while loading the job, or the server's was killed."""
 
 POLL, LONGEST = 1.0, 10.0
-"""Seconds between two looks at a job: at first, and at most where it has long not changed."""
+"""Shortest and longest interval between two polls of a job, seconds."""
 
-_SHARE = 4
-"""Of the time since the last change the share in which a job is not looked at."""
+_POLL_DIVISOR = 4
+"""The interval between polls is the time since the last change, divided by this."""
 
 _QUIET = 10.0
-"""Seconds in which a job is asked nothing: before it is up, a question is an error in its log."""
+"""Seconds after a change of status without queries: a starting job logs an error for each."""
 
 _HEARTBEAT = 60.0
-"""Seconds after which a job that waits is spoken of again, though nothing has changed."""
+"""Seconds after which the reason why a job waits is reported again, although unchanged."""
 
 _LATE = 5.0
-"""Seconds in which FLARE gives the reason of a job that it could not start, after its status."""
+"""Seconds in which FLARE adds the reason of a failed start, after it has set the status."""
 
 _UNANSWERED = 3
-"""Questions in a row after which a job that has answered before is taken to be on its way out."""
+"""Unanswered queries in a row after which a job that answered before is taken to be ending."""
 
 TRIES, SHORTEST, LONGEST_PAUSE = 10, 10.0, 600.0
-"""FLARE 2.9's scheduler: tries, and seconds after the first, which double up to the longest."""
+"""FLARE 2.9's scheduler: number of attempts; first and longest pause between them, seconds. Each
+pause is twice the one before."""
 
 _TOO_FEW = re.compile(r"(\d+)\)? < min.sites \(?(\d+)")
 
@@ -52,9 +57,10 @@ class End:
     """How a job ended.
 
     Attributes:
-        meta: What FLARE knows of it.
-        lost: Whether the server was restarted under it. FLARE then says that it runs, for ever.
-        seen: Its last progress.
+        meta: FLARE's metadata of the job, with its "status".
+        lost: Whether the server was restarted during the job. FLARE then lists it as running
+            permanently.
+        seen: The last progress observed.
     """
 
     meta: Mapping[str, Any]
@@ -63,17 +69,21 @@ class End:
 
     @property
     def completed(self) -> bool:
-        """Whether FLARE says that it ended well."""
+        """Whether FLARE's status is that of a completed job."""
         return not self.lost and self.meta["status"] == "FINISHED:COMPLETED"
 
-    def told(self, made: int = 0) -> list[str]:
-        """It in a few words, after `made` rounds of earlier jobs."""
-        told = ["the server was restarted" if self.lost else str(self.meta["status"])]
+    def describe(self, made: int = 0) -> list[str]:
+        """Short facts for the console: status, rounds, best validation loss.
+
+        Args:
+            made: Rounds of earlier jobs of the run, which are added. Default 0.
+        """
+        facts = ["the server was restarted" if self.lost else str(self.meta["status"])]
         if self.seen.rounds:
-            told.append(f"{made + self.seen.rounds} rounds seen")
+            facts.append(f"{made + self.seen.rounds} rounds seen")
         if self.seen.best is not None:
-            told.append(f"best validation BCE {self.seen.best['value']:.4f}")
-        return told
+            facts.append(f"best validation BCE {self.seen.best['value']:.4f}")
+        return facts
 
 
 def watch(
@@ -84,11 +94,24 @@ def watch(
     *,
     server: Path | None = None,
 ) -> End:
-    """Wait for the end of a job; show its progress when that has changed, say why it waits.
+    """Wait until a job has ended.
 
-    With the server's workspace at hand the job's record is read there; else the server is asked.
+    Args:
+        session: With the server.
+        job_id: The job.
+        show: Called with the job's progress whenever it changes.
+        say: Called with the reason why the job waits: at each of FLARE's attempts to start it, and
+            every minute.
+        server: The server's workspace, if it is on this machine: progress is then read from the
+            job's record. Default None: the server is queried.
+
+    Returns:
+        How it ended. A job during which the server was restarted counts as ended (`End.lost`).
+
+    Raises:
+        SessionError: The server is not reachable, or refuses a query.
     """
-    seen, asking = Progress(), _by_asking(session, job_id)
+    seen, queried = Progress(), _query_progress(session, job_id)
     status, tries = "", 0
     changed = time.monotonic()
     due = changed + _QUIET
@@ -97,23 +120,23 @@ def watch(
         if meta["status"] != status:
             status, changed = str(meta["status"]), time.monotonic()
         if status.startswith("FINISHED"):
-            return End(_whole(session, job_id, meta), lost=False, seen=seen)
+            return End(_with_reason(session, job_id, meta), lost=False, seen=seen)
         tried = len(meta.get("schedule_history") or [])
         if status == "SUBMITTED" and (tried != tries or time.monotonic() > due):
             due, tries = time.monotonic() + _HEARTBEAT, tried
-            say(f"job {job_id} waits: {waits(meta, session.sites())}")
+            say(f"job {job_id} waits: {describe_wait(meta, session.sites())}")
         if status in ("RUNNING", "DISPATCHED"):
-            told = progress(read_events(server / job_id)) if server else next(asking)
-            if told is not None and told != seen:
-                seen, changed = told, time.monotonic()
+            now = progress(read_events(server / job_id)) if server else next(queried)
+            if now is not None and now != seen:
+                seen, changed = now, time.monotonic()
                 show(seen)
-            if orphaned(meta, session.server_started()):
+            if is_orphaned(meta, session.server_started()):
                 return End(meta, lost=True, seen=seen)
-        time.sleep(min(max(POLL, (time.monotonic() - changed) / _SHARE), LONGEST))
+        time.sleep(min(max(POLL, (time.monotonic() - changed) / _POLL_DIVISOR), LONGEST))
 
 
-def _whole(session: FlareSession, job_id: str, meta: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What FLARE knows of a job that ended, with the reason that it writes after the status."""
+def _with_reason(session: FlareSession, job_id: str, meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """FLARE's metadata of an ended job, with the reason, which FLARE adds after the status."""
     deadline = time.monotonic() + _LATE
     while meta["status"] == NEVER_RAN[0] and not meta.get("job_deploy_detail"):
         if time.monotonic() > deadline:
@@ -123,8 +146,8 @@ def _whole(session: FlareSession, job_id: str, meta: Mapping[str, Any]) -> Mappi
     return meta
 
 
-def _by_asking(session: FlareSession, job_id: str) -> Iterator[Progress | None]:
-    """The progress of a job by asking it, from when it should be up until it has ended."""
+def _query_progress(session: FlareSession, job_id: str) -> Iterator[Progress | None]:
+    """Yield the progress that a running job reports; None before it is up and while it ends."""
     begin, answered, unanswered = time.monotonic() + _QUIET, False, 0
     while True:
         stats = None
@@ -136,22 +159,25 @@ def _by_asking(session: FlareSession, job_id: str) -> Iterator[Progress | None]:
 
 
 def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) -> Failure:
-    """Find out why a job did not end well.
+    """Find out why a job failed.
 
     Args:
         job_id: Its id.
         end: How it ended.
-        server: The server's folder of its results; None: they could not be downloaded.
-        workspaces: As far as at hand: in a POC all, elsewhere none.
+        server: The server's folder in the downloaded result; None: it could not be downloaded.
+        workspaces: Those on this machine: in a POC all, in production usually none.
+
+    Returns:
+        The reason, and whether another attempt would fail in the same way.
     """
     status = str(end.meta["status"])
     if end.lost:
-        restarted = "the server was restarted under it, and takes it to be running for ever."
+        restarted = "the server was restarted while it ran; FLARE lists it as running permanently."
         return Failure(restarted, final=False)
     if status == ABORTED:
         return Failure("it was aborted by an admin.", final=True)
     if status in NEVER_RAN:
-        reason = f"it could not be started: {not_started(end.meta)}"
+        reason = f"it could not be started: {start_failure(end.meta)}"
         return Failure(reason, final=True)
     known = run_failure.parties(workspaces, job_id, f"{job_id}/error_log.txt")
     if server is not None:
@@ -159,7 +185,7 @@ def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) 
     service = workspaces.get("server")
     lost = () if end.completed else run_failure.lost_processes(job_id, server, service)
     found = run_failure.explain(server, known, lost)
-    reason = found.reason or f"{status}, and nothing at hand says why."
+    reason = found.reason or f"{status}, and no file on this machine gives a reason."
     if service is not None and not found.reason:
         reason += f" The server's log is {service / 'log.txt'}"
     if not workspaces:
@@ -171,48 +197,55 @@ def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) 
     return Failure(reason, not made and (found.final or status == NOT_LOADED))
 
 
-def sites(meta: Mapping[str, Any]) -> set[str]:
-    """Names of the sites that a job is for, by what FLARE knows of it."""
+def sites_of(meta: Mapping[str, Any]) -> set[str]:
+    """Names of the sites that a job is deployed to, from FLARE's metadata of it."""
     return {party for parties in meta["deploy_map"].values() for party in parties} - {"server"}
 
 
-def orphaned(meta: Mapping[str, Any], server_started: float) -> bool:
-    """Whether the server was started again under a job; FLARE says for ever that it runs."""
-    scheduled = meta.get("last_schedule_time")  # FLARE notes it after the status
-    runs = meta["status"] in ("RUNNING", "DISPATCHED")
-    return bool(runs and scheduled and scheduled < server_started)
+def is_orphaned(meta: Mapping[str, Any], server_started: float) -> bool:
+    """Whether the server was restarted during a job, which FLARE then lists as running permanently.
+
+    Args:
+        meta: FLARE's metadata of the job.
+        server_started: When the server was started, seconds since 1970.
+    """
+    scheduled = meta.get("last_schedule_time")  # FLARE writes it after the status
+    running = meta["status"] in ("RUNNING", "DISPATCHED")
+    return bool(running and scheduled and scheduled < server_started)
 
 
-def not_started(meta: Mapping[str, Any]) -> str:
-    """Why a job in one of `NEVER_RAN` was not started, by what FLARE knows of it."""
-    details = meta.get("job_deploy_detail") or _reasons(meta)
+def start_failure(meta: Mapping[str, Any]) -> str:
+    """Why a job with a status in `NEVER_RAN` was not started, from FLARE's metadata of it."""
+    details = meta.get("job_deploy_detail") or _schedule_reasons(meta)
     return "; ".join(d for d in details if not d.endswith(": OK")) or str(meta["status"])
 
 
-def waits(meta: Mapping[str, Any], connected: Collection[str]) -> str:
-    """Why a job waits, in plain words and in FLARE's, and when FLARE tries again and gives up.
+def describe_wait(meta: Mapping[str, Any], connected: Collection[str]) -> str:
+    """Why a job waits, with FLARE's own reason, and when FLARE tries again and gives up.
 
     Args:
-        meta: What FLARE knows of it.
+        meta: FLARE's metadata of the job.
         connected: Names of the sites that are connected to the server.
     """
-    away = ", ".join(sorted(sites(meta) - {*connected}))
-    missing = f"; not connected: {away}" if away else ""
-    if not (said := _reasons(meta)[-1:]):
+    absent = ", ".join(sorted(sites_of(meta) - {*connected}))
+    missing = f"; not connected: {absent}" if absent else ""
+    if not (latest := _schedule_reasons(meta)[-1:]):
         return f"FLARE has not tried to start it: other jobs run, or no site is connected{missing}"
-    plain = "FLARE could not start it"
-    if few := _TOO_FEW.search(said[0]):
-        plain = f"only {few[1]} of the {few[2]} sites it needs answer and have the GPUs it asks for"
+    reason = "FLARE could not start it"
+    if few := _TOO_FEW.search(latest[0]):
+        reason = (
+            f"only {few[1]} of the {few[2]} sites it needs answer and have the GPUs it asks for"
+        )
     tries, last = len(meta["schedule_history"]), float(meta["last_schedule_time"])
     pauses = [min(SHORTEST * 2 ** (made - 1), LONGEST_PAUSE) for made in range(tries, TRIES)]
-    again, end = (datetime.fromtimestamp(last + sum(them)) for them in (pauses[:1], pauses))
+    again, end = (datetime.fromtimestamp(last + sum(waits)) for waits in (pauses[:1], pauses))
     return (
-        f"{plain} (FLARE: {said[0]}){missing}; try {tries} of {TRIES}, the next at "
+        f"{reason} (FLARE: {latest[0]}){missing}; try {tries} of {TRIES}, the next at "
         f"{again:%H:%M:%S}, and FLARE gives up at {end:%H:%M:%S}"
     )
 
 
-def _reasons(meta: Mapping[str, Any]) -> list[str]:
-    """Why FLARE did not start a job when it tried, in its own words, each reason once."""
+def _schedule_reasons(meta: Mapping[str, Any]) -> list[str]:
+    """FLARE's reasons for not starting a job at its attempts so far, each once, latest last."""
     tries = [entry.partition(": ")[2] for entry in meta.get("schedule_history") or []]
     return list(dict.fromkeys(reason for reason in tries if reason != "scheduled"))

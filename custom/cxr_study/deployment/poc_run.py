@@ -1,4 +1,4 @@
-"""Run a job in a POC of its own, from its preparation to its removal."""
+"""Run a job in a new POC: prepare it, start it, run the job, remove it."""
 
 from __future__ import annotations
 
@@ -27,18 +27,23 @@ _VARIABLE = "CXR_INITIAL_BODY"
 
 
 def system(request: RunRequest) -> PocSystem:
-    """The POC of a run."""
+    """The POC of a run, in the folder "poc" of the run's folder."""
     return PocSystem(request.folder / "poc")
 
 
 def check(request: RunRequest, project: Path, port: int | None = None) -> None:
-    """Refuse what `run` could not run, while an earlier run is still in its folder.
+    """Check what `run` needs, without changing anything; an earlier run may still be in the folder.
 
-    Quick: reads no table and no image.
+    Quick: reads no label table and no image.
+
+    Args:
+        request: The run.
+        project: FLARE's project file.
+        port: For the server. Default None: a free one.
 
     Raises:
         ValueError: The folder, project file, port, a site file or its name, or the initial body is
-            unusable, or the job continues one that a new POC cannot have.
+            not usable, or the job refers to an earlier job, which a new POC does not have.
     """
     settings = request.job.at_server
     system(request).check(project, port)
@@ -63,32 +68,32 @@ def run(
     retries: int = 3,
     keep: bool = False,
 ) -> None:
-    """Run the job, and leave its job folder, results and sites' files in the run's folder.
+    """Run the job, and write its job folder, results and the sites' files to the run's folder.
 
-    Whatever happens, no service is left running, unless it is to be kept and all went well. Where
-    something failed, the POC's folder stays, for its logs.
+    All services are stopped at the end and after any error, except with `keep` after success. After
+    an error the POC's folder is kept, for its logs.
 
     Args:
-        request: What is to be run.
+        request: The run.
         project: FLARE's project file.
-        console: To say what is done.
-        port: For the server; None: a free one.
-        retries: See `deployed_run.DeployedRun`.
-        keep: Whether the POC keeps running afterwards.
+        console: Where progress is reported.
+        port: For the server. Default None: a free one.
+        retries: How often a failed job is continued, see `deployed_run.DeployedRun`. Default 3.
+        keep: Whether the POC keeps running after success. Default False.
 
     Raises:
         PocError: The POC cannot be prepared or started.
         DeployedRunError: The job failed.
-        ValueError: The job, a setting, the port, a site file or what it names is unusable.
+        ValueError: The job, a setting, the port, a site file or a file that it names is not usable.
     """
     steps, poc, job = Steps(console), system(request), _sharing_cores(request.job)
     files = request.site_files
     job_export.write(job, request.folder / "job")
     if files is None or "image_size" in job.settings:
         simulated_run.prepare(files, job.sites, job.at_server.image_size)
-    with steps.step("prepare") as said:
+    with steps.step("prepare") as details:
         poc.prepare(project, sites=job.sites, port=port, site_files=files, encrypted=job.encrypted)
-        said.append(str(poc))
+        details.append(str(poc))
     try:
         with steps.step("start", "over TLS, each a process of its own"):
             poc.start(_named_files(job.at_server))
@@ -105,7 +110,18 @@ def run(
 
 
 def _initial_body(named: str) -> Path | None:
-    """Checkpoint that the server starts from, on this machine; None: the package's."""
+    """Resolve the setting `initial_body` to a checkpoint on this machine.
+
+    Args:
+        named: A path, the name of a body that a package offers, or a reference to the environment
+            variable.
+
+    Returns:
+        The checkpoint; None if the setting is empty: the server starts from the phantom's.
+
+    Raises:
+        JobError: The path is relative.
+    """
     if named == f"{{${_VARIABLE}}}":
         named = os.environ.get(_VARIABLE, "")
     if offered := offered_body(named):
@@ -119,15 +135,16 @@ def _initial_body(named: str) -> Path | None:
 
 
 def _named_files(settings: JobSettings) -> dict[str, str]:
-    """The files that a job names, as its own POC's server takes them: from its environment."""
+    """Environment variables of the services for the files that the job's settings name."""
     named = {_VARIABLE: settings.initial_body, "CXR_MODEL": settings.model}
     return {name: file for name, file in named.items() if file != f"{{${name}}}"}
 
 
 def _sharing_cores(job: Job) -> Job:
-    """The job whose sites share this machine's cores, as in the simulator, to the last bit.
+    """Set the job's threads so that the sites share this machine's cores.
 
-    TensorFlow processes that each take all cores train half as fast.
+    TensorFlow processes that each use all cores train half as fast. The number is that of the
+    simulator, so both give the same model, bit for bit.
     """
     if job.settings.get("threads") != 0:
         return job

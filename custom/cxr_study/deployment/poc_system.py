@@ -1,6 +1,7 @@
-"""A FLARE system on this machine, with certificates, in one folder, and its project file.
+"""A FLARE system (POC) on this machine, with certificates, in one folder, and its project file.
 
-The project file says who takes part, and on which port; the startup kits are made of it.
+The project file lists server, sites and admins, and the server's port. The startup kits are made
+from it.
 """
 
 from __future__ import annotations
@@ -32,33 +33,34 @@ from cxr_study.runs.run_failure import tail
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
 MARK = "surgagg_poc.yml"
-"""In a POC's folder: its project file, the first that is written and what tells it from others."""
+"""In a POC's folder: its project file. It is written first, and identifies the folder as a POC."""
 
 _KITS = "system"
 _ABORTING = 20.0
-"""Seconds in which running jobs may end when the system is stopped."""
+"""Seconds that running jobs have to end when the system is stopped."""
 
-_USERS_OWN = ("NVFLARE_STARTUP_KIT_DIR", "NVFL_WORKSPACE", "NVFLARE_HOME")
-"""Variables by which FLARE would find something else than the POC's folder."""
+_FLARE_VARIABLES = ("NVFLARE_STARTUP_KIT_DIR", "NVFL_WORKSPACE", "NVFLARE_HOME")
+"""The user's environment variables that would direct FLARE to a folder other than the POC's."""
 
 _ENCRYPTION = "nvflare.lighter.impl.he.HEBuilder"
 
 
 class PocError(ValueError):
-    """A POC cannot be prepared, started or used as wanted; the message says what to do."""
+    """A POC cannot be prepared, started or used; the message states what to do."""
 
 
 @dataclass
 class PocProject:
-    """What a POC's project file says.
+    """A POC's project file.
 
     Attributes:
         content: The parsed file.
-        name: The project's.
-        server: The server's entry, and the `port` that it listens on.
+        name: The project's name.
+        server: The server's entry.
+        port: The port that the server listens on.
         sites: Names of the sites.
-        lead: Name of the first lead, who submits jobs.
-        project_admin: Name of the admin who may stop anything.
+        lead: Name of the first admin with the role lead, who submits jobs.
+        project_admin: Name of the first project admin, who may abort all jobs.
     """
 
     content: dict[str, Any]
@@ -76,7 +78,8 @@ class PocProject:
         """Parse a project file.
 
         Raises:
-            PocError: It is none.
+            PocError: The file does not exist, or is not a project file with a server, a site, a
+                project_admin and a lead.
         """
         try:
             project = cls(yaml.safe_load(path.read_text(encoding="utf-8")))
@@ -105,13 +108,16 @@ class PocProject:
     def provision(self, folder: Path) -> None:
         """Make certificates and startup kits, in <folder>/<name>/prod_00, as `nvflare poc` does.
 
-        That command would also make the POC the user's choice of system everywhere.
+        `nvflare poc` itself is not used: it also changes the user's FLARE configuration.
+
+        Args:
+            folder: Where FLARE writes them.
 
         Raises:
-            PocError: FLARE refuses.
+            PocError: FLARE reports an error.
         """
         content = deepcopy(self.content)  # FLARE changes it
-        with redirect_stdout(StringIO()) as said, redirect_stderr(said):
+        with redirect_stdout(StringIO()) as output, redirect_stderr(output):
             try:
                 provisioner = Provisioner(str(folder), prepare_builders(content))
                 done = provisioner.provision(prepare_project(content), ProvisionMode.POC)
@@ -119,7 +125,7 @@ class PocProject:
             except Exception as error:  # of many kinds: FLARE's share no base
                 raise PocError(f"FLARE makes no startup kits of this project: {error}") from error
         if failed:
-            raise PocError(f"FLARE made no startup kits: {said.getvalue().strip()}")
+            raise PocError(f"FLARE made no startup kits: {output.getvalue().strip()}")
 
     def _participants(self, *types: str) -> list[dict[str, Any]]:
         return [p for p in self.content["participants"] if p["type"] in types]
@@ -127,16 +133,16 @@ class PocProject:
     def changed(
         self, *, port: int, sites: Sequence[str] | None = None, encrypted: bool = False
     ) -> PocProject:
-        """The same project on another port, and with other sites.
+        """Copy the project with another port and other sites.
 
         Args:
             port: Port for the server, at localhost.
-            sites: Names; None: the project's. One that the project does not have is set up like
-                its first, in an organisation of its own.
+            sites: Names of the sites. Default None: the project's. A site that the project does not
+                list is a copy of its first site, in a separate organisation.
             encrypted: Whether the kits get the keys of homomorphic encryption. Default False.
 
         Raises:
-            PocError: It has relays.
+            PocError: The project has relays, which a POC does not start.
         """
         if relays := [relay["name"] for relay in self._participants("relay")]:
             raise PocError(
@@ -160,28 +166,37 @@ class PocProject:
 
 @dataclass(frozen=True)
 class PocSystem:
-    """A server and sites of FLARE's POC, with everything they write in one folder.
+    """A POC: FLARE's server and sites on this machine, with all of their files in one folder.
 
-    Services are started by their kits' start.sh as FLARE does, but all at once (FLARE's command
-    waits a second per site), after a look at the port (FLARE's tries in vain for half a minute and
-    names no port), and none is left running if one cannot start. To stop, running jobs are aborted,
-    so that they end orderly, and whatever is left is ended: FLARE's command fails where the server
-    has crashed, and returns before the watchdogs have ended.
+    Services are started by their kits' start.sh, as `nvflare poc` does, with these differences. All
+    start at once; FLARE's command waits a second per site. The port is checked first; FLARE's
+    command retries for half a minute and does not name the port. If one service cannot start, all
+    are stopped. To stop, running jobs are aborted, then all remaining processes are ended; FLARE's
+    command fails if the server has crashed, and returns before the watchdogs have ended.
 
     Args:
-        folder: Its folder; without spaces, for FLARE's start scripts.
+        folder: The POC's folder; FLARE's start scripts need a path without spaces.
+
+    Example:
+        >>> poc = PocSystem(Path("poc-folder"))  # doctest: +SKIP
+        >>> poc.prepare(Path("poc/project.yml"))  # doctest: +SKIP
+        >>> poc.start()  # doctest: +SKIP
     """
 
     folder: Path
 
     @property
     def root(self) -> Path:
-        """Its absolute path, as in the command lines of its processes."""
+        """The folder's absolute path, as in the command lines of the POC's processes."""
         return self.folder.resolve()
 
     @property
     def project(self) -> PocProject:
-        """Who takes part, once it is prepared."""
+        """The project file, once the POC is prepared.
+
+        Raises:
+            PocError: The folder holds no POC.
+        """
         self._check_marked()
         return PocProject.read(self.root / MARK)
 
@@ -189,14 +204,17 @@ class PocSystem:
         return f"server and {', '.join(self.project.sites)}, port {self.project.port}"
 
     def _check_marked(self) -> None:
-        """Refuse a folder that is not a POC's, be it a half-made one."""
+        """Raise `PocError` unless the folder is a POC's, complete or not."""
         if not (self.root / MARK).is_file():
             raise PocError(
-                f"{self.folder} holds no POC. Say surgagg deploy poc prepare --folder {self.folder}"
+                f"{self.folder} holds no POC. Run surgagg deploy poc prepare --folder {self.folder}"
             )
 
     def kit(self, name: str) -> Path:
-        """Startup kit of the server, a site or an admin; of a service also its workspace."""
+        """Startup kit of the server, a site or an admin, by its name in the project file.
+
+        The kit of a service is also its workspace.
+        """
         return self.root / _KITS / self.project.name / "prod_00" / name
 
     @property
@@ -206,7 +224,7 @@ class PocSystem:
 
     @property
     def server(self) -> Path:
-        """Startup kit of the server, its workspace."""
+        """Startup kit of the server, which is also its workspace."""
         return self.kit(str(self.project.server["name"]))
 
     @property
@@ -222,22 +240,22 @@ class PocSystem:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of its services: this process's, but FLARE finds the POC's folder alone."""
+        """Environment variables of the services: this process's, with FLARE's set to the folder."""
         own = {
             "HOME": str(self.root / "home"),
             "TMPDIR": str(self.root / "tmp"),  # FLARE leaves files there
             "NVFLARE_POC_WORKSPACE": str(self.root / _KITS),
             "SURGAGG_CACHE": str(cache_dir().absolute()),  # by default in the user's home
-            # The kits' scripts say python3.
+            # The kits' scripts call python3.
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         }
-        users = {name: value for name, value in os.environ.items() if name not in _USERS_OWN}
+        users = {name: value for name, value in os.environ.items() if name not in _FLARE_VARIABLES}
         return {**users, **own}
 
     @property
     def running(self) -> bool:
-        """Whether any process of it is left."""
-        return bool(processes.processes(self.root))
+        """Whether any process of the POC is running."""
+        return bool(processes.find_processes(self.root))
 
     def prepare(
         self,
@@ -252,17 +270,18 @@ class PocSystem:
 
         Args:
             project: FLARE's project file.
-            sites: Names of the sites; None: the project's.
-            port: For the server; None: a free one, so that several systems fit on a machine.
-            site_files: Folder of <site>.yaml; None: the phantom.
-            encrypted: Whether kits get the keys of homomorphic encryption. Default False.
+            sites: Names of the sites. Default None: the project's.
+            port: For the server. Default None: a free one, so that several POCs fit on a machine.
+            site_files: Folder of <site>.yaml. Default None: the phantom.
+            encrypted: Whether the kits get the keys of homomorphic encryption. Default False.
 
         Raises:
-            PocError: The folder is not new; or see `check`. Then nothing is left.
+            PocError: The folder exists, or see `check`. After any error no folder remains.
+            PortError: The port is taken.
         """
         if self.root.exists():
             raise PocError(
-                f"a POC needs a new folder; {self.folder} exists. Give another one, or say surgagg "
+                f"a POC needs a new folder; {self.folder} exists. Give another one, or run surgagg "
                 f"deploy poc clean --folder {self.folder}"
             )
         self.check(project, port)
@@ -271,7 +290,7 @@ class PocSystem:
         )
         self.root.mkdir(parents=True)
         try:
-            wanted.write(self.root / MARK)  # first: a half-made folder can be told from others
+            wanted.write(self.root / MARK)  # first: it identifies an incomplete folder as a POC
             for name in ("home", "tmp"):
                 (self.root / name).mkdir()
             wanted.provision(self.root / _KITS)
@@ -284,9 +303,13 @@ class PocSystem:
             raise
 
     def check(self, project: Path, port: int | None = None) -> None:
-        """Refuse what no POC could be made of in its folder, once what is there is removed.
+        """Check that `prepare` would succeed after an earlier POC in the folder is removed.
 
-        The port of the POC that runs from the folder now will be free.
+        A port that this POC uses now counts as free.
+
+        Args:
+            project: FLARE's project file.
+            port: For the server. Default None: not checked.
 
         Raises:
             PocError: The folder has a space in its path, or the project file is unusable.
@@ -305,17 +328,22 @@ class PocSystem:
             check_free(port)
 
     def start(self, environment: Mapping[str, str] | None = None, *, timeout: float = 60.0) -> None:
-        """Start server and sites, and wait until all sites are connected; or leave none running.
+        """Start server and sites, and wait until all sites are connected.
+
+        Args:
+            environment: Variables for the services, in addition to those of `environment`.
+            timeout: Seconds to wait for the server, and again for the sites. Default 60.
 
         Raises:
-            PocError: It is not prepared, or runs already; or a service does not come up.
+            PocError: The POC is not prepared, is running already, or a service did not start. In
+                the last case all services are stopped.
             PortError: The port is taken.
         """
         project = self.project
         if self.running:
             raise PocError(
-                f"the POC in {self.folder} runs already. Say surgagg deploy poc stop --folder "
-                f"{self.folder} first."
+                f"the POC in {self.folder} is running already. Run surgagg deploy poc stop "
+                f"--folder {self.folder} first."
             )
         check_free(project.port)
         variables = {**self.environment, **(environment or {})}
@@ -326,25 +354,29 @@ class PocSystem:
                 processes.start(kit, variables)
             self._wait(project, timeout)
         except BaseException:
-            processes.end(self.root)
+            processes.terminate(self.root)
             raise
 
     def stop(self) -> None:
-        """End all its processes, whatever state they are in; a running job is aborted."""
+        """Abort running jobs, and end all processes of the POC, in whatever state they are."""
         try:
             with suppress(PocError, SessionError):
-                found = processes.processes(self.root)
-                if all(processes.runs(found, *of) for of in (processes.JOB, processes.SERVER)):
+                found = processes.find_processes(self.root)
+                if all(processes.any_runs(found, *m) for m in (processes.JOB, processes.SERVER)):
                     admin = self.kit(self.project.project_admin)
                     with FlareSession(admin, _ABORTING, _ABORTING) as session:
                         for job_id in session.running():
                             session.abort(job_id, _ABORTING)
-        finally:  # also where another interrupt comes meanwhile
-            processes.end(self.root)
+        finally:  # also after another interrupt meanwhile
+            processes.terminate(self.root)
 
     def clean(self) -> None:
-        """Stop it and remove its folder, also a half-made one."""
-        self._check_marked()  # anything else is not removed
+        """Stop the POC and delete its folder, complete or not.
+
+        Raises:
+            PocError: The folder is not a POC's; it is not deleted.
+        """
+        self._check_marked()
         self.stop()
         shutil.rmtree(self.root)
 

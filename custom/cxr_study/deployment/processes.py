@@ -1,4 +1,8 @@
-"""The processes of a POC (services, watchdogs, jobs), known by their folder, and their ports."""
+"""The processes of a POC (services, watchdogs, jobs), identified by their folder, and their ports.
+
+FLARE starts each service through a watchdog, the kit's startup/sub_start.sh, which restarts it.
+A service starts one process per job.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +17,39 @@ from random import SystemRandom
 import psutil
 
 CONSOLE = "console.log"
-"""In a service's kit: what it prints, also before it has a log."""
+"""In a service's kit: its standard output and error, also from before its log exists."""
 
 JOB = (".runner_process", ".worker_process")
+"""Ends of the names of FLARE's modules that run a job, at the server and at a site."""
+
 SERVER = (".server_train",)
+"""End of the name of FLARE's module that runs the server."""
 
-LASTING = range(20000, 30000)
-"""Ports that no system gives to outgoing connections, so that a free one stays free."""
+STABLE_PORTS = range(20000, 30000)
+"""Ports outside the range that systems assign to outgoing connections; a free one stays free."""
 
-_LEFT_BEHIND = ("pid.fl", "daemon_pid.fl", "shutdown.fl", "restart.fl")
+_STALE_FILES = ("pid.fl", "daemon_pid.fl", "shutdown.fl", "restart.fl")
 _WATCHDOG = ("/startup/sub_start.sh", "/startup/start.sh")
 
 
 class PortError(ValueError):
-    """A server cannot have the port that it needs; the message names who has it."""
+    """The server's port is not available; the message names the process that uses it."""
 
 
 def start(kit: Path, environment: Mapping[str, str]) -> None:
-    """Start a service by its kit's start.sh, and the watchdog that starts it again.
+    """Start a service and its watchdog by the kit's start.sh.
 
-    In a session of its own and without a terminal, so that no interrupt meant for the caller ends
-    it; with `environment` as all its variables. What an earlier one left behind that would keep it
-    from starting is removed.
+    They run in a session of their own without a terminal, so an interrupt of the caller does not
+    reach them. State files of an earlier process that would prevent the start are removed first.
+
+    Args:
+        kit: The service's startup kit. Output is appended to its `CONSOLE`.
+        environment: All environment variables of the service; none is inherited.
+
+    Raises:
+        CalledProcessError: start.sh failed.
     """
-    for name in _LEFT_BEHIND:
+    for name in _STALE_FILES:
         (kit / name).unlink(missing_ok=True)
     with (kit / CONSOLE).open("a", encoding="utf-8") as console:
         subprocess.run(
@@ -51,16 +64,22 @@ def start(kit: Path, environment: Mapping[str, str]) -> None:
         )
 
 
-def processes(folder: Path) -> list[psutil.Process]:
-    """FLARE's processes that run from a folder, and their children; watchdogs first.
+def find_processes(folder: Path) -> list[psutil.Process]:
+    """Find FLARE's processes whose command lines name files in a folder, and their children.
 
-    A program that only has one of its files open is none of them.
+    Other programs, such as an editor with a file of the folder open, are not included.
+
+    Args:
+        folder: Absolute path of a POC or of one kit.
+
+    Returns:
+        Watchdogs first, so that they can be terminated before they restart a service.
     """
     found: dict[psutil.Process, bool] = {}  # process -> whether it is a watchdog
     for process in psutil.process_iter():
-        words = flares_words(process)
-        if any(word.startswith(f"{folder}{os.sep}") for word in words):
-            found[process] = any(word.endswith(_WATCHDOG) for word in words)
+        command = flare_command(process)
+        if any(argument.startswith(f"{folder}{os.sep}") for argument in command):
+            found[process] = any(argument.endswith(_WATCHDOG) for argument in command)
     for process in list(found):
         with suppress(psutil.NoSuchProcess):
             for child in process.children(recursive=True):
@@ -68,29 +87,39 @@ def processes(folder: Path) -> list[psutil.Process]:
     return sorted(found, key=lambda process: not found[process])
 
 
-def runs(services: Iterable[psutil.Process], *modules: str) -> bool:
-    """Whether any of them is a process of one of FLARE's modules, named by their last words."""
-    return any(word.endswith(modules) for process in services for word in flares_words(process))
+def any_runs(services: Iterable[psutil.Process], *modules: str) -> bool:
+    """Whether any process runs one of FLARE's modules, given by the ends of their names.
 
-
-def end(folder: Path, patience: float = 3.0) -> None:
-    """End every process that runs from a folder; watchdogs first, for they start others again.
-
-    After `patience` seconds in which they may end by themselves they are killed.
+    Args:
+        services: Processes, as `find_processes` returns them.
+        modules: Such as `JOB` or `SERVER`.
     """
-    left = processes(folder)
-    while left:
-        for how in (psutil.Process.terminate, psutil.Process.kill):
-            for process in left:
+    return any(word.endswith(modules) for process in services for word in flare_command(process))
+
+
+def terminate(folder: Path, patience: float = 3.0) -> None:
+    """End all FLARE processes of a folder, watchdogs first, including any started meanwhile.
+
+    Args:
+        folder: As in `find_processes`.
+        patience: Seconds between SIGTERM and SIGKILL. Default 3.
+    """
+    remaining = find_processes(folder)
+    while remaining:
+        for send_signal in (psutil.Process.terminate, psutil.Process.kill):
+            for process in remaining:
                 with suppress(psutil.NoSuchProcess):
-                    how(process)
-            _, left = psutil.wait_procs(left, timeout=patience)
-        left = processes(folder)  # whoever was started meanwhile
+                    send_signal(process)
+            _, remaining = psutil.wait_procs(remaining, timeout=patience)
+        remaining = find_processes(folder)  # those started meanwhile
 
 
-def flares_words(process: psutil.Process) -> list[str]:
-    """The words of the command of a process or watchdog of FLARE's; of any other none."""
-    with suppress(psutil.Error):  # it has ended or is not ours to look at
+def flare_command(process: psutil.Process) -> list[str]:
+    """Command line of a FLARE process or watchdog, a string per argument.
+
+    Empty for any other process, and for one that has ended or that this user may not inspect.
+    """
+    with suppress(psutil.Error):
         words: list[str] = process.cmdline()
         if any(word.startswith("nvflare.") or word.endswith(_WATCHDOG) for word in words):
             return words
@@ -98,22 +127,29 @@ def flares_words(process: psutil.Process) -> list[str]:
 
 
 def free_port() -> int:
-    """A port that nobody has."""
-    # From the system's randomness: Keras seeds Python's, alike in all processes.
-    for port in SystemRandom().sample(LASTING, 100):
+    """Choose a free port at random from `STABLE_PORTS`.
+
+    Raises:
+        PortError: None of 100 ports is free.
+    """
+    # From the system's randomness: Keras seeds Python's generator, equally in all processes.
+    for port in SystemRandom().sample(STABLE_PORTS, 100):
         with suppress(PortError):
             check_free(port)
             return port
-    raise PortError(f"a free port is needed; none was found from {LASTING[0]} to {LASTING[-1]}.")
+    raise PortError(
+        f"a free port is needed; none was found from {STABLE_PORTS[0]} to {STABLE_PORTS[-1]}."
+    )
 
 
 def check_free(port: int) -> None:
-    """Refuse a port that somebody has, and name the process where this user may know it.
+    """Check that this user can listen on a port.
 
-    Two FLARE servers on one port would both start, and each get some of the other's sites.
+    FLARE itself does not check: two servers on one port both start, and sites connect to either.
 
     Raises:
-        PortError: Somebody has it, or this user may not listen on it.
+        PortError: Another process uses the port (named if this user may see it), or this user may
+            not listen on it.
     """
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -126,21 +162,22 @@ def check_free(port: int) -> None:
             ) from error
         except OSError as error:
             raise PortError(
-                f"the server needs port {port}; {_holder(port)} has it ({error.strerror}). End "
-                "that process, or prepare with another --port."
+                f"the server needs port {port}; {_describe_listener(port)} has it "
+                f"({error.strerror}). End that process, or prepare with another --port."
             ) from error
 
 
-def unreachable(host: str, port: int) -> str | None:
-    """Why no connection to a server can be made; None where somebody listens."""
+def connection_error(host: str, port: int) -> str | None:
+    """Why a TCP connection to a server fails within a second; None if it succeeds."""
     try:
         socket.create_connection((host, port), timeout=1.0).close()
     except OSError as error:  # "Connection refused", "Name or service not known", "timed out"
-        return f"nobody listens at {host}:{port}: {error.strerror or error}"
+        return f"no server listens at {host}:{port}: {error.strerror or error}"
     return None
 
 
-def _holder(port: int) -> str:
+def _describe_listener(port: int) -> str:
+    """The process that listens on a port, with its command; "another process" if not visible."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections(kind="inet"):
             here = connection.laddr and connection.laddr.port == port

@@ -1,4 +1,8 @@
-"""What server and sites add to their FLARE startup kits: policy, resources, rights."""
+"""The local files of FLARE startup kits: a site's policy, allowed classes, resources, rights.
+
+FLARE reads a kit's local/ folder after its signed startup/ folder; each file there replaces FLARE's
+default of the same name.
+"""
 
 from __future__ import annotations
 
@@ -17,39 +21,45 @@ from surgical_aggregation.aggregation import strategy, weighting
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 SCOPE = "cxr"
-"""The privacy scope of every job that names none."""
+"""Name of the privacy scope, which applies to every job that names no scope."""
 
 GATE = "surgical_aggregation.site.policy_filter.PolicyGate"
+"""Class path of the filter that applies a site's policy to every task result."""
+
 _GUARD = "surgical_aggregation.kit.job_guard"
 _VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
 """Variables of a service's environment that a job's settings may refer to."""
 
-_PARTS = (strategy.GROUP, weighting.GROUP, backbones.GROUP)
-"""Groups of entry points that a job's settings name parts of."""
+_EXTENSION_GROUPS = (strategy.GROUP, weighting.GROUP, backbones.GROUP)
+"""Groups of entry points by which packages offer strategies, weightings and backbones."""
 
 _OURS = "surgical-aggregation"
-"""This package, whose parts every kit lets jobs use."""
+"""This package, whose strategies, weightings and backbones every kit allows."""
 
 _FOUND_BY_NAME = {"comm_config.json": "local", "resources.json": "local"}
-"""File that FLARE looks for in all folders of a kit, jobs' too -> its folder."""
+"""File that FLARE searches for in all folders of a kit, also in those of jobs -> its folder."""
 
 BYOC_ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"anyone": ("project_admin", "lead"), "admin": ("project_admin",), "nobody": ()}
 )
-"""Word -> roles that may bring code. FLARE's own: anyone (who may submit)."""
+"""Value of `byoc` (bring your own code) -> roles that may submit jobs with code.
 
-PRYING = ("shell_commands", "report_env")
-"""Rights to what may hold a path: reading the files of a server or site, and asking where they
-are."""
+FLARE's own default corresponds to "anyone": every role that may submit jobs.
+"""
 
-TELLING = ("report_version",)
-"""Rights that FLARE's own file gives nobody, though all who may look at the system need them."""
+PRIVATE_RIGHTS = ("shell_commands", "report_env")
+"""Rights that can reveal a site's paths; they are limited to admins of the same organization."""
+
+OPEN_RIGHTS = ("report_version",)
+"""Rights that every admin needs to monitor the system, though FLARE's default grants them to none.
+"""
 
 Contents = dict[str, Any]
+"""A parsed JSON file."""
 
 
 class KitError(ValueError):
-    """A folder is no startup kit, not of the wanted kind, or has files of its own already."""
+    """The folder is not a startup kit of the right kind, or has local files already."""
 
 
 def localise_site(
@@ -62,26 +72,33 @@ def localise_site(
     allow: Sequence[str] = (),
     force: bool = False,
 ) -> list[Path]:
-    """Write a hospital's own files into the local/ folder of its site's startup kit.
+    """Write a hospital's local files into the startup kit of its site.
 
-    They are FLARE's defaults, which local files replace whole, and: the site's policy and the
-    filter that holds every job to it; a job without code holds a configuration (see `job_guard`)
-    that names this software's classes and what else is allowed; error logs, which may hold paths,
-    are not streamed to the server; nobody of another organisation reads its files.
+    They are FLARE's defaults with these changes:
+
+    - The site's policy, and the filter that applies it to every job's results.
+    - A job without code may name only this software's classes, and those in `allow`; see
+      `job_guard`.
+    - Error logs are not streamed to the server, because they may contain paths.
+    - Only admins of the same organization may read the site's files.
 
     Args:
-        kit: Startup kit.
-        policy: What the hospital decides. A relative folder of site files is made absolute.
-        gpus: GPUs that jobs may use, each with so many GiB of `gpu_memory`.
-        gpu_memory: GiB.
-        byoc: Who of those who submit may bring code: one of `BYOC_ROLES`. Default: nobody.
-        allow: What a job without code may name besides this software's classes, see `components`:
-            paths of component classes (FLARE calls them with any arguments that a job gives), and
-            installed packages whose parts it may use. Default: nothing.
-        force: Replace local files that are there.
+        kit: The site's startup kit.
+        policy: The hospital's decisions. A relative folder of site files is made absolute.
+        gpus: Number of GPUs that jobs may use. Default 0.
+        gpu_memory: Memory of each of these GPUs, GiB. Default 0.
+        byoc: Which roles may submit jobs with code, a key of `BYOC_ROLES`. Default: nobody.
+        allow: What a job without code may name in addition: class paths of components (FLARE calls
+            them with the arguments that the job gives), and installed packages that offer
+            strategies, weightings or backbones. Default: nothing.
+        force: Whether existing local files are replaced. Default False.
+
+    Returns:
+        The files written.
 
     Raises:
-        KitError: It is no kit of a site, it has such files already, or `byoc` is no such word.
+        KitError: `kit` is not a site's kit, or has local files already; or `byoc` or `allow` has an
+            unknown value.
     """
     resources = _resources(kit, "a site", "fed_client.json", allow)
     resources["allow_log_streaming"] = False
@@ -106,20 +123,28 @@ def localise_server(
     allow: Sequence[str] = (),
     force: bool = False,
 ) -> list[Path]:
-    """Write the server's own files into the local/ folder of its startup kit; see `localise_site`.
+    """Write the server's local files into its startup kit.
 
-    They are FLARE's defaults and: jobs, snapshots and logs are stored in a folder that stays, where
-    FLARE's are in /tmp; a job without code names this software's classes and what else is allowed;
-    the findings that each site may contribute, where that is decided.
+    They are FLARE's defaults with these changes:
+
+    - Jobs, snapshots and logs are stored in `storage`; FLARE's default is /tmp.
+    - A job without code may name only this software's classes, and those in `allow`.
+    - The classes that each site may contribute, if `permitted` is given.
 
     Args:
-        kit: Startup kit.
+        kit: The server's startup kit.
         storage: Folder for what the server stores; made absolute.
-        permitted: Site -> classes, or study -> such a table; None: as it was, at first whatever a
-            site declares.
-        byoc: As in `localise_site`, and so are result and errors.
+        permitted: Site -> classes, or study -> such a table. Default None: unchanged; in a new kit
+            every site may contribute the classes that it declares.
+        byoc: As in `localise_site`.
         allow: As in `localise_site`.
         force: As in `localise_site`.
+
+    Returns:
+        The files written.
+
+    Raises:
+        KitError: As in `localise_site`.
     """
     resources = _resources(kit, "the server", "fed_server.json", allow)
     stored = storage.absolute()
@@ -135,7 +160,7 @@ def localise_server(
 
 
 def _resources(kit: Path, kind: str, startup: str, allow: Sequence[str]) -> Contents:
-    """FLARE's resources, with what a job without code may name."""
+    """FLARE's default resources.json of a kit, with what a job without code may name."""
     if not (kit / "startup" / startup).is_file():
         raise KitError(
             f"{kit} is no startup kit of {kind}: it holds no startup/{startup}. Give the folder "
@@ -149,16 +174,16 @@ def _resources(kit: Path, kind: str, startup: str, allow: Sequence[str]) -> Cont
         "class_allow_list": [*ALLOWED, *classes],
         "class_list_enforcement_mode": "enforce",
     }
-    guard = {"variables": _VARIABLES, "packages": {key: [_OURS, *packages] for key in _PARTS}}
+    allowed = {group: [_OURS, *packages] for group in _EXTENSION_GROUPS}
+    guard = {"variables": _VARIABLES, "packages": allowed}
     resources["app_validator"] = {"path": f"{_GUARD}.JobFiles", "args": guard}
     return resources
 
 
 def _check_installed(packages: Sequence[str]) -> None:
-    """Refuse what is no package that offers parts, as it was misspelt or is a function."""
-    offered = {
-        point.dist.name for group in _PARTS for point in entry_points(group=group) if point.dist
-    }
+    """Refuse a name that is not an installed package with strategies, weightings or backbones."""
+    points = [point for group in _EXTENSION_GROUPS for point in entry_points(group=group)]
+    offered = {point.dist.name for point in points if point.dist}
     if unknown := [name for name in packages if name not in offered]:
         raise KitError(
             f"a class with its path, or an installed package that offers parts ("
@@ -168,33 +193,36 @@ def _check_installed(packages: Sequence[str]) -> None:
 
 
 def _component(resources: Contents, id_: str) -> Contents:
-    """Arguments of a component of the resources."""
+    """Arguments of a component of resources.json, by its id; changes to them are in the file."""
     arguments: Contents = next(c for c in resources["components"] if c["id"] == id_)["args"]
     return arguments
 
 
 def _scope(properties: Contents) -> Contents:
-    """A privacy.json whose one scope every job gets."""
+    """Content of a privacy.json with one scope, which is also the default."""
     return {"scopes": [{"name": SCOPE, "properties": properties}], "default_scope": SCOPE}
 
 
 def scope_properties(kit: Path) -> Contents:
-    """What the one privacy scope of a kit has, none at first."""
+    """Properties of the privacy scope in a kit's local/privacy.json; empty without the file."""
     file = kit / "local" / "privacy.json"
-    return _read(file)["scopes"][0]["properties"] if file.is_file() else {}
+    if not file.is_file():
+        return {}
+    properties: Contents = _read(file)["scopes"][0]["properties"]
+    return properties
 
 
 def _rights(kit: Path, byoc: str) -> Contents:
-    """FLARE's rights, but for those of other organisations to pry, and for bringing code."""
+    """FLARE's default rights, with `PRIVATE_RIGHTS`, `OPEN_RIGHTS` and `byoc` applied."""
     if byoc not in BYOC_ROLES:
         raise KitError(f"who may bring code is one of {', '.join(BYOC_ROLES)}; got {byoc!r}.")
     rights = _read(kit / "local/authorization.json.default")
     permissions = rights["permissions"]
     for role in BYOC_ROLES["anyone"]:
         own = permissions[role]
-        if isinstance(own, str):  # one word for every right
+        if isinstance(own, str):  # FLARE's shorthand: the same value for every right
             own = dict.fromkeys(permissions["lead"], own)
-        own |= dict.fromkeys(PRYING, "o:site") | dict.fromkeys(TELLING, "any")
+        own |= dict.fromkeys(PRIVATE_RIGHTS, "o:site") | dict.fromkeys(OPEN_RIGHTS, "any")
         if role not in BYOC_ROLES[byoc]:
             own["byoc"] = "none"
         permissions[role] = own
@@ -202,7 +230,11 @@ def _rights(kit: Path, byoc: str) -> Contents:
 
 
 def _write(kit: Path, files: Mapping[str, Contents], startup: str, force: bool) -> list[Path]:
-    """Write local files of a kit, and put what FLARE looks for by name where it looks first."""
+    """Write local files of a kit, and link the files that FLARE searches for into its root.
+
+    FLARE takes the first file of the name that it finds in the kit. The root is searched first, so
+    a file of a job cannot take the place of the kit's.
+    """
     paths = {kit / "local" / name: content for name, content in files.items()}
     taken = [path.name for path in paths if path.exists()]
     if taken and not force:
@@ -213,7 +245,7 @@ def _write(kit: Path, files: Mapping[str, Contents], startup: str, force: bool) 
     for path, content in paths.items():
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         if path.name == "privacy.json":
-            path.chmod(0o600)  # it may name folders, and classes that do not leave
+            path.chmod(0o600)  # it may name folders, and classes that stay at the site
     for name, folder in {**_FOUND_BY_NAME, startup: "startup"}.items():
         (kit / name).unlink(missing_ok=True)
         if (kit / folder / name).is_file():

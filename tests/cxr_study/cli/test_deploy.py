@@ -48,7 +48,7 @@ def submitted(monkeypatch):
         if not deployed.job.is_dir():
             shutil.copytree(JOBS / "surgical", deployed.job)
         deployed.jobs = [*(deployed.jobs or "1"), "2"]
-        deployed.note()
+        deployed.write_facts()
 
     monkeypatch.setattr(flare_session, "FlareSession", Session)
     monkeypatch.setattr(DeployedRun, "run", run)

@@ -12,13 +12,13 @@ from rich.console import Console
 
 import tiny_job
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import at_hand, deployed_run, job_watch
-from cxr_study.deployment.at_hand import RoomError
+from cxr_study.deployment import deployed_run, job_watch, local_workspaces
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import SessionError
+from cxr_study.deployment.local_workspaces import DiskFullError
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_facts
-from cxr_study.runs.job_results import Progress, Rounds, rounds_left
+from cxr_study.runs.job_results import Progress, Rounds, rounds_made
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = {"north": {}, "south": {}}
@@ -34,7 +34,7 @@ class Session:
     """
 
     patience = 0.0
-    deaf = False  # whether a job goes on that is told to abort
+    deaf = False  # whether a job ignores an abort
 
     def __init__(self, plan, kit=None, planned=10, present=SITES):
         self.plan = list(plan)
@@ -173,12 +173,12 @@ RUNS = {
     ),
     "aborted": (
         [("FINISHED:ABORTED", 3)], {}, [FIRST],
-        f"{failed(1, 3)}it was aborted by an admin. Go on: .*--set continues=job-1 and",
+        f"{failed(1, 3)}it was aborted by an admin. Resume: .*--set continues=job-1 and",
     ),
     "never started": ([("FINISHED:FAILED_TO_RUN", 3)], {}, [FIRST], failed(1, 3)),
     "the server is gone": (
         [(BROKE, 2), (GONE, 0)], {}, [FIRST, SECOND],
-        "DeployedRunError: no FLARE server answers\nJob job-2 is left to itself.*"
+        "DeployedRunError: no FLARE server answers\nJob job-2 is no longer watched.*"
         "--set continues=job-2,job-1 and --set num_rounds=0",
     ),
     "a second job is not taken": (
@@ -210,7 +210,7 @@ def test_a_run_is_made_by_as_many_jobs_as_it_needs_and_may_have(
 @pytest.mark.parametrize(
     ("made", "settings", "advice"),
     [
-        (0, {}, r"another --out \(it was not seen to make a round"),
+        (0, {}, r"another --out \(it starts from the beginning: no completed round"),
         (2, {}, "--set continues=job-1 and --set num_rounds=0"),
         (0, BY_HAND, "--set continues=job-a and"),
         (1, BY_HAND, "--set continues=job-1,job-a and"),
@@ -231,7 +231,7 @@ def test_a_job_that_does_not_end_when_it_is_aborted_is_said_to_run_still(go, mon
     monkeypatch.setattr(job_watch, "watch", Mock(side_effect=KeyboardInterrupt))
     monkeypatch.setattr(Session, "deaf", True)
     session, _ = go(("mute", 0))
-    assert "job-1 was told to abort, and is RUNNING still" in session.said.getvalue()
+    assert "abort of job job-1 was requested; it is still RUNNING" in session.said.getvalue()
 
 
 def test_how_a_job_broke_is_kept_for_the_report(go, tmp_path):
@@ -264,7 +264,7 @@ def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(go, tmp_
     ([("gone", 4), (BROKE, 3), (DONE, 3)], {"begun": ["job-1", "job-2"]}, [THIRD], [
         "job-2", "job-3",
     ]),
-    ([("mute", 4)], {"had": False}, [], "not at hand. Go on: .*continues=job-1 and"),
+    ([("mute", 4)], {"had": False}, [], "not on this machine. Resume: .*continues=job-1 and"),
 ])  # fmt: skip
 def test_jobs_of_an_earlier_command_are_seen_to_their_end(go, plan, more, wanted, jobs):
     session, found = go(*plan, **{"begun": ["job-1"], **more})
@@ -280,21 +280,23 @@ def test_an_id_is_on_record_before_the_job_is_waited_for(go, tmp_path, monkeypat
     monkeypatch.setattr(job_watch, "watch", interrupted)
     session, error = go((DONE, 0), of_run={"aborts": False})
     assert isinstance(error, KeyboardInterrupt) and session.aborted == []
-    assert "job job-1 goes on without this command" in session.said.getvalue()
+    assert "job job-1 continues without this command" in session.said.getvalue()
 
 
 @pytest.mark.parametrize(("full", "end"), [
-    ([True], RoomError),
-    ([False, True], "It is not tried again: 200 MB must"),
+    ([True], DiskFullError),
+    ([False, True], "There is no further attempt: 200 MB must"),
     ([False, True, False], ["job-1", "job-2"]),
 ])  # fmt: skip
 def test_nothing_is_submitted_onto_a_full_disk(go, tmp_path, monkeypatch, full, end):
     """A disk is looked at before the first job, and from the pause before the second on."""
     times = iter([*full, *[full[-1]] * 99])
-    monkeypatch.setattr(at_hand, "free", lambda _: 0 if next(times) else 2**40)
+    monkeypatch.setattr(local_workspaces, "free_bytes", lambda _: 0 if next(times) else 2**40)
     plan = [(BROKE, 4), (DONE, 6)]
-    if end is RoomError:
-        with pytest.raises(RoomError, match=r"200 MB must be free for a job; this run \(.* 0 MB"):
+    if end is DiskFullError:
+        with pytest.raises(
+            DiskFullError, match=r"200 MB must be free for a job; this run \(.* 0 MB"
+        ):
             go(*plan)
         return
     times = iter([False, *full, *[full[-1]] * 99])
@@ -322,10 +324,10 @@ PAST = [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}]
     ([], {"a"}, 9),
 ])  # fmt: skip
 def test_rounds_of_a_run_are_those_of_its_own_jobs(tmp_path, history, jobs, made):
-    assert rounds_left(tmp_path, jobs) is None is rounds_left(None, jobs)
+    assert rounds_made(tmp_path, jobs) is None is rounds_made(None, jobs)
     manifest = {"round": 9, "planned_rounds": 12, "history": history}
     save(Checkpoint({"x": np.zeros(1)}, manifest), tmp_path / "models/last.npz")
-    rounds = rounds_left(tmp_path, jobs)
-    assert rounds == Rounds(made, made + 3) and not rounds.all
+    rounds = rounds_made(tmp_path, jobs)
+    assert rounds == Rounds(made, made + 3) and not rounds.complete
     assert str(rounds) == f"{made} of {made + 3} rounds"
     assert str(Rounds(2, 0)) == "2 of an unknown number of rounds"

@@ -14,7 +14,7 @@ from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 
 from cxr_study.deployment import flare_session
-from cxr_study.deployment.flare_session import FlareSession, SessionError, distrust
+from cxr_study.deployment.flare_session import FlareSession, SessionError, certificate_problem
 
 
 class Flare:
@@ -75,18 +75,18 @@ def kit(tmp_path):
 
 @pytest.fixture
 def open_session(monkeypatch, kit):
-    """A session whose connections turn out so: Flare, an error, or None where nobody listens."""
+    """A session whose connections turn out so: Flare, an error, or None where no server listens."""
     clock = SimpleNamespace(monotonic=time.monotonic)  # the module's alone
     monkeypatch.setattr(flare_session, "time", clock)
 
     def open_session(*outcomes, distrusted=None, **arguments):
         left, waits = list(outcomes), []
 
-        def unreachable(*server):
+        def connection_error(*server):
             assert server == ("hub", 8002)
             somebody = bool(left) and left[0] is not None
             del left[: not somebody]
-            return None if somebody else "nobody listens"
+            return None if somebody else "no server listens"
 
         def new(user, location, study):
             assert (user, location, study) == ("lead@university.org", str(kit), "default")
@@ -94,8 +94,8 @@ def open_session(monkeypatch, kit):
             return Flare(refused=outcome) if isinstance(outcome, Exception) else outcome
 
         monkeypatch.setattr(flare_session, "Session", new)
-        monkeypatch.setattr(flare_session, "unreachable", unreachable)
-        monkeypatch.setattr(flare_session, "distrust", lambda kit, admin: distrusted)
+        monkeypatch.setattr(flare_session, "connection_error", connection_error)
+        monkeypatch.setattr(flare_session, "certificate_problem", lambda kit, admin: distrusted)
         slept = []
         clock.sleep = slept.append
         session = FlareSession(kit, on_wait=waits.append, **{"pauses": [9, 60], **arguments})
@@ -127,7 +127,7 @@ class TestConnection:
         assert capsys.readouterr().out == ""
 
     @pytest.mark.parametrize(("outcomes", "message"), [
-        ([], "within 0 s: nobody listens"),
+        ([], "within 0 s: no server listens"),
         (DOWN, r"no FLARE server answers lead.*is .* within 0 s.*down"),
         ([api_spec.AuthenticationError("expired")], "does not let lead in: expired"),
         ([Flare([api_spec.AuthorizationError("not you")])], "asks: not you"),
@@ -173,7 +173,7 @@ class TestTrouble:
     def test_it_is_asked_again_after_pauses_and_says_why(self, open_session, error):
         session = open_session(Flare([error] * 3), patience=200)
         assert session.meta("x") == FOUND
-        assert session.waits == [f"{UNABLE}; again in {pause} s" for pause in (9, 60, 60)]
+        assert session.waits == [f"{UNABLE}; next attempt in {pause} s" for pause in (9, 60, 60)]
         assert session.slept == [9, 60, 60]
 
     @pytest.mark.parametrize(("error", "patience", "message"), [
@@ -255,8 +255,8 @@ def made(by=OURS, ends=2, issuer="ours"):
     (made(), None, None),  # it shows none
     (made(), made(THEIRS), "not made for this server: .*'CN=ours' of 2.* signed the server's"),
     (made(), made(THEIRS, issuer="theirs"), "has not signed the server's certificate"),
-    (made(ends=0), None, rf"client\.crt of kit .*lead ended on {YESTERDAY:%Y-%m-%d}\. "),
-    (made(), made(ends=0), "the server's certificate ended on"),
+    (made(ends=0), None, rf"client\.crt of kit .*lead expired on {YESTERDAY:%Y-%m-%d}\. "),
+    (made(), made(ends=0), "the server's certificate expired on"),
 ], ids=["fits", "none", "other key", "other root", "ended", "server's ended"])  # fmt: skip
 def test_what_keeps_a_kit_and_a_server_apart_is_named(tmp_path, monkeypatch, own, server, said):
     def shown(address, timeout):
@@ -269,5 +269,5 @@ def test_what_keeps_a_kit_and_a_server_apart_is_named(tmp_path, monkeypatch, own
     for name, content in (("rootCA.pem", made()), ("client.crt", own)):
         (tmp_path / "lead/startup" / name).write_text(content)
     admin = {"host": "hub", "port": "8002", "ca_cert": "rootCA.pem", "client_cert": "client.crt"}
-    found = distrust(tmp_path / "lead", admin)
+    found = certificate_problem(tmp_path / "lead", admin)
     assert re.search(said, found) if said else found is None

@@ -54,7 +54,7 @@ def test_a_reason_that_comes_after_the_status_is_waited_for():
     looks = iter([without, without, {**without, "job_deploy_detail": ["nih: no such class"]}])
     asking = SimpleNamespace(meta=lambda job_id: next(looks))
     end = watch(asking, "job", lambda now: None, print)
-    assert job_watch.not_started(end.meta) == "nih: no such class"
+    assert job_watch.start_failure(end.meta) == "nih: no such class"
 
 
 def test_flare_stores_the_status_of_a_job_that_could_not_start_before_its_reason():
@@ -165,7 +165,7 @@ def test_it_is_said_why_a_job_waits_and_until_when(reasons, connected, said):
         "schedule_history": [f"2026-01-01 12:00:00: {reason}" for reason in reasons] or None,
         "last_schedule_time": datetime(2026, 1, 1, 12).timestamp(),
     }
-    assert re.search(said, job_watch.waits(meta, connected))
+    assert re.search(said, job_watch.describe_wait(meta, connected))
 
 
 def test_flares_scheduler_tries_as_often_and_waits_as_long_as_it_is_said_to():
@@ -187,9 +187,11 @@ ENDS = {
          "schedule_history": ["2026: too few"] * 2 + ["2026: max", "2026: scheduled"]},
         "it could not be started: too few; max", True,
     ),
-    "not loaded": ({"status": "FINISHED:ABNORMAL"}, "FINISHED:ABNORMAL, and nothing at hand", True),
-    "killed": ({"status": "FINISHED:ABNORMAL", "seen": 1}, "FINISHED:ABNORMAL, and noth", False),
-    "lost": ({"status": "RUNNING", "lost": True}, "the server was restarted under it", False),
+    "not loaded": (
+        {"status": "FINISHED:ABNORMAL"}, "FINISHED:ABNORMAL, and no file on this machine", True,
+    ),
+    "killed": ({"status": "FINISHED:ABNORMAL", "seen": 1}, "FINISHED:ABNORMAL, and no file", False),
+    "lost": ({"status": "RUNNING", "lost": True}, "the server was restarted while it ran", False),
 }  # fmt: skip
 """How a job ended -> what FLARE knows of it, what is said, and whether another try is useless."""
 
@@ -200,7 +202,7 @@ def test_how_a_job_ended_is_told_by_what_flare_knows(tmp_path, facts, said, fina
     end = End(facts, facts.get("lost", False), Progress(facts.get("seen", 0)))
     failure = explain("1", end, tmp_path, {} if elsewhere else {"server": tmp_path})
     assert failure.reason.startswith(said) and failure.final == final
-    if "nothing at hand" in said:
+    if "no file on this machine" in said:
         log = "<its workspace>/1/error_log.txt, and its notes <its workspace>/local_notes/1.txt"
         assert (log if elsewhere else f"The server's log is {tmp_path}/log.txt") in failure.reason
 

@@ -43,7 +43,7 @@ def did(monkeypatch):
 
     def trained(deployed):
         deployed.jobs = ["1"]
-        deployed.note()
+        deployed.write_facts()
 
     of_system = {
         "prepare": step("prepare", prepared), "start": step("start"), "stop": step("stop"),

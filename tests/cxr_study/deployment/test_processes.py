@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from cxr_study.deployment import processes
-from cxr_study.deployment.processes import PortError, check_free, unreachable
+from cxr_study.deployment.processes import PortError, check_free, connection_error
 
 SLEEP = "import time; time.sleep(60)"
 WATCHDOG = """#!/usr/bin/env bash
@@ -30,12 +30,12 @@ def kit(tmp_path):
     watchdog.chmod(0o755)
     (kit / "startup" / "start.sh").write_text(f"echo started\n{watchdog} &\n")
     yield kit
-    processes.end(tmp_path)
+    processes.terminate(tmp_path)
 
 
 def wait_for(count, folder):
     deadline = time.monotonic() + 60
-    while len(found := processes.processes(folder)) != count and time.monotonic() < deadline:
+    while len(found := processes.find_processes(folder)) != count and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(found) == count
     return found
@@ -52,19 +52,19 @@ def test_a_service_outlives_the_session_that_started_it_and_is_known_by_its_fold
     # What would have kept it from starting is removed.
     assert [file.name for file in left if file.exists()] == ["log.txt"]
     assert "sub_start.sh" in " ".join(watchdog.cmdline()) and job.ppid() == watchdog.pid
-    while "nvflare" not in " ".join((job := processes.processes(tmp_path)[1]).cmdline()):
+    while "nvflare" not in " ".join((job := processes.find_processes(tmp_path)[1]).cmdline()):
         pass  # a fork that is not yet what it will be
-    assert processes.runs([watchdog, job], *processes.JOB)
-    assert not processes.runs([watchdog], *processes.JOB)
-    assert not processes.runs([watchdog, job], *processes.SERVER)
-    assert processes.processes(tmp_path / "sys") == []  # another folder
+    assert processes.any_runs([watchdog, job], *processes.JOB)
+    assert not processes.any_runs([watchdog], *processes.JOB)
+    assert not processes.any_runs([watchdog, job], *processes.SERVER)
+    assert processes.find_processes(tmp_path / "sys") == []  # another folder
     looks = [sys.executable, "-c", SLEEP, f"{tmp_path}/log.txt", "surgagg", str(tmp_path)]
     with subprocess.Popen(looks) as process:  # at a file of it
         wait_for(2, tmp_path)
         process.kill()
     found = wait_for(2, tmp_path)
-    processes.end(tmp_path)  # and nothing is started again
-    assert processes.processes(tmp_path) == []
+    processes.terminate(tmp_path)  # and nothing is started again
+    assert processes.find_processes(tmp_path) == []
     assert not any(map(psutil.Process.is_running, found))
 
 
@@ -81,19 +81,21 @@ STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEE
 
 @pytest.mark.parametrize("program", [STUBBORN, LAST_WORDS], ids=["stubborn", "last words"])
 def test_neither_one_that_will_not_end_nor_one_that_starts_another_is_left(tmp_path, program):
-    processes.end(tmp_path)  # where nothing runs nothing happens
+    processes.terminate(tmp_path)  # where nothing runs nothing happens
     command = [sys.executable, "-c", textwrap.dedent(program), "nvflare.x", f"{tmp_path}/site"]
     with subprocess.Popen(command):
         wait_for(1, tmp_path)
         time.sleep(0.5)  # until it listens to signals
-        processes.end(tmp_path, patience=0.3)
-        assert processes.processes(tmp_path) == []
+        processes.terminate(tmp_path, patience=0.3)
+        assert processes.find_processes(tmp_path) == []
 
 
 def test_who_has_a_port_is_named_as_far_as_this_user_may_know(taken, monkeypatch):
-    assert unreachable("localhost", taken) is None
-    assert unreachable("localhost", 1) == "nobody listens at localhost:1: Connection refused"
-    assert "name" in unreachable("no.such.host.invalid", 1).lower()
+    assert connection_error("localhost", taken) is None
+    assert (
+        connection_error("localhost", 1) == "no server listens at localhost:1: Connection refused"
+    )
+    assert "name" in connection_error("no.such.host.invalid", 1).lower()
     with pytest.raises(PortError, match=rf"port {taken}; process {os.getpid()} \(.*python"):
         check_free(taken)
     denied = Mock(side_effect=psutil.AccessDenied)

@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from cxr_study.deployment import at_hand, system_status
+from cxr_study.deployment import local_workspaces, system_status
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.poc_system import PocSystem
 from deployed import PROJECT
@@ -41,7 +41,7 @@ def system(tmp_path_factory):
     system.prepare(PROJECT)
     (system.server / "log.txt").touch()
     for job, date in {"new": "2026-11-02", "old": "2026-11-01"}.items():
-        stored = at_hand.job_store(system.server) / job
+        stored = local_workspaces.job_store(system.server) / job
         stored.mkdir(parents=True)
         with ZipFile(stored / "workspace", "w") as files:
             line = {**DECLARED, "date": date, "free_disk": None}
@@ -50,42 +50,46 @@ def system(tmp_path_factory):
 
 
 def test_workspaces_at_hand_are_those_of_the_same_provisioning_that_were_started(system, tmp_path):
-    assert at_hand.workspaces(system.lead) == {"server": system.server}
+    assert local_workspaces.workspaces(system.lead) == {"server": system.server}
     other = system.lead.with_name("server-2")  # of another provisioning
     shutil.copytree(system.server, other)
     (other / "startup/rootCA.pem").write_text("")
-    assert at_hand.workspaces(system.lead) == {"server": system.server}
+    assert local_workspaces.workspaces(system.lead) == {"server": system.server}
     shutil.rmtree(other)
     for name in ("log.txt", "startup/fed_client.json"):
         file = tmp_path / "site" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    assert at_hand.workspaces(tmp_path / "no kit") == {}
+    assert local_workspaces.workspaces(tmp_path / "no kit") == {}
 
 
 @pytest.mark.parametrize("told", [{"server": "2.9.0", "nih": "2.9.0"}, None])
 def test_every_party_has_a_line(system, told):
     asked = session(system.lead, told, {**JOB, "job_id": "1", "status": "RUNNING"})
-    kit, server, chexpert, nih, _ = system_status.lines(asked, at_hand.workspaces(system.lead))
+    kit, server, chexpert, nih, _ = system_status.status_lines(
+        asked, local_workspaces.workspaces(system.lead)
+    )
     assert re.match(r"lead@.*: certificate until 20\d\d-\d\d-\d\d, \d+ days; [\d,]+ MB free", kit)
     flare = "; FLARE 2.9.0" * (told is not None)
     assert re.match(rf"server: up since [-\d]+ [\d:]+{flare}; [\d,]+ MB free$", server)
     assert re.match(rf"nih: connected, last seen \d+ s ago{flare}$", nih)
     assert chexpert == (
-        "chexpert: not connected; on 2026-11-02 it said: cannot take part: no labels (surgagg 0.1, "
-        "1.1 GB free, certificate for 12 days)"
+        "chexpert: not connected; answer of 2026-11-02: cannot participate: no labels (surgagg "
+        "0.1, 1.1 GB free, certificate for 12 days)"
     )
-    *_, elsewhere, _, _ = system_status.lines(asked, {})
+    *_, elsewhere, _, _ = system_status.status_lines(asked, {})
     assert elsewhere == "chexpert: not connected"
 
 
 @pytest.mark.parametrize(("facts", "reason"), [
     ({"status": "FINISHED:COMPLETED"}, "$"),
     ({"status": "RUNNING", "last_schedule_time": NOW - 30}, "$"),
-    ({"status": "RUNNING", "last_schedule_time": NOW - 90}, ": the server was started again"),
+    ({"status": "RUNNING", "last_schedule_time": NOW - 90}, ": the server was restarted"),
     ({"status": "SUBMITTED"}, ": FLARE has not tried to start it: .*; not connected: chexpert"),
     ({"status": "FINISHED:CANT_SCHEDULE", "job_deploy_detail": ["nih: OK", "no"]}, ": no$"),
 ])  # fmt: skip
 def test_a_jobs_state_has_a_reason_where_it_needs_one(system, facts, reason):
-    *_, line = system_status.lines(session(system.lead, None, {**JOB, "job_id": "1", **facts}), {})
+    *_, line = system_status.status_lines(
+        session(system.lead, None, {**JOB, "job_id": "1", **facts}), {}
+    )
     assert re.search(f"^1  surgical  {facts['status']}{reason}", line)

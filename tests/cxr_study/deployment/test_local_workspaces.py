@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from cxr_study.deployment.at_hand import JobFilesError, job_files
+from cxr_study.deployment.local_workspaces import JobFilesError, find_job_files
 
 OLD, NEW = "0043d777-243b-4872-a3ae-97753961216e", "f3a2a0de-9b0c-4d5e-8d55-0a6d8c0f4a11"
 DAY = 24 * 60 * 60
@@ -36,13 +36,13 @@ def kit(tmp_path):
 
 
 def test_everything_of_a_job_is_found_the_oldest_first(kit):
-    old, new = job_files(kit)
+    old, new = find_job_files(kit)
     assert (old.job, new.job) == (OLD, NEW)
     assert {path.relative_to(kit).as_posix() for path in old.paths} == {
         OLD, f"checkpoints/{OLD}", f"local_notes/{OLD}.txt",
     }  # fmt: skip
     assert old.size == 12  # two names of one file
-    assert round(old.days) == 90 and round(new.days) == 1  # of the newest file
+    assert round(old.age_days) == 90 and round(new.age_days) == 1  # of the newest file
     assert not old.running
 
 
@@ -60,7 +60,7 @@ def stored(kit):
             job.writestr(f"job/app_server/config/config_fed_server.{name}", text)
         for file in (kit / f"jobs/{OLD}").iterdir():
             os.utime(file, (time.time() - days * DAY,) * 2)
-        return job_files(kit, [OLD])[0]
+        return find_job_files(kit, [OLD])[0]
 
     return stored
 
@@ -78,21 +78,21 @@ def test_a_server_has_a_store_and_what_it_does_not_need_can_be_removed(
     kit, stored, status, days, needed, config
 ):
     old = stored(status, days, *config)
-    assert (old.meta["name"], old.continues, old.needed) == ("surgical", NEW, needed)
+    assert (old.meta["name"], old.continues, old.in_use) == ("surgical", NEW, needed)
     assert old.size > 12 and kit / f"jobs/{OLD}" in old.paths
     old.remove()
-    assert not (kit / f"jobs/{OLD}").exists() and [one.job for one in job_files(kit)] == [NEW]
+    assert not (kit / f"jobs/{OLD}").exists() and [one.job for one in find_job_files(kit)] == [NEW]
 
 
 def test_of_jobs_by_age_and_by_id(kit):
-    assert [one.job for one in job_files(kit, older_than=2)] == [OLD]
-    assert [one.job for one in job_files(kit, older_than=91)] == []
-    assert [one.job for one in job_files(kit, [NEW])] == [NEW]
+    assert [one.job for one in find_job_files(kit, older_than=2)] == [OLD]
+    assert [one.job for one in find_job_files(kit, older_than=91)] == []
+    assert [one.job for one in find_job_files(kit, [NEW])] == [NEW]
 
 
 def test_removal_leaves_all_else(kit):
-    job_files(kit, [OLD])[0].remove()
-    assert [one.job for one in job_files(kit)] == [NEW]
+    find_job_files(kit, [OLD])[0].remove()
+    assert [one.job for one in find_job_files(kit)] == [NEW]
     rest = {path.relative_to(kit).as_posix() for path in kit.rglob("*") if path.is_file()}
     assert rest == {
         f"checkpoints/{NEW}/last.npz", "startup/fed_client.json", "local/resources.json",
@@ -106,7 +106,7 @@ def test_a_job_that_has_a_process_of_flares_is_running(kit, module):
     words = [sys.executable, "-c", "import sys; sys.stdin.read()", module, "-n", NEW]
     with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
         try:
-            running = [one.running for one in job_files(kit)]
+            running = [one.running for one in find_job_files(kit)]
         finally:
             process.stdin.close()
     assert running == [False, module.startswith("nvflare.")]
@@ -114,6 +114,6 @@ def test_a_job_that_has_a_process_of_flares_is_running(kit, module):
 
 def test_no_kit_and_an_unknown_job_are_refused(kit):
     with pytest.raises(JobFilesError, match=r"startup kit is needed, with startup/; got .*local"):
-        job_files(kit / "local")
-    with pytest.raises(JobFilesError, match="job other left nothing in"):
-        job_files(kit, ["other", NEW])
+        find_job_files(kit / "local")
+    with pytest.raises(JobFilesError, match="has no files of job other"):
+        find_job_files(kit, ["other", NEW])
