@@ -185,9 +185,9 @@ def run_and_report(request: RunRequest, title: str, force: bool) -> None:
     try:
         simulated_run.run(request, console=console)
     except KeyboardInterrupt:
-        raise InterruptedRunError(simulated_run.how_to_go_on(request)) from None
+        raise InterruptedRunError(simulated_run.resume_instructions(request)) from None
     except JobFailedError as error:
-        raise simulated_run.moved_aside(request, error) from None
+        raise simulated_run.move_failed_run_aside(request, error) from None
     models = checkpoint_folder(request.workspace)
     make_report(finished_run(request.folder), request.folder / "report", title, models)
 

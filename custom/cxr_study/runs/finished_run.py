@@ -1,4 +1,13 @@
-"""The folder of a finished run: where things are in it; needs no FLARE."""
+"""The folder of a finished run: its files, and the facts that a report needs. Needs no FLARE.
+
+run.json      facts: site files, job ids, preset, date, code (`RunFacts`)
+job/          the job folder
+workspace/    FLARE's workspace of the federated run (simulator)
+local/<site>/ FLARE's workspace of the run of one site alone
+published/    the same job with the method as published, and its workspace
+results/<id>/ downloads (deployed system)
+sites/<site>/ the sites' own files (POC)
+"""
 
 from __future__ import annotations
 
@@ -15,16 +24,16 @@ from cxr_study.jobs.folder import META, SERVER_APP, deployed_apps
 from cxr_study.jobs.job import Job
 
 RUN_FILE = "run.json"
-"""In a run's folder: its `RunFacts`."""
+"""In a run's folder: its `RunFacts`, JSON."""
 
 RESULTS = "results"
-"""In the folder of a run on a deployed system: the downloads, by job."""
+"""In the folder of a run on a deployed system: the downloads, a folder per job."""
 
 BEFORE = "before.npz"
 """In the folder of a run that continued another: the model that it started from."""
 
 PUBLISHED = "published"
-"""In a run's folder: the same job and its workspace, with the method as published."""
+"""In a run's folder: the same job with the method as published, and its workspace."""
 
 SERVER = "workspace"
 """In a download: the server's folder of the job."""
@@ -34,45 +43,46 @@ SITES = "sites"
 
 
 class JobFailedError(RuntimeError):
-    """A job did not end well; the message holds the reason and what to do or read."""
+    """A job failed; the message gives the reason, and what to do or which log to read."""
 
 
 class InterruptedRunError(RuntimeError):
-    """Somebody interrupted a run; the message says how to go on."""
+    """A run was interrupted; the message states how to resume it."""
 
 
 class RunFolderError(ValueError):
-    """A run's folder is in the way, or does not hold what is needed."""
+    """A run's folder exists where a new one is needed, or lacks something that is needed."""
 
 
 def server_folder(workspace: Path) -> Path:
-    """The server's results in a simulator workspace."""
+    """The server's folder of the job in a simulator workspace: record, metrics, models."""
     return workspace / "server" / "simulate_job"
 
 
 def checkpoint_folder(workspace: Path, party: str = "server") -> Path:
-    """The models of the server, or a site's files, in a simulator workspace."""
+    """The folder of checkpoints of the server (default) or a site in a simulator workspace."""
     return workspace / party / "checkpoints" / "simulate_job"
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What a report is made of.
+    """The inputs of a run's report.
 
     Attributes:
         job: What was run.
-        servers: The server's folders of the jobs that made the run; see `job_results`.
+        servers: The server's folders of the jobs that make up the run, oldest first; see
+            `job_results`.
         site_files: Folder of <site>.yaml; None: the phantom.
-        states: Site -> folder of its files of the run, as far as at hand. Its local models are in
-            it, if the strategy leaves it any.
-        elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
+        states: Site -> folder of its own files of the run, which may not exist on this machine. It
+            holds the site's personal models, if the strategy has any.
+        elsewhere: Whether the sites' data is on other machines, so no model is evaluated here.
+        made: "date" of the start, version of the "code", and "preset", as far as known.
         alone: Site -> file of the best model that it trained alone, for comparison.
-        published: File of the best model of the method as published, likewise; None: not run.
-        before: File of the model that a continued run started from; None: it started afresh.
-        other_splits: Sites whose patients are not split any more as they were for the training.
-        breaks: How jobs of it failed, a line each, before others made it whole.
-        unfinished: Runs for comparison that have not ended, or failed, and are left out.
-        made: "date" of its start, "code" that made it and "preset", as far as known.
+        published: File of the best model of the method as published, for comparison; None: not run.
+        before: File of the model that a continued run started from; None: it continues no run.
+        other_splits: Sites whose split file has changed since the training.
+        breaks: One line per failed job that another job of the run continued.
+        unfinished: Names of runs for comparison that failed or have not ended; they are left out.
     """
 
     job: Job
@@ -91,12 +101,18 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What `finished_run` needs to know of a run besides its files; see `FinishedRun`.
+    """Facts of a run that its other files do not contain; the content of `RUN_FILE`.
 
     Attributes:
-        jobs: Ids of those that made it on a deployed system, oldest first; without any it ran in
+        site_files: Folder of <site>.yaml; None: the phantom.
+        jobs: Ids of the run's jobs on a deployed system, oldest first; empty: the run is one of
             FLARE's simulator.
-        splits: Site -> its split file, and that file's digest.
+        elsewhere: See `FinishedRun`.
+        breaks: See `FinishedRun`.
+        preset: Name of the preset of the settings; None: not given.
+        splits: Site -> path of its split file, and the file's SHA-256 when the run started.
+        date: UTC; "": not known.
+        code: Version of the code, see `code_version`; "": not known.
     """
 
     site_files: Path | None
@@ -109,7 +125,7 @@ class RunFacts:
     code: str = ""
 
     def write(self, folder: Path) -> None:
-        """Write them into a run's folder, with the date and the version of the code."""
+        """Write the facts into a run's folder, with today's date and the version of the code."""
         date = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         facts = asdict(replace(self, date=date, code=code_version.code()))
         facts["site_files"] = self.site_files and str(self.site_files.absolute())
@@ -117,10 +133,13 @@ class RunFacts:
 
 
 def read_facts(folder: Path) -> RunFacts:
-    """The facts of the run that a folder holds; those that this version does not know are left.
+    """Read the facts of a run; keys that this version does not know are ignored.
+
+    Args:
+        folder: The run's folder.
 
     Raises:
-        RunFolderError: The folder is no run's.
+        RunFolderError: The folder is not that of a run.
     """
     path = folder / RUN_FILE
     if not path.is_file():
@@ -134,13 +153,16 @@ def read_facts(folder: Path) -> RunFacts:
 
 
 def finished_run(folder: Path) -> FinishedRun:
-    """The run that a folder holds, in FLARE's simulator or on a deployed system.
+    """Describe the run in a folder that `surgagg` made, in FLARE's simulator or a deployed system.
 
-    Runs for comparison that have not ended well are left out; see `FinishedRun.unfinished`.
+    Runs for comparison that failed or have not ended are left out; see `FinishedRun.unfinished`.
+
+    Args:
+        folder: The run's folder, with a `RUN_FILE`.
 
     Raises:
-        RunFolderError: The folder is no run's.
-        ResultsError: A site that ran alone has left no model.
+        RunFolderError: The folder is not that of a run.
+        ResultsError: The completed run of a site alone has no model.
     """
     facts, job = read_facts(folder), Job.from_folder(folder / "job")
     made = {"date": facts.date, "code": facts.code, "preset": facts.preset or ""}
@@ -154,8 +176,8 @@ def finished_run(folder: Path) -> FinishedRun:
     states = {site: checkpoint_folder(workspace, site) for site in job.sites}
     published = folder / PUBLISHED / "workspace"
     compared = {"as published": published, **{f"{site} alone": local / site for site in job.sites}}
-    begun = {title: of for title, of in compared.items() if of.is_dir()}
-    ended = {of for of in begun.values() if _ended(of)}
+    started = {title: folder for title, folder in compared.items() if folder.is_dir()}
+    ended = {folder for folder in started.values() if _ended(folder)}
     return FinishedRun(
         job,
         (server_folder(workspace),),
@@ -170,19 +192,23 @@ def finished_run(folder: Path) -> FinishedRun:
             for site, (file, digest) in facts.splits.items()
             if Path(file).is_file() and file_digest(Path(file)) != digest
         ),
-        unfinished=tuple(title for title, of in begun.items() if of not in ended),
+        unfinished=tuple(title for title, folder in started.items() if folder not in ended),
     )
 
 
 def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = True) -> FinishedRun:
-    """The run of any folder that holds one: ours, FLARE's workspace, or a downloaded job.
+    """Describe the run in a folder of any kind: `surgagg`'s, FLARE's workspace, a downloaded job.
 
-    The latter two do not say where the data is: see `FinishedRun`. In a workspace the job, which
-    FLARE has taken apart, is put together again in <workspace>/job.
+    Args:
+        folder: The folder. In a simulator workspace, where FLARE distributes the parts of the job
+            folder, the job folder is reassembled in <workspace>/job.
+        site_files: Folder of <site>.yaml, for a workspace or a download, which do not contain it.
+            Default None: see `elsewhere`.
+        elsewhere: Whether the data of a workspace or a download is on other machines. Default True.
 
     Raises:
         RunFolderError: The folder is none of these.
-        ResultsError: A site that ran alone has left no model.
+        ResultsError: The completed run of a site alone has no model.
     """
     if (folder / RUN_FILE).is_file():
         return finished_run(folder)
@@ -206,11 +232,12 @@ def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = Tr
 
 
 def file_digest(file: Path) -> str:
-    """SHA-256 of a file."""
+    """SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _ended(workspace: Path) -> bool:
+    """Whether the run in a simulator workspace has ended without failure."""
     from cxr_study.runs.job_results import read_events  # needs FLARE
 
     events = {event["event"] for event in read_events(server_folder(workspace))}

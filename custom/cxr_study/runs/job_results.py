@@ -1,7 +1,8 @@
-"""What finished jobs left in the server's folders: rounds, refusals, best model.
+"""Read the results of jobs from the server's folders: rounds, metrics, refusals, best model.
 
-A run is one job, or several that continued each other: `servers` are the server's folders of the
-jobs, oldest first, in the simulator's workspace or in a download.
+A run is one job, or several that continue each other. In every function `servers` are the server's
+folders of these jobs, oldest first, in a simulator workspace or in a download. Events are the lines
+of a job's record, see `run_record`.
 """
 
 from __future__ import annotations
@@ -26,22 +27,37 @@ from surgical_aggregation.site.site_memory import BEST_FILE
 METRICS = "metrics/round_metrics.jsonl"
 """In the server's folder: FLARE's own record of the rounds, a line each."""
 
+RecordEvent = dict[str, Any]
+"""A line of a job's record; its kind is "event"."""
+
 
 class ResultsError(ValueError):
-    """A folder does not hold a finished run."""
+    """The folder is not that of a finished run."""
 
 
-def read_events(server: Path) -> list[dict]:
-    """Whole events of a job (see `run_record`), by the server's folder; none before it starts.
+def read_events(server: Path) -> list[RecordEvent]:
+    """Read the events of a job in order.
 
-    A newer version may write other kinds; readers look for those that they know.
+    A newer version of this software may write other kinds, so callers select those that they know.
+
+    Args:
+        server: The server's folder of the job.
+
+    Returns:
+        The events; none if the job has not started, or the folder is not there.
     """
     return json_lines(server / RECORD_FILE)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Rounds that a job has made, the record of its best model so far, whether it stopped early."""
+    """The progress of a job.
+
+    Attributes:
+        rounds: Number of completed rounds.
+        best: Event of the best model so far, with its "round" and loss ("value"); None: none yet.
+        stopped: Whether the job stopped early.
+    """
 
     rounds: int = 0
     best: Mapping[str, Any] | None = None
@@ -49,7 +65,12 @@ class Progress:
 
 
 def progress(events: Sequence[Mapping[str, Any]]) -> Progress | None:
-    """How far a job is, by its events; None: there is none yet, or it is put away already."""
+    """Derive a job's progress from its events; None without events.
+
+    Example:
+        >>> progress([{"event": "started"}, {"event": "round"}, {"event": "round"}])
+        Progress(rounds=2, best=None, stopped=False)
+    """
     named = [event["event"] for event in events]
     best = [event for event in events if event["event"] in ("best", "best_dropped")][-1:]
     dropped = not best or best[0]["event"] == "best_dropped"
@@ -57,24 +78,40 @@ def progress(events: Sequence[Mapping[str, Any]]) -> Progress | None:
     return made if named else None
 
 
-def json_lines(path: Path | zipfile.Path) -> list[dict]:
-    """The objects in a file of JSON lines, which may not be there; other lines are passed over."""
+def json_lines(path: Path | zipfile.Path) -> list[dict[str, Any]]:
+    """Read the objects of a file of JSON lines.
+
+    Lines that are not JSON objects are skipped: a kill or a full disk can leave a partial line.
+
+    Args:
+        path: The file; a missing one has no lines.
+    """
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     found = []
     for line in text.splitlines():
-        with suppress(json.JSONDecodeError):  # a line that a kill or a full disk has torn
+        with suppress(json.JSONDecodeError):
             found.append(json.loads(line))
     return [line for line in found if isinstance(line, dict)]
 
 
 def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round, ...]:
-    """The model that started each round, measured at the sites; the final model last.
+    """Metrics of every round: the global model that started it, validated at the sites.
 
-    From FLARE's own artifacts: metrics/round_metrics.jsonl and cross_site_val. A round that a later
-    job made again is the later one's; the final model has gone through as many as are `made`, where
-    the records of some are not at hand. Unless every site has a `personal` model anyway, no value
-    is given where a site had to warm columns up first, for it measured another model than the
-    global one.
+    They come from FLARE's files metrics/round_metrics.jsonl and cross_site_val. If a continuing job
+    repeated a round, its metrics replace the earlier ones. A site that had to warm up its columns
+    before the validation measured another model than the global one; these values are left out.
+
+    Args:
+        servers: See the module.
+        personal: Whether every site has a personal model. Then values after a warm-up are kept.
+        made: Number of rounds that the final model has gone through, in case the folders of some
+            jobs are missing. Default 0: the number of rounds found.
+
+    Returns:
+        In order of rounds; the last is the final model, if it was validated.
+
+    Raises:
+        ResultsError: No round was validated.
     """
     measured: dict[int, dict[str, dict[str, float]]] = {}
     for server in servers:
@@ -87,7 +124,7 @@ def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round
 
 
 def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
-    """Round -> site -> metric -> value."""
+    """Round -> site -> metric -> value, from FLARE's record of one job."""
     return {
         entry["round"]: {
             site["name"]: {metric["name"]: metric["value"] for metric in site["metrics"]}
@@ -98,12 +135,15 @@ def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
 
 
 def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:
+    """Site -> metric -> value of a model, by its name in FLARE's cross-site validation."""
     path = server / "cross_site_val" / "cross_val_results.json"
     results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return {site: models[model] for site, models in results.items() if models.get(model)}
 
 
 def _round(number: int, sites: dict[str, dict[str, float]], personal: bool) -> Round:
+    """One round of a summary, from site -> metric -> value; see `rounds` for `personal`."""
+
     def value(metrics: dict[str, float], name: str) -> float | None:
         of_global = personal or not metrics.get("warmed_up") or name.endswith("_seconds")
         return metrics.get(name) if of_global else None
@@ -125,7 +165,10 @@ def _round(number: int, sites: dict[str, dict[str, float]], personal: bool) -> R
 
 
 def refusals(*servers: Path) -> tuple[RefusedResult, ...]:
-    """Results that the server refused or that never came; of a dropped round those of all sites."""
+    """List the results that the server refused or never received, in order.
+
+    A dropped round is one entry, with "all" as its site.
+    """
     return tuple(
         RefusedResult(e["round"], e.get("site", "all"), e["reason"], e.get("task", "train"))
         for e in _events(servers, "refused", "silent", "dropped")
@@ -133,12 +176,15 @@ def refusals(*servers: Path) -> tuple[RefusedResult, ...]:
 
 
 def filters(*servers: Path) -> list[str]:
-    """Names of FLARE's filters that results say to have passed, each with the site."""
+    """List the FLARE filters that have changed results, each as "name (site)", sorted."""
     return sorted({f"{e['filter']} ({e['site']})" for e in _events(servers, "filtered")})
 
 
 def look_alikes(*servers: Path) -> list[str]:
-    """Pairs of classes of different sites that may be one, with the reason."""
+    """List pairs of class names of different sites that may mean one finding, with the reason.
+
+    Each entry is a phrase such as "Effusion (nih) and Pleural Effusion (chexpert): same words".
+    """
     return [
         f"{' and '.join(f'{name} ({listed(at)})' for name, at in e['classes'].items())}: "
         f"{e['reason']}"
@@ -147,7 +193,14 @@ def look_alikes(*servers: Path) -> list[str]:
 
 
 def last_manifest(server: Path) -> Mapping[str, Any]:
-    """The manifest of the last model, in the run's last folder; empty where it is not there."""
+    """Manifest of the last global model of a job; empty if the job has no model.
+
+    Args:
+        server: The server's folder of the job.
+
+    Raises:
+        CheckpointError: The model cannot be read.
+    """
     path = server / "models" / LAST_FILE
     return load(path).manifest if path.is_file() else {}
 
@@ -155,9 +208,17 @@ def last_manifest(server: Path) -> Mapping[str, Any]:
 def contributions(
     manifest: Mapping[str, Any], sites: Sequence[str], *servers: Path
 ) -> dict[str, Contribution]:
-    """In which rounds the sites of a job, and of those before it, contributed to its last model.
+    """Find the rounds in which each site contributed to the last model.
 
-    By the model's manifest; by FLARE's record of the rounds where an older version wrote it.
+    Args:
+        manifest: Of the last model. One of an older version lacks the contributions; they are then
+            taken from FLARE's record of the rounds.
+        sites: Of the last job, in the order of the result.
+        servers: See the module.
+
+    Returns:
+        Site -> its rounds, and why it is missing from the first one that it missed. Sites of
+        earlier jobs follow, sorted by name.
     """
     found = contributed(manifest)
     for server in () if "contributed" in manifest else servers:
@@ -172,36 +233,46 @@ def contributions(
 
 
 def rounds_run(*servers: Path) -> int:
-    """How many rounds the run has made."""
+    """Number of completed rounds of the run."""
     return len(_events(servers, "round"))
 
 
 def stopped_early(*servers: Path) -> bool:
-    """Whether the run ended because no better model came."""
+    """Whether the run stopped early, after `patience` rounds without a better model."""
     return bool(_events(servers, "stopped"))
 
 
 def wall_seconds(*servers: Path) -> float:
-    """Seconds from the start to the end of each job."""
-    return sum(event["seconds"] for event in _events(servers, "ended"))
+    """Seconds from start to end, summed over the run's jobs that have ended."""
+    return sum((float(event["seconds"]) for event in _events(servers, "ended")), 0.0)
 
 
-def _events(servers: tuple[Path, ...], *kinds: str) -> list[dict]:
+def _events(servers: tuple[Path, ...], *kinds: str) -> list[RecordEvent]:
     found = [event for server in servers for event in read_events(server)]
     return [event for event in found if event["event"] in kinds]
 
 
 def personal_checkpoints(folders: Mapping[str, Path]) -> dict[str, Path]:
-    """Site -> file of its own best model, where it has one in its folder of the job."""
+    """Find the personal models of sites.
+
+    Args:
+        folders: Site -> folder of its own files of the job, which need not exist.
+
+    Returns:
+        Site -> file of its best personal model, for the sites that have one.
+    """
     paths = {site: folder / BEST_FILE for site, folder in folders.items()}
     return {site: path for site, path in paths.items() if path.is_file()}
 
 
 def best_checkpoint(server: Path) -> Path:
-    """File of the best global model, in the run's last folder.
+    """File of the best global model of a job.
+
+    Args:
+        server: The server's folder of the job; of a run, the last one.
 
     Raises:
-        ResultsError: There is none.
+        ResultsError: The job has none.
     """
     path = server / "models" / "best.npz"
     if not path.is_file():
@@ -211,32 +282,45 @@ def best_checkpoint(server: Path) -> Path:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds that a run's jobs have made, as far as known, and are to make; 0: not known."""
+    """Rounds of a run, over all of its jobs.
+
+    Attributes:
+        made: Number of completed rounds, as far as known.
+        planned: Number of rounds that are to be made; 0: not known.
+
+    Example:
+        >>> str(Rounds(3, 10))
+        '3 of 10 rounds'
+    """
 
     made: int
     planned: int
 
     @property
-    def all(self) -> bool:
-        """Whether none is missing."""
+    def complete(self) -> bool:
+        """Whether all planned rounds are made."""
         return self.made == self.planned
 
     def __str__(self) -> str:
         return f"{self.made} of {self.planned or 'an unknown number of'} rounds"
 
 
-def left_a_model(server: Path) -> bool:
-    """Whether a job left a model in the server's folder of it."""
+def has_last_model(server: Path) -> bool:
+    """Whether a job has saved a model of at least one round in the server's folder of it."""
     return (server / "models" / LAST_FILE).is_file()
 
 
-def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
-    """Rounds that the jobs of a run have made, by the last model that the last of them left.
+def rounds_made(server: Path | None, jobs: Collection[str]) -> Rounds | None:
+    """Count the rounds of a run from the manifest of its last model.
 
-    Rounds of a run that they continue do not count. None where there is no model, or the server's
-    folder of that job is not at hand.
+    Args:
+        server: The server's folder of the run's last job; None: it could not be downloaded.
+        jobs: Ids of the run's jobs. Rounds of jobs that the run continues do not count.
+
+    Returns:
+        None without the folder, or if the job has no model.
     """
-    if server is None or not left_a_model(server):
+    if server is None or not has_last_model(server):
         return None
     manifest = load(server / "models" / LAST_FILE).manifest
     earlier = [past["rounds"][0] for past in manifest.get("history", []) if past["job"] in jobs]

@@ -1,8 +1,9 @@
-"""FLARE's simulator, patched: python -m cxr_study.runs.patched_simulator <args>.
+"""FLARE's simulator with patches: python -m cxr_study.runs.patched_simulator <args>.
 
-It has two races: with them a run now and then ends early or never, where simulators start at the
-same time. And its server waits at the end, when all sites have ended: up to 3 s to see that it
-should stop, and 3 s for what is under way.
+Arguments are those of `nvflare simulator`. Two race conditions in FLARE 2.9 are patched, by which a
+run ends early or never ends if several simulators start at the same time: see `reserve_ports` and
+`run_site`. Two waits of the server after the last site has ended, of up to 3 s each, are shortened:
+see `Monitor` and `Server`.
 """
 
 from __future__ import annotations
@@ -18,21 +19,26 @@ from nvflare.private.fed.app.deployer import simulator_deployer
 from nvflare.private.fed.app.simulator import simulator_runner
 
 _reserved: list[socket.socket] = []
+"""Sockets that keep the ports reserved until this process ends."""
 
 
 def reserve_ports(number: int) -> list[int]:
-    """Ports that no program but FLARE's sites and server is given until this one ends.
+    """Reserve free ports until this process ends; replaces FLARE's `get_open_ports`.
 
-    FLARE lets go of the ports that it has asked for, and a site's process listens on its one
-    seconds later. Meanwhile another simulator's may have been given it. Who asks for one by its
-    number and sets SO_REUSEADDR, as FLARE does, may listen there.
+    FLARE releases the ports that it finds, and a site's process binds its port seconds later. In
+    the meantime the system can assign the port to another simulator. Here the sockets stay bound,
+    so no port is assigned twice. FLARE can still listen on one: it binds by number, with
+    SO_REUSEADDR.
+
+    Args:
+        number: How many.
     """
-    made = [socket.socket() for _ in range(number)]
-    for held in made:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("", 0))
-    _reserved.extend(made)
-    return [held.getsockname()[1] for held in made]
+    sockets = [socket.socket() for _ in range(number)]
+    for reserved in sockets:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("", 0))
+    _reserved.extend(sockets)
+    return [reserved.getsockname()[1] for reserved in sockets]
 
 
 _do_one_task = simulator_runner.SimulatorClientRunner.do_one_task
@@ -41,10 +47,11 @@ _do_one_task = simulator_runner.SimulatorClientRunner.do_one_task
 def run_site(
     runner: simulator_runner.SimulatorClientRunner, client: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Run a site's process as FLARE's `do_one_task` does, and tell it its own name.
+    """Run a site's process with its own name; replaces FLARE's `do_one_task`.
 
-    FLARE's threads, one a site, write the name into a shared dictionary and send that: a process
-    may be told another site's name. That site takes part twice then, and its own never.
+    FLARE's threads, one per site, write the site's name into a shared dictionary and send it to the
+    process. A process can get the name of another site, which then participates twice while its own
+    site never does. Here each thread has a copy of the dictionary.
     """
     own = copy.copy(runner)
     own.build_ctx = dict(runner.build_ctx)
@@ -52,20 +59,20 @@ def run_site(
 
 
 class Monitor:
-    """FLARE's monitor of its process, as the server of a simulator uses it, without its wait."""
+    """FLARE's process monitor for the simulator's server, without the grace time at shutdown."""
 
     @staticmethod
-    def run(main_func: Callable[[], Any], *, shutdown_grace_time: float, **how: Any) -> Any:
-        """Run the server as FLARE does; when it returns, nothing is under way: no site is there."""
-        return MainProcessMonitor.run(main_func, shutdown_grace_time=0, **how)
+    def run(main_func: Callable[[], Any], *, shutdown_grace_time: float, **options: Any) -> Any:
+        """Run the server; when it returns, all sites have ended, so nothing needs grace time."""
+        return MainProcessMonitor.run(main_func, shutdown_grace_time=0, **options)
 
 
 class Server(simulator_deployer.SimulatorServer):
-    """FLARE's server in a simulator, which looks more often whether it should stop."""
+    """FLARE's simulator server, which checks every 0.1 s whether it should stop."""
 
-    def __init__(self, **how: Any):
-        super().__init__(**how)
-        self.check_engine_frequency = 0.1  # seconds, in spite of its name
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self.check_engine_frequency = 0.1  # a period in seconds, in spite of its name
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A requested run of a job on this machine, and whether it can be made."""
+"""A requested run of a job on this machine, and the checks before it starts."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ from cxr_study.runs.finished_run import PUBLISHED, RunFolderError, checkpoint_fo
 
 
 class InitialBodyError(ValueError):
-    """An initial body is of another network than the job's."""
+    """An initial body belongs to another network than the job's."""
 
 
-_LOGS = 64 * 2**20  # bytes of a run, besides models
-_COPIES = 5  # of the model: best and last, at server and sites, and optimizers
+_LOGS = 64 * 2**20  # bytes of a run in addition to its models
+_COPIES = 5  # of the model per party: best and last model, personal variables, optimizers
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run of a job in FLARE's simulator, or in a POC of its own, which takes the first three.
+    """A run of a job in FLARE's simulator, or in a new POC, which uses the first three attributes.
 
     Attributes:
-        job: What is run.
-        folder: New folder for everything the run makes.
+        job: The job to run.
+        folder: New folder for all files of the run.
         site_files: Folder of <site>.yaml; None: the phantom.
-        initial_body: Checkpoint to start from; None: the phantom's. In a POC a setting of the job.
-        earlier: Folder of the run that this one continues; None: it is a fresh run.
-        model: Of the earlier run, to start from: "last", with the sites' state, or "best", without.
-        local_models: Whether each site runs the job alone as well, for comparison.
-        published: Whether the job is run as published as well, for comparison: the same recipe, the
-            method's own strategy, and nothing of `methods.BEYOND`.
-        preset: Name of that which the settings are of; None: see `preset_of`.
+        initial_body: Checkpoint to start from; None: the phantom's. In a POC it is a setting of the
+            job instead.
+        earlier: Folder of the run that this one continues; None: it continues no run.
+        model: Model of the earlier run to start from: "last", with the sites' state, or "best",
+            without.
+        local_models: Whether each site also runs the job alone, for comparison.
+        published: Whether the method is also run as published, for comparison: with the same
+            recipe, the method's own strategy, and without the additions in `methods.BEYOND`.
+        preset: Name of the preset of the settings; None: see `preset_of`.
     """
 
     job: Job
@@ -66,14 +68,22 @@ class RunRequest:
         return self.folder / PUBLISHED / "workspace"
 
     def start(self, workspace: Path) -> Path | None:
-        """Checkpoint that the run in a workspace starts from; None: see `initial_body`."""
+        """Checkpoint that the run in a workspace starts from.
+
+        Args:
+            workspace: One of this run: the federated one, the published one, or a site's.
+
+        Returns:
+            The model of the same workspace in the earlier run, which need not exist; without an
+            earlier run, `initial_body`.
+        """
         if self.earlier is None:
             return self.initial_body
         before = self.earlier / workspace.relative_to(self.folder)
         return checkpoint_folder(before) / f"{self.model}.npz"
 
     def states(self, workspace: Path, sites: Sequence[str]) -> dict[str, Path]:
-        """Site -> folder of its state, for the sites of a workspace that restore one."""
+        """Site -> folder of its state in the earlier run, for the sites that restore one."""
         if self.earlier is None or self.model == "best":
             return {}
         from surgical_aggregation.site.site_memory import has_state  # needs FLARE
@@ -83,20 +93,24 @@ class RunRequest:
         return {site: folder for site, folder in folders.items() if has_state(folder)}
 
     def environment(self, workspace: Path) -> dict[str, str]:
-        """Variables that tell the job in a workspace where sites and initial body are."""
+        """Environment variables with the paths of site files and initial body, for a workspace."""
         values = {"CXR_SITES": self.site_files, "CXR_INITIAL_BODY": self.start(workspace)}
         return {name: str(path.absolute()) for name, path in values.items() if path is not None}
 
 
 def check(request: RunRequest) -> None:
-    """Refuse what `simulated_run.run` could not run. Quick: reads no table and no image.
+    """Check that `simulated_run.run` can run a request. Quick: reads no label table and no image.
+
+    Args:
+        request: The run.
 
     Raises:
-        RunFolderError: The run's folder has a space in its path, its disk is full, or the run to
-            continue has no model to start from; with `local_models`, also one of a site alone.
-        JobError: The job trains nothing, or with `published` is none of a paper's.
-        InitialBodyError: The initial body is of another network than the job's.
-        ValueError: A setting, a site file or its name is unusable, or sites are too few.
+        RunFolderError: The folder's path has a space, its disk is full, or the run to continue has
+            no model to start from (with `local_models`: also for a site alone).
+        JobError: The job trains nothing, its data is not known here, its models are encrypted, or
+            `published` does not apply to its method.
+        InitialBodyError: The initial body belongs to another network than the job's.
+        ValueError: A setting, a site file or its name is not usable, or there are too few sites.
     """
     job, sites = request.job, request.job.sites
     by_flare = f"nvflare simulator <folder> -w <workspace> -c {','.join(sites)} -t {len(sites)}"
@@ -118,9 +132,9 @@ def check(request: RunRequest) -> None:
         )
     if job.encrypted:
         raise JobError(
-            f"the models of job {job.name!r} are encrypted, so nobody here could evaluate "
-            "them; submit it to servers and sites that were provisioned for homomorphic "
-            "encryption (nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
+            f"the models of job {job.name!r} are encrypted, so they cannot be evaluated here; "
+            "submit it to servers and sites that were provisioned for homomorphic encryption "
+            "(nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
         )
     if request.published and (job.method not in METHODS or not METHODS[job.method].common_model):
         known = [name for name, method in METHODS.items() if method.common_model]
@@ -132,8 +146,8 @@ def check(request: RunRequest) -> None:
     for start in map(request.start, [request.workspace, *alone]):
         if request.earlier is not None and start is not None and not start.is_file():
             raise RunFolderError(
-                f"the run to continue needs {start}, which is not there: it ended before its first "
-                "round, or that site was not in it. Run it anew, or without --local-models."
+                f"the run to continue needs {start}, which does not exist: it ended before its "
+                "first round, or that site was not in it. Rerun it, or omit --local-models."
             )
     if request.published and (start := request.start(request.workspace)) is not None:
         _check_published_start(METHODS[job.method], start)
@@ -145,7 +159,7 @@ def check(request: RunRequest) -> None:
 
 
 def _check_published_start(method: Method, start: Path) -> None:
-    """Refuse a start that the method as published could not have, before the other runs are made.
+    """Check that the method as published can start from a model, before the other runs are made.
 
     Raises:
         StrategyError: See `Strategy.check_start`.
@@ -159,7 +173,13 @@ def _check_published_start(method: Method, start: Path) -> None:
 
 
 def check_body(site_files: Path | None, initial_body: Path | None) -> None:
-    """Refuse to start a training on real images from drawings, unless that is asked for.
+    """Check that a training on real images has an explicit initial body.
+
+    Without one, the network pre-trained on drawings would be used silently.
+
+    Args:
+        site_files: Folder of <site>.yaml; None: the phantom.
+        initial_body: Checkpoint; None: not given.
 
     Raises:
         JobError: There are site files, and no initial body.
@@ -173,11 +193,15 @@ def check_body(site_files: Path | None, initial_body: Path | None) -> None:
 
 
 def check_sites(site_files: Path | None, sites: Sequence[str]) -> None:
-    """Refuse a <site>.yaml that is unusable, or a site that the phantom (None) does not have.
+    """Check that every site is described.
+
+    Args:
+        site_files: Folder of <site>.yaml; None: the phantom.
+        sites: Names of the sites.
 
     Raises:
-        JobError: The phantom has no such site.
-        ValueError: A file is unusable; or there is no phantom.
+        JobError: The phantom has no site of this name.
+        ValueError: A site file is not usable; or no installed package offers a phantom.
     """
     if site_files is not None:
         from cxr_study.data.sites.site_file import read_site_file
@@ -194,28 +218,30 @@ def check_sites(site_files: Path | None, sites: Sequence[str]) -> None:
 
 
 def _check_disk(request: RunRequest, parties: int) -> None:
-    """Refuse a disk on which the models of a run would not fit."""
+    """Raise `RunFolderError` if the models of so many parties would not fit on the run's disk."""
     start = request.start(request.workspace)
     model = start.stat().st_size if start is not None and start.is_file() else 0
     needed = _LOGS + _COPIES * parties * model
-    there = next(folder for folder in request.folder.absolute().parents if folder.is_dir())
-    free = shutil.disk_usage(there).free
+    existing = next(folder for folder in request.folder.absolute().parents if folder.is_dir())
+    free = shutil.disk_usage(existing).free
     if free < needed:
         raise RunFolderError(
             f"the run needs about {needed / 2**20:,.0f} MiB for models and logs; the disk of "
-            f"{there} has {free / 2**20:,.0f}. Make room, or give another --out."
+            f"{existing} has {free / 2**20:,.0f}. Make room, or give another --out."
         )
 
 
 def check_network(file: Path | None, backbone: str, hidden: int) -> None:
-    """Refuse an initial body of another network, before anything is trained.
+    """Check that an initial body belongs to the job's network.
 
-    `file` is a checkpoint, None the phantom's body; `backbone` and `hidden` are the job's.
+    Args:
+        file: Checkpoint of the body; None: the phantom's, of small_densenet.
+        backbone: The job's.
+        hidden: Number of hidden units of the job's network.
 
     Raises:
-        InitialBodyError: The body is of another network, or needs another input, as far as its
-            manifest says.
-        CheckpointError: The file is missing or no checkpoint.
+        InitialBodyError: The body's manifest names another network or another input.
+        CheckpointError: The file does not exist or is not a checkpoint.
     """
     facts: Mapping[str, Any] = {"backbone": "small_densenet"}
     if file is not None:
@@ -237,5 +263,5 @@ def check_network(file: Path | None, backbone: str, hidden: int) -> None:
     if facts["input"] != (needed := input_facts(backbone)):
         raise InitialBodyError(
             f"the initial body {file} needs input {facts['input']}; the job's sites prepare "
-            f"{needed}. Make it anew: surgagg model init initial.npz --backbone {backbone}"
+            f"{needed}. Recreate it: surgagg model init initial.npz --backbone {backbone}"
         )

@@ -1,12 +1,13 @@
-"""One run of a job in FLARE's simulator, fresh or continued; each site alone as well if wanted."""
+"""A run of a job in FLARE's simulator, new or continued, with optional runs for comparison."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
@@ -23,26 +24,29 @@ from cxr_study.jobs.methods import BEYOND, METHODS
 from cxr_study.jobs.settings import JobSettings
 from cxr_study.runs import finished_run
 from cxr_study.runs.finished_run import JobFailedError
-from cxr_study.runs.job_results import progress, rounds_run
+from cxr_study.runs.job_results import RecordEvent, progress, rounds_run
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import SimulationError, simulate
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.site.training import tensorflow_setup
 
 _Simulation = tuple[Job, Path, Path, str]
-"""A job, its folder, its workspace, and what it is called."""
+"""A job, its folder, its workspace, and its title in the progress display."""
 
 FAILED = "-failed"
-"""Behind the name of a run's folder: what is left of a run that made no round."""
+"""Suffix of the folder to which a run is moved that failed before its first round."""
 
 
 def prepare(site_files: Path | None, sites: Sequence[str], size: int) -> None:
-    """Check the sites' data before anything is made or removed, and decode their images once.
+    """Check the sites' data, and decode and cache their images, before a run's folder is changed.
 
-    None: the phantom, which is drawn where it is not there yet.
+    Args:
+        site_files: Folder of <site>.yaml. None: the phantom, which is drawn if it does not exist.
+        sites: Names of the sites.
+        size: Side of the network's input, pixels.
 
     Raises:
-        ValueError: What a site file names is unusable.
+        ValueError: A file that a site file names is not usable.
     """
     if site_files is None:
         demo_data().site_files()
@@ -54,8 +58,14 @@ def prepare(site_files: Path | None, sites: Sequence[str], size: int) -> None:
         load_images(labels, size)
 
 
-def how_to_go_on(request: RunRequest) -> str:
-    """Say of a run that was interrupted how far it came, and how it goes on; see `moved_aside`."""
+def resume_instructions(request: RunRequest) -> str:
+    """Describe how far an interrupted run came, and how to resume it.
+
+    One that was interrupted before its first round is moved aside, as in `move_failed_run_aside`.
+
+    Args:
+        request: The run.
+    """
     made = rounds_run(finished_run.server_folder(request.workspace))
     planned = request.job.at_server.num_rounds
     first, here = _round(request.start(request.workspace)), request.folder
@@ -65,16 +75,23 @@ def how_to_go_on(request: RunRequest) -> str:
     if made >= planned:
         return f"interrupted after the last round. Report it: surgagg report {request.folder}"
     return (
-        f"interrupted after {first + made} of {first + planned} rounds. Go on: surgagg continue "
-        f"{here} --out {here}-continued; report what there is: surgagg report {here}"
+        f"interrupted after {first + made} of {first + planned} rounds. Resume: surgagg continue "
+        f"{here} --out {here}-continued; report the rounds made: surgagg report {here}"
     )
 
 
-def moved_aside(request: RunRequest, error: JobFailedError) -> JobFailedError:
-    """Move what is left of a run that failed before its first round out of the next one's way.
+def move_failed_run_aside(request: RunRequest, error: JobFailedError) -> JobFailedError:
+    """Rename the folder of a run that failed before its first round, so that it can be rerun.
+
+    The new name ends with `FAILED`; an earlier folder of this name is deleted. The folder of a run
+    with at least one round is kept.
+
+    Args:
+        request: The run.
+        error: Why it failed.
 
     Returns:
-        The error to raise, whose paths are right.
+        The error to raise: `error`, with the new paths of the logs.
     """
     if not request.folder.exists() or rounds_run(finished_run.server_folder(request.workspace)):
         return error
@@ -91,16 +108,19 @@ def _move_aside(request: RunRequest) -> Path:
 
 
 def run(request: RunRequest, *, console: Console) -> None:
-    """Run a job that `run_request.check` and `prepare` have passed.
+    """Run a job that has passed `run_request.check` and `prepare`, and its runs for comparison.
 
-    Each site alone runs it, too, where that is asked for, and all of them run it as published.
+    With `request.published` the job is also run with the method as published. With
+    `request.local_models` each site also runs it alone: the same job with one site, with the same
+    epochs and recipe, but without the server's optimizer, which would slow the training of a single
+    site. When a run is continued, the sites alone end with the same round as the federation.
 
-    "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with,
-    and no optimizer at the server, which would slow the site's own down. Of a run that is continued
-    it ends with the same round.
+    Args:
+        request: The run. Its folder gets the layout described in `finished_run`.
+        console: Where progress is reported.
 
     Raises:
-        SimulationError: A job failed.
+        SimulationError: A job failed; the others are stopped.
         ValueError: The run's folder exists.
     """
     federated = [(request.job, request.folder / "job", request.workspace, "federated run")]
@@ -116,7 +136,7 @@ def run(request: RunRequest, *, console: Console) -> None:
     facts.write(request.folder)
     if request.earlier is not None and (start := request.start(request.workspace)):
         shutil.copy(start, request.folder / finished_run.BEFORE)
-    # The phantom's processes are small; with a hospital's data one run at a time has the memory.
+    # The phantom's processes are small. With a hospital's data memory is enough for one run only.
     at_once = [[*federated, *alone]]
     if request.site_files is not None:
         at_once = [*([each] for each in federated), alone]
@@ -126,7 +146,7 @@ def run(request: RunRequest, *, console: Console) -> None:
 
 
 def _splits(request: RunRequest) -> dict[str, tuple[str, str]]:
-    """Site -> its split file and the digest of that; none of the phantom's."""
+    """Site -> its split file and the file's digest; empty for the phantom."""
     if request.site_files is None:
         return {}
     files = {site: request.site_files / f"{site}.yaml" for site in request.job.sites}
@@ -135,7 +155,7 @@ def _splits(request: RunRequest) -> dict[str, tuple[str, str]]:
 
 
 def _alone(request: RunRequest) -> Iterator[_Simulation]:
-    """The same job for each site alone."""
+    """The job of each site alone."""
     job = request.job
     settings: dict[str, object] = {
         "min_clients": 1,
@@ -153,14 +173,17 @@ def _alone(request: RunRequest) -> Iterator[_Simulation]:
 
 
 def _rounds_alone(request: RunRequest, workspace: Path) -> int:
-    """How many rounds bring a site alone as far as the federation, wherever each of them starts."""
+    """Number of rounds after which a site alone has made as many as the federation in total."""
     first, own = (_round(request.start(each)) for each in (request.workspace, workspace))
     return max(0, first + request.job.at_server.num_rounds - own)
 
 
 def _round(start: Path | None) -> int:
-    manifest = load(start).manifest if start is not None and start.is_file() else {}
-    return manifest.get("round", 0) if "job" in manifest else 0
+    """Number of rounds that a start model has gone through; 0 for an initial body."""
+    manifest: Mapping[str, Any] = {}
+    if start is not None and start.is_file():
+        manifest = load(start).manifest
+    return int(manifest.get("round", 0)) if "job" in manifest else 0
 
 
 def _published(job: Job) -> Job:
@@ -170,24 +193,25 @@ def _published(job: Job) -> Job:
 
 
 def _simulate_all(request: RunRequest, jobs: Sequence[_Simulation], bars: Progress) -> None:
-    """Run jobs side by side; where one fails, the others are stopped."""
+    """Run jobs concurrently; if one fails, the others are stopped."""
     stop = Event()
     with ThreadPoolExecutor(len(jobs)) as pool:
         pending = [pool.submit(_simulate, request, job, bars, stop) for job in jobs]
         try:
             for outcome in pending:
                 outcome.result()
-        except BaseException:  # an interrupt too: the pool would wait for the other jobs
+        except BaseException:  # also after an interrupt; the pool would wait for the other jobs
             stop.set()
             raise
 
 
 def _simulate(request: RunRequest, simulation: _Simulation, bars: Progress, stop: Event) -> None:
+    """Run one job, show its rounds, and end it with an error once `stop` is set."""
     job, folder, workspace, title = simulation
-    first = _round(request.start(workspace))  # rounds count on in a run that continues another
+    first = _round(request.start(workspace))  # a continued run counts on from the earlier rounds
     shown = RoundProgress(bars, title, first + job.at_server.num_rounds, first)
 
-    def watch(events: list[dict]) -> None:
+    def watch(events: list[RecordEvent]) -> None:
         if stop.is_set():
             raise SimulationError(f"{title} was stopped, because another run was.")
         if now := progress(events):

@@ -16,11 +16,11 @@ NEWER = {"event": "of a newer version", "facts": [1]}
 FULL = {"what": "train failed", "kind": "ENOSPC", "reason": "[Errno 28] No space left on device"}
 NO_CSV = {"what": CANNOT_TAKE_PART, "kind": "SiteError", "reason": "no\ncsv"}
 TRACE = "Traceback\n  1\nTypeError: no module x\n"
-UNKNOWN = "and nothing at hand says why. Was it killed, or could it not load the job?"
+UNKNOWN = "and no file on this machine gives a reason. Was it killed, or could it not load the job?"
 
 
 def before(who):
-    return run_failure._BEFORE.format(who)
+    return run_failure._NOT_STARTED.format(who)
 
 
 def refused(reason, site="a", round_=1, task="train", event="refused"):
@@ -32,7 +32,7 @@ def failed(reason, kind=None, **facts):
 
 
 NO_DISK = [
-    "a: train failed: [Errno 28] No space left on device. Make room on that disk, and go on with "
+    "a: train failed: [Errno 28] No space left on device. Make room on that disk, and resume "
     "the run.",
     "The log of a is a.txt",
 ]

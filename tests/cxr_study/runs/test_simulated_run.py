@@ -246,7 +246,9 @@ def test_continued_a_site_alone_ends_with_the_round_of_the_federation(study, sim
     rounds = [line for line in said if line.startswith("federated run: ")]  # of the whole
     assert [line.split()[3].rstrip(",") for line in rounds] == ["4/6", "5/6"]
     rounds_made(tmp_path / "run", 2)
-    assert simulated_run.how_to_go_on(continued).startswith("interrupted after 5 of 6 rounds.")
+    assert simulated_run.resume_instructions(continued).startswith(
+        "interrupted after 5 of 6 rounds."
+    )
     planned = {call.job.sites: call.job.settings["num_rounds"] for call in simulated}
     assert planned == {("nih", "chexpert"): 3, ("nih",): 1, ("chexpert",): 0}
 
@@ -259,11 +261,11 @@ def rounds_made(folder, number):
 
 def test_an_interrupted_run_says_how_far_it_came_and_how_it_goes_on(study, tmp_path):
     rounds_made(tmp_path / "run", 1)
-    said = simulated_run.how_to_go_on(study())
-    assert said.startswith("interrupted after 1 of 2 rounds. Go on: surgagg continue ")
+    said = simulated_run.resume_instructions(study())
+    assert said.startswith("interrupted after 1 of 2 rounds. Resume: surgagg continue ")
     assert f"continue {tmp_path}/run --out {tmp_path}/run-continued" in said
     rounds_made(tmp_path / "whole", 2)
-    said = simulated_run.how_to_go_on(study(folder=tmp_path / "whole"))
+    said = simulated_run.resume_instructions(study(folder=tmp_path / "whole"))
     assert said.endswith(f"surgagg report {tmp_path}/whole") and "continue" not in said
 
 
@@ -272,13 +274,13 @@ def test_a_run_without_a_round_is_moved_out_of_the_way_of_the_next(study, tmp_pa
         rounds_made(tmp_path / "run", 0)
         (tmp_path / f"run/{attempt}.log").touch()
         error = SimulationError(f"no disk. The log is {tmp_path}/run/a.log")
-        moved = simulated_run.moved_aside(study(), error)
+        moved = simulated_run.move_failed_run_aside(study(), error)
         assert str(moved) == f"no disk. The log is {tmp_path}/run-failed/a.log"
         assert isinstance(moved, SimulationError)
         assert not (tmp_path / "run").exists()
         assert [path.name for path in (tmp_path / "run-failed").glob("*.log")] == [f"{attempt}.log"]
     rounds_made(tmp_path / "run", 0)
-    assert f"logs are in {tmp_path}/run-failed" in simulated_run.how_to_go_on(study())
+    assert f"logs are in {tmp_path}/run-failed" in simulated_run.resume_instructions(study())
     rounds_made(tmp_path / "run", 1)
-    assert simulated_run.moved_aside(study(), error) is error
+    assert simulated_run.move_failed_run_aside(study(), error) is error
     assert (tmp_path / "run").exists()
