@@ -27,7 +27,7 @@ from cxr_studies.analysis.patient_intervals import reached
 from cxr_studies.analysis.study_results import StudyResults, counts_on, with_ends
 from cxr_studies.plan.row import Row
 from cxr_study.common.progress import Report
-from cxr_study.evaluation.bootstrap import percentile_ends
+from cxr_study.evaluation.bootstrap import percentile_interval
 
 FEWEST = 30
 """Patients with a positive image, and with a negative one, at a site and over all folds."""
@@ -124,6 +124,6 @@ def _lines(
             *((other.method, other.strategy) if other else ("", "")),
             *(group, len(places)),
         )
-        ends = with_ends("auroc", float(mean[0]), *percentile_ends(mean[1:]))
+        ends = with_ends("auroc", float(mean[0]), *percentile_interval(mean[1:]))
         lines.append({**dict(zip(_KEYS, keys, strict=True)), **ends})
     return lines

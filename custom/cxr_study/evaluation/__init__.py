@@ -1,1 +1,1 @@
-"""How well models do on test splits: scores, intervals, tests."""
+"""Evaluation of models on test splits: AUROC, bootstrap intervals, calibration, subgroups."""

@@ -1,8 +1,9 @@
-"""Patient-level bootstrap: a model's areas under the ROC and precision-recall curves, resampled.
+"""Patient-level bootstrap of a model's AUROC and average precision.
 
-Patients are drawn with all their images. Resamples depend on the patients, the seed and the number
-alone, so what two models reach on them is paired. Drawn once, they give the interval of each class,
-of the mean over any group of classes, and of the difference of two models.
+Patients are drawn with replacement, each with all of their images. The resamples depend only on the
+patients, the seed and their number, so those of two models are paired. One set of resamples gives
+the interval of each class, of the mean over any group of classes, and of the difference between two
+models.
 
 Source:
     Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
@@ -26,6 +27,7 @@ Metric = Literal["auroc", "auprc"]
 """Area under the ROC curve, and average precision (area under the precision-recall curve)."""
 
 CONFIDENCE = 0.95
+"""Nominal coverage of every interval."""
 
 FEWEST = 10
 """Patients with a positive image, and with a negative one, that an interval needs.
@@ -34,20 +36,22 @@ With so many its coverage is 0.9 on average over AUROCs of 0.6 to 0.9; with 3 it
 (tests/benchmarks/interval_coverage.py of commit ca7468c).
 """
 
-_CHUNK = 4_000_000  # resamples x images held at a time
+_CHUNK = 4_000_000  # resamples x images in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """A model on a test split, class by class, and on resamples of the split's patients.
+    """A model's metrics per class, on a test split and on resamples of its patients.
 
     Attributes:
-        classes: The model's, of which the split has labels.
-        values: Metric -> on the split, shape (classes,); NaN where it has no positives or no
-            negatives.
-        drawn: Metric -> on each resample, shape (resamples, classes); NaN likewise.
-        fewest: Patients with a positive image or with a negative one, whichever are fewer, shape
-            (classes,).
+        classes: The model's classes for which the split has labels.
+        values: Metric -> value on the split, float64 (classes,); NaN if the split has no positives
+            or no negatives of the class.
+        drawn: Metric -> value on each resample, float64 (resamples, classes); NaN likewise.
+        fewest: The smaller of the numbers of patients with a positive and with a negative image,
+            int (classes,).
+        patients: Patient of each image of the split, shape (images,).
+        seed: Of the resampling.
     """
 
     classes: tuple[str, ...]
@@ -57,18 +61,22 @@ class Resampled:
     patients: np.ndarray
     seed: int
 
-    def enough(self, classes: Sequence[str]) -> list[str]:
-        """Those of the classes that have the `FEWEST` patients, and so an interval."""
+    def with_interval(self, classes: Sequence[str]) -> list[str]:
+        """Select the classes with at least `FEWEST` patients, which therefore have an interval."""
         known = dict(zip(self.classes, self.fewest, strict=True))
         return [name for name in classes if known.get(name, 0) >= FEWEST]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure on a test split, the mean over so many classes.
+    """The mean of a metric over classes on a test split, or the difference of two such means.
 
-    `low` and `high` are the ends of its 95 % bootstrap interval by patient; None where one of the
-    classes has fewer than `FEWEST` patients: resamples without the class are of another mean.
+    Attributes:
+        value: The mean or difference.
+        low: Lower end of its 95 % bootstrap interval by patient; None if one of the classes has
+            fewer than `FEWEST` patients, because resamples without the class have another mean.
+        high: Upper end; None likewise.
+        classes: Number of classes in the mean.
     """
 
     value: float
@@ -91,14 +99,22 @@ def resample(
     Args:
         labels: 1.0 present, 0.0 absent, NaN not labelled, shape (images, classes). An image
             without a label for a class is left out for that class.
-        scores: Finite numbers that rise with the probability of the class, same shape.
+        scores: Finite numbers that increase with the probability of the class, same shape.
         classes: Name of each column. A class that the model lacks has no column.
-        patients: Patient of each image, shape (images,).
+        patients: Patient of each image, shape (images,); any type that NumPy can sort.
         seed: Of the resampling.
-        resamples: How many.
+        resamples: Number of resamples. Default 1000.
+
+    Returns:
+        The metrics; equal for equal arguments, bit for bit.
 
     Raises:
         ValueError: The shapes differ, a label is none of 1, 0, NaN, or a score is not finite.
+
+    Example:
+        >>> model = resample([[1], [0], [1]], [[0.9], [0.2], [0.7]], ["Edema"], [7, 8, 9], seed=0)
+        >>> model.values["auroc"], model.fewest
+        (array([1.]), array([1]))
     """
     labels, scores = _checked(labels, scores)
     names, patient = np.unique(np.asarray(patients), return_inverse=True)
@@ -125,24 +141,33 @@ def resample(
     return Resampled(tuple(classes), values, drawn, np.array(fewest, int), patients, seed)
 
 
-def class_ends(model: Resampled, metric: Metric) -> list[tuple[float, float]]:
-    """Ends of each class's 95 % percentile interval.
+def class_intervals(model: Resampled, metric: Metric) -> list[tuple[float, float]]:
+    """95 % percentile interval of each class.
 
-    A class with fewer than `FEWEST` patients has none: NaN.
+    Args:
+        model: On its resamples.
+        metric: Which metric.
+
+    Returns:
+        Lower and upper end per class, in the order of `model.classes`; NaN for a class with fewer
+        than `FEWEST` patients.
     """
     drawn = np.where(model.fewest < FEWEST, np.nan, model.drawn[metric])
-    return [percentile_ends(column) for column in drawn.T]
+    return [percentile_interval(column) for column in drawn.T]
 
 
 def mean_interval(model: Resampled, metric: Metric, classes: Sequence[str]) -> Estimate | None:
-    """Mean of a metric over classes with its 95 % bootstrap interval by patient.
+    """Mean of a metric over classes, with its 95 % bootstrap interval by patient.
 
-    A class without positives or without negatives in the split is left out.
+    Args:
+        model: On its resamples.
+        metric: Which metric.
+        classes: Names. A class without positives or without negatives in the split is left out.
 
     Returns:
-        None, "not defined", where the model lacks one of the classes or the split defines none.
+        None (not defined) if the model lacks one of the classes, or the metric is defined for none.
     """
-    return _estimate(_columns(model, metric, classes), model.enough(classes))
+    return _estimate(_columns(model, metric, classes), model.with_interval(classes))
 
 
 def difference_interval(
@@ -150,11 +175,17 @@ def difference_interval(
 ) -> Estimate | None:
     """Difference of two models' means over classes, first minus second, on the same resamples.
 
+    Args:
+        first: A model on its resamples.
+        second: Another model, resampled with the same patients, seed and number.
+        metric: Which metric.
+        classes: Names; as in `mean_interval`.
+
     Returns:
-        None, "not defined", where a model lacks one of the classes or the split defines none.
+        None (not defined) if a model lacks one of the classes, or the metric is defined for none.
 
     Raises:
-        ValueError: The two were not resampled alike.
+        ValueError: The two have different patients, seeds or numbers of resamples.
     """
     alike = first.seed == second.seed and np.array_equal(first.patients, second.patients)
     if not alike or len(first.drawn[metric]) != len(second.drawn[metric]):
@@ -165,11 +196,24 @@ def difference_interval(
             "Resample both models alike."
         )
     one, other = _columns(first, metric, classes), _columns(second, metric, classes)
-    return _estimate(None if one is None or other is None else one - other, first.enough(classes))
+    return _estimate(
+        None if one is None or other is None else one - other, first.with_interval(classes)
+    )
 
 
-def percentile_ends(values: ArrayLike) -> tuple[float, float]:
-    """Ends of the 95 % percentile interval of values, NaN left out; NaN where all are."""
+def percentile_interval(values: ArrayLike) -> tuple[float, float]:
+    """95 % percentile interval of values.
+
+    Args:
+        values: Any shape; NaN is left out.
+
+    Returns:
+        The 2.5th and the 97.5th percentile; NaN if there is no value.
+
+    Example:
+        >>> percentile_interval([1.0] * 99 + [np.nan])
+        (1.0, 1.0)
+    """
     defined = np.asarray(values, dtype=float)
     defined = defined[~np.isnan(defined)]
     if not defined.size:
@@ -179,7 +223,11 @@ def percentile_ends(values: ArrayLike) -> tuple[float, float]:
 
 
 def _columns(model: Resampled, metric: Metric, classes: Sequence[str]) -> np.ndarray | None:
-    """Of classes, the metric on the split and then on each resample, (1 + resamples, classes)."""
+    """The metric of classes on the split (first row) and on each resample, float64.
+
+    Returns:
+        Shape (1 + resamples, classes); None if the model lacks one of the classes.
+    """
     if not set(classes) <= set(model.classes):
         return None
     columns = [model.classes.index(name) for name in classes]
@@ -191,14 +239,14 @@ def _estimate(rows: np.ndarray | None, enough: Sequence[str]) -> Estimate | None
         return None
     defined = int((~np.isnan(rows[0])).sum())
     drawn = np.ma.masked_invalid(rows[1:]).mean(axis=1).filled(np.nan)
-    ends = percentile_ends(drawn if defined == len(enough) else np.nan)
+    ends = percentile_interval(drawn if defined == len(enough) else np.nan)
     low, high = (None if np.isnan(end) else end for end in ends)
     return Estimate(float(np.nanmean(rows[0])), low, high, defined)
 
 
 def _values(labels: np.ndarray, scores: np.ndarray) -> dict[Metric, np.ndarray]:
     """Both areas of each class on the split itself."""
-    from sklearn.metrics import average_precision_score  # here, for every command imports this
+    from sklearn.metrics import average_precision_score  # slow; every command imports this module
 
     areas = auroc(labels, scores)
     precisions = np.full(len(areas), np.nan)
@@ -209,41 +257,58 @@ def _values(labels: np.ndarray, scores: np.ndarray) -> dict[Metric, np.ndarray]:
 
 
 class _Images(NamedTuple):
-    """Images of one class, counted by patient and by where they stand in the order of scores.
+    """Number of images of one class, by patient and by rank of the score.
+
+    Ranks refer to the distinct scores of the positive images, ascending.
 
     Attributes:
-        positives: Shape (scores, patients): the positives at each score that one has, ascending.
-        negatives: Shape (2 * scores + 1, patients): the negatives below the first of these scores,
-            at it, between it and the second, at the second, and so on.
+        positives: Shape (scores, patients): positives at each of these scores.
+        negatives: Shape (2 * scores + 1, patients): negatives below the first of these scores, at
+            it, between it and the second, at the second, and so on.
     """
 
     positives: sparse.csr_array
     negatives: sparse.csr_array
 
     def fewest_patients(self) -> int:
-        """Patients with a positive, or with a negative, whichever are fewer."""
+        """The smaller of the numbers of patients with a positive and with a negative image."""
         return min(len(np.unique(each.indices)) for each in self)
 
 
 def _count(labels: np.ndarray, scores: np.ndarray, patient: np.ndarray, patients: int) -> _Images:
+    """Count the images of one class; `patient` is the index of each image's patient."""
     positive, negative = labels == 1, labels == 0
-    values, at = np.unique(scores[positive], return_inverse=True)
-    among = np.searchsorted(values, scores[negative], side="left")
-    among += np.searchsorted(values, scores[negative], side="right")
+    values, positive_rank = np.unique(scores[positive], return_inverse=True)
+    negative_rank = np.searchsorted(values, scores[negative], side="left")
+    negative_rank += np.searchsorted(values, scores[negative], side="right")
     return _Images(
-        _table(at, patient[positive], (len(values), patients)),
-        _table(among, patient[negative], (2 * len(values) + 1, patients)),
+        _count_pairs(positive_rank, patient[positive], (len(values), patients)),
+        _count_pairs(negative_rank, patient[negative], (2 * len(values) + 1, patients)),
     )
 
 
-def _table(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
-    from scipy import sparse  # here, for a training's process imports this module and needs none
+def _count_pairs(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
+    """How often each pair of row and column occurs."""
+    from scipy import sparse  # slow; training processes import this module and do not need it
 
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
 def _areas(positives: np.ndarray, negatives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """AUROC and average precision from what `_Images` counts, (rows, resamples); (resamples,)."""
+    """AUROC and average precision of one class on resamples.
+
+    With p_s positives and n_s negatives at score s in a resample, P positives and N negatives,
+
+        AUROC = sum_s p_s * (sum_{t<s} n_t + n_s / 2) / (P * N)
+        AP    = sum_s p_s * precision_s / P,  precision_s over the images with a score of s or above
+
+    Args:
+        positives: Counts as in `_Images`, times how often each patient is drawn: (rows, resamples).
+        negatives: Likewise.
+
+    Returns:
+        Both of shape (resamples,); NaN for a resample without positives or without negatives.
+    """
     present, absent = positives.sum(axis=0), negatives.sum(axis=0)
     below = np.cumsum(negatives, axis=0)[:-1:2]
     wins = (positives * (below + negatives[1::2] / 2)).sum(axis=0)
@@ -254,8 +319,11 @@ def _areas(positives: np.ndarray, negatives: np.ndarray) -> tuple[np.ndarray, np
     return _ratio(wins, present * absent, defined), _ratio(gained, present, defined)
 
 
-def _ratio(above: np.ndarray, below: np.ndarray, defined: np.ndarray) -> np.ndarray:
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=defined)
+def _ratio(numerator: np.ndarray, denominator: np.ndarray, defined: np.ndarray) -> np.ndarray:
+    """Element-wise quotient, float64; NaN where it is not defined."""
+    quotient = np.full(numerator.shape, np.nan)
+    np.divide(numerator, denominator, out=quotient, where=defined)
+    return quotient
 
 
 def _checked(labels: ArrayLike, scores: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,7 @@
-"""Whether probabilities are as often right as they say: reliability bins and their errors.
+"""Calibration of probabilities: reliability bins and the expected calibration error.
 
-Every function takes one class, shape (images,), or several pooled, shape (images, classes).
+Labels and probabilities are those of one class, shape (images,), or of several classes pooled,
+shape (images, classes).
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from surgical_aggregation.aggregation.metrics import Floats
 
 @dataclass(frozen=True)
 class Bin:
-    """Predictions of about the same probability.
+    """Predictions whose probabilities are in one interval.
 
     Attributes:
-        low: Lower end of the bin, itself not in it, except 0.
-        high: Upper end, in it.
-        predictions: How many there are with a label.
-        probability: Their mean; None without a prediction.
-        observed: Share of them that is positive; None without a prediction.
+        low: Lower end of the interval, which is not included, except for 0.
+        high: Upper end, which is included.
+        predictions: Number of predictions with a label.
+        probability: Mean of their probabilities; None if there is no prediction.
+        observed: Share of them whose label is positive; None if there is no prediction.
     """
 
     low: float
@@ -33,18 +34,22 @@ class Bin:
 
 
 def reliability(labels: Floats, probabilities: Floats, number: int = 10) -> tuple[Bin, ...]:
-    """Predictions sorted into bins of equal width.
+    """Sort predictions into bins of equal width.
 
     Args:
         labels: 1, 0 or NaN (not labelled: left out).
-        probabilities: In [0, 1], of the positive label, same shape.
-        number: Of bins.
+        probabilities: Of the positive label, in [0, 1], same shape.
+        number: Number of bins. Default 10.
 
     Returns:
-        From 0 to 1.
+        The bins, from 0 to 1.
 
     Raises:
         ValueError: A probability is not in [0, 1].
+
+    Example:
+        >>> reliability(np.array([1.0, 0.0, 1.0]), np.array([0.8, 0.1, 0.6]), number=2)[1]
+        Bin(low=0.5, high=1.0, predictions=2, probability=0.7, observed=1.0)
     """
     labelled = ~np.isnan(labels)
     known, predicted = labels[labelled] == 1, probabilities[labelled].astype(np.float64)
@@ -56,21 +61,24 @@ def reliability(labels: Floats, probabilities: Floats, number: int = 10) -> tupl
     edges = np.linspace(0, 1, number + 1)
     at = np.searchsorted(edges[1:-1], predicted)
     predictions = np.bincount(at, minlength=number)
-    sums = [np.bincount(at, each, minlength=number) for each in (predicted, known)]
+    sums = [np.bincount(at, each, minlength=number).tolist() for each in (predicted, known)]
     rows = zip(edges.tolist(), edges[1:].tolist(), predictions.tolist(), *sums, strict=False)
     return tuple(
-        Bin(low, high, count, *((mean / count, there / count) if count else (None, None)))
-        for low, high, count, mean, there in rows
+        Bin(low, high, count, *((total / count, positives / count) if count else (None, None)))
+        for low, high, count, total, positives in rows
     )
 
 
 def calibration_error(bins: Sequence[Bin]) -> float | None:
-    """Expected calibration error: how far bins are off, each counting by its predictions.
+    """Expected calibration error: the deviation of the bins, weighted by their predictions.
 
-        sum(n_b * |observed_b - probability_b|) / sum(n_b)
+        ECE = sum(n_b * |observed_b - probability_b|) / sum(n_b)
+
+    Args:
+        bins: As `reliability` returns them.
 
     Returns:
-        Between 0 and 1; None, "not defined", without a prediction.
+        Between 0 and 1; None (not defined) if there is no prediction.
 
     Source:
         Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian
@@ -79,9 +87,9 @@ def calibration_error(bins: Sequence[Bin]) -> float | None:
     predictions = sum(each.predictions for each in bins)
     if not predictions:
         return None
-    off = [
+    deviations = [
         each.predictions * abs(each.observed - each.probability)
         for each in bins
         if each.observed is not None and each.probability is not None
     ]
-    return sum(off) / predictions
+    return sum(deviations) / predictions

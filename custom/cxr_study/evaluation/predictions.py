@@ -1,4 +1,4 @@
-"""What a model predicts on images."""
+"""Predict images with a model: probabilities, and the features before the head."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """A model on images of one site.
+    """A model's predictions for images of one site.
 
     Attributes:
-        images: What was predicted, with what is known of it.
+        images: The images, with their labels and patients as far as known.
         probabilities: A row per image and a column per class of the model, float32.
-        features: What the head weighs, float32 (images, features).
+        features: Inputs of the head, float32 (images, features).
     """
 
     images: Images
@@ -33,9 +33,13 @@ class Predictions:
 
 
 class Predictor:
-    """Lets models of one network predict images.
+    """Predicts images with several models of one network.
 
-    The network is built and traced once for all models of the same classes.
+    The network is built and traced once for all models with the same classes, which saves the
+    seconds that TensorFlow needs for each.
+
+    Args:
+        network: Backbone, image size and hidden units of all models.
     """
 
     def __init__(self, network: Network):
@@ -43,10 +47,16 @@ class Predictor:
         self._built: dict[tuple[str, ...], LocalModel] = {}
 
     def predict(self, checkpoint: Checkpoint, images: Images) -> Predictions:
-        """Let a model, a global one or a site's own, predict images to test it.
+        """Predict images with a model, in batches of 256.
+
+        Args:
+            checkpoint: A global or a personal model.
+            images: Decoded images of the network's size.
 
         Raises:
-            ValueError: A probability is NaN; or see `restore`.
+            ValueError: A probability is NaN, as after diverged training.
+            CheckpointError: The model has no class.
+            SiteError: The model does not fit the network.
         """
         classes = tuple(wire.classes_of(checkpoint.variables))
         local = restore(checkpoint, self.network, self._built.get(classes))
@@ -62,17 +72,21 @@ class Predictor:
 def restore(
     checkpoint: Checkpoint, network: AnyNetwork, built: LocalModel | None = None
 ) -> LocalModel:
-    """Load a model, a global one or a site's own, into its network.
+    """Load a model into its network; starts TensorFlow.
 
     Args:
-        checkpoint: The model, whose classes the result has, sorted by name.
-        network: What it is built as.
-        built: The network of another model with these classes, to load it into. Default: a new one.
+        checkpoint: A global or a personal model.
+        network: The network to build.
+        built: The network of another model with the same classes, whose variables are replaced.
+            Default: a new network is built.
+
+    Returns:
+        The network with the model's variables; its classes are sorted by name.
 
     Raises:
-        CheckpointError: The model has no class: it is an initial body, or heads stayed at their
-            sites.
-        SiteError: It does not fit the network.
+        CheckpointError: The model has no class: it is an initial body, or the global model of sites
+            with personal heads.
+        SiteError: The model does not fit the network.
     """
     from surgical_aggregation.site.training.keras_model import LocalModel
 
@@ -91,10 +105,17 @@ def restore(
 def predict(
     local: LocalModel, images: Images, network: Network, batch_size: int = 64
 ) -> Predictions:
-    """Predict images in batches, so that memory holds the activations of one."""
+    """Predict images in batches, so that memory holds the activations of one batch only.
+
+    Args:
+        local: The network with a model's variables, see `restore`.
+        images: Decoded images of the network's size.
+        network: Its normalisation is applied to the images.
+        batch_size: Images per batch. Default 64.
+    """
     from cxr_study.training.input_pipeline import normalised
 
-    # Not through tf.data, which keeps what a NumPy function of a dataset refers to.
+    # Without tf.data, which never frees the arrays that a NumPy function of a dataset refers to.
     starts = range(0, max(1, len(images.rows)), batch_size)
     batches = (images.pixels[images.rows[start : start + batch_size]] for start in starts)
     how = network.normalisation

@@ -1,4 +1,4 @@
-"""How well models do on a site's test split, class by class: the figures of a run's report."""
+"""Metrics of models on a site's test split, per class and group: the figures of a run's report."""
 
 from __future__ import annotations
 
@@ -36,14 +36,19 @@ _OF_SUBGROUP = ("kind", "subgroup", "images", "patients", "classes", "compared")
 
 @dataclass(frozen=True, eq=False)
 class SiteEvaluation:
-    """What was measured of models on one site's test split; see `summary_json.Summary`.
+    """Metrics of models on one site's test split; see `summary_json.Summary` for their types.
 
     Attributes:
-        site: Whose test split.
-        data: What the site has.
-        unvalidated: Classes that the site labels and no image of its validation split has.
-        labels: The site's; None: they are elsewhere.
-        predictions: Of the federation's model; None likewise.
+        site: Name of the site.
+        data: Numbers of the site's images and patients.
+        test: AUROC per model and class.
+        means: Mean AUROC per model and group of classes.
+        differences: Mean AUROC of the global model minus that of each other model.
+        subgroups: AUROC of the global model by sex, age and view.
+        calibration: Calibration error of the global model per class.
+        unvalidated: Classes that the site labels, without a positive image in its validation split.
+        labels: The site's labels; None: they are on another machine.
+        predictions: Of the global model; None likewise.
     """
 
     site: str
@@ -65,17 +70,17 @@ def evaluate_site(
     predictor: Predictor,
     seed: int,
 ) -> SiteEvaluation:
-    """Measure models on a site's test split: the federation's, "global", and those to compare with.
+    """Evaluate models on a site's test split.
 
     Args:
-        site_file: The site's.
-        models: By what they are.
-        union: Classes of the run.
-        predictor: Of their network.
+        site_file: Path of <site>.yaml.
+        models: The federation's, "global", and those to compare it with.
+        union: Classes of the run, in the order of the results.
+        predictor: For the models' network.
         seed: Of the bootstrap.
 
     Raises:
-        ValueError: The site file or what it names is unusable, or a model predicts NaN.
+        ValueError: The site file or a file that it names is not usable, or a model predicts NaN.
     """
     labels, truth = test_split.read_labels(site_file)
     images = load_images(labels, predictor.network.image_size)
@@ -107,7 +112,7 @@ def evaluate_site(
 
 
 def _data(images: Images) -> SiteData:
-    """What a site has, of all its usable images."""
+    """Numbers of a site's usable images and patients."""
     classes, train = sorted(images.labelled), images.of("train").table
     return SiteData(
         tuple(classes),
@@ -118,6 +123,7 @@ def _data(images: Images) -> SiteData:
 
 
 def _sizes(table: pd.DataFrame) -> Splits:
+    """Number of rows in each split."""
     rows = table["split"].value_counts()
     return Splits(*(int(rows.get(name, 0)) for name in ("train", "validation", "test")))
 
@@ -127,17 +133,25 @@ def score(
 ) -> tuple[list[ClassAuroc], list[MeanAuroc]]:
     """AUROC of one model on one site's test split, with 95 % bootstrap intervals by patient.
 
-    A class of the union that the model lacks is not defined, nor is one without positives or
-    without negatives in the split. One with fewer than `bootstrap.FEWEST` patients has no interval.
+    The AUROC is not defined for a class that the model lacks, and for one without positives or
+    without negatives in the split. A class with fewer than `bootstrap.FEWEST` patients has no
+    interval.
+
+    Args:
+        model: Which model it is.
+        predictions: The model's, for the test split.
+        union: Classes of the run, one row each.
+        seed: Of the bootstrap.
 
     Returns:
-        One row per class, and the means over all classes, labelled and unlabelled ones.
+        One row per class; and the means over all classes, over those that the site labels, and over
+        the others.
     """
     images = predictions.images
     drawn = _resampled(predictions, [n for n in union if n in predictions.probabilities], seed)
     values = dict(zip(drawn.classes, drawn.values["auroc"], strict=True))
-    ends = dict(zip(drawn.classes, bootstrap.class_ends(drawn, "auroc"), strict=True))
-    enough = drawn.enough(drawn.classes)
+    ends = dict(zip(drawn.classes, bootstrap.class_intervals(drawn, "auroc"), strict=True))
+    enough = drawn.with_interval(drawn.classes)
     rows = []
     for name, labels in zip(union, images.labels(union).T, strict=True):
         labelled = name in images.labelled
@@ -158,11 +172,14 @@ def _resampled(predictions: Predictions, classes: Sequence[str], seed: int) -> R
 
 
 def group_means(rows: Sequence[ClassAuroc], drawn: Resampled | None = None) -> list[MeanAuroc]:
-    """Means of one model's AUROCs at one site, over all classes, labelled and unlabelled ones.
+    """Mean AUROC of one model at one site, over each group of classes that is not empty.
 
     Args:
-        rows: Of every class. Those of too few patients are left out, and counted.
-        drawn: The model on resamples, for intervals of the means. Default None: without these.
+        rows: One per class. Classes with too few patients are left out of the means, and counted.
+        drawn: The model's metrics on resamples, for intervals. Default None: no intervals.
+
+    Returns:
+        The means over all classes, over those that the site labels, and over the others.
     """
     groups: dict[Group, list[ClassAuroc]] = {
         "all": list(rows),
@@ -192,11 +209,21 @@ def compare(
     against: Compared = "local",
     group: Group = "labelled",
 ) -> Difference | None:
-    """How far one model's mean AUROC is ahead of another's, over the site's classes of a group.
+    """Difference of two models' mean AUROC on one site's test split, with its 95 % interval.
 
-    The 95 % interval is of resamples by patient that both have in common. Classes with fewer than
-    `bootstrap.FEWEST` patients are left out, and against the model before those that it lacks. None
-    where a local model lacks one of the classes, or none is left.
+    The bootstrap by patient is paired. Classes with fewer than `bootstrap.FEWEST` patients are left
+    out. So are classes that the other model lacks, except against a local model.
+
+    Args:
+        ours: Predictions of the global model.
+        theirs: Predictions of the other model for the same images.
+        seed: Of the bootstrap.
+        against: Which model the other one is. Default "local".
+        group: Classes to compare: "labelled" (default), "unlabelled" or "all".
+
+    Returns:
+        The difference, ours minus theirs; None if a local model lacks one of the site's classes, or
+        no class remains.
     """
     images = ours.images
     both = {*ours.probabilities} & {*theirs.probabilities} & {*images.table}
@@ -208,7 +235,7 @@ def compare(
     if not classes:
         return None
     one, other = (_resampled(each, classes, seed) for each in (ours, theirs))
-    found = bootstrap.difference_interval(one, other, "auroc", one.enough(classes))
+    found = bootstrap.difference_interval(one, other, "auroc", one.with_interval(classes))
     if found is None:
         return None
     few = int(np.isfinite(one.values["auroc"]).sum()) - found.classes
@@ -216,7 +243,14 @@ def compare(
 
 
 def score_subgroups(predictions: Predictions) -> list[SubgroupAuroc]:
-    """A model in the subgroups of one site's test split, over the classes that the site labels."""
+    """AUROC of a model by sex, age and view, over the classes that the site labels.
+
+    Args:
+        predictions: The model's, for the site's test split.
+
+    Returns:
+        One row per subgroup; see `subgroup_scores.by_subgroup`.
+    """
     images, scores = predictions.images, predictions.probabilities
     classes = [name for name in scores if name in images.labelled]
     return [
@@ -231,16 +265,23 @@ def score_subgroups(predictions: Predictions) -> list[SubgroupAuroc]:
 
 
 def score_calibration(predictions: Predictions) -> list[SiteCalibration]:
-    """How far a model's probabilities are off, class by class, where there is any label."""
+    """Expected calibration error of a model per class.
+
+    Args:
+        predictions: The model's, for one site's test split.
+
+    Returns:
+        One row per class with at least one label in the split.
+    """
     rows, images = [], predictions.images
     for name in map(str, predictions.probabilities):
         labels = images.labels([name])[:, 0]
-        said = predictions.probabilities[name].to_numpy(float)
+        probabilities = predictions.probabilities[name].to_numpy(float)
         known = ~np.isnan(labels)
         if known.any():
-            error = calibration_error(reliability(labels, said))
+            error = calibration_error(reliability(labels, probabilities))
             facts = images.site, int(known.sum()), error, name, name in images.labelled
-            means = said[known].mean(), labels[known].mean()
+            means = probabilities[known].mean(), labels[known].mean()
             rows.append(SiteCalibration(*facts, *map(float, means)))
     return rows
 

@@ -1,4 +1,4 @@
-"""How a model does on the images of one sex, age or view, class by class and on average."""
+"""AUROC of a model on the images of one sex, age group or view."""
 
 from __future__ import annotations
 
@@ -11,44 +11,50 @@ import pandas as pd
 from surgical_aggregation.aggregation.metrics import auroc
 
 FEWEST = 10
-"""Positives, and negatives, of a class with which its AUROC says something."""
+"""Positive, and negative, images of a class in a subgroup that a comparison of AUROCs needs."""
 
 AGES = ("0-39", "40-59", "60-79", "80+")
-"""Bands of years."""
+"""Age groups, in years."""
 
-_FROM = (40, 60, 80)  # years, where the bands after the first begin
+_FROM = (40, 60, 80)  # years, lower ends of the age groups after the first
 
 
-def _age_bands(table: pd.DataFrame) -> pd.Series:
-    bands = pd.Series(np.array(AGES)[np.digitize(table["age"], _FROM)], table.index)
-    return bands.where(table["age"].notna(), "")
+def _age_groups(table: pd.DataFrame) -> pd.Series:
+    """Age group of each image; "" if the age is not known."""
+    groups = pd.Series(np.array(AGES)[np.digitize(table["age"], _FROM)], table.index)
+    known: pd.Series = groups.where(table["age"].notna(), "")
+    return known
 
 
 KINDS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
     "sex": lambda table: table["sex"],
-    "age": _age_bands,
+    "age": _age_groups,
     "view": lambda table: table["view"],
 }
-"""Kind -> the subgroup of each image of a label table; "" where it is not known."""
+"""Kind -> function from a label table to the subgroup of each image; "" if it is not known."""
 
 
 def by_subgroup(
     table: pd.DataFrame, classes: Sequence[str], scores: np.ndarray
 ) -> Iterator[dict[str, Any]]:
-    """Measure a model in every subgroup of a test split.
+    """Compute a model's AUROC in every subgroup of a test split.
 
     Args:
         table: Label table with descriptors; 1, 0 or NaN for each class.
-        classes: Of the table, in the order of the scores.
-        scores: Shape (images, classes); NaN where the model lacks a class.
+        classes: Columns of the table, in the order of the scores.
+        scores: Shape (images, classes); NaN for a class that the model lacks.
 
     Yields:
-        A line per kind and subgroup, without kinds of which the table says nothing: "kind",
-        "subgroup", "images", "patients"; "unknown": images of the split whose subgroup is not
-        known; "of": how many classes there are; "classes", "auroc", "auroc_sd": how many of them
-        the subgroup defines, with the mean and sample SD of their AUROCs; "few": how many of these
-        have fewer than `FEWEST` positives, or negatives; "compared", "compared_auroc": how many
-        classes have as many in every subgroup of the kind, and the mean over them.
+        One dictionary per kind and subgroup; a kind that is not known for any image is left out:
+
+        - "kind", "subgroup", "images", "patients": which subgroup, and its size;
+        - "unknown": number of images of the split whose subgroup is not known;
+        - "of": number of classes;
+        - "classes", "auroc", "auroc_sd": number of classes whose AUROC is defined in the subgroup,
+          and the mean and sample SD of these AUROCs;
+        - "few": number of these with fewer than `FEWEST` positives or negatives;
+        - "compared", "compared_auroc": number of classes with at least `FEWEST` positives and
+          negatives in every subgroup of the kind, and the mean over them.
     """
     labels, lacks = table[list(classes)].to_numpy(float), np.isnan(scores).any()
     for kind, subgroup_of in KINDS.items():
@@ -76,5 +82,6 @@ def by_subgroup(
 
 
 def _fewest(labels: np.ndarray) -> np.ndarray:
-    """Positives or negatives of each class, whichever are fewer."""
-    return np.minimum((labels == 1).sum(axis=0), (labels == 0).sum(axis=0))
+    """The smaller of the numbers of positives and negatives of each class, shape (classes,)."""
+    fewest: np.ndarray = np.minimum((labels == 1).sum(axis=0), (labels == 0).sum(axis=0))
+    return fewest

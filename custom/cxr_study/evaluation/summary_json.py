@@ -1,4 +1,8 @@
-"""What a run report is made from: the frozen form of `summary.json`."""
+"""The data of a run report, and their file format `summary.json`.
+
+Fields are added with defaults, so older files remain readable. All of them are checked when a file
+is read or written.
+"""
 
 import dataclasses
 import json
@@ -12,17 +16,18 @@ FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
 
 SHARED_PATIENTS = "Patients at two sites."
-"""Heading of the warning that patients may be in one site's training and another's test."""
+"""Heading of the warning that patients may be in one site's training and another's test split."""
 
 Compared = Literal["local", "published", "before"]
-"""What the global model is compared with; see `Model`."""
+"""Model that the global model is compared with; see `Model`."""
 
 Model = Literal["global", "published", "before", "local"]
-"""`global`: the federation's model; `published`: one of the method as published, with the same
-recipe; `local`: one trained by that site alone for as many epochs."""
+"""`global`: the federation's model; `published`: the method as published, with the same recipe;
+`before`: the model that a continued run started from; `local`: trained by that site alone for as
+many epochs."""
 
 Data = Literal["phantom", "real", "elsewhere"]
-"""Whose images; "elsewhere": at the sites, which measured the model themselves."""
+"""Origin of the images; "elsewhere": on the sites' machines; the sites measured the model."""
 
 Group = Literal["all", "labelled", "unlabelled"]
 """Classes of a mean: the union, those that the site labels itself, the others."""
@@ -44,12 +49,13 @@ class Splits:
 
 @dataclass(frozen=True)
 class SiteData:
-    """What a site brought to the run: the classes it labels, its images and its patients.
-
-    The counts are None where the site's data are elsewhere.
+    """A site's classes and data. Counts are None if the data are on another machine.
 
     Attributes:
-        training: Class that it labels -> positive and negative training images.
+        classes: Classes that the site labels.
+        images: Number of images per split.
+        patients: Number of patients per split.
+        training: Class -> numbers of positive and negative training images.
     """
 
     classes: tuple[str, ...]
@@ -60,13 +66,14 @@ class SiteData:
 
 @dataclass(frozen=True)
 class SiteRound:
-    """One site in one round: the global model on its validation split, then its training.
+    """One site in one round: the global model on its validation split, then the site's training.
 
     Attributes:
-        validation_bce: Binary cross-entropy over the site's classes; None when not measured.
-        validation_auroc: Mean AUROC over the site's classes; None when not defined.
-        train_seconds: None when the site did not train, as after the last round.
-        validate_seconds: None when not measured.
+        validation_bce: Binary cross-entropy over the site's classes; None: not measured.
+        validation_auroc: Mean AUROC over the site's classes; None: not defined.
+        train_seconds: Duration of the training; None: the site did not train, as after the last
+            round.
+        validate_seconds: Duration of the validation; None: not measured.
     """
 
     validation_bce: float | None
@@ -77,7 +84,13 @@ class SiteRound:
 
 @dataclass(frozen=True)
 class Round:
-    """The global model that started round `round`, measured at the sites that took part."""
+    """One round: the global model that started it, validated at the participating sites.
+
+    Attributes:
+        round: Number of the round, from 0.
+        mean_validation_bce: Mean over the sites that measured it; None: none did.
+        sites: Site -> its results.
+    """
 
     round: int
     mean_validation_bce: float | None
@@ -86,10 +99,13 @@ class Round:
 
 @dataclass(frozen=True)
 class Best:
-    """The round whose global model is the best, and its mean over the sites that measured it.
+    """The best global model.
 
     Attributes:
-        made: Of the finished rounds: "average" or "refit", see `candidates`; "": a round's model.
+        round: The round that it started.
+        mean_validation_bce: Its validation loss, the mean over the sites that measured it.
+        made: How it was made from the completed rounds: "average" or "refit", see `candidates`; "":
+            it is the model of a round.
     """
 
     round: int
@@ -99,10 +115,13 @@ class Best:
 
 @dataclass(frozen=True)
 class RefusedResult:
-    """A result that the server refused whole, or that never came.
+    """A result that the server refused, or never received.
 
     Attributes:
-        round: The round that was running; None for an evaluation.
+        round: The round at the time; None: it was an evaluation.
+        site: Whose result; "all": the round was dropped.
+        reason: Why it was refused or is missing.
+        task: Task of the result. Default "train".
     """
 
     round: int | None
@@ -113,11 +132,12 @@ class RefusedResult:
 
 @dataclass(frozen=True)
 class Contribution:
-    """In which rounds a site's result was averaged into the model.
+    """The rounds in which a site's result was averaged into the model.
 
     Attributes:
-        rounds: Ranges, first and last included; of a continued run also those before it.
-        reason: Why it is not in the first that it missed; "": it missed none, or it is not known.
+        rounds: Ranges, first and last included; in a continued run also those of earlier runs.
+        reason: Why the site missed the first round that it missed; "": it missed none, or the
+            reason is not known.
     """
 
     rounds: tuple[tuple[int, int], ...]
@@ -129,14 +149,19 @@ class ClassAuroc:
     """One model's AUROC for one class on one site's test split.
 
     Attributes:
-        site: Whose test split.
+        model: Which model.
+        site: Site whose test split it is.
+        class_name: Name of the class.
         labelled: Whether the site labels the class itself.
-        auroc: None when not defined, like the ends of its 95 % interval, `low` and `high`; these
-            also where the site itself measured, and kept its images' patients to itself.
-        positives: Test images labelled 1; `negatives`: 0; None when the site keeps its counts.
+        auroc: None: not defined.
+        low: Lower end of its 95 % interval by patient; None: not defined, or the site measured the
+            AUROC itself and did not send its images' patients.
+        high: Upper end; None likewise.
+        positives: Number of test images labelled 1; None: the site does not send its counts.
+        negatives: Number of test images labelled 0; None likewise.
         labels: `site`: the site's own labels; `truth`: complete labels kept for evaluation only.
-        few: Whether it rests on fewer than `bootstrap.FEWEST` positive or negative patients (where
-            the site measured: images), and so has no interval and no part in a mean.
+        few: Whether there are fewer than `bootstrap.FEWEST` positive or negative patients (images,
+            if the site measured it), so that it has no interval and is left out of means.
     """
 
     model: Model
@@ -157,14 +182,17 @@ class MeanAuroc:
     """One model's mean AUROC over a group of classes on one site's test split.
 
     Attributes:
-        site: Whose test split.
-        auroc: Mean over the classes whose AUROC is defined and not of `few` patients; None when
-            there is none. `low` and `high` are the ends of its 95 % interval, None when not
-            defined.
-        defined: How many classes the mean is taken over.
-        of: How many classes the group has.
-        few: How many classes are left out for their few patients.
-        with_few: Mean over these too; None when there are none.
+        model: Which model.
+        site: Site whose test split it is.
+        classes: Which group of classes.
+        auroc: Mean over the classes whose AUROC is defined, without those with few patients; None:
+            there is no such class.
+        low: Lower end of its 95 % interval; None: not defined.
+        high: Upper end; None likewise.
+        defined: Number of classes in the mean.
+        of: Number of classes in the group.
+        few: Number of classes that are left out because of few patients.
+        with_few: Mean with these classes; None: there are none.
     """
 
     model: Model
@@ -180,7 +208,7 @@ class MeanAuroc:
 
     @property
     def over(self) -> str:
-        """Over how many classes it is, and what it is with those of too few patients."""
+        """Number of classes in the mean, and the mean with those of too few patients, as text."""
         text = f"{self.defined} of {counted(self.of, 'class', 'classes')}"
         if self.with_few is None:
             return text
@@ -189,15 +217,16 @@ class MeanAuroc:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far the global model is ahead of another one, on some of a site's classes.
+    """Mean AUROC of the global model minus that of another model, over a group of classes.
 
     Attributes:
-        site: Whose test split, and whose local model.
-        auroc: Of the means over the classes; `low` and `high` are the ends of its 95 % interval,
-            by patient and paired, None when not defined.
-        few: How many classes are left out for their few patients.
-        against: "local", "published", or "before": the model that a continued run started from.
-        classes: Which of those that both models have.
+        site: Site whose test split, and whose local model, it is.
+        auroc: The difference of the means.
+        low: Lower end of its 95 % interval, paired and by patient; None: not defined.
+        high: Upper end; None likewise.
+        few: Number of classes that are left out because of few patients.
+        against: The other model.
+        classes: Which group of the classes that both models have.
     """
 
     site: str
@@ -211,13 +240,18 @@ class Difference:
 
 @dataclass(frozen=True)
 class SubgroupAuroc:
-    """The global model on a subgroup of one site's test split; see `subgroup_scores.by_subgroup`.
+    """AUROC of the global model in a subgroup of one site's test split; see `subgroup_scores`.
 
     Attributes:
+        site: Site whose test split it is.
         kind: "sex", "age" or "view".
-        auroc: Mean over the `classes` that the subgroup defines; None: it defines none.
-        compared_auroc: Mean over the `compared` classes that every subgroup of the kind has enough
-            images of; None: there is no such class.
+        subgroup: Such as "F", "40-59" or "PA".
+        images: Number of images in the subgroup.
+        patients: Number of patients in the subgroup.
+        classes: Number of classes whose AUROC is defined in the subgroup.
+        auroc: Mean over these; None: there is none.
+        compared: Number of classes with enough images in every subgroup of the kind.
+        compared_auroc: Mean over these; None: there is none.
     """
 
     site: str
@@ -233,15 +267,16 @@ class SubgroupAuroc:
 
 @dataclass(frozen=True)
 class SiteCalibration:
-    """How far the global model's probabilities of one class are off on one site's test split.
+    """Calibration of the global model's probabilities of one class on one site's test split.
 
     Attributes:
-        predictions: With a label.
+        site: Site whose test split it is.
+        predictions: Number of predictions with a label.
         error: Expected calibration error (see `calibration`); None: there is no prediction.
-        class_name: "" in older summaries, which pool the classes that the site labels.
+        class_name: Name of the class; "" in older summaries, which pool the site's classes.
         labelled: Whether the site labels the class itself.
-        output: Mean of the probabilities.
-        prevalence: Share of the labels that is positive.
+        output: Mean of the probabilities; None in older summaries.
+        prevalence: Share of the labels that is positive; None in older summaries.
     """
 
     site: str
@@ -255,29 +290,46 @@ class SiteCalibration:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything a run report says, except the example pictures.
+    """All content of a run report, except the example pictures.
 
     Attributes:
-        job: Name of the job (the method) that ran.
+        title: Heading of the report.
+        job: Name of the job (the method).
+        data: Origin of the images.
         note: One sentence on what the data can and cannot show; may be empty.
-        image_size: Height and width of the model's input, in pixels; None: not known.
-        num_rounds: Rounds that the model has gone through; of a continued run also those before
-            it, like `planned_rounds` (older summaries: its own).
-        best: The round of the reported model.
-        trained_by: Class -> names of the sites whose columns went into it.
-        rounds: In order; the last may be the final model, on which nobody trained.
-        refusals: Results that the server refused, or that never came.
-        stopped_early: Whether the run ended because no better model came.
-        personal: Whether every site has a model of its own, which then stands for the global one.
-        planned_rounds: Rounds that were asked for; None where that is not known.
+        version: Of this software.
+        backbone: The network's.
+        image_size: Height and width of the network's input, pixels; None: not known.
+        seed: The job's setting `seed`.
+        num_rounds: Number of rounds that the model has gone through; in a continued run with those
+            of earlier runs (older summaries: without).
+        wall_seconds: Duration of the run's jobs.
+        best: The reported model.
+        union: Classes of all sites.
+        sites: Site -> its data.
+        trained_by: Class -> names of the sites whose columns are averaged into it.
+        rounds: In order; the last may be the final model, which no site trained further.
+        refusals: Results that the server refused, or never received.
+        test: AUROC per model, site and class.
+        means: Mean AUROC per model, site and group of classes.
+        differences: The global model compared with each other model, per site.
+        subgroups: AUROC of the global model by sex, age and view, per site.
+        calibration: Calibration of the global model, per site and class.
+        stopped_early: Whether the run stopped early, without a better model for some rounds.
+        personal: Whether every site has a personal model, which is then reported as the global one.
+        planned_rounds: Number of rounds that were requested; None: not known.
         warnings: See `run_warnings.warnings_of`.
-        made: How it was made: date, code, initial body, ...; what a page shows beside its figures.
-        settings: The job's, as texts.
+        made: Provenance: date, code, initial body, ...; shown next to the figures.
+        settings: The job's settings, as text.
         contributions: Site of the job, or of one that it continues -> its rounds; empty in older
             summaries.
+        format: Number of the layout.
+
+    Example:
+        >>> Summary.from_json(Path("report/summary.json").read_text())  # doctest: +SKIP
     """
 
-    # How pydantic reads it and what is in it.
+    # Pydantic checks types strictly, and refuses unknown keys and numbers that are not finite.
     __pydantic_config__: ClassVar[dict[str, Any]] = {
         "strict": True,
         "extra": "forbid",
@@ -315,7 +367,12 @@ class Summary:
     format: Literal[2] = FORMAT
 
     def calibration_groups(self) -> "dict[tuple[str, bool], list[SiteCalibration]]":
-        """Calibration by site and whether it labels the classes, the largest error first."""
+        """Group the calibration rows for display.
+
+        Returns:
+            (site, whether it labels the classes) -> rows, largest error first; labelled classes
+            come before the others. Rows of older summaries, which pool the classes, are left out.
+        """
         groups: dict[tuple[str, bool], list[SiteCalibration]] = {}
         for row in sorted(self.calibration, key=lambda row: (row.site, -(row.error or 0))):
             if row.class_name:  # older summaries pool the classes
@@ -323,10 +380,10 @@ class Summary:
         return dict(sorted(groups.items(), key=lambda group: (group[0][0], not group[0][1])))
 
     def to_json(self) -> str:
-        """Write the summary as JSON text, checked as `from_json` checks it.
+        """Format the summary as JSON.
 
         Raises:
-            ValueError: A value is of the wrong kind or not finite, or a site or class is unknown.
+            ValueError: A value has the wrong type or is not finite, or a site or class is unknown.
         """
         plain = dataclasses.asdict(self)
         text = json.dumps(plain, indent=1, default=lambda number: number.item())  # NumPy's
@@ -335,17 +392,20 @@ class Summary:
 
     @classmethod
     def from_json(cls, text: str) -> "Summary":
-        """Read a summary from JSON text.
+        """Parse and check a summary.
+
+        Args:
+            text: Content of a `summary.json` of format 2.
 
         Raises:
-            ValueError: The text is not JSON, or not of the documented form; names the place.
+            ValueError: The text is not JSON, or not of this format; the message names the field.
         """
         return _checked(text)
 
 
 def _checked(text: str) -> Summary:
-    """Read a summary and check that every site and class named is known."""
-    from pydantic import TypeAdapter, ValidationError  # here, for every command imports this
+    """Parse a summary, and check that the sites and classes in it are those of the run."""
+    from pydantic import TypeAdapter, ValidationError  # slow; every command imports this module
 
     try:
         summary = TypeAdapter(Summary).validate_json(text)

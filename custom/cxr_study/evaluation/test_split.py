@@ -1,4 +1,4 @@
-"""A site's test images, with all that is known of them."""
+"""A site's test images, with its labels and any complete labels that are kept for evaluation."""
 
 from __future__ import annotations
 
@@ -16,19 +16,28 @@ from cxr_study.data.sites.site_file import SiteFile, read_site_file
 
 
 def load(site_file: Path, union: Sequence[str], size: int) -> Images:
-    """Read a site's test split; see `to_test`. Images have `size` pixels at each side.
+    """Read a site's test split; see `to_test`.
+
+    Args:
+        site_file: Path of <site>.yaml.
+        union: Classes of the run.
+        size: Side of the images, pixels.
 
     Raises:
-        ValueError: The site file or what it names is unusable.
+        ValueError: The site file or a file that it names is not usable.
     """
     labels, truth = read_labels(site_file)
     return to_test(load_images(labels, size).of("test"), union, truth)
 
 
 def to_test(images: Images, union: Sequence[str], truth: pd.DataFrame | None = None) -> Images:
-    """Images with labels to test with: 1, 0 or NaN, not known.
+    """Give images the labels of an evaluation: 1, 0 or NaN (not known; uncertain ones as well).
 
-    Of the union those classes are kept that the site, or else its truth, has labels of.
+    Args:
+        images: Of one site, with its labels.
+        union: Classes of the run. Those are kept for which the site, or else `truth`, has labels.
+        truth: Complete labels for evaluation, by name of the image; see `read_labels`. They are
+            used for the classes that the site does not label. Default None: there are none.
     """
     table = images.table
     own = certain(table[[name for name in union if name in images.labelled]])
@@ -42,17 +51,25 @@ def to_test(images: Images, union: Sequence[str], truth: pd.DataFrame | None = N
 
 
 def read_labels(site_file: Path) -> tuple[SiteLabels, pd.DataFrame | None]:
-    """A site's labels, and those kept for evaluation only, by image; None where there are none.
+    """Read a site's labels.
+
+    Args:
+        site_file: Path of <site>.yaml.
+
+    Returns:
+        The labels for training and evaluation; and those for evaluation only, from the csv of the
+        key `truth`, a row per image and a column per class, or None without the key.
 
     Raises:
-        ValueError: The site file or what it names is unusable.
+        ValueError: The site file or a file that it names is not usable.
     """
     site = read_site_file(site_file)
     return load_labels(site), None if site.truth is None else _read_truth(site, site.truth)
 
 
 def _read_truth(site: SiteFile, csv: Path) -> pd.DataFrame:
-    truth = pd.read_csv(csv, dtype={"image": str})
+    """Read complete labels, 0, 1 or blank, indexed by the name of the image."""
+    truth: pd.DataFrame = pd.read_csv(csv, dtype={"image": str})
     if "image" not in truth:
         raise InputError(
             f"{site.path}: key 'truth': {csv} needs a column 'image'; has "

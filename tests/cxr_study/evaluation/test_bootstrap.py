@@ -5,10 +5,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from cxr_study.evaluation import bootstrap
 from cxr_study.evaluation.bootstrap import (
     Estimate,
-    class_ends,
+    class_intervals,
     difference_interval,
     mean_interval,
-    percentile_ends,
+    percentile_interval,
     resample,
 )
 
@@ -79,8 +79,8 @@ def test_unusable_labels_and_scores_are_refused(labels, scores, message):
 
 
 def test_ends_leave_as_much_out_on_either_side_of_the_values_that_are_defined():
-    assert percentile_ends([NAN, *range(101), NAN]) == pytest.approx((2.5, 97.5))
-    assert np.isnan(percentile_ends([NAN])).all()
+    assert percentile_interval([NAN, *range(101), NAN]) == pytest.approx((2.5, 97.5))
+    assert np.isnan(percentile_interval([NAN])).all()
 
 
 @pytest.mark.parametrize(("positives", "images_each"), [(9, 1), (9, 3), (10, 1)])
@@ -91,16 +91,16 @@ def test_no_interval_rests_on_fewer_than_ten_patients(positives, images_each):
     noise = np.random.default_rng(0).random(labels.shape) + labels
     found = resample(labels, noise, CLASSES[:2], patients, seed=0, resamples=100)
     enough = positives >= bootstrap.FEWEST
-    ends = class_ends(found, "auroc")
+    ends = class_intervals(found, "auroc")
     assert [bool(np.isfinite(low)) for low, _ in ends] == [True, enough]
-    assert found.enough(CLASSES) == ["Edema", "Mass"][: 1 + enough]
+    assert found.with_interval(CLASSES) == ["Edema", "Mass"][: 1 + enough]
     for of in (
         mean_interval(found, "auroc", CLASSES[:2]),
         difference_interval(found, found, "auroc", CLASSES[:2]),
     ):
         assert of.classes == 2 and (of.low is None, of.high is None) == (not enough, not enough)
     alone = mean_interval(found, "auroc", ["Edema"])
-    assert (alone.low, alone.high) == ends[0] == percentile_ends(found.drawn["auroc"][:, 0])
+    assert (alone.low, alone.high) == ends[0] == percentile_interval(found.drawn["auroc"][:, 0])
 
 
 @pytest.mark.parametrize("metric", AREAS)
