@@ -57,7 +57,7 @@ def calibrate(
 
     splits = ("validation", "test")
     loaded, sources = _opened(model, site, site_files, sites, phantom, own_site, arguments, *splits)
-    path = model_calibration.beside(loaded.file)
+    path = model_calibration.calibration_path(loaded.file)
     if path.exists() and not force:
         raise FileExistsError(
             f"the model has a calibration, {path}. Say --force to replace it, or move it away."

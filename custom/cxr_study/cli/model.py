@@ -233,7 +233,7 @@ def _refitted(
         raise typer.BadParameter(
             "fitting needs your labelled images: --site-files sites --sites a", param_hint="--refit"
         )
-    body, file = own_model.loaded(own), site_files / f"{sites}.yaml"
+    body, file = own_model.to_loaded_model(own), site_files / f"{sites}.yaml"
     train, validation = (body.predict_site(file, sites, of) for of in ("train", "validation"))
     columns, facts = own_model.refit(train, validation, names)
     for name in names:

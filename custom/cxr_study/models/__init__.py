@@ -1,9 +1,9 @@
-"""A trained model in use: predicted with, calibrated, exported, given another one's classes."""
+"""Use of a trained model: prediction, calibration, export, import of another model's classes."""
 
 from typing import Literal
 
 Format = Literal["keras", "savedmodel", "onnx"]
-"""Of an exported model."""
+"""Format of an exported model."""
 
 OUTPUT = "probabilities"
-"""Name of its output: float32 (images, classes), in the order of the facts' "classes"."""
+"""Name of an exported model's output: float32 (images, classes), in the metadata's order."""

@@ -1,6 +1,6 @@
-"""Check that the model in this folder says of the reference image what it said when packaged.
+"""Check that the model in this folder predicts the reference image as it did when packaged.
 
-Needs Python, Keras with TensorFlow, NumPy and Pillow; nothing else:
+Needs only Python, Keras with TensorFlow, NumPy and Pillow:
 
     pip install keras tensorflow numpy pillow
     python check.py
@@ -21,15 +21,15 @@ FOLDER = Path(__file__).parent
 
 
 def main() -> None:
-    """Print what was expected and what came; exit with 1 if they differ."""
+    """Print expected and predicted probabilities; exit with 1 if they differ."""
     expected = json.loads((FOLDER / "reference.json").read_text(encoding="utf-8"))
     model = keras.saving.load_model(FOLDER / "model.keras")
     file = FOLDER / expected["image"]
     image = np.load(file) if file.suffix == ".npy" else np.asarray(Image.open(file), np.float32)
     found = np.asarray(model.predict_on_batch(image[None])["probabilities"])[0]
     wanted = expected["probabilities"]
-    for (name, probability), said in zip(wanted.items(), found, strict=True):
-        print(f"{name:<30} expected {probability:.6f}  found {said:.6f}")
+    for (name, probability), predicted in zip(wanted.items(), found, strict=True):
+        print(f"{name:<30} expected {probability:.6f}  found {predicted:.6f}")
     worst = np.abs(found - np.array(list(wanted.values()))).max()
     good = worst <= expected["tolerance"]
     print(f"{'The same' if good else 'NOT the same'}: greatest difference {worst:.1e}")

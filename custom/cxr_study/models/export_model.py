@@ -1,4 +1,4 @@
-"""Write a model for other programs: a file that runs without this package, or a hub's folder."""
+"""Export a model: a file that runs without this package, or a folder for a model hub."""
 
 from __future__ import annotations
 
@@ -28,43 +28,49 @@ if TYPE_CHECKING:
     import keras
 
 METADATA = "surgical_aggregation.json"
-"""Name of the facts in a file; see `metadata`."""
+"""Name of the metadata in an exported file; see `metadata`."""
 
 TOLERANCE = 1e-4
-"""Of probabilities on other machines, whose processors add in another order."""
+"""Largest difference of probabilities on other machines, whose processors sum in another order."""
 
-_SIDE = 32  # of an input that may have any size, to try it
-_OTHER = "It is removed; take another format, or the checkpoint."
+_SIDE = 32  # pixels, of the test input for a network that accepts any size
+_REMOVED = "It is removed; use another format, or the checkpoint."
 
 
 class _Target(NamedTuple):
     suffix: str
-    needs: tuple[str, ...]  # modules, of the extra "export"
-    write: Callable[[keras.Model, Path, str], None]
-    run: Callable[[Path, np.ndarray], np.ndarray]  # of the file, from its input to probabilities
+    needs: tuple[str, ...]  # modules of the extra "export"
+    write: Callable[[keras.Model, Path, str], None]  # network, new file, metadata as JSON
+    run: Callable[[Path, np.ndarray], np.ndarray]  # from the file and its input to probabilities
 
 
 def export(model: LoadedModel, to: Format, out: Path) -> None:
-    """Write a model with resizing and normalisation inside.
+    """Write a model as a file that includes resizing and normalisation.
 
-    Its input is called "pixels": grey images (n, height, width) of any height and width, float32, 0
-    black to 255 white (Keras and SavedModel: uint8 as well, the latter by `serve_uint8`); of a
-    `Site` of somebody's own it is called "images" and is what its network takes, float32. Its
-    output is `OUTPUT`. Probabilities are the model's own: a calibration is in the `metadata` alone.
-    What was written is run once, on `reference`.
+    - Input "pixels": grey images (n, height, width) of any height and width, float32, 0 black to
+      255 white. Keras and SavedModel accept uint8 as well, the latter in the signature
+      `serve_uint8`. The model of a custom `Site` has the input "images" instead: that of its
+      network, float32.
+    - Output `OUTPUT`: the model's own probabilities. A calibration is not applied; it is in the
+      `metadata`.
+
+    The file is run once on the input of `reference`, and removed if the result differs.
 
     Args:
-        model: Which model.
-        to: "keras": one file for Keras 3; "savedmodel": a folder for TensorFlow, its signature
+        model: The model.
+        to: "keras": one file for Keras 3; "savedmodel": a folder for TensorFlow, with the signature
             `serving_default`; "onnx": one file.
         out: New file or folder.
 
     Raises:
-        ValueError: The name has the wrong suffix, a converter is missing, or the file does not
-            run, or says something else than the model.
-        FileExistsError: There is such a file.
+        ValueError: The name has the wrong suffix, a converter is not installed, or the file cannot
+            be run or predicts other probabilities than the model.
+        FileExistsError: `out` exists.
         CheckpointError: The model has no class.
-        CalibrationError: The model's calibration is that of another model.
+        CalibrationError: The calibration next to the model is that of another model.
+
+    Example:
+        >>> export(load_model("best.npz"), "onnx", Path("chest.onnx"))  # doctest: +SKIP
     """
     target = _TARGETS[to]
     if target.suffix and out.suffix != target.suffix:
@@ -77,13 +83,17 @@ def export(model: LoadedModel, to: Format, out: Path) -> None:
             "'surgical-aggregation[export]'."
         )
     facts = metadata(model)
-    write_network(exported(model), to, out, facts, reference(model))
+    write_network(build_exported(model), to, out, facts, reference(model))
 
 
 def reference(model: LoadedModel) -> tuple[np.ndarray, np.ndarray]:
-    """An input to try an exported model with, float32 (1, ...), and what the model says of it.
+    """Make a test input for an exported model: a drawn chest; noise for a custom `Site`'s network.
 
-    A drawn chest, or noise for the network of a `Site` of somebody's own.
+    Args:
+        model: The model before export.
+
+    Returns:
+        The input, float32 (1, ...), and the model's probabilities for it, float32 (1, classes).
     """
     if isinstance(model.built_as, SiteNetwork):
         shape = [side or _SIDE for side in model.local.model.input_shape[1:]]
@@ -91,50 +101,56 @@ def reference(model: LoadedModel) -> tuple[np.ndarray, np.ndarray]:
         return noise, model.local.outputs(noise)[1]
     chest = demo_data().picture()
     small = np.asarray(square(Image.fromarray(chest), model.network.image_size))
-    said = model.predictions(small[None]).probabilities.to_numpy()
-    return chest[None].astype(np.float32), said
+    probabilities = model.predictions(small[None]).probabilities.to_numpy()
+    return chest[None].astype(np.float32), probabilities
 
 
 def default_name(model: Path, to: Format) -> Path:
-    """How an exported model is called, in the current folder."""
+    """Default file name of an exported model, in the current folder.
+
+    Example:
+        >>> default_name(Path("runs/best.npz"), "onnx").name
+        'best.onnx'
+    """
     return Path(model.stem).with_suffix(_TARGETS[to].suffix)
 
 
-def exported(model: LoadedModel) -> keras.Model:
-    """The uncompiled network from what `export` says to `OUTPUT`; see `pixel_graph`."""
+def build_exported(model: LoadedModel) -> keras.Model:
+    """Build the uncompiled network with the input of `export` and the output `OUTPUT`."""
     trained = model.local.model
     import keras
 
     network = keras.Model(trained.input, trained.output, name=trained.name)
     if not isinstance(model.built_as, SiteNetwork):
-        from cxr_study.models.pixel_graph import behind_pixels
+        from cxr_study.models.pixel_graph import with_pixel_input
 
-        return behind_pixels(network, model.network.normalisation)
+        return with_pixel_input(network, model.network.normalisation)
     images = keras.Input(network.input_shape[1:], name="images")
     return keras.Model(images, {OUTPUT: network(images)}, name="images_to_probabilities")
 
 
 def metadata(model: LoadedModel) -> dict[str, Any]:
-    """What a file says of itself: the classes in the output's order, and the manifest's facts.
+    """Metadata of an exported file, in JSON types.
 
-    "calibration" has, for each class that has one, the curve that its output is still to be put
-    through, and the threshold of the result; None: the model has no calibration of its own.
+    Among its keys are "classes", in the order of the output; "input"; "trained_by", class -> sites;
+    "network"; and "calibration", class -> the curve to apply to the output and the threshold of the
+    calibrated probability, or None if the model is not calibrated.
 
     Raises:
-        CalibrationError: The model's calibration is that of another model.
+        CalibrationError: The calibration next to the model is that of another model.
     """
     facts = model.facts
     curves = model.calibration and {
         name: of.model_dump(include={"curve", "threshold"})
         for name, of in model.calibration.classes.items()
     }
-    given = {"name": "pixels", "layout": "(images, height, width)", "black": 0, "white": 255}
+    takes = {"name": "pixels", "layout": "(images, height, width)", "black": 0, "white": 255}
     if isinstance(model.built_as, SiteNetwork):
         sides = ("any" if side is None else str(side) for side in model.local.model.input_shape[1:])
-        given = {"name": "images", "layout": f"({', '.join(['images', *sides])})"}
+        takes = {"name": "images", "layout": f"({', '.join(['images', *sides])})"}
     return {
         "classes": list(model.classes),
-        "input": given,
+        "input": takes,
         "output": OUTPUT,
         "calibration": curves,
         "model_sha256": digest(model.checkpoint.variables),
@@ -154,43 +170,45 @@ def write_network(
     facts: Mapping[str, Any],
     example: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> None:
-    """Write a Keras model in a format, with facts inside; see `export`.
+    """Write a Keras model with metadata in one of the formats; see `export`.
 
     Args:
-        network: From its one input to `OUTPUT`.
+        network: With one input, and the output `OUTPUT`.
         to: Format.
-        out: New file or folder.
+        out: New file or folder, which appears only when it is complete and checked.
         facts: See `metadata`.
-        example: An input and its probabilities, (1, classes). Default: it is not run.
+        example: An input and its expected probabilities, (1, classes), to check the file with.
+            Default None: the file is not run.
 
     Raises:
-        ValueError: It does not run, or says something else.
+        ValueError: The file cannot be run, or predicts other probabilities.
     """
     text = json.dumps(facts, indent=1) + "\n"
-    with whole(out) as half, quietly(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tf2onnx looks for types that NumPy 2 has no more
-        _TARGETS[to].write(network, half, text)
+    with whole(out) as partial, quietly(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tf2onnx refers to types that NumPy 2 has removed
+        _TARGETS[to].write(network, partial, text)
         if example is not None:
-            _check_runs(to, half, *example)
+            _check_runs(to, partial, *example)
 
 
 def _check_runs(to: Format, path: Path, given: np.ndarray, expected: np.ndarray) -> None:
+    """Raise `ValueError` unless a file maps an input to its probabilities."""
     try:
         difference = float(np.abs(_TARGETS[to].run(path, given) - expected).max())
-    except Exception as error:  # each runtime has its own
+    except Exception as error:  # the runtimes raise different types
         reason = str(error).split("\n")[0].rstrip(".")
         raise ValueError(
-            f"{path.name} was written, and does not run: {reason}. {_OTHER}"
+            f"{path.name} was written, but does not run: {reason}. {_REMOVED}"
         ) from error
     if not difference <= TOLERANCE:
         raise ValueError(
-            f"{path.name} was written, and differs from the model by {difference:.1e} for one "
-            f"image; {TOLERANCE:.0e} is allowed. {_OTHER}"
+            f"{path.name} was written, but differs from the model by {difference:.1e} for one "
+            f"image; {TOLERANCE:.0e} is allowed. {_REMOVED}"
         )
 
 
 def read_metadata(path: Path) -> dict[str, Any] | None:
-    """The facts in a Keras file; None: it was not exported by this package."""
+    """Read the metadata of a Keras file; None: this package did not export it."""
     with zipfile.ZipFile(path) as archive:
         if METADATA not in archive.namelist():
             return None
@@ -199,21 +217,27 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
 
 
 def package(model: LoadedModel, card: str, out: Path) -> None:
-    """Write a model's folder.
+    """Write a folder with a model and all that is needed to use it, as for a model hub.
 
-    README.md is the card; config.json says classes, input and output; model.keras predicts without
-    this package, and model.npz with it, or in further training; reference.png is a drawn chest (of
-    a `Site` of somebody's own, reference.npy is noise), for which reference.json has the expected
-    output, and check.py replays it. A calibration goes along.
+    Its files:
+
+    - README.md: the model card;
+    - config.json: the `metadata`;
+    - model.keras: for use without this package;
+    - model.npz: the checkpoint, for use with this package and further training;
+    - model.calibration.json: the calibration, if there is one;
+    - reference.png, a drawn chest (for a custom `Site` reference.npy, noise), and reference.json,
+      the probabilities expected for it;
+    - check.py: compares the model with the reference.
 
     Args:
-        model: Which model.
+        model: The model.
         card: Its model card, Markdown.
         out: New folder.
 
     Raises:
-        FileExistsError: There is such a folder.
-        ValueError: model.keras says something else than the model.
+        FileExistsError: `out` exists.
+        ValueError: model.keras predicts other probabilities than the model.
     """
     if out.exists():
         raise FileExistsError(f"a package needs a new folder; {out} exists. Give another --out.")
@@ -227,14 +251,14 @@ def package(model: LoadedModel, card: str, out: Path) -> None:
         if model.calibration is not None:
             text = as_json(model.calibration)
             (folder / "model.calibration.json").write_text(text, encoding="utf-8")
-        given, said = reference(model)
+        given, predicted = reference(model)
         if "black" in facts["input"]:
             image = "reference.png"
             Image.fromarray(given[0].astype(np.uint8)).save(folder / image)
         else:
             image = "reference.npy"
             np.save(folder / image, given[0])
-        probabilities = dict(zip(model.classes, map(float, said[0]), strict=True))
+        probabilities = dict(zip(model.classes, map(float, predicted[0]), strict=True))
         expected = {"image": image, "probabilities": probabilities, "tolerance": TOLERANCE}
         _write_json(folder / "reference.json", expected)
         program = resources.files(__package__).joinpath("check_package.py")
@@ -279,7 +303,7 @@ def _savedmodel(network: keras.Model, path: Path, facts: str) -> None:
 def _run_savedmodel(path: Path, given: np.ndarray) -> np.ndarray:
     import tensorflow as tf
 
-    loaded = tf.saved_model.load(path)  # lives as long as its signature is used
+    loaded = tf.saved_model.load(path)  # must be referenced as long as its signature is used
     serve = loaded.signatures["serving_default"]
     (name,) = serve.structured_input_signature[1]
     return np.asarray(serve(**{name: tf.constant(given)})[OUTPUT])
@@ -289,7 +313,7 @@ def _onnx(network: keras.Model, path: Path, facts: str) -> None:
     import onnx
 
     shape = [side or 1 for side in network.input_shape]
-    network(np.zeros(shape, np.float32))  # Keras exports to ONNX what has been called
+    network(np.zeros(shape, np.float32))  # Keras exports only a model that has been called
     network.export(path, format="onnx", verbose=False)
     made = onnx.load(path)
     onnx.helper.set_model_props(made, {METADATA: facts})

@@ -1,6 +1,6 @@
-"""Images to predict: found, read in chunks, and looked at for what is no frontal chest radiograph.
+"""Find images to predict, read them in chunks, and flag those that may not be frontal radiographs.
 
-Such images are flagged, and predicted all the same.
+Flagged images are predicted as well.
 """
 
 from __future__ import annotations
@@ -23,28 +23,32 @@ from cxr_study.data.images.image_store import KeptImages
 from surgical_aggregation.aggregation.feature_statistics import distances, fault, limits
 
 COLUMNS = ("image", "path", "file", "image index", "imageid", "image_id", "dicom_id", "image_path")
-"""Of a csv file, in lower case: the first of them that there is names the images."""
+"""Names of a csv file's column of images, in lower case; the first that exists is used."""
 
 _MOST_COMPONENTS = 3  # of a path that identify an image: patient, study, file, as in CheXpert
 
-CHUNK = 256  # images that are in memory at a time, and as many that are read ahead
+CHUNK = 256
+"""Images per chunk; one chunk is in use while the next is read."""
 
 WIDEST = 1.6
-"""Longer side over the shorter one, of a radiograph's detector and with a margin."""
+"""Largest ratio of longer to shorter side that is not flagged: that of detectors, plus a margin."""
 
 LEAST_CONTRAST = 20
-"""Grey levels (of 256) between the 5th and the 95th percentile."""
+"""Smallest distance of the 5th and the 95th percentile that is not flagged, grey levels of 256."""
 
 FAR = "unlike the training sites' images"
+"""Flag of an image whose features are far from those of every training site."""
 
-_COLOURFUL = 16  # grey levels between the channels of a pixel, beyond what JPEG makes of grey
+_COLOURFUL = 16  # grey levels between a pixel's channels, more than JPEG artefacts of grey images
 
 
 class FoundImage(NamedTuple):
-    """An image to predict: its name in the table of predictions, and its file ("": there is none).
+    """An image to predict.
 
-    Names are relative to the folder or csv file that was named; of a file that was named itself it
-    is the path as given.
+    Attributes:
+        image: Its name in the table of predictions: relative to the folder, or as in the csv file,
+            that contains it; the path as given for an image file.
+        path: Its file; "": there is none.
     """
 
     image: str
@@ -54,13 +58,19 @@ class FoundImage(NamedTuple):
 def find(sources: Iterable[str | Path]) -> list[FoundImage]:
     """Find the images of files, folders and csv files.
 
-    A folder's are all image files below it, sorted by path; DICOM files may have no suffix. A
-    csv file names them in one of `COLUMNS`: by absolute paths, relative to its folder, or by the
-    end of their paths wherever they lie below it.
+    Args:
+        sources: Paths. An image file is one image. A folder stands for all image files below it,
+            sorted by path; DICOM files may have no suffix. A csv file names images in one of
+            `COLUMNS`, by absolute paths, by paths relative to its folder, or by the last
+            components of paths anywhere below its folder.
+
+    Returns:
+        The images in the order of the sources. An image of a csv file without a file is included,
+        with the path "".
 
     Raises:
         ValueError: A source does not exist, or has no image.
-        ImageError: Two files could be an image that a csv file names.
+        ImageError: Two files match an image of a csv file.
     """
     found = []
     for source in map(Path, sources):
@@ -112,14 +122,14 @@ def _of_csv(csv: Path) -> list[FoundImage]:
 
 @dataclass(frozen=True, eq=False)
 class ReadImage:
-    """An image as it was read.
+    """A decoded image.
 
     Attributes:
         image: Its name.
         path: Its file.
-        pixels: uint8 (size, size); None: it cannot be read.
-        problem: Why not.
-        flags: See `of_file` and `of_pixels`.
+        pixels: Grey levels, uint8 (size, size); None: the image cannot be read.
+        problem: Why it cannot be read; "": it can.
+        flags: See `file_flags` and `pixel_flags`, after the decoder's own notes.
         bits: See `read`.
     """
 
@@ -134,12 +144,18 @@ class ReadImage:
 def read(
     images: Sequence[FoundImage], size: int, bits: int | None = None
 ) -> Iterator[list[ReadImage]]:
-    """Read images in chunks, in their order; the next chunk is read while one is in use.
+    """Decode images in chunks of `CHUNK`; the next chunk is read while one is in use.
+
+    Images in the cache of a site's data are taken from there.
 
     Args:
-        images: May be 100,000: memory holds two chunks.
-        size: Side of the square that they become, pixels.
-        bits: What the values of their site's 16-bit pictures fill, see `decoding.decode`.
+        images: Any number; memory holds two chunks.
+        size: Side of the decoded square, pixels.
+        bits: Number of bits, of 16, that the values of a site's 16-bit images use, see
+            `decoding.decode`. Default None: all 16; images that use fewer are flagged.
+
+    Yields:
+        The chunks, in the order of the images.
     """
     kept = KeptImages(size, bits)
     chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
@@ -172,7 +188,7 @@ def _read(
             pixels, notes = decoded.pixels, list(decoded.notes)
         else:
             pixels, notes = kept[0], kept[1].notes.split("; ") if kept[1].notes else []
-        found_in_file = of_file(path, size) + of_pixels(pixels)
+        found_in_file = file_flags(path, size) + pixel_flags(pixels)
         flags = tuple(dict.fromkeys([*notes, *found_in_file]))
     except ImageError as error:
         return ReadImage(*found, problem=str(error))
@@ -181,16 +197,17 @@ def _read(
     return ReadImage(*found, pixels=pixels, flags=flags, bits=bits)
 
 
-def of_file(path: Path, image_size: int) -> list[str]:
-    """Look at a file's header, and at the colours of one that is not grey.
+def file_flags(path: Path, image_size: int) -> list[str]:
+    """Check an image file's header, size and colours.
 
     Args:
         path: An image file that can be decoded.
-        image_size: Side of the model's input; a smaller image has less detail than it was
-            trained on.
+        image_size: Side of the model's input, pixels. A smaller image has less detail than the
+            training images.
 
     Returns:
-        Flags, such as "view LL", "colour" or "small: 60 x 48 pixels".
+        Flags, such as "view LL", "colour", "small: 60 x 48 pixels" or "shape: 200 x 40 pixels";
+        contradictions in a DICOM header come first.
     """
     if dicom.is_dicom_file(path):
         header = dicom.read_header(path)
@@ -207,33 +224,41 @@ def of_file(path: Path, image_size: int) -> list[str]:
     return flags
 
 
-def of_pixels(pixels: np.ndarray) -> list[str]:
-    """Look at a decoded image, uint8 (side, side)."""
+def pixel_flags(pixels: np.ndarray) -> list[str]:
+    """Check the contrast of a decoded image.
+
+    Args:
+        pixels: uint8 (side, side).
+
+    Returns:
+        ["constant"], ["low contrast"] (see `LEAST_CONTRAST`) or [].
+    """
     if pixels.min() == pixels.max():
         return ["constant"]
     dark, light = np.percentile(pixels, (5, 95))
     return ["low contrast"] if light - dark < LEAST_CONTRAST else []
 
 
-def far_away(features: np.ndarray, sites: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
-    """Which images are far from those of every training site.
+def far_from_training(features: np.ndarray, sites: Mapping[str, Mapping[str, Any]]) -> np.ndarray:
+    """Find the images whose features are far from those of every training site.
 
     Args:
-        features: What the head weighs, shape (images, features).
-        sites: Site -> its statistics (see `feature_statistics`), as the model's manifest has them;
-            of none, nothing is far. Unusable ones do not count, and too wide ones are narrowed.
+        features: Inputs of the head, shape (images, features).
+        sites: Site -> its feature statistics (see `feature_statistics`) from the model's manifest.
+            Statistics that are not usable are ignored, and limits that are too wide are narrowed.
 
     Returns:
-        bool, shape (images,).
+        bool, shape (images,); all False without usable statistics.
     """
     usable = {site: of for site, of in sites.items() if fault(of, features.shape[1]) is None}
-    if not usable:
-        return np.zeros(len(features), bool)
-    beyond = [distances(features, usable[site]) > most for site, most in limits(usable).items()]
-    return np.logical_and.reduce(beyond)
+    far = np.full(len(features), bool(usable))
+    for site, limit in limits(usable).items():
+        far &= distances(features, usable[site]) > limit
+    return far
 
 
 def _colourful(image: Image.Image) -> bool:
+    """Whether an image has pixels whose channels differ by more than `_COLOURFUL`."""
     if image.mode in ("1", "L", "LA", "F") or image.mode.startswith("I"):
         return False
     image.draft("RGB", (64, 64))  # a large JPEG decodes at reduced scale

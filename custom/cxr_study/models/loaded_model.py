@@ -1,4 +1,4 @@
-"""A model in memory, as a program uses it, and which file a person means who names it."""
+"""A model in memory, for use by a program; and how it is found from a file, folder or run."""
 
 from __future__ import annotations
 
@@ -36,19 +36,22 @@ if TYPE_CHECKING:
     from surgical_aggregation.site.training.keras_model import LocalModel
 
 IMAGE, FLAGS = "image", "flags"
+"""First and last column of a table of predictions."""
 
 NEVER_LEARNED = "never learned"
-"""Flag of every image, before the classes that no site could teach the model."""
+"""Flag of every image, followed by the classes for which no site had training labels."""
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A trained model; see `load_model`.
+    """A trained model; made by `load_model`.
+
+    The network is built, and TensorFlow started, at the first prediction.
 
     Attributes:
-        file: Where it is.
+        file: The model's file.
         checkpoint: Its variables and manifest.
-        built_as: The network that it is built as: one of ours, or that of a `Site`.
+        built_as: The network to build: one of this package, or that of a custom `Site`.
     """
 
     file: Path
@@ -57,10 +60,10 @@ class LoadedModel:
 
     @property
     def network(self) -> Network:
-        """The network, whose images are grey squares as `decoding` makes them.
+        """The network, if it is one of this package, for grey square images.
 
         Raises:
-            ValueError: It is that of a `Site`, which makes its images itself.
+            ValueError: It is that of a custom `Site`, which makes its images itself.
         """
         if isinstance(self.built_as, SiteNetwork):
             raise ValueError(
@@ -71,12 +74,12 @@ class LoadedModel:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of its outputs, in order."""
+        """Names of the model's outputs, in order."""
         return self.facts.classes
 
     @cached_property
     def facts(self) -> ModelFacts:
-        """What its manifest says."""
+        """The content of the model's manifest: classes, who trained them, AUROCs, provenance."""
         return facts_of(self.checkpoint)
 
     @cached_property
@@ -85,17 +88,17 @@ class LoadedModel:
 
         Raises:
             CheckpointError: The model has no class.
-            SiteError: It does not fit its network.
+            SiteError: The model does not fit the network.
         """
         import_quietly()
         return restore(self.checkpoint, self.built_as)
 
     @cached_property
     def calibration(self) -> CalibrationFile | None:
-        """What lies beside its file to calibrate it with; None: nothing.
+        """The calibration next to the model's file; None: there is none.
 
         Raises:
-            CalibrationError: It is that of another model.
+            CalibrationError: It is damaged, or that of another model.
         """
         return read_calibration(self.file, self.checkpoint)
 
@@ -105,72 +108,93 @@ class LoadedModel:
         """Predict images.
 
         Args:
-            images: Image files, folders of them, or csv files that name them.
-            calibrated: See `predict_chunks`. Default True.
+            images: Image files, folders of them, or csv files that name them; see
+                `images_to_predict.find`.
+            calibrated: Whether the model's calibration is applied, see `predict_chunks`. Default
+                True.
 
         Returns:
-            A row per image in their order, with columns "image", one per class, "<class> positive"
-            where the class has a threshold, and "flags". Of an image that cannot be read the
-            numbers are missing, and the flags say why.
+            A row per image, in order. Columns: "image"; per class the probability; "<class>
+            positive", 1 or 0, for each class with a threshold; "flags". For an image that cannot be
+            read the numbers are missing, and the flags give the reason.
 
         Raises:
             ValueError: There is no image.
+            CalibrationError: The calibration is that of another model.
+            CheckpointError: The model has no class.
+
+        Example:
+            >>> load_model("best.npz").predict("images")["Edema"]  # doctest: +SKIP
         """
         found = images_to_predict.find([images] if isinstance(images, str | Path) else images)
         tables = []
         for chunk, table in self.predict_chunks(found, calibrated=calibrated):
-            bad = {at: one for at, one in chunk.items() if one.pixels is None}
-            told = [(one.image, f"cannot be read: {one.problem}") for one in bad.values()]
-            index = pd.Index(bad, dtype=np.int64)
-            tables += [table, pd.DataFrame(told, index, [IMAGE, FLAGS], dtype=str)]
-        return pd.concat(tables).sort_index()
+            unread = {at: one for at, one in chunk.items() if one.pixels is None}
+            rows = [(one.image, f"cannot be read: {one.problem}") for one in unread.values()]
+            index = pd.Index(unread, dtype=np.int64)
+            tables += [table, pd.DataFrame(rows, index, [IMAGE, FLAGS], dtype=str)]
+        predictions: pd.DataFrame = pd.concat(tables).sort_index()
+        return predictions
 
     def predict_chunks(
         self, images: Sequence[FoundImage], *, calibrated: bool = True, bits: int | None = None
     ) -> Iterator[tuple[dict[int, ReadImage], pd.DataFrame]]:
-        """Predict images in chunks, in their order.
+        """Predict images in chunks, in order.
 
         Args:
-            images: Of any number; memory holds two chunks.
-            calibrated: Whether probabilities are calibrated, and thresholds applied, as far as the
-                model has a calibration. Default True.
-            bits: See `images_to_predict.read`.
+            images: Any number; memory holds two chunks.
+            calibrated: Whether probabilities are calibrated and thresholds applied, for the classes
+                with a calibration. Default True.
+            bits: See `images_to_predict.read`. Default None.
 
         Yields:
-            Position among all -> image as it was read; and a row per image that can be read, with
-            its position as index: its name; per class the probability, float32; per class with a
-            threshold "<class> positive", 1 or 0; flags, by "; " (see `images_to_predict`), with the
-            classes that the model never learned.
+            Two items per chunk. The first is a dictionary: position among all images -> decoded
+            image. The second is a table of the readable images, indexed by position: name;
+            probability per class, float32; "<class> positive" per class with a threshold, int8;
+            flags, separated by "; " (see `images_to_predict`), including classes that the model
+            never learned.
 
         Raises:
-            CalibrationError: The model's calibration is that of another model.
+            CalibrationError: The calibration is that of another model.
             CheckpointError: The model has no class.
         """
         if calibrated:
-            self.calibration  # noqa: B018 (refuses that of another model)
+            self.calibration  # noqa: B018 (raises before any image is read)
         done = 0
         for chunk in images_to_predict.read(images, self.network.image_size, bits):
             yield dict(enumerate(chunk, done)), self._table(chunk, done, calibrated)
             done += len(chunk)
 
     def _table(self, chunk: Sequence[ReadImage], first: int, calibrated: bool) -> pd.DataFrame:
+        """Predict the readable images of a chunk whose first image has the position `first`."""
         good = {at: one for at, one in enumerate(chunk, first) if one.pixels is not None}
         size = self.network.image_size
         pixels = np.array([one.pixels for one in good.values()], np.uint8).reshape(-1, size, size)
         found = self.predictions(pixels)
-        sites = self.checkpoint.manifest.get("features", {})  # as far as policies let it
-        far = images_to_predict.far_away(found.features, sites).tolist()
+        sites = self.checkpoint.manifest.get("features", {})  # of sites whose policy permits it
+        far = images_to_predict.far_from_training(found.features, sites).tolist()
         names = [one.image for one in good.values()]
-        told = [[*one.flags, *[FAR] * away] for one, away in zip(good.values(), far, strict=True)]
-        return self._named(found.probabilities, list(good), names, told, calibrated)
+        flags = [
+            [*one.flags, *[FAR] * is_far] for one, is_far in zip(good.values(), far, strict=True)
+        ]
+        return self._named(found.probabilities, list(good), names, flags, calibrated)
 
     def predict_own(self, split: Split, *, calibrated: bool = True) -> pd.DataFrame:
-        """Predict a split of the `Site` that the model was loaded with; see `predict_chunks`.
+        """Predict a split of the custom `Site` that the model was loaded with.
 
-        Images are named by their number: "test 0", "test 1", ...
+        Args:
+            split: "train", "validation" or "test".
+            calibrated: See `predict_chunks`. Default True.
+
+        Returns:
+            The table of `predict_chunks`. Images are named by number: "test 0", "test 1", ...
+
+        Raises:
+            ValueError: The model was loaded without a custom `Site`.
+            CalibrationError: The calibration is that of another model.
         """
         if not isinstance(self.built_as, SiteNetwork):
-            raise ValueError("splits are predicted of a Site of your own alone; give its class.")
+            raise ValueError("only splits of a Site of your own are predicted; give its class.")
         found = self.predict_site(self.built_as.site, "", split)
         names, index = found.images.table[IMAGE].tolist(), list(found.images.table.index)
         return self._named(found.probabilities, index, names, [[]] * len(names), calibrated)
@@ -183,18 +207,24 @@ class LoadedModel:
         flags: list[list[str]],
         calibrated: bool,
     ) -> pd.DataFrame:
-        """The table of `predict_chunks`."""
+        """Make the table of `predict_chunks`; `at` are the positions of the images."""
         index = pd.Index(at, dtype=np.int64)
-        table = probabilities.set_axis(index)
+        table: pd.DataFrame = probabilities.set_axis(index)
         if calibrated and self.calibration is not None:
             table = self.calibration.applied(table)
         table.insert(0, IMAGE, pd.Series(names, index, dtype=str))
         never = ", ".join(self.facts.never_learned)
         texts = ["; ".join([*each, *[f"{NEVER_LEARNED}: {never}"] * bool(never)]) for each in flags]
-        return table.assign(**{FLAGS: pd.Series(texts, index, dtype=str)})
+        table[FLAGS] = pd.Series(texts, index, dtype=str)
+        return table
 
     def predictions(self, images: Images | np.ndarray) -> Predictions:
-        """Predict decoded images, or uint8 (n, image_size, image_size) as `decoding` makes them."""
+        """Predict decoded images, without calibration.
+
+        Args:
+            images: Images of a site; or an array as `decoding` makes it, uint8 (n, image_size,
+                image_size).
+        """
         if not isinstance(images, Images):
             rows = np.arange(len(images))
             images = Images(pd.DataFrame(index=rows), images, rows)
@@ -203,18 +233,19 @@ class LoadedModel:
     def predict_site(
         self, source: Path | Site, name: str, split: Split, *, needed: bool = True
     ) -> Predictions:
-        """Predict a split of a site's images, with labels to test with: 1, 0 or NaN, not known.
+        """Predict a split of a site's images, without calibration.
 
         Args:
-            source: Its site file, or a `Site` of somebody's own, whose every image counts as a
-                patient.
-            name: The site's.
-            split: Which part of its patients.
-            needed: Whether no image in a site file's split is an error. Default True; else the
-                tables are empty.
+            source: The site file; or a custom `Site`, for which every image counts as one patient.
+            name: Name of the custom site.
+            split: "train", "validation" or "test".
+            needed: Whether an empty split is an error. Default True. If not, the tables are empty.
+
+        Returns:
+            The predictions, and the images' labels: 1, 0 or NaN (not known, uncertain).
 
         Raises:
-            ValueError: The site file or what it names is unusable.
+            ValueError: The site file or a file that it names is not usable.
         """
         if isinstance(source, Path):
             of_site = load_images(load_labels(read_site_file(source)), self.network.image_size)
@@ -227,8 +258,8 @@ class LoadedModel:
         at = [f"{split} {number}" for number in range(len(found.labels))]
         table = assemble(labels, image=np.array(at), patient=np.array(at), view="")
         table[list(labels)] = certain(table[list(labels)])
-        none = np.zeros((len(at), 0, 0), np.uint8)  # they are not kept
-        images = Images(table, none, np.arange(len(at)), name, frozenset(labels))
+        no_pixels = np.zeros((len(at), 0, 0), np.uint8)  # a Site yields them only in batches
+        images = Images(table, no_pixels, np.arange(len(at)), name, frozenset(labels))
         probabilities = pd.DataFrame(found.probabilities, columns=list(self.classes))
         return Predictions(images, probabilities, found.features)
 
@@ -236,17 +267,18 @@ class LoadedModel:
 def load_model(
     path: str | Path, site: str | None = None, own_site: Site | None = None
 ) -> LoadedModel:
-    """Load a model to predict with.
+    """Load a model for prediction.
 
     Args:
         path: A checkpoint such as best.npz, or the folder of a run or of a downloaded job.
-        site: In a run whose sites have personal models (fedbn, personalised): whose.
-        own_site: One of the sites that trained it, where they are a `Site` of your own, whose
-            network it is. Default: sites of this application.
+        site: Name of the site whose personal model is loaded, in a run with personal models (fedbn,
+            personalised). Default None: the global model.
+        own_site: One of the sites that trained the model, if they are a custom `Site`, whose
+            network it is. Default None: the sites are of this package.
 
     Raises:
         ValueError: There is no such model.
-        CheckpointError: The file cannot be read, or does not say which network it is.
+        CheckpointError: The file cannot be read, or its manifest does not name a known network.
 
     Example:
         >>> from cxr_study import load_model
@@ -269,16 +301,20 @@ def load_model(
 def choose(
     path: Path, site: str | None = None, own_site: bool = True
 ) -> tuple[Path, Network | None]:
-    """The file of a model, and the network of ours that its run's job names, if it does.
+    """Find the file of a model.
 
     Args:
-        path: A checkpoint; the folder of a run or of a downloaded job, for its best model; or any
-            folder with a best.npz.
-        site: Whose personal model; None: the global one.
-        own_site: Whether a job whose sites have a network of their own will do. Default True.
+        path: A checkpoint; the folder of a run or of a downloaded job, whose best model is chosen;
+            or any folder with a best.npz.
+        site: Name of the site whose personal model is chosen. Default None: the global model.
+        own_site: Whether a job whose sites are a custom `Site` is accepted. Default True.
+
+    Returns:
+        The file; and the network from the settings of the run's job, or None if there is no job, or
+        its sites are a custom `Site`.
 
     Raises:
-        ValueError: There is no such model.
+        ValueError: There is no such model, or it is ambiguous or encrypted.
         ResultsError: The run has not finished.
     """
     if path.is_file():
@@ -312,6 +348,7 @@ def choose(
 
 
 def _model_of(run: FinishedRun, site: str | None) -> Path:
+    """File of a run's best global model (None), or of a site's personal model."""
     personal = personal_checkpoints(run.states)
     if site is not None:
         if site in personal:
@@ -337,10 +374,20 @@ def _model_of(run: FinishedRun, site: str | None) -> Path:
 def seen_in_training(
     model: LoadedModel, folder: Path, sites: Iterable[str], splits: Iterable[str]
 ) -> list[str]:
-    """What is told of sites that trained a model, perhaps with images of these splits.
+    """Warn of evaluation images whose patients may have been in a model's training.
 
-    No model says which patients trained it: counted are those that trained by a split file that the
-    present one replaced. Without such a file, one that is newer than the model is named.
+    A model does not record its patients. So the training patients of each earlier split file of a
+    site, which the present one has replaced, are compared with the present split. Without an
+    earlier file, a split file is reported that is newer than the model.
+
+    Args:
+        model: The model to be evaluated.
+        folder: Folder of <site>.yaml.
+        sites: Names of the sites; those that did not train the model are skipped.
+        splits: The splits to be evaluated.
+
+    Returns:
+        One sentence per finding.
     """
     trained = {site for of in model.facts.trained.values() for site in of.sites}
     made = model.file.stat().st_mtime
@@ -356,12 +403,12 @@ def seen_in_training(
                 notes.append(
                     f"{site}: {seen} of {len(now)} {split} images are of patients that {file.name} "
                     "trained with. If that was the split of the training, the model has seen them, "
-                    "and looks better than it is."
+                    "and its results are too good."
                 )
         if not old and read.split.is_file() and read.split.stat().st_mtime > made:
             notes.append(
                 f"{site}: {read.split} is newer than the model, which {site} trained. If it is not "
-                "the split of the training, the model has seen some of these patients, and looks "
-                "better than it is."
+                "the split of the training, the model has seen some of these patients, and its "
+                "results are too good."
             )
     return notes

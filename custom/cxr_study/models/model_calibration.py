@@ -1,6 +1,7 @@
-"""A model's calibration: a JSON file beside it, never a part of its weights; how it is made.
+"""Calibrate a model's probabilities per class, and choose thresholds.
 
-It is made on labelled images that the model was not trained on.
+The calibration is a JSON file next to the model; weights are not changed. It is fitted on labelled
+images that the model was not trained on.
 """
 
 from __future__ import annotations
@@ -25,29 +26,30 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.manifest import made_now
 
 POSITIVE = " positive"
-"""End of the name of a column that says whether a class reaches its threshold."""
+"""Suffix of the column, in a table of predictions, of whether a class reaches its threshold."""
 
 Share = tuple[float | None, float | None, float | None]
-"""A share of images, and the ends of its 95 % bootstrap interval by patient.
+"""A share of images, and the lower and upper end of its 95 % bootstrap interval by patient.
 
-None: there is no such image; of the ends: fewer than `bootstrap.FEWEST` patients.
+The share is None if there is no such image, the ends with fewer than `bootstrap.FEWEST` patients.
 """
 
 FEWEST = 20
-"""The least number of positive, and of negative, images: ten per parameter (Peduzzi et al., J Clin
+"""Smallest number of positive, and of negative, images: ten per parameter (Peduzzi et al., J Clin
 Epidemiol 1996)."""
 
 FOLDS = 5
+"""Folds of the cross-validation by which the calibration error afterwards is estimated."""
 
 NO_LABEL = "no image has a label of it"
-"""Why a class is refused that the sites do not label."""
+"""Reason for refusing a class that the sites do not label."""
 
 _RESAMPLES = 200
-_NEAREST = 1e-7  # of a probability to 0 and 1; the logit of a float32 ends about there
+_NEAREST = 1e-7  # probabilities are clipped to [1e-7, 1 - 1e-7], about the precision of float32
 
 
 class CalibrationError(ValueError):
-    """A calibration cannot be made, or is that of another model."""
+    """A calibration cannot be made or read, or is that of another model."""
 
 
 class _Strict(BaseModel):
@@ -55,7 +57,16 @@ class _Strict(BaseModel):
 
 
 class Curve(_Strict):
-    """What probabilities are turned into: sigmoid(slope * logit(p) + intercept)."""
+    """A calibration curve: p -> sigmoid(slope * logit(p) + intercept).
+
+    Attributes:
+        method: "platt", the only one.
+        slope: Above 0, so the order of images does not change.
+        intercept: Shift of the logit.
+
+    Source:
+        Platt, Probabilistic Outputs for Support Vector Machines, 1999.
+    """
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -64,26 +75,39 @@ class Curve(_Strict):
     intercept: float = 0
 
     def apply(self, probabilities: Floats) -> Floats:
-        """Calibrate probabilities of any shape; float64."""
+        """Calibrate probabilities.
+
+        Args:
+            probabilities: The model's, any shape.
+
+        Returns:
+            float64, same shape.
+
+        Example:
+            >>> float(Curve(slope=2).apply(np.array(0.5)))
+            0.5
+        """
         scaled = self.slope * logit(probabilities) + self.intercept
         return np.asarray(1 / (1 + np.exp(-scaled)))
 
 
 class ClassCalibration(_Strict):
-    """How one class is calibrated, and on what.
+    """Calibration of one class.
 
     Attributes:
-        curve: What its probabilities are turned into.
-        threshold: Of the calibrated probability; at or above it the class counts as positive.
-        threshold_ends: Of its 95 % bootstrap interval by patient; None with few patients.
-        test_sensitivity: At the threshold, on test images, on which nothing was chosen.
-        test_specificity: Likewise.
-        sensitivity: At the threshold, on the images it was chosen on.
+        curve: Maps the model's probability to the calibrated one.
+        threshold: Of the calibrated probability; the class is positive at or above it.
+        sensitivity: At the threshold, on the images on which the threshold was chosen.
         specificity: Likewise.
-        images: With a label of the class.
-        positives: Of these.
+        images: Number of images with a label of the class.
+        positives: Number of these that are positive.
         ece_before: Expected calibration error of the model's own probabilities.
-        ece_after: Of calibrated ones, each by a calibration that has not seen the image's patient.
+        ece_after: Expected calibration error after calibration, by cross-validation: each image is
+            calibrated by a curve that was fitted on other patients.
+        threshold_ends: 95 % bootstrap interval of the threshold, by patient; None with few
+            patients.
+        test_sensitivity: At the threshold, on test images, which were not used for the choice.
+        test_specificity: Likewise.
     """
 
     curve: Curve
@@ -100,16 +124,16 @@ class ClassCalibration(_Strict):
 
 
 class CalibrationFile(_Strict):
-    """What stands in the file.
+    """Content of a calibration file.
 
     Attributes:
         model_sha256: Digest of the model's variables.
-        sites: Whose validation splits it was made on.
-        threshold_rule: "sensitivity 0.9", or "f1".
-        created: Day, ISO 8601.
+        sites: Sites on whose validation splits the calibration was made.
+        threshold_rule: "sensitivity 0.9" (with the value requested) or "f1".
+        created: Date, ISO 8601.
         version: Of this software.
         classes: Class -> its calibration.
-        refused: Class -> why it has none.
+        refused: Class -> why it is not calibrated.
     """
 
     model_sha256: str
@@ -121,37 +145,61 @@ class CalibrationFile(_Strict):
     refused: dict[str, str]
 
     def applied(self, probabilities: pd.DataFrame) -> pd.DataFrame:
-        """Calibrate the columns of the classes that have a calibration; the others stay.
+        """Calibrate a table of probabilities.
 
-        "<class> positive", int8, follows for each: 1 where it reaches its threshold, else 0.
+        Args:
+            probabilities: A column per class; it is not changed.
+
+        Returns:
+            A copy with calibrated columns, float32, for the classes that have a calibration. For
+            each of these a column "<class> positive" is added, int8: 1 if the calibrated
+            probability reaches the threshold, else 0.
         """
-        table = probabilities.copy()
+        table: pd.DataFrame = probabilities.copy()
         for name, of in self.classes.items():
             if name in table:
-                said = of.curve.apply(table[name].to_numpy(float)).astype(np.float32)
-                table[name] = said
-                table[f"{name}{POSITIVE}"] = (said >= np.float32(of.threshold)).astype(np.int8)
+                calibrated = of.curve.apply(table[name].to_numpy(float)).astype(np.float32)
+                positive = calibrated >= np.float32(of.threshold)
+                table[name] = calibrated
+                table[f"{name}{POSITIVE}"] = positive.astype(np.int8)
         return table
 
 
 def logit(probabilities: Floats) -> Floats:
-    """The inverse of the sigmoid, finite also for 0 and 1; float64."""
+    """Inverse of the sigmoid, float64, finite for 0 and 1 as well.
+
+    Example:
+        >>> logit(np.array([0.0, 0.5])).round(1).tolist()
+        [-16.1, 0.0]
+    """
     inside = np.clip(np.asarray(probabilities, np.float64), _NEAREST, 1 - _NEAREST)
     return np.asarray(np.log(inside / (1 - inside)))
 
 
-def beside(model: Path) -> Path:
-    """Where a model's calibration lies: best.npz has best.calibration.json."""
+def calibration_path(model: Path) -> Path:
+    """Path of a model's calibration file.
+
+    Example:
+        >>> calibration_path(Path("best.npz")).name
+        'best.calibration.json'
+    """
     return model.with_name(f"{model.stem}.calibration.json")
 
 
 def read_calibration(model: Path, checkpoint: Checkpoint) -> CalibrationFile | None:
-    """Read what lies beside a model; None: nothing.
+    """Read the calibration next to a model.
+
+    Args:
+        model: The model's file.
+        checkpoint: Its content, to check that the calibration belongs to it.
+
+    Returns:
+        The calibration; None if there is no file.
 
     Raises:
         CalibrationError: The file is damaged, or was made for another model.
     """
-    path = beside(model)
+    path = calibration_path(model)
     if not path.is_file():
         return None
     try:
@@ -161,7 +209,7 @@ def read_calibration(model: Path, checkpoint: Checkpoint) -> CalibrationFile | N
         problem = ": ".join(map(str, (*first["loc"], first["msg"])))
         raise CalibrationError(
             f"{path} is no calibration that this version reads: {problem}; got "
-            f"{reprlib.repr(first['input'])}. Make it anew: surgagg model calibrate"
+            f"{reprlib.repr(first['input'])}. Recreate it: surgagg model calibrate"
         ) from None
     if file.model_sha256 != digest(checkpoint.variables):
         raise CalibrationError(
@@ -172,7 +220,7 @@ def read_calibration(model: Path, checkpoint: Checkpoint) -> CalibrationFile | N
 
 
 def current_calibration(model: Path, checkpoint: Checkpoint) -> CalibrationFile | None:
-    """What lies beside a model and was made for it; None: nothing that was."""
+    """Read the calibration next to a model; None if there is none, or none that is valid for it."""
     try:
         return read_calibration(model, checkpoint)
     except CalibrationError:
@@ -180,7 +228,7 @@ def current_calibration(model: Path, checkpoint: Checkpoint) -> CalibrationFile 
 
 
 def as_json(file: CalibrationFile) -> str:
-    """The text of the file."""
+    """Format a calibration as the text of its file."""
     return json.dumps(file.model_dump(), indent=1) + "\n"
 
 
@@ -191,24 +239,31 @@ def calibrate(
     *,
     sensitivity: float | None = None,
 ) -> CalibrationFile:
-    """Calibrate every class that has enough labelled images, and whose probabilities rank them.
+    """Calibrate the classes with enough labelled images, and choose their thresholds.
+
+    A class is refused if it has too few positive or negative images or patients, or if its fitted
+    slope is not positive.
 
     Args:
-        model: Whose predictions they are.
-        sites: With their validation splits; pooled.
-        tests: The same with their test splits, on which thresholds are tested, not chosen.
-        sensitivity: The highest threshold is chosen that reaches it on these images, in (0, 1].
-            Default None: the threshold of the highest F1.
+        model: The model that made the predictions.
+        sites: Its predictions for each site's validation split; they are pooled.
+        tests: Its predictions for the sites' test splits, on which sensitivity and specificity at
+            the thresholds are estimated. Default: not estimated.
+        sensitivity: In (0, 1]. The highest threshold is chosen that reaches it on the validation
+            images. Default None: the threshold with the highest F1.
+
+    Returns:
+        The calibration of each class, and why the others were refused.
 
     Raises:
         CalibrationError: No class can be calibrated, or the sensitivity is not in (0, 1].
 
     Source:
-        Platt, 1999.
+        Platt, Probabilistic Outputs for Support Vector Machines, 1999.
     """
     if sensitivity is not None and not 0 < sensitivity <= 1:
         raise CalibrationError(
-            f"a sensitivity above 0 and at most 1 is needed; got {sensitivity}. Say e.g. 0.9."
+            f"a sensitivity above 0 and at most 1 is needed; got {sensitivity}. Give e.g. 0.9."
         )
     found: dict[str, ClassCalibration] = {}
     refused: dict[str, str] = {}
@@ -217,7 +272,7 @@ def calibrate(
         if why := _too_few(one):
             refused[name] = why
         elif (curve := _fitted(one)).slope <= 0:
-            area = auroc(one[["label"]].to_numpy(), one[["said"]].to_numpy())[0]
+            area = auroc(one[["label"]].to_numpy(), one[["probability"]].to_numpy())[0]
             refused[name] = (
                 f"probabilities that rise with its labels are needed; slope {curve.slope:.2f}, "
                 f"AUROC {area:.3f}. Are the labels coded the other way round?"
@@ -242,23 +297,30 @@ def calibrate(
 
 
 def _pooled(sites: Sequence[Predictions], name: str) -> pd.DataFrame:
-    """Images of all sites with a label of a class: label (1 or 0), said, and patient, numbered."""
+    """Pool the images of all sites that have a label of a class.
+
+    Returns:
+        A row per image: "label", 1 or 0; "probability"; "patient", a number.
+    """
     frames = [
         pd.DataFrame(
             {
                 "label": each.images.labels([name])[:, 0],
-                "said": each.probabilities[name].to_numpy(float),
-                "patient": [f"{each.images.site}/{who}" for who in each.images.table["patient"]],
+                "probability": each.probabilities[name].to_numpy(float),
+                "patient": [f"{each.images.site}/{id_}" for id_ in each.images.table["patient"]],
             }
         )
         for each in sites
     ]
-    none = pd.DataFrame({"label": [np.nan], "said": [np.nan], "patient": [""]})
+    # The first row sets the columns' types where there are no frames.
+    none = pd.DataFrame({"label": [np.nan], "probability": [np.nan], "patient": [""]})
     known = pd.concat([none, *frames]).dropna(subset="label")
-    return known.assign(patient=pd.factorize(known["patient"])[0])
+    pooled: pd.DataFrame = known.assign(patient=pd.factorize(known["patient"])[0])
+    return pooled
 
 
 def _too_few(one: pd.DataFrame) -> str | None:
+    """Why a class has too few images or patients for a calibration; None: it has enough."""
     if one.empty:
         return NO_LABEL
     counts = one.groupby("label")["patient"].agg(["size", "nunique"]).reindex([1, 0], fill_value=0)
@@ -272,9 +334,10 @@ def _too_few(one: pd.DataFrame) -> str | None:
 
 
 def _redrawn(one: pd.DataFrame, label: int) -> Iterator[Floats]:
-    """How often each image is in a resample of the patients, if any with the label is.
+    """Yield resamples of the patients, as the number of times that each image is drawn.
 
-    None is drawn where these are of fewer than `bootstrap.FEWEST` patients.
+    Resamples without an image of the label are skipped. Nothing is yielded if images of the label
+    are of fewer than `bootstrap.FEWEST` patients.
     """
     of, patient = (one["label"] == label).to_numpy(), one["patient"].to_numpy()
     if len(np.unique(patient[of])) < bootstrap.FEWEST:
@@ -288,7 +351,7 @@ def _redrawn(one: pd.DataFrame, label: int) -> Iterator[Floats]:
 
 
 def _share(one: pd.DataFrame, positive: np.ndarray, label: int) -> Share:
-    """Of the images with a label, 1 or 0, the share that is positive or not as it says."""
+    """Sensitivity (label 1) or specificity (label 0): the share of images predicted correctly."""
     of = (one["label"] == label).to_numpy()
     if not of.any():
         return None, None, None
@@ -300,12 +363,14 @@ def _share(one: pd.DataFrame, positive: np.ndarray, label: int) -> Share:
 def _of_class(
     one: pd.DataFrame, curve: Curve, test: pd.DataFrame, sensitivity: float | None
 ) -> ClassCalibration:
-    labels, said = one["label"].to_numpy(), one["said"].to_numpy()
-    after = curve.apply(said)
+    """Choose the threshold of a class on `one`, and measure it there and on `test`."""
+    labels, before = one["label"].to_numpy(), one["probability"].to_numpy()
+    after = curve.apply(before)
     threshold = _threshold(labels, after, sensitivity)
     drawn = [_threshold(labels, after, sensitivity, times) for times in _redrawn(one, 1)]
-    positive, tested = after >= threshold, curve.apply(test["said"].to_numpy()) >= threshold
-    unseen = _unseen(one)
+    positive = after >= threshold
+    tested = curve.apply(test["probability"].to_numpy()) >= threshold
+    unseen = _cross_validated(one)
     kept = ~np.isnan(unseen)
     return ClassCalibration(
         curve=curve,
@@ -314,7 +379,7 @@ def _of_class(
         specificity=float((~positive[labels == 0]).mean()),
         images=len(labels),
         positives=int(labels.sum()),
-        ece_before=_error(labels[kept], said[kept]),
+        ece_before=_error(labels[kept], before[kept]),
         ece_after=_error(labels[kept], unseen[kept]),
         threshold_ends=_ends(drawn),
         test_sensitivity=_share(test, tested, 1),
@@ -323,38 +388,47 @@ def _of_class(
 
 
 def _ends(drawn: Sequence[float]) -> tuple[float | None, float | None]:
-    return bootstrap.percentile_ends(drawn) if drawn else (None, None)
+    return bootstrap.percentile_interval(drawn) if drawn else (None, None)
 
 
 def _fitted(one: pd.DataFrame) -> Curve:
+    """Fit a curve by logistic regression without penalty."""
     from sklearn.linear_model import LogisticRegression
 
-    logits = logit(one["said"].to_numpy())[:, None]
+    logits = logit(one["probability"].to_numpy())[:, None]
     line = LogisticRegression(C=np.inf, max_iter=1000).fit(logits, one["label"].to_numpy())
     return Curve(slope=float(line.coef_[0, 0]), intercept=float(line.intercept_[0]))
 
 
-def _unseen(one: pd.DataFrame) -> Floats:
-    """Calibrate each image by what was fitted on the other folds' patients.
+def _cross_validated(one: pd.DataFrame) -> Floats:
+    """Calibrate each image by a curve fitted on the patients of the other folds.
 
-    NaN where those have one label alone.
+    NaN where these have labels of one value only.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 
     after = np.full(len(one), np.nan)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # few positive patients: some fold has none
+        warnings.simplefilter("ignore", UserWarning)  # with few patients a fold may lack positives
         splits = list(StratifiedGroupKFold(FOLDS).split(one, one["label"], one["patient"]))
     for train, held_out in splits:
         if one["label"].iloc[train].nunique() > 1:
-            after[held_out] = _fitted(one.iloc[train]).apply(one["said"].to_numpy()[held_out])
+            curve = _fitted(one.iloc[train])
+            after[held_out] = curve.apply(one["probability"].to_numpy()[held_out])
     return after
 
 
 def _threshold(
     labels: Floats, probabilities: Floats, sensitivity: float | None, times: Floats | None = None
 ) -> float:
-    """From where a class counts as positive; each image counts `times`, default once."""
+    """Choose the threshold of a class; see `calibrate`.
+
+    Args:
+        labels: 1 or 0, shape (images,).
+        probabilities: Calibrated, same shape.
+        sensitivity: See `calibrate`.
+        times: Weight of each image. Default None: 1.
+    """
     from sklearn.metrics import precision_recall_curve, roc_curve
 
     if sensitivity is not None:

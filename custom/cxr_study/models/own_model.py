@@ -1,6 +1,7 @@
-"""A hospital's own model, a checkpoint or a Keras file, that gets classes of another.
+"""Import classes into a hospital's own model, a checkpoint or a Keras file.
 
-By column, or fitted anew on its own labelled images.
+A class is imported as the column of another model's head, or its column is refitted on the
+hospital's own labelled images.
 """
 
 from __future__ import annotations
@@ -28,20 +29,21 @@ if TYPE_CHECKING:
     import keras
 
 FEWEST = 20
-"""Positive, and negative, training images that a column is fitted on, at least."""
+"""Smallest number of positive, and of negative, training images to fit a column on."""
 
 
 @dataclass(frozen=True, eq=False)
 class OwnModel:
-    """A model that gets classes.
+    """A model into which classes are imported.
 
     Attributes:
-        checkpoint: Its variables, and what is known of it.
-        file: Where it was read.
+        checkpoint: Its variables, with a manifest as far as known.
+        file: The file that it was read from.
         classes: Names of its outputs, in order.
-        graph: The Keras model of a Keras file; None: it was a checkpoint.
-        takes_pixels: Whether the graph resizes and normalises by itself: it was exported here.
-        facts: A Keras file's own; see `export_model.metadata`.
+        graph: The Keras model of a Keras file; None: the file is a checkpoint.
+        takes_pixels: Whether the graph includes resizing and normalisation, as those exported by
+            this package do.
+        facts: Metadata in a Keras file, see `export_model.metadata`; None: there is none.
     """
 
     checkpoint: Checkpoint
@@ -55,15 +57,16 @@ class OwnModel:
 def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
     """Read a model.
 
-    A Keras file is one that `surgagg export` wrote, which has the classes' names, or any network
-    whose last layer is a Dense called "head" with a sigmoid.
+    A Keras file is either exported by `surgagg export`, or any network whose last layer is a Dense
+    layer named "head" with a sigmoid.
 
     Args:
         path: A checkpoint, or a file .keras.
-        own_classes: Names of a Keras file's outputs, where it does not have them.
+        own_classes: Names of the outputs of a Keras file that does not contain them, in order.
 
     Raises:
-        ValueError: The Keras file is not such a network, or its classes are not known.
+        ValueError: The Keras file does not exist, is not such a network, or its classes are not
+            known.
         CheckpointError: The checkpoint cannot be read.
     """
     if path.suffix != ".keras":
@@ -71,12 +74,12 @@ def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
         return OwnModel(checkpoint, path, wire.classes_of(checkpoint.variables))
     if not path.is_file():
         raise ValueError(f"the model to import into is needed; {path} does not exist.")
-    graph = _loaded(path)
+    graph = _load_graph(path)
     facts = export_model.read_metadata(path)
     names = tuple(facts["classes"]) if facts else tuple(own_classes)
     if not names:
         raise ValueError(
-            f"{path} does not say which classes it predicts. Name them in the order of its "
+            f"{path} does not name the classes that it predicts. Name them in the order of its "
             "outputs: --own-classes Nodule,Mass"
         )
     network = _network(graph)
@@ -94,9 +97,13 @@ def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
 
 
 def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
-    """Write a model with the columns of a checkpoint, which has its body, in the form it had.
+    """Write a model with new columns, in the format that it was read in.
 
-    In a Keras file its own classes keep their order, and the new ones follow. See `check` first.
+    Args:
+        model: As it was read.
+        checkpoint: The model's body, with its own and the new columns. In a Keras file the model's
+            own classes keep their order, and the new ones follow.
+        out: New file; see `check`.
     """
     if model.graph is None:
         save(checkpoint, out)
@@ -111,9 +118,9 @@ def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
         ]
     )
     if model.takes_pixels:
-        from cxr_study.models.pixel_graph import behind_pixels
+        from cxr_study.models.pixel_graph import with_pixel_input
 
-        grown = behind_pixels(grown, network_of(checkpoint).normalisation)
+        grown = with_pixel_input(grown, network_of(checkpoint).normalisation)
     origin = {
         name: facts["imported"]
         for name, facts in checkpoint.manifest.get("classes", {}).items()
@@ -123,28 +130,32 @@ def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
     export_model.write_network(grown, "keras", out, facts)
 
 
-def loaded(model: OwnModel) -> LoadedModel:
-    """A model to predict with.
+def to_loaded_model(model: OwnModel) -> LoadedModel:
+    """Make a model for prediction.
 
     Raises:
-        ValueError: It is a Keras file that does not resize and normalise by itself, so that
-            nobody knows what its images must be.
-        CheckpointError: The checkpoint does not say which network it is.
+        ValueError: The model is a Keras file without resizing and normalisation, so the form of its
+            input images is not known.
+        CheckpointError: The checkpoint's manifest does not name a known network.
     """
     if model.graph is not None and not model.takes_pixels:
         raise ValueError(
-            f"{model.file} does not say how its images are made; only a checkpoint, or a file that "
-            "surgagg export wrote, can be predicted with."
+            f"{model.file} does not state how its input images are made; only a checkpoint, or a "
+            "file that surgagg export wrote, can be used for prediction."
         )
     return LoadedModel(model.file, model.checkpoint, network_of(model.checkpoint))
 
 
 def check(model: OwnModel, out: Path) -> None:
-    """Refuse a file that `write` could not write.
+    """Check that `write` can write a file.
+
+    Args:
+        model: The model to be written.
+        out: The new file.
 
     Raises:
-        ValueError: It would be another kind of file than the model's.
-        FileExistsError: There is such a file.
+        ValueError: The suffix is not that of the model's format.
+        FileExistsError: `out` exists.
     """
     suffix = ".npz" if model.graph is None else ".keras"
     if out.suffix != suffix:
@@ -156,51 +167,54 @@ def check(model: OwnModel, out: Path) -> None:
 def refit(
     train: Predictions, validation: Predictions, classes: Sequence[str]
 ) -> tuple[wire.Columns, dict[str, dict[str, Any]]]:
-    """Fit a column for each class, from zero on, to what the head weighs.
+    """Fit a column for each class to the features of labelled images; the body is not changed.
 
     Args:
-        train: Of the site's training split, predicted by the model that gets the classes.
-        validation: Of its validation split, by which the penalty is chosen; see `best_refit`.
-        classes: Names, which the site labels.
+        train: Predictions for the site's training split by the model into which the classes are
+            imported.
+        validation: Predictions for its validation split, by which the penalty is chosen; see
+            `best_refit`.
+        classes: Names of classes that the site labels.
 
     Returns:
-        The columns by class; and by class, for the manifest, "refit": the site, its numbers of
-        training images and positive ones, and the AUROC on its validation split (None: not
-        defined).
+        Class -> its column; and class -> an entry for the manifest with the key "refit": the site,
+        the numbers of training images and of positive ones, and the AUROC on the validation split
+        (None: not defined).
 
     Raises:
-        ValueError: A class has too few positive or negative training images, or no column predicts
-            its validation images better than a constant 0.5 does.
+        ValueError: A class has fewer than `FEWEST` positive or negative training images, or no
+            fitted column has a smaller validation loss than a constant probability of 0.5.
     """
     columns: wire.Columns = {}
     facts: dict[str, dict[str, Any]] = {}
     site = train.images.site
     for name in classes:
-        to, by = (
+        fitted, held_out = (
             FeatureSplit(split.features, split.images.labels([name]))
             for split in (train, validation)
         )
-        counts = [int((to.labels == value).sum()) for value in (1, 0)]
+        counts = [int((fitted.labels == value).sum()) for value in (1, 0)]
         if min(counts) < FEWEST:
             raise ValueError(
                 f"{name} needs {FEWEST} positive and {FEWEST} negative training images at "
                 f"{site} to be fitted; there are {counts[0]} and {counts[1]}."
             )
-        nothing = np.zeros((to.features.shape[1], 1), np.float32), np.zeros(1, np.float32)
-        kernel, bias, penalty = best_refit(to, by, *nothing)
+        zero = np.zeros((fitted.features.shape[1], 1), np.float32), np.zeros(1, np.float32)
+        kernel, bias, penalty = best_refit(fitted, held_out, *zero)
         if penalty is None:
             raise ValueError(
                 f"{name} cannot be fitted: no column is better on the labelled validation images "
-                f"of {site} than to say 0.5 of each. Are there such images, labelled alike?"
+                f"of {site} than a constant 0.5. Are there such images, labelled in the same way?"
             )
         columns[name] = (kernel[:, 0], bias)
-        (score,) = auroc(by.labels, by.features @ kernel + bias)
+        (score,) = auroc(held_out.labels, held_out.features @ kernel + bias)
         made = {"site": site, "images": sum(counts), "positives": counts[0]}
         facts[name] = {"refit": {**made, "auroc": None if np.isnan(score) else float(score)}}
     return columns, facts
 
 
-def _loaded(path: Path) -> keras.Model:
+def _load_graph(path: Path) -> keras.Model:
+    """Load a Keras file, uncompiled; `ValueError` if Keras cannot load it without other code."""
     import_quietly()
     import keras
 
@@ -212,7 +226,7 @@ def _loaded(path: Path) -> keras.Model:
 
 
 def _network(graph: keras.Model) -> keras.Model:
-    """The network from images to probabilities, without what makes images of pixels."""
+    """The network from images to probabilities, without a graph's resizing and normalisation."""
     import keras
 
     last = graph.layers[-1]
@@ -220,6 +234,7 @@ def _network(graph: keras.Model) -> keras.Model:
 
 
 def _takes_pixels(graph: keras.Model) -> bool:
+    """Whether a graph was exported with resizing and normalisation; see `pixel_graph`."""
     from cxr_study.models.pixel_graph import PIXELS
 
     return _network(graph) is not graph and [one.name for one in graph.inputs] == [PIXELS]

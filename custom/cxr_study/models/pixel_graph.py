@@ -1,8 +1,9 @@
-"""Pixels of any size to the network's input, as operations that every runtime has.
+"""Resizing and normalisation as part of a Keras model, in operations that every runtime has.
 
-Whole numbers throughout, so that the result is Pillow's bilinear resizing with antialiasing bit for
-bit, in Keras, TensorFlow and ONNX alike; none of these resizes like Pillow by itself. For a network
-of 64 pixels or more they hold images of up to 32,000 pixels a side.
+The result equals Pillow's bilinear resizing with antialiasing bit for bit, in Keras, TensorFlow and
+ONNX, because all intermediate values are integers. (The resize operations of these libraries differ
+from Pillow's.) For a network of 64 pixels or more, 32-bit integers suffice for images of up to
+32,000 pixels a side.
 """
 
 from __future__ import annotations
@@ -21,34 +22,36 @@ PIXELS = "pixels"
 """Name of the input: one grey image per row, shape (images, height, width), 0 black to 255 white;
 float32, in Keras and TensorFlow also uint8."""
 
-_STEPS = (12, 5, 5)  # bits of a weight's fraction, as they are found
-_BITS = sum(_STEPS)  # Pillow's for 8-bit images
-_LOW = 6  # of them are weighed apart: products of floats are whole numbers only below 2**24
+_STEPS = (12, 5, 5)  # bits of a weight that each step of the long division yields
+_BITS = sum(_STEPS)  # fractional bits of a weight, as in Pillow for 8-bit images
+_LOW = 6  # low bits of a weight that are multiplied separately: float32 is exact only below 2**24
 
 
-def behind_pixels(network: keras.Model, how: Normalisation = IMAGENET) -> keras.Model:
-    """Put an uncompiled network behind a pixel input.
+def with_pixel_input(network: keras.Model, how: Normalisation = IMAGENET) -> keras.Model:
+    """Prepend resizing and normalisation to a network.
 
     Args:
-        network: From normalised images (b, side, side, 3) to probabilities (b, classes).
-        how: They are normalised. Default: as ImageNet.
+        network: Uncompiled, from normalised images (b, side, side, 3) to probabilities (b,
+            classes).
+        how: Normalisation of the network's input. Default: ImageNet's.
 
     Returns:
-        From `PIXELS` to `OUTPUT`.
+        A model from the input `PIXELS` to the output `OUTPUT`, which contains `network` as one
+        layer.
     """
     pixels = keras.Input((None, None), name=PIXELS)
     side = network.input_shape[1]
-    probabilities = network(_normalised(_resized(_whole(pixels), side), how))
+    probabilities = network(_normalised(_resized(_rounded(pixels), side), how))
     return keras.Model(pixels, {OUTPUT: probabilities}, name="pixels_to_probabilities")
 
 
-def _whole(pixels: Any) -> Any:
-    """Grey levels as whole float32; uint8 ones stay as they are."""
+def _rounded(pixels: Any) -> Any:
+    """Grey levels rounded to integers from 0 to 255, float32; those of uint8 are unchanged."""
     return ops.clip(ops.floor(pixels + 0.5), 0, 255)
 
 
 def _normalised(pixels: Any, how: Normalisation) -> Any:
-    """Whole grey levels (b, side, side) to (b, side, side, 3)."""
+    """Normalise integer grey levels (b, side, side), repeated over channels: (b, side, side, 3)."""
     grey = ops.expand_dims(pixels, 3)
     colours = keras.layers.Concatenate(name="channels")([grey] * CHANNELS)
     scale = [1 / (how.scale * sd) for sd in how.sd]
@@ -57,28 +60,28 @@ def _normalised(pixels: Any, how: Normalisation) -> Any:
 
 
 def _resized(pixels: Any, side: int) -> Any:
-    """Resize (b, height, width) to (b, side, side): columns first, as Pillow does."""
+    """Resize (b, height, width) to (b, side, side): first the width, then the height, as Pillow."""
     columns = _weights(ops.ones_like(ops.max(pixels, axis=1)), side)
     rows = _weights(ops.ones_like(ops.max(pixels, axis=2)), side)
-    narrow = _weighed(pixels, columns)
-    return ops.transpose(_weighed(ops.transpose(narrow, (0, 2, 1)), rows), (0, 2, 1))
+    narrow = _weighted_sums(pixels, columns)
+    return ops.transpose(_weighted_sums(ops.transpose(narrow, (0, 2, 1)), rows), (0, 2, 1))
 
 
 def _weights(line: Any, side: int) -> Any:
-    """How much each pixel of a line counts in each of `side` pixels, in units of 2**-22.
+    """Weight of each pixel of a line in each pixel of the resized line, in units of 2**-22.
 
-    A triangle around the centre of the new pixel, as wide as it covers old ones (never less than
-    one to each side), normalised and rounded.
+    The weights are a triangle around the centre of the new pixel. Its half-width is the number of
+    old pixels per new pixel, at least 1. Weights are normalised and rounded.
 
     Args:
-        line: Ones, shape (b, n).
-        side: Length that the line gets.
+        line: Ones, shape (b, n); only the shape is used.
+        side: Length of the resized line.
 
     Returns:
         int32, shape (b, side, n).
     """
-    # The ONNX converter makes an input of every tensor that comes from no other: hence NumPy's, and
-    # constants stand on the right.
+    # The ONNX converter makes an input of every tensor that is not computed from another one. So
+    # constants are NumPy arrays, on the right of operators.
     j = ops.cast(ops.cumsum(line, axis=1), "int32")  # 1 to n
     n = ops.expand_dims(ops.max(j, axis=1, keepdims=True), 1)
     j = ops.expand_dims(j, 1)
@@ -86,7 +89,7 @@ def _weights(line: Any, side: int) -> Any:
     apart = ops.absolute((j * 2 - 1) * side - n * centres)
     weight = ops.maximum(ops.maximum(n, side) * 2 - apart, 0)
     total = ops.sum(weight, axis=2, keepdims=True)
-    # 2**_BITS * weight / total, rounded: by long division, each step of which stays within 32 bits.
+    # 2**_BITS * weight / total, rounded, by long division in steps that do not exceed 32 bits.
     quotient = digit = weight // total
     rest = weight
     for bits in _STEPS:
@@ -96,8 +99,16 @@ def _weights(line: Any, side: int) -> Any:
     return quotient + (rest - digit * total + total // 2) // total
 
 
-def _weighed(lines: Any, weights: Any) -> Any:
-    """Lines (b, r, n) of whole grey levels by weights (b, side, n): whole levels (b, r, side)."""
+def _weighted_sums(lines: Any, weights: Any) -> Any:
+    """Resize lines of integer grey levels.
+
+    Args:
+        lines: float32, shape (b, r, n).
+        weights: As from `_weights`, shape (b, side, n).
+
+    Returns:
+        Integer grey levels, float32, shape (b, r, side).
+    """
     weights = ops.transpose(weights, (0, 2, 1))
     high = ops.matmul(lines, ops.cast(weights // 2**_LOW, "float32"))
     low = ops.matmul(lines, ops.cast(weights % 2**_LOW, "float32"))

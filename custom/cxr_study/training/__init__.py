@@ -1,1 +1,1 @@
-"""The network, its batches, and a hospital's `Site`."""
+"""Training at a site: networks, input pipeline, augmentation, and the `Site` of chest X-rays."""

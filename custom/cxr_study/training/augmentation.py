@@ -1,4 +1,4 @@
-"""Random changes to training images; names and ranges can be imported without TensorFlow."""
+"""Random augmentation of training images. Names and ranges can be imported without TensorFlow."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AugmentationRanges:
-    """By how much images are changed at most, either way; 0: not at all.
+    """Largest change of an image in either direction; 0: no change.
+
+    Changes are drawn uniformly from [-range, range], independently for each image.
 
     Attributes:
         rotation: Degrees, about the centre.
-        shift: Of the side, to the right and down.
-        zoom: 0.5: from half to one and a half times as much of the chest in the picture.
-        brightness: Of the range from black to white.
-        contrast: Of the distance of each pixel from the image's mean.
-        flip: Share of the images that are mirrored.
+        shift: Horizontally and vertically, as a fraction of the side.
+        zoom: Change of the visible field of view, as a fraction; with 0.5 its side is from half to
+            one and a half times that of the original.
+        brightness: Added grey level, as a fraction of the range from black to white.
+        contrast: Change of the distance of each pixel from the image's mean, as a fraction.
+        flip: Probability that an image is mirrored horizontally.
     """
 
     rotation: float = 0.0
@@ -40,18 +43,23 @@ AUGMENTATIONS = {
 }
 """Name -> ranges.
 
-`radiology` is what a change of positioning and exposure does. It never mirrors: a heart on the
-right is a finding (dextrocardia, or a collapsed lung pulling it over). `paper` repeats the released
-code of Kulkarni et al., ML4H 2024, whose text gives no ranges: it mirrors, turns patients on their
-side and cuts the lungs off, far beyond what a radiology department makes.
+`radiology` imitates differences of positioning and exposure. It never mirrors images: a heart on
+the right is a finding (dextrocardia, or displacement by a collapsed lung). `paper` has the ranges
+of the released code of Kulkarni et al., ML4H 2024, whose text gives none. It mirrors images,
+rotates them by up to 72 degrees and cuts off parts of the lungs, which does not occur in clinical
+images.
 """
 
 
 def augmentation_ranges(augmentation: str) -> AugmentationRanges:
-    """Ranges of an augmentation.
+    """Ranges of an augmentation by its name.
 
     Raises:
-        ValueError: It is none of `AUGMENTATIONS`.
+        ValueError: The name is none of `AUGMENTATIONS`.
+
+    Example:
+        >>> augmentation_ranges("radiology").rotation
+        7
     """
     if augmentation not in AUGMENTATIONS:
         raise ValueError(
@@ -61,9 +69,17 @@ def augmentation_ranges(augmentation: str) -> AugmentationRanges:
 
 
 def augment(pixels: tf.Tensor, noise: tf.Tensor, most: AugmentationRanges) -> tf.Tensor:
-    """Turn, move, mirror and relight uint8 (b, side, side[, 3]) at random; the outside is black.
+    """Rotate, shift, zoom, mirror, brighten and change the contrast of images at random.
 
-    The result depends on `noise`, two integers, alone; `most` limits the changes.
+    Geometry is changed by one bilinear interpolation; what is outside of the image is black.
+
+    Args:
+        pixels: uint8 (b, side, side), or (b, side, side, 3) in colour.
+        noise: Seed, two integers. Equal seeds give equal changes.
+        most: Ranges of the changes.
+
+    Returns:
+        uint8, same shape.
     """
     import tensorflow as tf
 
@@ -71,12 +87,12 @@ def augment(pixels: tf.Tensor, noise: tf.Tensor, most: AugmentationRanges) -> tf
     uniform = tf.random.stateless_uniform((number, 7), noise, minval=-1, maxval=1)
     rotation, right, down, zoom, brightness, contrast, flip = tf.unstack(uniform, axis=1)
     angle = rotation * math.radians(most.rotation)
-    # Each pixel of the result looks up a place in the image: rotated and zoomed about the centre.
+    # The transform maps each pixel of the result to a position in the image.
     mirror = tf.where(flip < 2 * most.flip - 1, -1.0, 1.0)
     scale = 1 + zoom * most.zoom
     cos, sin = scale * tf.cos(angle), scale * tf.sin(angle)
     centre = (side - 1) / 2
-    none = tf.zeros_like(angle)
+    zero = tf.zeros_like(angle)
     transforms = tf.stack(
         [
             mirror * cos,
@@ -85,8 +101,8 @@ def augment(pixels: tf.Tensor, noise: tf.Tensor, most: AugmentationRanges) -> tf
             mirror * sin,
             cos,
             centre - centre * mirror * sin - centre * cos + most.shift * side * down,
-            none,
-            none,
+            zero,
+            zero,
         ],
         axis=1,
     )
@@ -98,9 +114,9 @@ def augment(pixels: tf.Tensor, noise: tf.Tensor, most: AugmentationRanges) -> tf
         interpolation="BILINEAR",
         fill_mode="CONSTANT",
     )
-    lighter = (255 * most.brightness * brightness)[:, None, None, None]
-    steeper = (1 + most.contrast * contrast)[:, None, None, None]
+    offset = (255 * most.brightness * brightness)[:, None, None, None]
+    factor = (1 + most.contrast * contrast)[:, None, None, None]
     mean = tf.reduce_mean(moved, axis=(1, 2, 3), keepdims=True)
-    relit = mean + steeper * (moved - mean) + lighter
-    whole = tf.cast(tf.round(tf.clip_by_value(relit, 0, 255)), tf.uint8)
-    return whole if coloured else whole[..., 0]
+    changed = mean + factor * (moved - mean) + offset
+    levels = tf.cast(tf.round(tf.clip_by_value(changed, 0, 255)), tf.uint8)
+    return levels if coloured else levels[..., 0]

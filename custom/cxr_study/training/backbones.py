@@ -1,8 +1,12 @@
-"""The networks by name, and what each wants its pixels to be; needs no Keras.
+"""Names of backbones, and the normalisation of their input. Needs no Keras.
 
-Those of `keras.applications` are called by Keras' own names in lower case: "efficientnetb0" is
-EfficientNetB0. Each gets the normalisation that its weights were trained with, once: a network that
-normalises by itself gets grey levels as they are. An installed package may offer more of them.
+- Networks of `keras.applications`, by Keras' names in lower case: "efficientnetb0" is
+  EfficientNetB0.
+- `small_densenet` and `tiny_densenet` of this package.
+- Those that installed packages or the environment offer, see `GROUP` and `VARIABLE`.
+
+Each has the normalisation that its pre-trained weights need, applied once: a network with
+normalisation layers gets grey levels from 0 to 255.
 """
 
 from __future__ import annotations
@@ -20,22 +24,30 @@ if TYPE_CHECKING:
     import keras
 
 GROUP = "cxr_study.backbones"
-"""Of entry points: packages that offer a `Backbone`, by its name."""
+"""Group of entry points by which packages offer a `Backbone`; the name is the backbone's."""
 
 VARIABLE = "CXR_BACKBONES"
-"""Of a command's or a service's environment: more of them, `module:name` by comma. So who starts
-the process names what it imports, never a job."""
+"""Environment variable with further backbones, `module:name`, separated by commas.
+
+It is set by the user who starts the process, so a job cannot decide what is imported.
+"""
 
 HIDDEN_UNITS = range(16_385)
-"""Of the layer between pooling and head; 0: none."""
+"""Allowed sizes of the layer between pooling and head; 0: no such layer."""
 
 
 @dataclass(frozen=True)
 class Normalisation:
-    """How levels from 0 to 255 become input: (level / scale - mean) / sd in each channel.
+    """Normalisation of grey levels or colours from 0 to 255: (level / scale - mean) / sd.
 
-    `blue_first`: the order of the channels, for those who have colour; else red is.
-    `by_variables`: the network goes on to normalise, by values that its body carries.
+    Attributes:
+        scale: Divisor of the levels.
+        mean: Per channel, in the order of the channels.
+        sd: Per channel, likewise.
+        blue_first: Whether channels are ordered blue, green, red; matters only for colour. Default
+            False: red, green, blue.
+        by_variables: Whether layers of the network normalise further, by variables of its body.
+            Default False.
     """
 
     scale: float
@@ -45,9 +57,9 @@ class Normalisation:
     by_variables: bool = False
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest says of it."""
-        said = {"scale": self.scale, "mean": list(self.mean), "sd": list(self.sd)}
-        return said | ({"by_variables": True} if self.by_variables else {})
+        """The normalisation as a manifest records it, for grey images."""
+        facts = {"scale": self.scale, "mean": list(self.mean), "sd": list(self.sd)}
+        return facts | ({"by_variables": True} if self.by_variables else {})
 
 
 IMAGENET = Normalisation(255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -79,18 +91,20 @@ _OWN = ("small_densenet", "tiny_densenet")
 _OURS = ("densenet121", *_OWN, *sorted(APPLICATIONS.keys() - {"densenet121"}))
 _NAMED = {path.partition(":")[2]: path for path in os.environ.get(VARIABLE, "").split(",") if path}
 BACKBONES = (*_OURS, *sorted({*entry_points(group=GROUP).names, *_NAMED} - {*_OURS}))
-"""Names of the networks' bodies; see `network.build`."""
+"""Names of all backbones; see `network.build`."""
 
 
 @dataclass(frozen=True)
 class Backbone:
-    """A network's body that a package offers.
+    """A backbone that a package offers.
 
     Attributes:
-        build: Shape of the input, (side, side, 3) -> a Keras model whose output are its features,
-            shape (batch, features); paths of its variables must be the same in every process.
-        normalisation: What it wants its pixels to be.
-        weights: Name, such as "imagenet" -> what loads weights that come with the package.
+        build: Function from the shape of the input, (side, side, 3), to a Keras model with features
+            as output, shape (batch, features). The paths of its variables must be the same in every
+            process.
+        normalisation: Of its input. Default: ImageNet's.
+        weights: Name, such as "imagenet" -> function that loads weights of the package into the
+            model. Default: the package has no weights.
     """
 
     build: Callable[[tuple[int, int, int]], keras.Model]
@@ -99,11 +113,17 @@ class Backbone:
 
 
 def offered(backbone: str) -> Backbone | None:
-    """A backbone that the environment or an installed package offers; None: it is ours.
+    """Find a backbone that the environment or an installed package offers.
+
+    Args:
+        backbone: Its name.
+
+    Returns:
+        The backbone; None if the name is one of this package or of `keras.applications`.
 
     Raises:
-        PartError: There is none of this name.
-        InputError: The environment names what Python does not find.
+        PartError: There is no backbone of this name.
+        InputError: The environment names a module or attribute that does not exist.
     """
     if backbone in _NAMED and backbone not in _OURS:
         found = by_path(_NAMED[backbone])
@@ -112,10 +132,14 @@ def offered(backbone: str) -> Backbone | None:
 
 
 def normalisation(backbone: str) -> Normalisation:
-    """What a backbone wants its pixels to be.
+    """Normalisation of a backbone's input, by the backbone's name.
 
     Raises:
-        PartError: There is no such backbone.
+        PartError: There is no backbone of this name.
+
+    Example:
+        >>> normalisation("densenet121") == IMAGENET
+        True
     """
     if own := offered(backbone):
         return own.normalisation

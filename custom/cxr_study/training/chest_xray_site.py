@@ -1,4 +1,4 @@
-"""A hospital with chest X-rays as a `Site`."""
+"""The `Site` of a hospital with chest X-rays."""
 
 from __future__ import annotations
 
@@ -26,29 +26,35 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     import tensorflow as tf
 
 OTHER_CLASSES = {"absent": 0.0, "unknown": np.nan}
-"""Label of a class of the union that a site does not label itself."""
+"""Setting `other_classes` -> label of a class of the union that the site does not label."""
 
 
 class ChestXraySite(Site):
-    """Classes, model and data of one hospital.
+    """Classes, network and data of one hospital.
 
-    Network settings (`backbone`, `image_size`, `hidden`) must be the same at every site.
+    `backbone`, `image_size` and `hidden` must be the same at every site. Nothing is read before the
+    first access to classes, labels or data.
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
         sites: Folder of site files, at the site; see `find_site_file`.
-        backbone: See `network.build`.
-        image_size: Side of the input, pixels.
-        hidden: See `network.build`.
-        batch_size: Default as in the papers.
+        backbone: See `network.build`. Default small_densenet.
+        image_size: Side of the input, pixels. Default 64.
+        hidden: See `network.build`. Default 0.
+        batch_size: Images per batch. Default 64, as in the papers.
         augmentation: Of the training images; one of `augmentation.AUGMENTATIONS`.
-        other_classes: What becomes of the union's classes that the site does not label. "omit":
-            the head has the site's own classes only (surgical aggregation, personalised heads).
-            Else it has a unit for each class of the union, and those that the site does not label
-            count as negative, "absent" (vanilla), or are left out of loss and metrics, "unknown"
-            (partial loss).
-        union: Classes of the union, by comma. Default "": those of NIH and CheXpert.
+        other_classes: How classes of the union are treated that the site does not label. "omit"
+            (default): the head has only the site's own classes (surgical aggregation, personalised
+            heads). With the other values the head has a unit for each class of the union; classes
+            that the site does not label count as negative, "absent" (vanilla FL), or are left out
+            of loss and metrics, "unknown" (partial loss).
+        union: Classes of the union, separated by commas. Default "": those of NIH and CheXpert.
         seed: Of shuffling and augmentation, 0 or more.
+
+    Example:
+        >>> site = ChestXraySite("nih", sites="sites")  # doctest: +SKIP
+        >>> site.classes  # doctest: +SKIP
+        ('Atelectasis', 'Cardiomegaly', ...)
     """
 
     def __init__(
@@ -78,7 +84,13 @@ class ChestXraySite(Site):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Classes of the site file, or of the union."""
+        """Classes of the head: the site's own, or those of the union.
+
+        Raises:
+            SiteError: `other_classes` has an unknown value, or the union lacks a class that the
+                site labels.
+            ValueError: The site file or a file that it names is not usable.
+        """
         labelled = tuple(class_columns(self.labels.table))
         if self.other_classes == "omit":
             return labelled
@@ -100,11 +112,11 @@ class ChestXraySite(Site):
 
     @property
     def network_facts(self) -> Mapping[str, Any]:
-        """Backbone, image size, hidden units and the input; see `network_facts.Network`."""
+        """Backbone, image size, hidden units and input, for the manifest; see `Network.facts`."""
         return self._network.facts()
 
     def model(self) -> keras.Model:
-        """The network, with a unit for each class."""
+        """Build the network, with an output per class; random weights."""
         return self._network.build(len(self.classes))
 
     @property
@@ -112,7 +124,10 @@ class ChestXraySite(Site):
         return Network(self.backbone, self.image_size, self.hidden)
 
     def labelled_images(self, split: Split) -> Images:
-        """Images of a split, decoded once and cached, with the labels of `classes` alone.
+        """Images of a split with the labels of `classes`, in this order; decoded once and cached.
+
+        Args:
+            split: "train", "validation" or "test".
 
         Raises:
             SiteError: The split is empty.
@@ -121,7 +136,7 @@ class ChestXraySite(Site):
         if images.table.empty:
             raise SiteError(
                 f"{self._file}: the {split} split needs at least one image; it has none. "
-                f"Make the split file anew: surgagg data split {self._file}"
+                f"Recreate the split file: surgagg data split {self._file}"
             )
         fill = OTHER_CLASSES.get(self.other_classes)
         table = images.table.reindex(columns=list(self.classes), fill_value=fill)
@@ -129,18 +144,27 @@ class ChestXraySite(Site):
 
     @cached_property
     def training_labels(self) -> NDArray[np.float32]:
-        """Labels of the training split; see `Site`."""
+        """Labels of the training split, float32 (images, classes); NaN: not known. See `Site`."""
         return self.labelled_images("train").table.to_numpy(np.float32)
 
     def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
-        """Batches of a split; see `Site.data`."""
+        """Batches of a split; arguments and result as in `Site.data`."""
         return self.batches(self.labelled_images(split), training=training, first_pass=first_pass)
 
     def batches(self, images: Images, *, training: bool, first_pass: int) -> tf.data.Dataset:
-        """Batches of any images, shuffled and augmented as the site's; see `Site.data`."""
+        """Batches of any images with the site's settings.
+
+        Args:
+            images: With a table that has a column per class, as from `labelled_images`.
+            training: Whether images are shuffled and augmented.
+            first_pass: Number of the first pass; see `input_pipeline.dataset`.
+
+        Raises:
+            ValueError: The augmentation is unknown.
+        """
         from cxr_study.training.input_pipeline import dataset
 
-        augmentation_ranges(self.augmentation)  # refused before training, whatever the split
+        augmentation_ranges(self.augmentation)  # an unknown one is refused also without training
         return dataset(
             images.pixels,
             images.table.to_numpy(np.float32),
@@ -160,7 +184,7 @@ class ChestXraySite(Site):
 
     @cached_property
     def labels(self) -> SiteLabels:
-        """The site's labels, as its site file says."""
+        """The site's labels, as its site file defines them."""
         return load_labels(read_site_file(self._file))
 
     @cached_property
@@ -169,6 +193,7 @@ class ChestXraySite(Site):
 
 
 def _names(union: str) -> tuple[str, ...]:
+    """Class names of the setting `union`; `SiteError` if one is empty or repeated."""
     names = tuple(name.strip() for name in union.split(","))
     if not all(names) or len(set(names)) < len(names):
         raise SiteError(f"union needs different class names, by comma; got {union!r}.")

@@ -1,4 +1,4 @@
-"""Feed images and labels to Keras: shuffled, augmented, normalised, in batches."""
+"""Datasets for Keras: shuffled, augmented and normalised batches, reproducible bit for bit."""
 
 from __future__ import annotations
 
@@ -23,30 +23,37 @@ def dataset(
     first_pass: int = 0,
     normalisation: Normalisation = IMAGENET,
 ) -> tf.data.Dataset:
-    """Build the dataset of one split: float32 batches (b, side, side, 3) and (b, classes).
+    """Build the dataset of one split.
 
-    Grey levels are repeated over three channels, and all normalised. They stay uint8 until their
-    batch is made.
+    Images stay uint8 until their batch is made. Grey levels are repeated over three channels.
 
-    Order and augmentation of a pass depend on the seeds and the number of the pass only, bit for
-    bit. The first iteration is pass `first_pass`, each further one the next, also after one that
-    was broken off; so training can continue where another process stopped.
+    Order and augmentation of a pass depend only on the seeds and the number of the pass. The first
+    iteration over the dataset is pass `first_pass`, and each iteration that is started, complete or
+    not, increases the number by one. So training can continue where another process stopped.
 
     Args:
-        images: uint8, shape (n, side, side), in colour (n, side, side, 3), or m of them with
-            `rows`; may be memory-mapped.
-        labels: float32, shape (n, classes); NaN passes through.
+        images: uint8, shape (n, side, side), or (n, side, side, 3) in colour; may be memory-mapped.
+            With `rows`, any number of images.
+        labels: float32, shape (n, classes); NaN (not known) is passed on.
         batch_size: Images per batch; the last batch may be smaller.
-        rows: Row of `images` for each row of `labels`, shape (n,), so that a few of many images
-            need not be copied. Default: row i for row i.
-        shuffle_seed: Seed of a new order in every pass, 0 or more; None keeps the order.
-        augmentation: One of `augmentation.AUGMENTATIONS`, anew in every pass.
-        seed: Seed of the augmentation, 0 or more.
-        first_pass: Number of the first iteration's pass.
+        rows: Row of `images` for each row of `labels`, shape (n,), so that a subset need not be
+            copied. Default None: row i of both belong together.
+        shuffle_seed: Seed of a new order in every pass, 0 or more. Default None: no shuffling.
+        augmentation: One of `augmentation.AUGMENTATIONS`, different in every pass. Default "none".
+        seed: Seed of the augmentation, 0 or more. Default 0.
+        first_pass: Number of the first iteration's pass. Default 0.
         normalisation: Default: mean and standard deviation of ImageNet, as in the papers.
+
+    Returns:
+        Batches of images, float32 (b, side, side, 3), and labels, float32 (b, classes).
 
     Raises:
         ValueError: An argument has another shape or dtype, or the augmentation is unknown.
+
+    Example:
+        >>> images, labels = np.zeros((5, 8, 8), np.uint8), np.ones((5, 2), np.float32)
+        >>> [tuple(x.shape) for x, y in dataset(images, labels, batch_size=4)]
+        [(4, 8, 8, 3), (1, 8, 8, 3)]
     """
     labels = np.asarray(labels, dtype=np.float32)
     rows = np.arange(len(images)) if rows is None else np.asarray(rows)
@@ -71,7 +78,10 @@ def dataset(
 def _passes(
     images: int, batch_size: int, shuffle_seed: int | None, seed: int, first_pass: int
 ) -> tf.data.Dataset:
-    """Images of each batch of a pass, and the two integers that seed its noise."""
+    """Dataset with the indices of each batch's images, and the two integers that seed its noise.
+
+    Each iteration is the next pass, from `first_pass` on.
+    """
     passes = count(first_pass)
     batches = -(-images // batch_size)
 
@@ -83,8 +93,8 @@ def _passes(
         return order, np.random.default_rng([seed, number, 1]).integers(2**63, size=(batches, 2))
 
     def a_pass(element: tf.Tensor) -> tf.data.Dataset:
-        # Called once per iteration. TensorFlow, told that it has a state, would run all that comes
-        # after it in one thread; it cannot take it for a constant, for it has an argument.
+        # Called once per iteration. With stateful=True TensorFlow would run all later steps in one
+        # thread. Without it the function is not folded into a constant, because it has an argument.
         order, noise = tf.numpy_function(draw, [element], (tf.int64, tf.int64), stateful=False)
         slices = tf.data.Dataset.from_tensor_slices
         order, noise = tf.ensure_shape(order, (images,)), tf.ensure_shape(noise, (batches, 2))
@@ -95,6 +105,7 @@ def _passes(
 
 
 def _check(images: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> None:
+    """Check the shapes and dtypes of `dataset`'s arguments."""
     shape = tuple(images.shape)
     square = shape[1:2] * 2
     if images.dtype != np.uint8 or len(shape) < 3 or shape[1:] not in (square, (*square, 3)):
@@ -114,10 +125,18 @@ def _check(images: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> None:
 
 
 def normalised(pixels: tf.Tensor, how: Normalisation = IMAGENET) -> tf.Tensor:
-    """Turn uint8 (b, side, side), or (b, side, side, 3) in colour, into float32 of the latter."""
+    """Normalise images, and repeat grey levels over three channels.
+
+    Args:
+        pixels: uint8 (b, side, side), or (b, side, side, 3) in colour, red first.
+        how: Normalisation. Default: ImageNet's.
+
+    Returns:
+        float32 (b, side, side, 3).
+    """
     if len(pixels.shape) == 4:
         colours = tf.cast(pixels[..., ::-1] if how.blue_first else pixels, tf.float32)
         return (colours / how.scale - how.mean) / how.sd
-    # There are 256 results; to look them up is several times faster than to compute each pixel's.
+    # A table of the 256 results is several times faster than computing each pixel's.
     levels = (tf.range(256, dtype=tf.float32)[:, None] / how.scale - how.mean) / how.sd
     return tf.gather(levels, tf.cast(pixels, tf.int32))

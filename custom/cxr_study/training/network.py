@@ -1,6 +1,6 @@
-"""The network, a body and a dense head with one sigmoid unit per class, as a manifest says it.
+"""Build networks, a body and a dense head with a sigmoid unit per class, also from a manifest.
 
-Keras is imported when one is built.
+Keras is imported only when a network is built.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import keras
 
 CHANNELS = 3
+"""Channels of every network's input; grey levels are repeated."""
 
 _SIZES = {
     "small_densenet": {"stem": 24, "growth": 16, "depth": 3, "blocks": 3},
@@ -27,10 +28,16 @@ _SIZES = {
 
 
 def input_facts(backbone: str) -> dict[str, Any]:
-    """How an image becomes input of a network, as a manifest says it.
+    """How an image becomes the input of a network, as a manifest records it.
 
-    It is resized to a square of whole grey levels, first its width, then its height, as Pillow does
-    either; repeated over the channels; and normalised, see `backbones.Normalisation`.
+    An image is resized to a square of integer grey levels, first its width, then its height, as
+    Pillow does; repeated over the channels; and normalised, see `backbones.Normalisation`.
+
+    Args:
+        backbone: Its normalisation is used.
+
+    Raises:
+        PartError: There is no backbone of this name.
     """
     return {
         "pixels": {"colour": "grey", "black": 0, "white": 255},
@@ -42,7 +49,13 @@ def input_facts(backbone: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Network:
-    """Which network a model's variables belong to; see `build`."""
+    """The network of a model's variables, without its number of classes.
+
+    Attributes:
+        backbone: See `build`.
+        image_size: Side of the square input, pixels.
+        hidden: Number of hidden units; see `build`.
+    """
 
     backbone: str
     image_size: int
@@ -50,15 +63,15 @@ class Network:
 
     @property
     def normalisation(self) -> Normalisation:
-        """What the network wants its pixels to be."""
+        """Normalisation of the network's input."""
         return backbones.normalisation(self.backbone)
 
     def build(self, classes: int) -> keras.Model:
-        """The network, uncompiled, with a head of so many classes."""
+        """Build the uncompiled network with a head for a number of classes; random weights."""
         return build(self.backbone, classes, image_size=self.image_size, hidden=self.hidden)
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest says of it."""
+        """The network and its input as a manifest records them."""
         return {
             "backbone": self.backbone,
             "image_size": self.image_size,
@@ -69,12 +82,16 @@ class Network:
 
 @dataclass(frozen=True)
 class SiteNetwork:
-    """The network of a `Site` of somebody's own, whose images are what `Site.data` gives."""
+    """The network of a custom `Site`, whose input images are those that `Site.data` yields.
+
+    Attributes:
+        site: The site.
+    """
 
     site: Site
 
     def build(self, classes: int) -> keras.Model:
-        """The site's network, uncompiled, with a head of so many classes."""
+        """Build the site's network, uncompiled, with a head for a number of classes."""
         return with_head(self.site.model(), classes)
 
 
@@ -82,19 +99,23 @@ AnyNetwork = Network | SiteNetwork
 
 
 def network_of(checkpoint: Checkpoint) -> Network:
-    """The network of a model, from its manifest.
+    """Read a model's network from its manifest.
 
-    Older manifests have no `hidden`, which the variables tell, and no `input`: it was always that
-    of `input_facts`.
+    Manifests of older versions lack `hidden`, which is derived from the variables, and `input`,
+    which was always that of `input_facts`.
+
+    Args:
+        checkpoint: The model.
 
     Raises:
-        CheckpointError: The manifest does not name a network that is known, or has another input.
+        CheckpointError: The manifest names no network, one that this version cannot build, or an
+            input that this version does not prepare.
     """
     manifest = checkpoint.manifest
     if lacking := [key for key in ("backbone", "image_size") if key not in manifest]:
         raise CheckpointError(
             f"the model's manifest needs {' and '.join(lacking)}, which an older version did not "
-            "write. Give the folder of its run, whose job says them."
+            "write. Give the folder of its run, whose job has these settings."
         )
     backbone = manifest["backbone"]
     if backbone not in backbones.BACKBONES:
@@ -116,27 +137,32 @@ def network_of(checkpoint: Checkpoint) -> Network:
 def build(
     backbone: str, classes: int, *, image_size: int, hidden: int = 0, weights: str | None = None
 ) -> keras.Model:
-    """Build the uncompiled network; its last layer is called "head".
+    """Build an uncompiled network; its last layer is named "head".
 
-    Inputs are float32 (batch, size, size, 3), normalised as `backbones.normalisation` says, outputs
-    float32 probabilities (batch, classes).
+    Its input is float32 (batch, image_size, image_size, 3), with `backbones.normalisation` applied.
+    Its output are probabilities, float32 (batch, classes), also in mixed precision.
 
     Args:
-        backbone: One of `backbones.BACKBONES`: a network of keras.applications, such as
-            densenet121 (7.0 million parameters); small_densenet, of 0.1 million, for CPUs and small
-            images; tiny_densenet, of 1,500, that only shows whether a job runs; or one that an
-            installed package offers, see `backbones.Backbone`.
-        classes: Units of the head.
+        backbone: One of `backbones.BACKBONES`: a network of keras.applications, such as densenet121
+            (7.0 million parameters); small_densenet (0.1 million), for CPUs and small images;
+            tiny_densenet (1,500), to test whether a job runs; or one that an installed package
+            offers, see `backbones.Backbone`.
+        classes: Number of units of the head.
         image_size: Side of the square input, pixels.
-        hidden: Units of a ReLU layer with dropout 0.3 between pooling and head, 256 in the papers'
-            released code; 0, none, as in the papers' text.
-        weights: Of the body: None (random), "imagenet" (downloaded by Keras, for its own; a
-            package's come with it), or the path of a Keras weights file of the backbone without its
-            top.
+        hidden: Number of units of a ReLU layer with dropout 0.3 between pooling and head. The
+            papers' released code has 256. Default 0: no such layer, as in the papers' text.
+        weights: Weights of the body: "imagenet" (downloaded by Keras, or part of the package that
+            offers the backbone), or the path of a Keras weights file of the backbone without its
+            top. Default None: random.
 
     Raises:
-        PartError: There is no such backbone.
-        ValueError: It cannot be built so, or the weights cannot be loaded.
+        PartError: There is no backbone of this name.
+        ValueError: The network cannot be built with these arguments, or the weights cannot be
+            loaded.
+
+    Example:
+        >>> build("tiny_densenet", classes=14, image_size=32).output_shape
+        (None, 14)
     """
     import keras
     from keras import layers
@@ -165,15 +191,21 @@ def build(
     if hidden:
         features = layers.Dense(hidden, activation="relu", name="hidden")(features)
         features = layers.Dropout(0.3, name="hidden_dropout")(features)
-    # float32 in mixed precision too: in float16 a rare class's probability would round to 0.
+    # float32 in mixed precision, too: the probability of a rare class would be 0 in float16.
     head = layers.Dense(classes, activation="sigmoid", dtype="float32", name="head")
     return keras.Model(body.inputs, head(features), name=backbone)
 
 
 def with_head(model: keras.Model, classes: int) -> keras.Model:
-    """A network like another with a head, its last layer, of so many classes; the rest is shared.
+    """Replace the head of a network.
 
-    The new head's weights are random.
+    Args:
+        model: A network whose last layer is a Dense layer. It is not changed.
+        classes: Number of units of the new head.
+
+    Returns:
+        A network that shares all other layers with `model`; the new head, with the same activation,
+        has random weights.
     """
     import keras
 
@@ -183,22 +215,24 @@ def with_head(model: keras.Model, classes: int) -> keras.Model:
 
 
 def _application(backbone: str, shape: tuple[int, int, int], weights: str | None) -> keras.Model:
-    """A network of `keras.applications`, whose variables have the same paths in every build."""
+    """Build a network of `keras.applications`; its variables have the same paths in every build."""
     import keras
 
-    # Some of their layers have no name, and Keras numbers those of a process.
+    # Keras numbers layers without a name per process; clear_session restarts the numbers.
     policy = keras.config.dtype_policy()
     keras.backend.clear_session(free_memory=False)
-    keras.config.set_dtype_policy(policy)  # which that forgets
+    keras.config.set_dtype_policy(policy)  # clear_session resets it
     application = getattr(keras.applications, APPLICATIONS[backbone])
     return application(include_top=False, weights=weights, input_shape=shape, pooling="avg")
 
 
 def _with_factor_in_variance(imagenet: keras.Model, plain: keras.Model) -> keras.Model:
-    """Give a site's EfficientNet the weights of the one that Keras builds for ImageNet.
+    """Transfer the weights of Keras' EfficientNet for ImageNet to the one that sites build.
 
-    That has a layer more, which multiplies what is normalised by a factor. No site has it; so the
-    variance, which the body carries, is divided by the factor's square.
+    The network that Keras builds with weights="imagenet" has an additional layer, which multiplies
+    the normalised input by a factor. Sites build it without weights, and so without this layer. To
+    get the same output, the normalisation's variance, a variable of the body, is divided by the
+    factor's square.
     """
     from keras import layers
 

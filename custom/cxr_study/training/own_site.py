@@ -1,4 +1,4 @@
-"""A `Site` of somebody's own, by the name of its class; needs no Keras."""
+"""Make a custom `Site` from the name of its class. Needs no Keras."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from cxr_study.common.named_parts import by_path
 from surgical_aggregation.site.contract.site import Site
 
 SITE_NAME = "{SITE_NAME}"
-"""Stands for a site's name in its arguments, as in a job of FLARE's."""
+"""Placeholder for a site's name in its arguments, as in FLARE's job configurations."""
 
 
 def own_site(name: str, arguments: Sequence[str]) -> Site:
-    """Make a site.
+    """Make a custom site.
 
     Args:
-        name: module:Class. Modules of the current folder are found, too.
-        arguments: NAME=VALUE; a value is JSON, such as 224 or true, else a text.
+        name: module:Class. The current folder is searched for modules as well.
+        arguments: NAME=VALUE, for the class's constructor. A value that is JSON, such as 224 or
+            true, is parsed; any other is a string.
 
     Raises:
-        InputError: There is no such class, it is no `Site`, or it takes other arguments.
+        InputError: There is no such class, it is not a concrete subclass of `Site`, or its
+            constructor has other arguments.
 
     Example:
         >>> own_site("cxr_study.training.chest_xray_site:ChestXraySite", ["site=nih"]).site
@@ -37,7 +39,7 @@ def own_site(name: str, arguments: Sequence[str]) -> Site:
         sys.path.insert(0, here)
     made = by_path(name)
     if not (inspect.isclass(made) and issubclass(made, Site)) or inspect.isabstract(made):
-        raise InputError(f"{name} must be a class of surgical_aggregation's Site, and whole.")
+        raise InputError(f"{name} must be a concrete subclass of surgical_aggregation's Site.")
     try:
         site: Site = made(**dict(map(_argument, arguments)))
     except TypeError as error:
@@ -46,10 +48,18 @@ def own_site(name: str, arguments: Sequence[str]) -> Site:
 
 
 def own_sites(name: str, arguments: Sequence[str], sites: Sequence[str]) -> dict[str, Site]:
-    """Make a site by each of some names, which stand for `{SITE_NAME}` in the arguments.
+    """Make a custom site per name.
+
+    Args:
+        name: module:Class, as in `own_site`.
+        arguments: As in `own_site`; `{SITE_NAME}` in them is replaced by the site's name.
+        sites: Names of the sites.
+
+    Returns:
+        Name -> site.
 
     Raises:
-        ValueError: See `own_site`.
+        InputError: See `own_site`.
     """
     return {
         site: own_site(name, [text.replace(SITE_NAME, site) for text in arguments])
@@ -58,6 +68,7 @@ def own_sites(name: str, arguments: Sequence[str], sites: Sequence[str]) -> dict
 
 
 def _argument(text: str) -> tuple[str, object]:
+    """Split NAME=VALUE, and parse the value if it is JSON."""
     name, equals, value = text.partition("=")
     if not equals:
         raise InputError(f"--arg needs NAME=VALUE; got {text!r}.")

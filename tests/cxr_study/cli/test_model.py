@@ -121,7 +121,7 @@ def test_a_keras_file_from_elsewhere_gets_classes_too(home):
     model = load_model(home / "mine.npz").local.model
     keras.Model(model.input, model.output).save(home / "raw.keras")
     said = imported(home, "Mass", "raw.keras", "new.keras", code=2)
-    assert "does not say which classes it predicts" in said and "--own-classes" in said
+    assert "does not name the classes that it predicts" in said and "--own-classes" in said
     imported(home, "Mass", "raw.keras", "new.keras", "--own-classes", "Nodule")
     new = keras.saving.load_model(home / "new.keras")
     kernel, _ = new.get_layer("head").get_weights()
@@ -135,7 +135,7 @@ def test_a_keras_file_from_elsewhere_gets_classes_too(home):
     )
     own = ("--own-classes", "Nodule", "--refit", "--site-files", home, "--sites", "a")
     said = imported(home, "Mass", "raw.keras", "x.keras", *own, code=2)
-    assert "does not say how its images are made" in said
+    assert "does not state how its input images are made" in said
 
 
 def test_a_column_is_fitted_anew_on_own_images(home):

@@ -19,7 +19,7 @@ from cxr_study.models.model_calibration import (
     ClassCalibration,
     Curve,
     as_json,
-    beside,
+    calibration_path,
 )
 from cxr_study.training.backbones import IMAGENET
 from surgical_aggregation.checkpoints.checkpoint import digest, load
@@ -106,9 +106,9 @@ def with_constants():
     small = np.asarray(square(Image.fromarray(CHEST), 8), np.float32)[None, :, :, None]
     levels = (small / 255 - IMAGENET.mean) / IMAGENET.sd
     said = local.outputs(levels.astype(np.float32))[1]
-    from cxr_study.models.pixel_graph import behind_pixels
+    from cxr_study.models.pixel_graph import with_pixel_input
 
-    return behind_pixels(keras.Model(local.model.input, local.model.output)), said
+    return with_pixel_input(keras.Model(local.model.input, local.model.output)), said
 
 
 @pytest.mark.parametrize("to", FILES)
@@ -137,7 +137,7 @@ def test_a_calibration_is_in_the_metadata_and_one_of_another_model_is_refused(tm
         model_sha256=digest(load(file).variables), sites=("a",), threshold_rule="f1", created="",
         version="", classes={"Mass": of}, refused={},
     )  # fmt: skip
-    beside(file).write_text(as_json(made))
+    calibration_path(file).write_text(as_json(made))
     told = answer("export", file, "--to", "keras", "--out", tmp_path / "c.keras")
     assert "The output is not calibrated" in told
     read = export_model.read_metadata(tmp_path / "c.keras")

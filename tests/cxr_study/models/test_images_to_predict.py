@@ -4,7 +4,13 @@ from PIL import Image
 
 from cxr_study.data.images import image_store
 from cxr_study.models import images_to_predict
-from cxr_study.models.images_to_predict import FoundImage, far_away, find, of_file, of_pixels
+from cxr_study.models.images_to_predict import (
+    FoundImage,
+    far_from_training,
+    file_flags,
+    find,
+    pixel_flags,
+)
 from deep_pictures import png_16
 from dicom_files import dataset, written
 from surgical_aggregation.aggregation.feature_statistics import statistics_of
@@ -103,34 +109,34 @@ def test_images_come_in_chunks_in_their_order_and_what_is_missing_is_said(tmp_pa
 ])  # fmt: skip
 def test_a_dicom_header_tells_what_is_no_frontal_chest_radiograph(tmp_path, elements, flags):
     (tmp_path / "a.dcm").write_bytes(written(dataset(np.ones((40, 40), np.uint16), **elements)))
-    assert of_file(tmp_path / "a.dcm", 32) == flags
+    assert file_flags(tmp_path / "a.dcm", 32) == flags
 
 
 def test_colour_size_and_shape_of_a_picture_are_told(tmp_path):
-    assert of_file(picture(tmp_path / "grey.png"), 32) == []
-    assert of_file(picture(tmp_path / "small.png", (31, 40)), 32) == ["small: 31 x 40 pixels"]
-    assert of_file(picture(tmp_path / "wide.png", (200, 40)), 32) == ["shape: 200 x 40 pixels"]
+    assert file_flags(picture(tmp_path / "grey.png"), 32) == []
+    assert file_flags(picture(tmp_path / "small.png", (31, 40)), 32) == ["small: 31 x 40 pixels"]
+    assert file_flags(picture(tmp_path / "wide.png", (200, 40)), 32) == ["shape: 200 x 40 pixels"]
     grey = np.asarray(Image.open(tmp_path / "grey.png"))
     Image.fromarray(np.stack([grey] * 3, axis=2)).save(tmp_path / "grey.jpg")
-    assert of_file(tmp_path / "grey.jpg", 32) == []  # grey, though stored in colours
+    assert file_flags(tmp_path / "grey.jpg", 32) == []  # grey, though stored in colours
     Image.fromarray(np.stack([grey, grey // 2, grey], axis=2)).save(tmp_path / "colour.jpg")
-    assert of_file(tmp_path / "colour.jpg", 32) == ["colour"]
+    assert file_flags(tmp_path / "colour.jpg", 32) == ["colour"]
 
 
 def test_pixels_without_contrast_are_told():
     ramp = np.linspace(0, 255, 32 * 32).reshape(32, 32).astype(np.uint8)
-    assert of_pixels(ramp) == []
-    assert of_pixels(np.full((32, 32), 7, np.uint8)) == ["constant"]
-    assert of_pixels(100 + ramp // 16) == ["low contrast"]
+    assert pixel_flags(ramp) == []
+    assert pixel_flags(np.full((32, 32), 7, np.uint8)) == ["constant"]
+    assert pixel_flags(100 + ramp // 16) == ["low contrast"]
 
 
 def test_an_image_is_far_away_if_it_is_so_from_every_site():
     rng = np.random.default_rng(0)
     sites = {name: statistics_of(rng.normal(at, 1, (500, 8))) for name, at in (("a", 0), ("b", 9))}
     images = np.array([[0.0] * 8, [9.0] * 8, [30.0] * 8])
-    assert far_away(images, sites).tolist() == [False, False, True]
-    assert far_away(images, {"a": sites["a"]}).tolist() == [False, True, True]
-    assert far_away(images, {}).tolist() == [False, False, False]
+    assert far_from_training(images, sites).tolist() == [False, False, True]
+    assert far_from_training(images, {"a": sites["a"]}).tolist() == [False, True, True]
+    assert far_from_training(images, {}).tolist() == [False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -144,4 +150,4 @@ def test_no_sites_statistics_alone_make_a_stranger_familiar(lie):
     rng = np.random.default_rng(0)
     sites = {name: statistics_of(rng.normal(0, 1, (500, 8))) for name in "abc"}
     images, sites["liar"] = np.array([[0.0] * 8, [30.0] * 8]), {**sites["a"], **lie}
-    assert far_away(images, sites).tolist() == [False, True]
+    assert far_from_training(images, sites).tolist() == [False, True]

@@ -82,7 +82,7 @@ def test_images_are_predicted_the_same_whatever_the_chunk(home, monkeypatch):
 @pytest.mark.parametrize(("classes", "reason"), [
     ({}, "made for another model"),
     ({"Mass": {"curve": {"method": "platt", "slope": math.nan}}}, "should be a finite number"),
-    ({"Mass": {"curve": {"method": "isotonic", "x": [0], "y": [0]}}}, "'isotonic'. Make it anew"),
+    ({"Mass": {"curve": {"method": "isotonic", "x": [0], "y": [0]}}}, "'isotonic'. Recreate it"),
 ])  # fmt: skip
 def test_a_calibration_that_is_no_use_is_refused(home, tmp_path, classes, reason):
     model = load(home / "best.npz")

@@ -44,8 +44,8 @@ def test_it_is_found_in_the_current_folder_and_arguments_have_their_types(mine):
     ("mine", [], "a site needs module:Class, e.g. my.module:MySite; got 'mine'"),
     ("nobody:Mine", [], "no Mine in module 'nobody'"),
     ("mine:Other", [], "no Other in module 'mine'"),
-    ("mine:Half", [], "mine:Half must be a class of surgical_aggregation's Site, and whole"),
-    ("sys:path", [], "sys:path must be a class"),
+    ("mine:Half", [], "mine:Half must be a concrete subclass of surgical_aggregation's Site"),
+    ("sys:path", [], "sys:path must be a concrete subclass"),
     ("mine:Mine", [], "mine:Mine cannot be made: .*'site'.* Give --arg NAME=VALUE"),
     ("mine:Mine", ["site"], "--arg needs NAME=VALUE; got 'site'"),
 ])  # fmt: skip
