@@ -28,9 +28,9 @@ GONE = SessionError("no FLARE server answers")
 class Session:
     """A session with a server where jobs end as planned: (status, rounds made).
 
-    A job that is "lost" runs for ever, for the server has been restarted, and one that is "mute"
-    too, and does not say its rounds; one that is "not taken" cannot be submitted. A status may be
-    an error. The run is to make `planned` rounds, and starts from a model of 20.
+    A job that is "lost" is listed as running, because the server was restarted; so is one that is
+    "mute", which does not report its rounds; one that is "not taken" cannot be submitted. A status
+    may be an error. The run is to make `planned` rounds, and starts from a model of 20.
     """
 
     patience = 0.0
@@ -110,7 +110,7 @@ def go(tmp_path):
     """Runs a job whose attempts end as planned; the session, and what it left or raised."""
 
     def go(*plan, name="surgical", settings=None, begun=(), had=True, of_run=None, **of_session):
-        """`begun`: jobs of an earlier command; `had`: whether their job folder is at hand."""
+        """`begun`: jobs of an earlier command; `had`: whether their job folder exists."""
         settings = settings or ({"num_rounds": 10} if name == "surgical" else {})
         job = tiny_job.make(tmp_path, SITES, job=name, settings=settings)
         session = Session(plan, tmp_path / "lead", **of_session)
@@ -118,8 +118,8 @@ def go(tmp_path):
         if not had:
             shutil.rmtree(job)
         quick = {"sites_timeout": 0.2, "pauses": [0.0], "jobs": begun}
-        session.said = StringIO()
-        steps = Steps(Console(file=session.said, width=300))
+        session.output = StringIO()
+        steps = Steps(Console(file=session.output, width=300))
         try:
             DeployedRun(session, steps, tmp_path, **{**quick, **(of_run or {})}).run()
         except (DeployedRunError, SessionError, KeyboardInterrupt) as error:
@@ -199,7 +199,7 @@ def test_a_run_is_made_by_as_many_jobs_as_it_needs_and_may_have(
     session, found = go(*plan, **more)
     assert asked(session) == wanted
     waiting = "waiting up to 0 s (--sites-timeout) for south: not connected\n"
-    waited = session.said.getvalue().startswith(waiting)
+    waited = session.output.getvalue().startswith(waiting)
     assert waited == ("present" in more)
     if isinstance(end, str):
         assert re.match(end, f"{type(found).__name__}: {found}", re.S)
@@ -216,7 +216,9 @@ def test_a_run_is_made_by_as_many_jobs_as_it_needs_and_may_have(
         (1, BY_HAND, "--set continues=job-1,job-a and"),
     ],
 )
-def test_an_interrupt_aborts_the_job_and_says_how_to_go_on(go, monkeypatch, made, settings, advice):
+def test_an_interrupt_aborts_the_job_and_states_how_to_resume(
+    go, monkeypatch, made, settings, advice
+):
     def interrupted(session, job_id, show, say, *, server):
         show(Progress(made))
         raise KeyboardInterrupt
@@ -224,14 +226,14 @@ def test_an_interrupt_aborts_the_job_and_says_how_to_go_on(go, monkeypatch, made
     monkeypatch.setattr(job_watch, "watch", interrupted)
     session, error = go((DONE, 0), settings=settings)
     assert isinstance(error, KeyboardInterrupt) and session.aborted == ["job-1"]
-    assert re.search(f"job-1 was aborted. .*{advice}", session.said.getvalue())
+    assert re.search(f"job-1 was aborted. .*{advice}", session.output.getvalue())
 
 
-def test_a_job_that_does_not_end_when_it_is_aborted_is_said_to_run_still(go, monkeypatch):
+def test_a_job_that_does_not_end_when_it_is_aborted_is_reported_as_running(go, monkeypatch):
     monkeypatch.setattr(job_watch, "watch", Mock(side_effect=KeyboardInterrupt))
     monkeypatch.setattr(Session, "deaf", True)
     session, _ = go(("mute", 0))
-    assert "abort of job job-1 was requested; it is still RUNNING" in session.said.getvalue()
+    assert "abort of job job-1 was requested; it is still RUNNING" in session.output.getvalue()
 
 
 def test_how_a_job_broke_is_kept_for_the_report(go, tmp_path):
@@ -280,7 +282,7 @@ def test_an_id_is_on_record_before_the_job_is_waited_for(go, tmp_path, monkeypat
     monkeypatch.setattr(job_watch, "watch", interrupted)
     session, error = go((DONE, 0), of_run={"aborts": False})
     assert isinstance(error, KeyboardInterrupt) and session.aborted == []
-    assert "job job-1 continues without this command" in session.said.getvalue()
+    assert "job job-1 continues without this command" in session.output.getvalue()
 
 
 @pytest.mark.parametrize(("full", "end"), [

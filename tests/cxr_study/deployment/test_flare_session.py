@@ -84,9 +84,9 @@ def open_session(monkeypatch, kit):
 
         def connection_error(*server):
             assert server == ("hub", 8002)
-            somebody = bool(left) and left[0] is not None
-            del left[: not somebody]
-            return None if somebody else "no server listens"
+            listening = bool(left) and left[0] is not None
+            del left[: not listening]
+            return None if listening else "no server listens"
 
         def new(user, location, study):
             assert (user, location, study) == ("lead@university.org", str(kit), "default")
@@ -117,10 +117,10 @@ def gone(times=1):
 
 
 class TestConnection:
-    def test_it_is_opened_in_silence_where_somebody_listens_and_a_lost_one_made_anew(
+    def test_it_is_opened_quietly_where_a_server_listens_and_a_lost_one_is_reopened(
         self, open_session, capsys
     ):
-        """FLARE waits for ever when it gives a session up while its connection is being made."""
+        """FLARE waits without limit if a session is closed while its connection is being made."""
         lost = gone(9)
         session = open_session(None, None, lost, Flare())
         assert (session.meta("x"), session.waits, lost.closed) == (FOUND, [WAITING], 1)
@@ -133,7 +133,7 @@ class TestConnection:
         ([Flare([api_spec.AuthorizationError("not you")])], "asks: not you"),
         ([Flare([api_spec.NoReply("late")]) for _ in DOWN], "answers lead.* within 0 s: late"),
     ])  # fmt: skip
-    def test_what_does_not_work_is_told(self, open_session, tmp_path, outcomes, message):
+    def test_each_failure_has_its_message(self, open_session, tmp_path, outcomes, message):
         with pytest.raises(SessionError, match=message):
             open_session(*outcomes, timeout=0, patience=0).meta("x")
         with pytest.raises(SessionError, match="holds no startup/fed_admin"):
@@ -250,7 +250,7 @@ def made(by=OURS, ends=2, issuer="ours"):
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
-@pytest.mark.parametrize(("own", "server", "said"), [
+@pytest.mark.parametrize(("own", "server", "message"), [
     (made(), made(), None),
     (made(), None, None),  # it shows none
     (made(), made(THEIRS), "not made for this server: .*'CN=ours' of 2.* signed the server's"),
@@ -258,7 +258,7 @@ def made(by=OURS, ends=2, issuer="ours"):
     (made(ends=0), None, rf"client\.crt of kit .*lead expired on {YESTERDAY:%Y-%m-%d}\. "),
     (made(), made(ends=0), "the server's certificate expired on"),
 ], ids=["fits", "none", "other key", "other root", "ended", "server's ended"])  # fmt: skip
-def test_what_keeps_a_kit_and_a_server_apart_is_named(tmp_path, monkeypatch, own, server, said):
+def test_what_keeps_a_kit_and_a_server_apart_is_named(tmp_path, monkeypatch, own, server, message):
     def shown(address, timeout):
         if server is None or address != ("hub", 8002):
             raise ssl.SSLError("no certificate was given")
@@ -270,4 +270,4 @@ def test_what_keeps_a_kit_and_a_server_apart_is_named(tmp_path, monkeypatch, own
         (tmp_path / "lead/startup" / name).write_text(content)
     admin = {"host": "hub", "port": "8002", "ca_cert": "rootCA.pem", "client_cert": "client.crt"}
     found = certificate_problem(tmp_path / "lead", admin)
-    assert re.search(said, found) if said else found is None
+    assert re.search(message, found) if message else found is None

@@ -17,7 +17,7 @@ ROUND = {"rounds": 1, "best": None, "stopped": False}
 
 def session(statuses, stats=(), started=0.0):
     """A session whose server answers one look at the job after the other; `asked`: how often."""
-    left, told, asked = iter(statuses), iter(stats), []
+    left, queued, asked = iter(statuses), iter(stats), []
 
     def meta(job_id):
         if (status := next(left)) == "JUST DISPATCHED":
@@ -26,7 +26,7 @@ def session(statuses, stats=(), started=0.0):
 
     def answers(job_id):
         asked.append(job_id)
-        return next(told, {})
+        return next(queued, {})
 
     return SimpleNamespace(meta=meta, stats=answers, server_started=lambda: started, asked=asked)
 
@@ -108,7 +108,7 @@ LATER = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "expected"),
     [
         ([BEST, {"event": "round", "round": 0}, {"event": "stopped"}], Progress(1, BEST, True)),
         ([BEST, {"event": "best_dropped"}, {"event": "round"}], Progress(1, None, False)),
@@ -116,17 +116,17 @@ LATER = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "
         ([], Progress()),
     ],
 )
-def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path, events, told):
+def test_a_record_on_this_machine_is_read_and_the_server_is_not_queried(tmp_path, events, expected):
     (tmp_path / "job").mkdir()
     lines = "".join(json.dumps(event) + "\n" for event in events)
     (tmp_path / "job/run_record.jsonl").write_text(lines)
     asking, shown = session(["RUNNING", DONE]), []
-    assert watch(asking, "job", shown.append, print, server=tmp_path).seen == told
-    assert shown == [told] * bool(events) and not asking.asked
+    assert watch(asking, "job", shown.append, print, server=tmp_path).seen == expected
+    assert shown == [expected] * bool(events) and not asking.asked
 
 
 @pytest.mark.parametrize(
-    ("quiet", "heartbeat", "tries", "said"),
+    ("quiet", "heartbeat", "tries", "expected"),
     [
         (60, 60, [0, 0, 0], []),
         (0, 60, [0, 0, 0], ["job waits: FLARE has not"]),
@@ -135,40 +135,41 @@ def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path, event
     ],
 )
 def test_a_job_that_waits_is_spoken_of_when_flare_has_tried_and_now_and_then(
-    monkeypatch, quiet, heartbeat, tries, said
+    monkeypatch, quiet, heartbeat, tries, expected
 ):
     monkeypatch.setattr(job_watch, "_QUIET", quiet)
     monkeypatch.setattr(job_watch, "_HEARTBEAT", heartbeat)
     facts = {"status": "SUBMITTED", "last_schedule_time": 1.0, "deploy_map": {}}
     metas = [{**facts, "schedule_history": ["t: few"] * made} for made in tries]
-    left, told = iter([*metas, {"status": "RUNNING"}, {"status": DONE}]), []
+    left, messages = iter([*metas, {"status": "RUNNING"}, {"status": DONE}]), []
     waiting = SimpleNamespace(meta=lambda _: next(left), sites=set, server_started=lambda: 0.0)
     waiting.stats = lambda _: {}
-    watch(waiting, "job", print, told.append)
-    assert len(told) == len(said) and all(map(str.__contains__, told, said)), told
+    watch(waiting, "job", print, messages.append)
+    assert len(messages) == len(expected)
+    assert all(map(str.__contains__, messages, expected)), messages
 
 
 OK = "not enough sites have enough resources (ok sites 1 < min sites 2)"
 FEW = "connected sites (0) < min_sites (2)"
 
 
-@pytest.mark.parametrize(("reasons", "connected", "said"), [
+@pytest.mark.parametrize(("reasons", "connected", "expected"), [
     ([], "", "^FLARE has not tried to start it: other jobs run, or no.*; not connected: a, b$"),
     ([OK], "ab", "^only 1 of the 2 .*FLARE: not .*; try 1 .* 12:00:10, .* up at 12:40:30$"),
     ([OK] * 5 + [FEW], "a", "^only 0 of .*; not connected: b; try 6 of 10, .* 12:05:20, and"),
     ([FEW] * 7, "", "the next at 12:10:00, and FLARE gives up at 12:30:00$"),
     (["no site b"], "a", "^FLARE could not start it .FLARE: no site b.; not"),
 ])  # fmt: skip
-def test_it_is_said_why_a_job_waits_and_until_when(reasons, connected, said):
+def test_why_a_job_waits_and_until_when_is_reported(reasons, connected, expected):
     meta = {
         "deploy_map": {"app_server": ["server"], "app_client": ["a", "b"]},
         "schedule_history": [f"2026-01-01 12:00:00: {reason}" for reason in reasons] or None,
         "last_schedule_time": datetime(2026, 1, 1, 12).timestamp(),
     }
-    assert re.search(said, job_watch.describe_wait(meta, connected))
+    assert re.search(expected, job_watch.describe_wait(meta, connected))
 
 
-def test_flares_scheduler_tries_as_often_and_waits_as_long_as_it_is_said_to():
+def test_flares_scheduler_tries_as_often_and_waits_as_long_as_is_reported():
     known = inspect.signature(DefaultJobScheduler).parameters
     names = ("max_schedule_count", "min_schedule_interval", "max_schedule_interval")
     ours = [job_watch.TRIES, job_watch.SHORTEST, job_watch.LONGEST_PAUSE]
@@ -193,21 +194,23 @@ ENDS = {
     "killed": ({"status": "FINISHED:ABNORMAL", "seen": 1}, "FINISHED:ABNORMAL, and no file", False),
     "lost": ({"status": "RUNNING", "lost": True}, "the server was restarted while it ran", False),
 }  # fmt: skip
-"""How a job ended -> what FLARE knows of it, what is said, and whether another try is useless."""
+"""How a job ended -> what FLARE knows of it, the reason, and whether another attempt is useless."""
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.parametrize(("facts", "said", "final"), ENDS.values(), ids=ENDS)
-def test_how_a_job_ended_is_told_by_what_flare_knows(tmp_path, facts, said, final, elsewhere):
+@pytest.mark.parametrize(("facts", "expected", "final"), ENDS.values(), ids=ENDS)
+def test_how_a_job_ended_is_explained_by_flares_metadata(
+    tmp_path, facts, expected, final, elsewhere
+):
     end = End(facts, facts.get("lost", False), Progress(facts.get("seen", 0)))
     failure = explain("1", end, tmp_path, {} if elsewhere else {"server": tmp_path})
-    assert failure.reason.startswith(said) and failure.final == final
-    if "no file on this machine" in said:
+    assert failure.reason.startswith(expected) and failure.final == final
+    if "no file on this machine" in expected:
         log = "<its workspace>/1/error_log.txt, and its notes <its workspace>/local_notes/1.txt"
         assert (log if elsewhere else f"The server's log is {tmp_path}/log.txt") in failure.reason
 
 
-def test_a_job_is_explained_by_its_record_by_flares_log_and_by_rounds_that_nobody_saw(tmp_path):
+def test_a_job_is_explained_by_its_record_by_flares_log_and_by_rounds_that_were_not_seen(tmp_path):
     def explained(*events, seen=0):
         lines = [json.dumps({"event": event}) + "\n" for event in events]
         (tmp_path / "run_record.jsonl").write_text("".join(lines))

@@ -15,7 +15,7 @@ DAY = 24 * 60 * 60
 
 @pytest.fixture
 def kit(tmp_path):
-    """A site's kit, with files of two jobs, and of nobody's."""
+    """A site's kit, with files of two jobs, and of none."""
     for path, days in {
         f"checkpoints/{OLD}/last.npz": 100,
         f"{OLD}/log.txt": 90,

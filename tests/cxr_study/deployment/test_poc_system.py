@@ -187,13 +187,15 @@ def test_the_studys_own_project_makes_a_kit_for_everybody_and_says_nothing(
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"api_version": 1}, "API version expected"),
         ({"builders": [{"path": "nvflare.nothing.Here", "args": {}}]}, "nvflare.nothing"),
         ({"builders": [{"path": "nvflare.lighter.impl.cert.CertBuilder", "args": {}}]}, "."),
     ],
 )
-def test_what_flare_says_of_a_failed_provisioning_is_told(project, tmp_path, change, said):
-    with pytest.raises(PocError, match=rf"FLARE ma\w+ no startup kits.*{said}"):
+def test_flares_output_of_a_failed_provisioning_is_in_the_message(
+    project, tmp_path, change, message
+):
+    with pytest.raises(PocError, match=rf"FLARE ma\w+ no startup kits.*{message}"):
         PocProject({**project.content, **change}).provision(tmp_path)

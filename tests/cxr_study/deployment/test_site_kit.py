@@ -56,7 +56,7 @@ def args(resources, id_):
 
 
 def may(kit, who, right, org):
-    """Whether a site lets somebody do something."""
+    """Whether a site permits an action."""
     authorizer = FLAuthorizer(org, read(kit, "authorization.json"))
     allowed, _ = authorizer.authorize(AuthzContext(right, who))
     return allowed
@@ -100,7 +100,9 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
     ("byoc", "allowed"),
     [({"byoc": "anyone"}, {ADMIN, LEAD}), ({"byoc": "admin"}, {ADMIN}), ({}, set())],
 )
-def test_a_site_decides_who_may_bring_code_and_nobody_from_elsewhere_may_pry(kits, byoc, allowed):
+def test_a_site_decides_who_may_bring_code_and_no_other_organization_may_read_files(
+    kits, byoc, allowed
+):
     localise_site(kits / "nih", SitePolicy(), **byoc)
     assert (kits / "nih" / "local" / "privacy.json").stat().st_mode & 0o777 == 0o600
     for who in (ADMIN, LEAD, LOCAL):
@@ -155,7 +157,7 @@ def test_a_kit_allows_classes_and_packages_by_name(kits, monkeypatch):
     (lambda kits: localise_site(kits / "nih", SitePolicy(), byoc="lead"),
      "one of anyone, admin, nobody; got 'lead'"),
 ])  # fmt: skip
-def test_a_mistake_is_told_and_writes_nothing(kits, localise, message):
+def test_a_mistake_is_refused_and_writes_nothing(kits, localise, message):
     with pytest.raises(KitError, match=message):
         localise(kits)
     assert not list(kits.glob("*/local/resources.json"))

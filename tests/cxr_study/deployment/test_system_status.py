@@ -20,13 +20,13 @@ DECLARED = {
 }  # fmt: skip
 
 
-def session(kit=None, told=None, *jobs):
-    """A session with a server of a minute; `told`: FLARE's versions, None: no right to them."""
+def session(kit=None, versions=None, *jobs):
+    """A session with a server of a minute; `versions`: FLARE's versions, None: no right to them."""
 
     def versions():
-        if told is None:
+        if versions is None:
             raise SessionError("no right")
-        return told
+        return versions
 
     return SimpleNamespace(
         kit=kit, versions=versions, jobs=lambda: jobs, sites=lambda: {"nih"},
@@ -49,7 +49,7 @@ def system(tmp_path_factory):
     return system
 
 
-def test_workspaces_at_hand_are_those_of_the_same_provisioning_that_were_started(system, tmp_path):
+def test_workspaces_found_are_those_of_the_same_provisioning_that_were_started(system, tmp_path):
     assert local_workspaces.workspaces(system.lead) == {"server": system.server}
     other = system.lead.with_name("server-2")  # of another provisioning
     shutil.copytree(system.server, other)
@@ -63,14 +63,14 @@ def test_workspaces_at_hand_are_those_of_the_same_provisioning_that_were_started
     assert local_workspaces.workspaces(tmp_path / "no kit") == {}
 
 
-@pytest.mark.parametrize("told", [{"server": "2.9.0", "nih": "2.9.0"}, None])
-def test_every_party_has_a_line(system, told):
-    asked = session(system.lead, told, {**JOB, "job_id": "1", "status": "RUNNING"})
+@pytest.mark.parametrize("versions", [{"server": "2.9.0", "nih": "2.9.0"}, None])
+def test_every_party_has_a_line(system, versions):
+    asked = session(system.lead, versions, {**JOB, "job_id": "1", "status": "RUNNING"})
     kit, server, chexpert, nih, _ = system_status.status_lines(
         asked, local_workspaces.workspaces(system.lead)
     )
     assert re.match(r"lead@.*: certificate until 20\d\d-\d\d-\d\d, \d+ days; [\d,]+ MB free", kit)
-    flare = "; FLARE 2.9.0" * (told is not None)
+    flare = "; FLARE 2.9.0" * (versions is not None)
     assert re.match(rf"server: up since [-\d]+ [\d:]+{flare}; [\d,]+ MB free$", server)
     assert re.match(rf"nih: connected, last seen \d+ s ago{flare}$", nih)
     assert chexpert == (

@@ -15,7 +15,7 @@ def split(labels, labelled=("Edema", "Mass"), patients=None):
     table["patient"] = np.arange(len(table)).astype(str) if patients is None else patients
     nothing = np.zeros((0, 2, 2), np.uint8), np.zeros(0, np.int64)
     images = Images(table, *nothing, "nih", frozenset(labelled))
-    return lambda said: Predictions(images, said, nothing[1])
+    return lambda probabilities: Predictions(images, probabilities, nothing[1])
 
 
 # Four images, each of ten patients. Edema: 3 of 4 pairs in order, 0.75; Fibrosis: no positives;
@@ -103,9 +103,9 @@ def test_classes_of_too_few_patients_are_no_part_of_means_and_differences():
     assert [row.few for row in rows] == [False, False, True, True]
     assert [row.low is None for row in rows] == [False, True, True, True]
     edema, hernia, mass = (rows[c].auroc for c in (0, 2, 3))
-    told = {m.classes: (m.auroc, m.defined, m.of, m.few, m.with_few) for m in means}
+    found_means = {m.classes: (m.auroc, m.defined, m.of, m.few, m.with_few) for m in means}
     every = pytest.approx((edema + hernia + mass) / 3)
-    assert told == {
+    assert found_means == {
         "all": (edema, 1, 4, 2, every),
         "labelled": (edema, 1, 2, 1, pytest.approx((edema + mass) / 2)),
         "unlabelled": (None, 0, 2, 1, hernia),
@@ -120,8 +120,8 @@ def test_classes_of_too_few_patients_are_no_part_of_means_and_differences():
 def test_calibration_is_of_every_class_with_a_label_and_pools_none():
     """What is too high for one class and too low for another does not add up to right."""
     labels = np.tile([[1, 0, 1, np.nan]], (10, 1))
-    said = pd.DataFrame({"Edema": [0.6] * 10, "Fibrosis": 0.4, "Hernia": 1.0, "Mass": 0.5})
-    rows = score_calibration(split(labels, labelled=("Edema", "Fibrosis", "Mass"))(said))
+    probabilities = pd.DataFrame({"Edema": [0.6] * 10, "Fibrosis": 0.4, "Hernia": 1.0, "Mass": 0.5})
+    rows = score_calibration(split(labels, labelled=("Edema", "Fibrosis", "Mass"))(probabilities))
     found = {row.class_name: (row.labelled, row.error, row.output, row.prevalence) for row in rows}
     assert found == {
         "Edema": (True, pytest.approx(0.4), pytest.approx(0.6), 1),

@@ -105,21 +105,24 @@ def with_constants():
     local.assign({"carried/mean": np.arange(3), "carried/variance": 2 + np.arange(3)})
     small = np.asarray(square(Image.fromarray(CHEST), 8), np.float32)[None, :, :, None]
     levels = (small / 255 - IMAGENET.mean) / IMAGENET.sd
-    said = local.outputs(levels.astype(np.float32))[1]
+    expected = local.outputs(levels.astype(np.float32))[1]
     from cxr_study.models.pixel_graph import with_pixel_input
 
-    return with_pixel_input(keras.Model(local.model.input, local.model.output)), said
+    return with_pixel_input(keras.Model(local.model.input, local.model.output)), expected
 
 
 @pytest.mark.parametrize("to", FILES)
 def test_a_file_is_written_only_if_it_runs_and_says_the_same(with_constants, tmp_path, to):
-    network, said = with_constants
+    network, expected = with_constants
     given = CHEST[None].astype(np.float32)
     out = tmp_path / FILES[to]
-    export_model.write_network(network, to, out, {}, (given, said))
+    export_model.write_network(network, to, out, {}, (given, expected))
     written = list(tmp_path.iterdir())
     assert written == [out]
-    for wrong, message in ((said + 2e-4, "differs .* by 2.0e-04"), (said[:, :0], "not run")):
+    for wrong, message in (
+        (expected + 2e-4, "differs .* by 2.0e-04"),
+        (expected[:, :0], "not run"),
+    ):
         with pytest.raises(ValueError, match=rf"{FILES[to]} was written.*{message}"):
             again = tmp_path / "again" / FILES[to]
             export_model.write_network(network, to, again, {}, (given, wrong))
@@ -138,8 +141,8 @@ def test_a_calibration_is_in_the_metadata_and_one_of_another_model_is_refused(tm
         version="", classes={"Mass": of}, refused={},
     )  # fmt: skip
     calibration_path(file).write_text(as_json(made))
-    told = answer("export", file, "--to", "keras", "--out", tmp_path / "c.keras")
-    assert "The output is not calibrated" in told
+    output = answer("export", file, "--to", "keras", "--out", tmp_path / "c.keras")
+    assert "The output is not calibrated" in output
     read = export_model.read_metadata(tmp_path / "c.keras")
     curve = {"method": "platt", "slope": 2.0, "intercept": 0.5}
     wanted = {"Mass": {"curve": curve, "threshold": 0.5}}
@@ -186,13 +189,13 @@ def test_a_package_replays_its_reference_without_this_software(tmp_path):
     ]  # fmt: skip
     assert json.loads((out / "config.json").read_text())["classes"] == list(CLASSES)
     assert load(out / "model.npz").manifest == model.checkpoint.manifest
-    code, said = check(out)
-    assert code == 0 and "The same" in said and all(name in said for name in CLASSES)
+    code, output = check(out)
+    assert code == 0 and "The same" in output and all(name in output for name in CLASSES)
     reference = json.loads((out / "reference.json").read_text())
     reference["probabilities"]["Mass"] += 0.01
     (out / "reference.json").write_text(json.dumps(reference))
-    code, said = check(out)
-    assert code == 1 and "NOT the same: greatest difference 1.0e-02" in said
+    code, output = check(out)
+    assert code == 1 and "NOT the same: greatest difference 1.0e-02" in output
 
 
 def test_a_package_is_whole_or_not_there(tmp_path, monkeypatch):

@@ -69,7 +69,7 @@ def test_pixels_that_were_decoded_before_are_not_decoded_again(cache, tmp_path, 
     assert decoded == [(folder / "new.png").stat().st_size]
     for one, row in ((read[1], 0), (read[3], 1), (read[0], 1)):
         assert (one.pixels == prepared.pixels[prepared.index["row"][row]]).all()
-    picture(folder / "a.png", seed=77)  # a changed file is decoded anew
+    picture(folder / "a.png", seed=77)  # a changed file is decoded again
     (again,) = images_to_predict.read(find([folder / "a.png"]), 32)
     assert len(decoded) == 2 and not (again[0].pixels == read[1].pixels).all()
 
@@ -86,7 +86,9 @@ def test_pictures_are_read_with_their_sites_bits_kept_ones_too(cache, tmp_path):
         image_store.prepare(folder, ["a"], [str(folder / "a.png")], 32, bits=14)
 
 
-def test_images_come_in_chunks_in_their_order_and_what_is_missing_is_said(tmp_path, monkeypatch):
+def test_images_come_in_chunks_in_their_order_and_what_is_missing_is_reported(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(images_to_predict, "CHUNK", 2)
     for name in "abcde":
         picture(tmp_path / f"{name}.png")
@@ -112,7 +114,7 @@ def test_a_dicom_header_tells_what_is_no_frontal_chest_radiograph(tmp_path, elem
     assert file_flags(tmp_path / "a.dcm", 32) == flags
 
 
-def test_colour_size_and_shape_of_a_picture_are_told(tmp_path):
+def test_colour_size_and_shape_of_a_picture_are_flagged(tmp_path):
     assert file_flags(picture(tmp_path / "grey.png"), 32) == []
     assert file_flags(picture(tmp_path / "small.png", (31, 40)), 32) == ["small: 31 x 40 pixels"]
     assert file_flags(picture(tmp_path / "wide.png", (200, 40)), 32) == ["shape: 200 x 40 pixels"]
@@ -123,7 +125,7 @@ def test_colour_size_and_shape_of_a_picture_are_told(tmp_path):
     assert file_flags(tmp_path / "colour.jpg", 32) == ["colour"]
 
 
-def test_pixels_without_contrast_are_told():
+def test_pixels_without_contrast_are_flagged():
     ramp = np.linspace(0, 255, 32 * 32).reshape(32, 32).astype(np.uint8)
     assert pixel_flags(ramp) == []
     assert pixel_flags(np.full((32, 32), 7, np.uint8)) == ["constant"]

@@ -29,11 +29,11 @@ def site(images=4000, name="a", seed=0, slope=2.0, intercept=-1.0, mass=None, **
     rng = np.random.default_rng(seed)
     logits = rng.normal(-1, 1.5, images)
     truth = (rng.random(images) < sigmoid(logits)).astype(float) if mass is None else mass
-    said = pd.DataFrame({"Mass": sigmoid(slope * logits + intercept).astype(np.float32)})
+    probabilities = pd.DataFrame({"Mass": sigmoid(slope * logits + intercept).astype(np.float32)})
     table = pd.DataFrame({"Mass": truth, "patient": np.arange(images) // 2})
     nothing = np.zeros((images, 1))
     known = Images(table, nothing, nothing, name, frozenset(["Mass"]))
-    return Predictions(known, said.assign(**more), nothing)
+    return Predictions(known, probabilities.assign(**more), nothing)
 
 
 FEW = (np.arange(60) < 8).astype(float)  # of four patients
@@ -45,9 +45,9 @@ def test_probabilities_that_are_too_sure_become_right():
     made = calibration.classes["Mass"]
     assert made.ece_before > 0.1 and made.ece_after < 0.03
     unseen = site(seed=1)
-    said = calibration.applied(unseen.probabilities)
+    probabilities = calibration.applied(unseen.probabilities)
     logits = (np.log(unseen.probabilities["Mass"] / (1 - unseen.probabilities["Mass"])) + 1) / 2
-    assert np.abs(said["Mass"] - sigmoid(logits)).mean() < 0.03
+    assert np.abs(probabilities["Mass"] - sigmoid(logits)).mean() < 0.03
     inverse = [0.5, 0.5]  # of what the model did
     np.testing.assert_allclose([made.curve.slope, made.curve.intercept], inverse, atol=0.1)
 
@@ -57,8 +57,8 @@ def test_thresholds_reach_the_sensitivity_or_the_highest_f1():
     for sensitivity in (0.8, 0.95):
         made = calibrate(MODEL, [one], sensitivity=sensitivity)
         of = made.classes["Mass"]
-        said = of.curve.apply(one.probabilities["Mass"].to_numpy(float))
-        positive, truth = said >= of.threshold, one.images.table["Mass"] == 1
+        probabilities = of.curve.apply(one.probabilities["Mass"].to_numpy(float))
+        positive, truth = probabilities >= of.threshold, one.images.table["Mass"] == 1
         assert sensitivity <= positive[truth].mean() < sensitivity + 0.01
         assert of.sensitivity == positive[truth].mean()
         assert of.specificity == (~positive[~truth]).mean()
@@ -66,8 +66,10 @@ def test_thresholds_reach_the_sensitivity_or_the_highest_f1():
         answer = made.applied(one.probabilities)["Mass positive"]
         assert (answer == positive).mean() > 0.999
     of = calibrate(MODEL, [one]).classes["Mass"]
-    best = f1_score(truth, said >= of.threshold)
-    assert best >= max(f1_score(truth, said >= t) for t in np.linspace(0.05, 0.9, 50)) - 1e-9
+    best = f1_score(truth, probabilities >= of.threshold)
+    assert (
+        best >= max(f1_score(truth, probabilities >= t) for t in np.linspace(0.05, 0.9, 50)) - 1e-9
+    )
 
 
 def test_classes_with_too_few_images_are_refused_and_all_of_them_is_an_error():
@@ -95,10 +97,10 @@ def test_a_class_that_would_be_turned_round_is_refused_with_its_auroc():
 ])  # fmt: skip
 def test_a_refusal_names_the_classes_that_the_sites_label(labels, message):
     one = site(images=400)
-    said = one.probabilities.assign(Hernia=0.5)[["Hernia", "Mass"]]
+    probabilities = one.probabilities.assign(Hernia=0.5)[["Hernia", "Mass"]]
     table = pd.DataFrame(labels).assign(patient=one.images.table["patient"])
     images = dataclasses.replace(one.images, table=table, labelled=frozenset(labels))
-    one = dataclasses.replace(one, probabilities=said, images=images)
+    one = dataclasses.replace(one, probabilities=probabilities, images=images)
     with pytest.raises(CalibrationError, match=message) as refused:
         calibrate(MODEL, [one])
     assert "Hernia:" not in str(refused.value)

@@ -103,15 +103,15 @@ def test_what_is_asked_of_x_rays_alone_is_refused(home, words, message):
 
 def test_it_is_measured_and_calibrated_on_the_sites_by_name(home):
     of = ("--sites", "north,south", *OF, "site={SITE_NAME}")
-    said = answer("model", "evaluate", "best.npz", *of, "--out", "aurocs.csv")
-    assert "south: the model has no class 'soft'" in said
+    output = answer("model", "evaluate", "best.npz", *of, "--out", "aurocs.csv")
+    assert "south: the model has no class 'soft'" in output
     known = pd.read_csv("aurocs.csv").dropna(subset="auroc")
     names = known[["site", "class_name"]].apply(tuple, axis=1).tolist()
     assert names == [("north", "light"), ("south", "light"), ("south", "red")]
     assert known["low"].min() > 0.9 and {*known["labels"]} == {"site"}
     assert {*(known["positives"] + known["negatives"])} == {119}
-    said = answer("model", "calibrate", "best.npz", *of)
-    assert "best.calibration.json: 2 classes" in said
+    output = answer("model", "calibrate", "best.npz", *of)
+    assert "best.calibration.json: 2 classes" in output
     made = json.loads((home / "best.calibration.json").read_text())
     assert made["classes"]["light"]["images"] == 238 and made["sites"] == ["north", "south"]
     answer("predict", "best.npz", "validation", "--out", "c.csv", *OF, "site=south")
@@ -121,13 +121,13 @@ def test_it_is_measured_and_calibrated_on_the_sites_by_name(home):
 @pytest.mark.parametrize("to", ["keras", "savedmodel", "onnx"])
 def test_it_is_exported_with_the_input_of_its_network(home, tmp_path, to):
     out = tmp_path / {"keras": "m.keras", "savedmodel": "m", "onnx": "m.onnx"}[to]
-    said = answer("export", "best.npz", "--to", to, "--out", out, *OF, "site=north")
-    assert "input   images (images, 8, 8, 3), float32" in said and out.exists()
+    output = answer("export", "best.npz", "--to", to, "--out", out, *OF, "site=north")
+    assert "input   images (images, 8, 8, 3), float32" in output and out.exists()
 
 
 def test_it_is_described_and_packaged_with_a_card_of_no_x_ray(home):
-    said = answer("model", "show", "best.npz")
-    assert "global model" in said and "light" in said
+    output = answer("model", "show", "best.npz")
+    assert "global model" in output and "light" in output
     answer("model", "package", "best.npz", "--out", "hub", *OF, "site=north")
     card = (home / "hub/README.md").read_text().lower()
     assert not re.search("chest|x-ray|radiograph|lateral", card)

@@ -226,8 +226,8 @@ def test_a_workspace_of_flares_simulator_has_its_job_put_together_again(tmp_path
 
 
 def test_classes_that_may_be_one_are_named_with_their_sites(tmp_path):
-    told = {"classes": {"Mass": ["a", "b"], "Masse": ["c"]}, "reason": "nearly the same spelling"}
-    write_lines(tmp_path / RECORD_FILE, {"event": "started"}, {"event": "look_alike", **told})
+    pair = {"classes": {"Mass": ["a", "b"], "Masse": ["c"]}, "reason": "nearly the same spelling"}
+    write_lines(tmp_path / RECORD_FILE, {"event": "started"}, {"event": "look_alike", **pair})
     found = job_results.look_alikes(tmp_path)
     assert found == ["Mass (a and b) and Masse (c): nearly the same spelling"]
 

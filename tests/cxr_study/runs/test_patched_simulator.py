@@ -24,7 +24,7 @@ from nvflare.private.fed.simulator.simulator_server import SimulatorServer
 from cxr_study.runs import patched_simulator
 
 
-def test_nobody_else_is_given_a_reserved_port_but_a_site_listens_on_it_as_flare_does():
+def test_no_other_program_gets_a_reserved_port_but_a_site_listens_on_it_as_flare_does():
     ports = patched_simulator.reserve_ports(50)
     held = [patched_simulator._reserved.pop() for _ in ports]
     assert len({made.getsockname()[1] for made in held} & {*ports}) == 50
@@ -45,8 +45,8 @@ def test_flares_own_ports_may_be_given_to_another_program_before_a_site_listens(
 @pytest.mark.parametrize(("run_site", "names"), [
     (patched_simulator.run_site, 2), (patched_simulator._do_one_task, 1),
 ], ids=["patched", "FLARE's own"])  # fmt: skip
-def test_each_site_is_told_its_own_name(tmp_path, monkeypatch, run_site, names):
-    sites, sending, told = ["north", "south"], threading.Barrier(2), []
+def test_each_site_receives_its_own_name(tmp_path, monkeypatch, run_site, names):
+    sites, sending, received = ["north", "south"], threading.Barrier(2), []
     monkeypatch.setattr(sys, "executable", shutil.which("true"))  # as the sites' processes
     given = SimpleNamespace(workspace=str(tmp_path), log_config=None, set=None)
     runner = patched_simulator.simulator_runner.SimulatorClientRunner(
@@ -55,7 +55,7 @@ def test_each_site_is_told_its_own_name(tmp_path, monkeypatch, run_site, names):
 
     def send(data):  # when all sites are about to
         sending.wait(timeout=10)
-        told.append(pickle.loads(pickle.dumps(data))["build_ctx"]["client_name"])
+        received.append(pickle.loads(pickle.dumps(data))["build_ctx"]["client_name"])
 
     process = SimpleNamespace(send=send, recv=Mock(side_effect=EOFError))
     runner._create_connection = lambda *_, **__: process
@@ -71,7 +71,7 @@ def test_each_site_is_told_its_own_name(tmp_path, monkeypatch, run_site, names):
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(start, sites))
-    assert len(told) == 2 and len({*told}) == names and {*told} <= {*sites}
+    assert len(received) == 2 and len({*received}) == names and {*received} <= {*sites}
 
 
 def test_the_server_does_not_wait_for_what_is_under_way_but_has_time_to_clean_up(monkeypatch):

@@ -46,7 +46,7 @@ WHY = {
         [*BEGUN, refused(OWN), failed(f"a: {OWN}")], {"a": FULL}, {}, [],
         [*NO_DISK, f"{ENDED}a: {OWN}"],
     ),
-    "why a site cannot take part": (
+    "why a site cannot participate": (
         [START, failed("too few")], {"b": NO_CSV}, {"b": TRACE}, [],
         ["b: no", "csv", "The log of b is b.txt", f"{ENDED}too few"],
     ),
@@ -54,7 +54,7 @@ WHY = {
         [*BEGUN, refused("NaN", "b"), refused(OWN), failed(OWN)], {"a": FULL}, {}, [],
         [*NO_DISK, "b, round 1: NaN", ENDED + OWN],
     ),
-    "the record where no site is at hand": (
+    "the record where no site is on this machine": (
         [*BEGUN, refused("no answer", event="silent"), refused("odd", "b", None, "test"), NEWER,
          failed("too few"), failed("so what")], {}, {}, [],
         ["a, round 1: no answer", "b, test: odd", f"{ENDED}too few"],
@@ -87,9 +87,9 @@ WHY = {
         [START, DECLARED[1]], {}, {"a": TRACE, "b": TRACE}, [], [before("a"), *AS],
     ),
     "nothing that anybody says": ([*BEGUN, NEWER], {}, {"a": TRACE, "server": TRACE}, [], []),
-    "nothing at hand": (None, {}, {}, [], []),
+    "no file on this machine": (None, {}, {}, [], []),
 }  # fmt: skip
-"""What is told -> record, errors in sites' notes, FLARE's logs, who is lost, and the lines."""
+"""What is reported -> record, errors in sites' notes, FLARE's logs, who is lost, and the lines."""
 
 
 def record(folder, *events):
@@ -99,7 +99,7 @@ def record(folder, *events):
 
 
 @pytest.mark.parametrize(("events", "notes", "logs", "lost", "lines"), WHY.values(), ids=WHY)
-def test_why_is_told_by_each_partys_own_words_else_by_the_record_else_by_flares_log(
+def test_the_reason_is_in_the_parties_notes_else_in_the_record_else_in_flares_log(
     tmp_path, events, notes, logs, lost, lines
 ):
     for site, error in notes.items():

@@ -41,7 +41,7 @@ def request_of(tmp_path):
     ({"job": "personalised", "published": True}, JobError, "--published needs one of"),
     ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
 ])  # fmt: skip
-def test_what_nobody_could_run_is_refused(request_of, changes, kind, message):
+def test_what_cannot_be_run_is_refused(request_of, changes, kind, message):
     check(request_of(local_models=True, published=True))
     with pytest.raises(kind, match=message):
         check(request_of(**changes))

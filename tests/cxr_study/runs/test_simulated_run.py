@@ -149,7 +149,7 @@ def test_as_published_a_site_has_nothing_of_its_own_that_goes_beyond(study, simu
     assert [(site.pseudo_labels, site.epochs) for site in sites] == [("soft", 2), ("none", 2)]
 
 
-def test_sites_that_share_patients_are_told_before_anything_is_made(simulated, tmp_path, capsys):
+def test_sites_that_share_patients_are_named_before_anything_is_made(simulated, tmp_path, capsys):
     data = (tmp_path / "sites", ("nih", "chexpert"), 64)
     data[0].mkdir()
     write_data(tmp_path / "sites")
@@ -162,11 +162,11 @@ def test_sites_that_share_patients_are_told_before_anything_is_made(simulated, t
     (tmp_path / "sites/other.csv").write_text(labels.replace("Left effusion", "Left effusions"))
     write_site(tmp_path / "sites", "chexpert", labels="other.csv")  # of another hospital
     PREPARE(*data)
-    said = capsys.readouterr().out
-    assert "note: 3 patient ids are at both nih and chexpert" in said
+    output = capsys.readouterr().out
+    assert "note: 3 patient ids are at both nih and chexpert" in output
     pair = "'Left effusion' (nih) and 'Left effusions' (chexpert)"
-    assert f"note: {pair} may be one finding: the same words" in said
-    assert "note: nih: Left effusion: no positive training image, so it would say no" in said
+    assert f"note: {pair} may be one finding: the same words" in output
+    assert "note: nih: Left effusion: no positive training image, so it would say no" in output
 
 
 def test_a_site_alone_that_fails_stops_the_others(study, monkeypatch):
@@ -242,8 +242,8 @@ def test_continued_a_site_alone_ends_with_the_round_of_the_federation(study, sim
         save(Checkpoint({}, {"round": round_, "job": "simulate_job"}), path)
     more = {"num_rounds": 3}
     continued = study(earlier=earlier, initial_body=None, settings=more, local_models=True)
-    said = go(continued)
-    rounds = [line for line in said if line.startswith("federated run: ")]  # of the whole
+    output = go(continued)
+    rounds = [line for line in output if line.startswith("federated run: ")]  # of the whole
     assert [line.split()[3].rstrip(",") for line in rounds] == ["4/6", "5/6"]
     rounds_made(tmp_path / "run", 2)
     assert simulated_run.resume_instructions(continued).startswith(
@@ -259,14 +259,14 @@ def rounds_made(folder, number):
     record.write_text('{"event": "round", "round": 0}\n' * number)
 
 
-def test_an_interrupted_run_says_how_far_it_came_and_how_it_goes_on(study, tmp_path):
+def test_an_interrupted_run_states_its_rounds_and_how_to_resume(study, tmp_path):
     rounds_made(tmp_path / "run", 1)
-    said = simulated_run.resume_instructions(study())
-    assert said.startswith("interrupted after 1 of 2 rounds. Resume: surgagg continue ")
-    assert f"continue {tmp_path}/run --out {tmp_path}/run-continued" in said
+    output = simulated_run.resume_instructions(study())
+    assert output.startswith("interrupted after 1 of 2 rounds. Resume: surgagg continue ")
+    assert f"continue {tmp_path}/run --out {tmp_path}/run-continued" in output
     rounds_made(tmp_path / "whole", 2)
-    said = simulated_run.resume_instructions(study(folder=tmp_path / "whole"))
-    assert said.endswith(f"surgagg report {tmp_path}/whole") and "continue" not in said
+    output = simulated_run.resume_instructions(study(folder=tmp_path / "whole"))
+    assert output.endswith(f"surgagg report {tmp_path}/whole") and "continue" not in output
 
 
 def test_a_run_without_a_round_is_moved_out_of_the_way_of_the_next(study, tmp_path):

@@ -101,8 +101,8 @@ ENDS = {
 
 @pytest.mark.parametrize(("program", "reason"), ENDS.values(), ids=ENDS)
 def test_a_failure_has_its_reason_and_its_log(run, tmp_path, program, reason):
-    told = rf"^the job failed: {reason}\nThe log is {tmp_path / 'runs/workspace-simulator.log'}$"
-    with pytest.raises(SimulationError, match=told) if reason else nullcontext():
+    message = rf"^the job failed: {reason}\nThe log is {tmp_path / 'runs/workspace-simulator.log'}$"
+    with pytest.raises(SimulationError, match=message) if reason else nullcontext():
         run(program)
 
 
@@ -143,7 +143,7 @@ def test_states_are_put_where_flare_has_emptied_its_workspace(run, tmp_path):
     (WORKER + GOOD + 'record("gone")\n', LostSiteError, "the process of south is gone"),
     (WORKER + GOOD + 'record("ended"); record("gone")\ntime.sleep(10)\nsys.exit()\n', None, ""),
 ])  # fmt: skip
-def test_nobody_waits_for_a_site_that_is_gone_nor_for_a_server_that_gave_up(
+def test_a_site_that_is_gone_and_a_server_that_gave_up_are_not_waited_for(
     run, tmp_path, monkeypatch, program, error, message
 ):
     monkeypatch.setattr(simulator_process, "ENDING", 8.0)

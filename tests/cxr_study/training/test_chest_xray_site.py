@@ -100,7 +100,7 @@ class TestData:
         monkeypatch.setattr(union, "data", None)  # no batch is made for the labels alone
         np.testing.assert_array_equal(union.training_labels, labels)
 
-    def test_training_alone_is_shuffled_anew_in_every_pass_and_augmented_as_asked_for(self, site):
+    def test_only_training_is_shuffled_again_in_every_pass_and_augmented_as_set(self, site):
         def images(augmentation="none", first_pass=0, **settings):
             nih = site(augmentation=augmentation, **settings)
             return arrays(nih.data("train", training=True, first_pass=first_pass))[0]

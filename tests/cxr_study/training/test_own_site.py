@@ -1,4 +1,4 @@
-"""A site of somebody's own, by the name of its class."""
+"""A custom site by the name of its class."""
 
 import sys
 
@@ -42,7 +42,7 @@ def test_it_is_found_in_the_current_folder_and_arguments_have_their_types(mine):
 
 @pytest.mark.parametrize(("name", "arguments", "message"), [
     ("mine", [], "a site needs module:Class, e.g. my.module:MySite; got 'mine'"),
-    ("nobody:Mine", [], "no Mine in module 'nobody'"),
+    ("no_module:Mine", [], "no Mine in module 'no_module'"),
     ("mine:Other", [], "no Other in module 'mine'"),
     ("mine:Half", [], "mine:Half must be a concrete subclass of surgical_aggregation's Site"),
     ("sys:path", [], "sys:path must be a concrete subclass"),
