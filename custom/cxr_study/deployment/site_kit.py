@@ -48,7 +48,7 @@ FLARE's own default corresponds to "anyone": every role that may submit jobs.
 """
 
 PRIVATE_RIGHTS = ("shell_commands", "report_env")
-"""Rights that can reveal a site's paths; they are limited to admins of the same organization."""
+"""Rights that can reveal a site's paths; they are limited to admins of the same organisation."""
 
 OPEN_RIGHTS = ("report_version",)
 """Rights that every admin needs to monitor the system, though FLARE's default grants them to none.
@@ -80,7 +80,7 @@ def localise_site(
     - A job without code may name only this software's classes, and those in `allow`; see
       `job_guard`.
     - Error logs are not streamed to the server, because they may contain paths.
-    - Only admins of the same organization may read the site's files.
+    - Only admins of the same organisation may read the site's files.
 
     Args:
         kit: The site's startup kit.

@@ -236,5 +236,7 @@ class TestJobs:
 
     def test_all_of_it_is_not_removed_by_accident(self, kit):
         assert "needs --job or --older-than" in answer("deploy", "jobs", kit, "--remove", code=2)
-        assert "left nothing" in answer("deploy", "jobs", kit, "--job", "third", code=2)
+        assert "has no files of job third" in answer(
+            "deploy", "jobs", kit, "--job", "third", code=2
+        )
         assert len([*kit.glob("checkpoints/*")]) == 2

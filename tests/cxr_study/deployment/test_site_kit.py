@@ -100,7 +100,7 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
     ("byoc", "allowed"),
     [({"byoc": "anyone"}, {ADMIN, LEAD}), ({"byoc": "admin"}, {ADMIN}), ({}, set())],
 )
-def test_a_site_decides_who_may_bring_code_and_no_other_organization_may_read_files(
+def test_a_site_decides_who_may_bring_code_and_no_other_organisation_may_read_files(
     kits, byoc, allowed
 ):
     localise_site(kits / "nih", SitePolicy(), **byoc)
