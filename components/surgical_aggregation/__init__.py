@@ -5,14 +5,14 @@ from importlib import metadata
 __version__ = "0.1.0"
 
 FLARE = ">=2.9,<2.10"
-"""Versions of NVIDIA FLARE that this package runs with, as its installer asks for them."""
+"""Supported versions of NVIDIA FLARE, as a pip requirement."""
 
 
 class FlareError(ImportError):
-    """The FLARE that is installed is none of `FLARE`, or lacks something of it."""
+    """The installed FLARE is not one of `FLARE`, or lacks a name that it should have."""
 
 
-_installed = next(iter(metadata.distributions(name="nvflare")), None)  # much needs none
+_installed = next(iter(metadata.distributions(name="nvflare")), None)  # may be missing
 if _installed is not None and _installed.version.split(".")[:2] != ["2", "9"]:
     raise FlareError(
         f"surgical-aggregation needs nvflare {FLARE}; got {_installed.version}. At the server, "

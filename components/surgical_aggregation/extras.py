@@ -1,4 +1,4 @@
-"""What packages beside the method offer by name, and what to install where one is missing."""
+"""Entry points that installed packages offer, and what to install for a missing package."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,50 +20,52 @@ _CALLED = {
     "tenseal": "nvflare[he]",
     "yaml": "pyyaml",
 }
-"""Module -> name of its package, where the two differ."""
+"""Module -> name of its package, if the two differ."""
 
 
 def offered(group: str) -> Iterator[Any]:
-    """What installed packages offer under a group of entry points; without what is not there."""
+    """Load the entry points of a group, without those whose module is not installed."""
     for entry in entry_points(group=group):
         with suppress(ModuleNotFoundError):
             yield entry.load()
 
 
 def offered_body(name: str | None, *, simulated: bool = False) -> Path | None:
-    """File of an initial body that an installed package offers; None where none does.
+    """File of an initial body that an installed package offers; None: there is none.
 
-    An entry point of `INITIAL_BODIES` is a function with the same arguments and result. It may
-    offer a body that is not named where a job runs in FLARE's simulator, on data of the package's
-    own.
+    An entry point of `INITIAL_BODIES` is a function with this signature. In FLARE's simulator it
+    may offer a body although none is named, for a job on the package's own data.
 
     Args:
         name: Name of the body; None or "": none is named.
-        simulated: Whether FLARE's simulator asks. Default False.
+        simulated: Whether the job runs in FLARE's simulator. Default False.
     """
     found = (offer(name, simulated=simulated) for offer in offered(INITIAL_BODIES))
     return next((body for body in found if body is not None), None)
 
 
 class PartError(ValueError):
-    """There is no part of this name."""
+    """A setting names a part that does not exist."""
 
 
-def part(argument: str, given: str | T, group: str, own: Mapping[str, T]) -> T:
-    """The part of the method or the application that a setting names.
+def find_part(argument: str, given: str | T, group: str, own: Mapping[str, T]) -> T:
+    """Find the part (a strategy, weighting, reader, ...) that a setting names.
 
-    A name is never imported: what is not ours must be an entry point of a package that the operator
-    has installed. By its class path a part comes as an object, which FLARE has made of a class on
-    the allow-list.
+    A name is never imported: it must be in `own`, or an entry point of a package that the operator
+    has installed. A part that a job gives by class path arrives as an object, which FLARE has made
+    from a class on its allow-list.
 
     Args:
         argument: Name of the setting, for the error.
         given: A name, or the part itself.
-        group: Of entry points, each a part or a class to make one of without arguments.
-        own: Name -> part of ours.
+        group: Group of entry points, each a part or a class that is called without arguments.
+        own: Name -> part of this software.
+
+    Returns:
+        The part.
 
     Raises:
-        PartError: Neither we nor an installed package has a part of this name.
+        PartError: There is no part of this name.
     """
     if not isinstance(given, str):
         return given
@@ -73,15 +75,16 @@ def part(argument: str, given: str | T, group: str, own: Mapping[str, T]) -> T:
     if given not in offers:
         known = (*own, *sorted(offers))
         raise PartError(f"{argument} must be one of {known}; got {given!r}.")
-    found: Any = offers[given].load()
-    return found() if isinstance(found, type) else found
+    loaded: Any = offers[given].load()
+    found: T = loaded() if isinstance(loaded, type) else loaded
+    return found
 
 
 def missing(error: ModuleNotFoundError) -> str | None:
-    """Say what to install.
+    """Error message for a module that is not installed.
 
     Returns:
-        The package and the extra that has it; None where no extra does.
+        The package, and the extra that installs it; None: no extra does.
     """
     module = str(error.name).partition(".")[0]
     package = _CALLED.get(module, module)

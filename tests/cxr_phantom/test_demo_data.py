@@ -81,7 +81,7 @@ def test_real_images_start_from_drawings_only_where_that_is_asked_for(monkeypatc
     assert InitialBody("drawings").path(deployed) == demo_data.PRETRAINED_BODY
     for nothing in (None, ""):  # FLARE gives "" for a variable that is not set
         assert InitialBody(nothing).path(simulated) == demo_data.PRETRAINED_BODY
-        with pytest.raises(CheckpointError, match="needs an initial body by name"):
+        with pytest.raises(CheckpointError, match="needs an initial body; none is configured"):
             InitialBody(nothing).path(deployed)
     monkeypatch.setenv("CXR_SITES", "/data/sites")
     with pytest.raises(CheckpointError, match="such as 'drawings'"):

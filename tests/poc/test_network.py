@@ -178,8 +178,8 @@ def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network
         rf"\(surgical-aggregation {__version__}, .*, [\d,.]+ GB free, certificate for 3\d\d days\)"
     )
     why = (
-        "the site is not permitted to train ['Support Devices']: permit it in the server's table, "
-        "or take it out of the site's classes"
+        "the site is not permitted to train ['Support Devices']: add them to the server's table, "
+        "or remove them from the site's classes"
     )
     for site in SITES:
         verdict = re.escape(f"cannot participate: {why}") if site == "mercy" else "can participate"
@@ -276,7 +276,7 @@ def test_a_job_without_code_writes_no_file_and_runs_no_command(network, app, att
     job = tiny_job.make(folder, SITES, code="installed")
     config = job / app / "config"
     if attack == "found by name":
-        reason = "holds its configurations alone"
+        reason = "may have only its configuration files"
         (config / "comm_config.json").write_text('{"comm_driver_path": "."}')
         (config / "evil.py").write_text(f"open({str(owned)!r}, 'w')")
     else:

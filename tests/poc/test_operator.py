@@ -192,7 +192,7 @@ def test_a_site_that_is_rebooted_in_a_job_takes_part_again_in_the_one_that_conti
         rebooted = pool.submit(reboot)
         said = run(system, made)
         rebooted.result()
-    assert "south: no sign of life for 8 s" in said
+    assert "south: no heartbeat for 8 s" in said
     first, second = finished_run(tmp_path).servers
     assert [job_results.rounds_run(server) for server in (first, second)] == [1, 2]
 

@@ -48,7 +48,7 @@ def test_what_is_kept_apart(system, tmp_path):
     heart = run(system, job("heart", HEART), "heart")
     assert set(heart.last.manifest["classes"]) == {"Edema"}
     lung = run(system, job("lung", LUNG, continues=heart.job_id), "lung")
-    assert f"'{heart.job_id}' left none" in reason(lung)
+    assert f"job '{heart.job_id}' has no last.npz" in reason(lung)
     on = run(system, job("on", HEART, continues=heart.job_id), "heart")
     assert on.last.manifest["round"] == 2
     none = run(system, job("none", HEART), "default")

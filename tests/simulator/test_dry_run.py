@@ -11,6 +11,7 @@ from secrecy import names
 from simulated import Run, plain, run
 from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
+from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE
 
 MAJOR, MINOR, _ = __version__.split(".")
 OTHER_MINOR, OTHER_PATCH = f"{MAJOR}.{int(MINOR) + 1}.0", f"{MAJOR}.{MINOR}.999"
@@ -18,13 +19,13 @@ OF = f"version of surgical-aggregation is {{}}; the server's is {__version__}, a
 FAULTS = {
     "class": ({}, r"the site is not permitted to train \['Hernia'\]"),
     "minor": ({"version": OTHER_MINOR}, re.escape(OF.format(OTHER_MINOR))),
-    "early": ({"version": None}, re.escape(OF.format("an earlier one, which tells none"))),
+    "early": ({"version": None}, re.escape(OF.format("unknown (an earlier one declares none)"))),
     "network": (
         {"layer": "deep"},
         r"e\.g\. \['deep/kernel'\]; backbone is 'tiny' there and 'deep' here\. Start",
     ),
-    "disk": ({"free_disk": 9}, r"its disk needs 0\.0 MB for its own .* 0\.0 MB are free"),
-    "files": ({"damaged": True}, r"it cannot take part; local_notes/simulate_job\.txt there says"),
+    "disk": ({"free_disk": 9}, r"it needs 0\.0 MB of disk space for its models .* 0\.0 MB are free"),
+    "files": ({"damaged": True}, r"it cannot participate; see local_notes/simulate_job\.txt there"),
 }
 """Site -> what it pretends, and why the lead reads that it cannot take part."""
 
@@ -74,7 +75,7 @@ def test_every_fault_is_told_at_once_to_the_lead_and_to_its_site(ended, site):
     (declared,) = [event for event in of.events("declared") if event["site"] == site]
     assert re.search(reason, declared["reason"])
     own = r"/data/files\.csv, row 7, is damaged" if site == "files" else reason
-    assert re.search(f"this site cannot take part in the run: .*{own}", notes(of, site))
+    assert re.search(f"{CANNOT_PARTICIPATE}: .*{own}", notes(of, site))
     others = [name for name in {**SITES, **GOOD} if name != site]
     assert not any(re.search(own, notes(of, name)) for name in others)
 

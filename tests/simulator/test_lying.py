@@ -25,7 +25,7 @@ PERMITTED = {site: entry["classes"] for site, entry in TWO.items()} | {
 CLAIMS = {"west": ["north", TWO["north"]["classes"]]}
 WAIT = 1
 ANSWERS = {
-    ("train", 0): ("unsafe", "its policy takes the job for unsafe (UNSAFE_JOB)"),
+    ("train", 0): ("unsafe", "its policy considers the job unsafe (UNSAFE_JOB)"),
     ("train", 1): ("unknown", "its configuration has no executor for the task (TASK_UNKNOWN)"),
     ("train", 2): ("mismatch", "it did not carry out the task (RUN_MISMATCH)"),
     ("train", 3): ("dates", "'dense/kernel' must be an array of float32; got datetime64[s]"),
@@ -87,10 +87,10 @@ def test_no_answer_of_one_site_ends_the_job_or_disturbs_honest_sites(lied):
 
 
 ABSENT = {
-    "east": "its policy takes the job for unsafe (UNSAFE_JOB)",
+    "east": "its policy considers the job unsafe (UNSAFE_JOB)",
     "west": "it calls itself 'north'",
-    "guest": "the site is not permitted to train ['Edema']: permit it in the server's table, or "
-    "take it out of the site's classes",
+    "guest": "the site is not permitted to train ['Edema']: add them to the server's table, or "
+    "remove them from the site's classes",
 }
 """Site that is in no round -> the first reason."""
 

@@ -95,7 +95,7 @@ class TestFaults:
             ("south", 2): "'dense/kernel' has 12 values that are NaN or infinite",
             ("north", 3): "undeclared ['Pneumonia'], missing []",
             ("north", 1): "it could not be read (RuntimeError: failed to download from north",
-            ("west", 4): "'dense/kernel' has 12 values farther than 6.55e+04 from those that the",
+            ("west", 4): "'dense/kernel' has 12 values that moved by more than 6.55e+04",
             **{("east", round_): "class 'EDEMA' is known as 'Edema'" for round_ in range(5)},
         }
         refused = {(e["site"], e["round"]): e["reason"] for e in runs.faulty.events("refused")}

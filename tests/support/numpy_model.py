@@ -96,7 +96,7 @@ class LocalModel:
     def set_training_state(self, state):
         own = self.training_state()
         if state.keys() != own.keys() or any(state[n].shape != own[n].shape for n in own):
-            raise SiteError("the training state is that of another model.")
+            raise SiteError("the training state is of another model.")
         self._momenta = {name: np.array(state[f"optimizer/{name}"]) for name in self._momenta}
 
     @np.errstate(all="ignore")

@@ -1,4 +1,4 @@
-"""Weighted means of arrays, and of dicts of variables that need not have the same names."""
+"""Weighted means of arrays, and of dicts of variables whose names may differ."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,16 +12,16 @@ Variables = Mapping[str, Array]
 def mean(arrays: Sequence[Array], weights: Sequence[float]) -> Array:
     """Average arrays of one shape: sum(a_k * x_k) / sum(a_k), with weights a_k > 0.
 
-    Summed in float64 and in the order given, so the same order gives the same bits; in the dtype of
-    the first array. A single array has the share 1.0 and comes back bit for bit.
+    The sum is computed in float64 in the given order, so equal orders give equal bits. The result
+    has the dtype of the first array; a single array is returned bit for bit.
 
     Example:
         >>> mean([np.float32([1, 2]), np.float32([3, 6])], [1, 3])
         array([2.5, 5. ], dtype=float32)
     """
     shares = np.asarray(weights, dtype=np.float64) / np.sum(weights, dtype=np.float64)
-    # NumPy 1 would multiply a float32 array in float32, whatever the scalar is.
-    with np.errstate(over="ignore", invalid="ignore"):  # `MergeIntoGlobalModel` looks at the result
+    # NumPy 1 multiplies a float32 array by a float64 scalar in float32.
+    with np.errstate(over="ignore", invalid="ignore"):  # `MergeIntoGlobalModel` checks the result
         total = np.multiply(arrays[0], shares[0], dtype=np.float64)
         for share, array in zip(shares[1:], arrays[1:], strict=True):
             total += np.multiply(array, share, dtype=np.float64)
@@ -35,7 +35,7 @@ def mean_by_name(
 
     Args:
         results: One dict of variables per site, in the order in which to sum.
-        weights: For each site a weight > 0 for every variable it sent.
+        weights: One dict per site: a weight > 0 for every variable it sent.
 
     Returns:
         The union of the variables, sorted by name, each in its own dtype.
@@ -55,13 +55,13 @@ def mean_by_name(
 
 
 def column_similarity(sites: Sequence[Mapping[str, tuple[Array, Array]]]) -> dict[str, float]:
-    """Mean cosine similarity, over pairs of sites, of the kernels that they trained for a class.
+    """Mean cosine similarity of a class's kernels over all pairs of sites.
 
     Args:
         sites: For each site, class -> (kernel of shape (features,), bias of shape (1,)).
 
     Returns:
-        Class, sorted -> similarity, for classes of two or more sites without kernels of zeros.
+        Class -> similarity, sorted by class, for classes of two or more sites; no zero kernels.
 
     Example:
         >>> column_similarity([{"Edema": ([1.0, 0.0], [0.0])}, {"Edema": ([0.0, 2.0], [0.0])}])
@@ -72,6 +72,6 @@ def column_similarity(sites: Sequence[Mapping[str, tuple[Array, Array]]]) -> dic
         kernels = np.array([c[name][0] for c in sites if name in c], np.float64)
         lengths = np.linalg.norm(kernels, axis=1, keepdims=True)
         if (count := len(kernels)) > 1 and lengths.all():
-            whole = np.sum((kernels / lengths).sum(axis=0) ** 2)  # every pair twice, and each alone
+            whole = np.sum((kernels / lengths).sum(axis=0) ** 2)  # each pair twice, plus squares
             similarity[name] = float((whole - count) / (count * (count - 1)))
     return similarity

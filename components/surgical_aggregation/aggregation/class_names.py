@@ -1,4 +1,4 @@
-"""Names of classes: which are allowed, and which are one class spelt twice."""
+"""Class names: which are allowed, and which are two spellings of one class."""
 
 import difflib
 import re
@@ -12,38 +12,42 @@ _LOOK_ALIKE = 0.85  # edit ratio: Oedema and Edema 0.91, Pneumonitis and Pneumon
 
 
 def fold(name: str) -> str:
-    r"""The form that spellings share when only case or Unicode form differs.
+    r"""Normalize a name: spellings that differ only in case or Unicode form become equal.
 
     Example:
         >>> fold("E\u0301PANCHEMENT") == fold("\u00e9panchement")
         True
     """
     once = unicodedata.normalize("NFKC", name).casefold()
-    return unicodedata.normalize("NFKC", once).casefold()  # folding can undo the form
+    return unicodedata.normalize("NFKC", once).casefold()  # case folding can undo the normal form
 
 
 def unfit(name: str, longest: int = LONGEST) -> str | None:
-    """Why a text cannot name a class; None when it can. `longest` is in bytes of UTF-8.
+    """Why a text cannot be a class name; None: it can.
 
-    Names head the columns of csv files, where a spreadsheet would run a formula, also one behind a
+    Names become headers of csv columns, where a spreadsheet would run a formula, also after a
     separator.
+
+    Args:
+        name: The text.
+        longest: Largest size in bytes of UTF-8. Default 200.
     """
     if not name.isprintable() or name != name.strip() or not name:
         return f"a class name must be printable text without outer spaces; got {shown(name)}"
     if re.search(r"(?:^|[;,])\s*[=+@-]", fold(name)):
-        return f"a class name must not begin as formulas do, with =, +, - or @; got {shown(name)}"
+        return f"a class name must not begin like a formula, with =, +, - or @; got {shown(name)}"
     if (size := len(name.encode())) > longest:
         return f"a class name may have {longest} bytes in UTF-8; {shown(name)} has {size}"
     return None
 
 
 def shown(name: str) -> str:
-    """A class name for a message, in quotes and never long."""
+    """A class name for a message: quoted, and cut if long."""
     return repr(name if len(name) <= 2 * LONGEST else f"{name[:40]}...")
 
 
 class Spellings:
-    """The spellings of the classes known so far."""
+    """The known spellings of classes."""
 
     def __init__(self, names: Iterable[str] = ()):
         self._names: set[str] = set()
@@ -57,7 +61,7 @@ class Spellings:
         return len(self._names)
 
     def add(self, names: Iterable[str]) -> None:
-        """Add spellings; of one class, `twin` names the first."""
+        """Add spellings; for several of one class, `twin` returns the first."""
         for name in names:
             if name not in self._names:
                 self._names.add(name)
@@ -69,7 +73,7 @@ class Spellings:
 
 
 def twins(names: Iterable[str]) -> tuple[str, str] | None:
-    """The first two of `names` that are one class spelt twice; None where there are none."""
+    """The first two of `names` that are spellings of one class; None: there are none."""
     known = Spellings()
     for name in names:
         if (twin := known.twin(name)) is not None:
@@ -79,7 +83,7 @@ def twins(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def resemblance(name: str, other: str) -> str | None:
-    """Why two names may mean one class, by their spelling; None where nothing says so.
+    """Why two names may mean one class, by their spelling; None: no resemblance.
 
     Example:
         >>> resemblance("Pneumonia", "Pneumonie")

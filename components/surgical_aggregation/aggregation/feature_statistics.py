@@ -1,4 +1,4 @@
-"""Where a site's images lie among the features that the head weighs, and how far others are."""
+"""Statistics of a site's features (the head's inputs), and distances of images to them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,26 +10,26 @@ from surgical_aggregation.aggregation.metrics import Floats
 from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, LARGEST_STEP
 
 FEWEST_IMAGES = 50
-"""Of fewer images a site makes no statistics: they would say too much of each."""
+"""Smallest number of images for statistics; fewer would disclose too much about each image."""
 
 WIDER = 4.0
-"""How many times as wide as those of the middle site another's images may lie."""
+"""Largest width of a site's features, as a multiple of the median site's; see `limits`."""
 
-_SHARE = 0.99  # of a site's own images that are within its limit
+_SHARE = 0.99  # share of a site's own images within its limit
 _LARGEST_LIMIT = 1.001 / (1 - _SHARE)  # the mean distance is 1, so no more exceed it; rounding
-_TINY = 1e-6  # of the mean variance; a feature that never varies has none
+_TINY = 1e-6  # added to variances, relative to their mean: a feature may be constant
 
 
 def statistics_of(features: Floats) -> dict[str, Any] | None:
-    """Mean and variance of each feature over a site's images, and how far its own images are.
+    """Mean and variance of each feature over a site's images, and the spread of their distances.
 
     Args:
-        features: What the head weighs, shape (images, features).
+        features: Inputs of the head, shape (images, features).
 
     Returns:
-        JSON-serialisable: "mean" and "variance", one number per feature; "limit": the distance
-        (see `distances`) that 99 % of the images do not exceed; "images": how many there are. None
-        for fewer than `FEWEST_IMAGES`, where a feature is not finite, or where `fault` finds one.
+        JSON-serialisable: "mean" and "variance", one number per feature; "limit": the 99 % quantile
+        of the images' distances (see `distances`); "images": their number. None for fewer than
+        `FEWEST_IMAGES` images, for a feature that is not finite, or if `fault` has a reason.
     """
     if len(features) < FEWEST_IMAGES or not np.isfinite(features).all():
         return None
@@ -44,11 +44,11 @@ def statistics_of(features: Floats) -> dict[str, Any] | None:
 
 
 def distances(features: Floats, statistics: Mapping[str, Any]) -> NDArray[np.float64]:
-    """How far images are from a site's: mean over features of the squared standard score.
+    """Distances of images to a site's images: mean over features of the squared standard score.
 
         d = mean_j (f_j - mean_j)^2 / variance_j
 
-    About 1 for the site's own images. Features are taken as independent.
+    About 1 for the site's own images. Features are treated as independent.
 
     Args:
         features: Shape (images, features).
@@ -58,8 +58,8 @@ def distances(features: Floats, statistics: Mapping[str, Any]) -> NDArray[np.flo
         Shape (images,).
 
     Source:
-        The Mahalanobis distance of Lee et al., NeurIPS 2018, of one class and with a diagonal
-        covariance, which a site can share without more than two numbers per feature.
+        The Mahalanobis distance of Lee et al., NeurIPS 2018, with one class and a diagonal
+        covariance, so that a site shares only two numbers per feature.
     """
     variance = np.asarray(statistics["variance"], np.float64)
     spread = variance + _TINY * variance.mean() + np.finfo(np.float64).tiny
@@ -68,29 +68,30 @@ def distances(features: Floats, statistics: Mapping[str, Any]) -> NDArray[np.flo
 
 
 def limits(sites: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """The limit of each site's statistics, lowered where its images would lie too wide.
+    """The limit of each site's statistics, lowered for sites whose features are too wide.
 
-    How wide they lie is limit times mean variance, at most `WIDER` times that of the middle site
-    (of an even number: the lower). So a site that says too much makes no stranger familiar.
+    A site's width is its limit times its mean variance; it may be at most `WIDER` times the median
+    site's (of an even number: the lower median). So one site with inflated statistics cannot make
+    every image look familiar.
 
     Example:
         >>> limits({"a": {"limit": 2, "variance": [1]}, "b": {"limit": 2, "variance": [10]}})
         {'a': 2.0, 'b': 0.8}
     """
     widths = {site: of["limit"] * float(np.mean(of["variance"])) for site, of in sites.items()}
-    middle = sorted(widths.values())[(len(widths) - 1) // 2] if widths else 0.0
+    median = sorted(widths.values())[(len(widths) - 1) // 2] if widths else 0.0
     return {
-        site: of["limit"] * min(1.0, WIDER * middle / (widths[site] or 1.0))
+        site: of["limit"] * min(1.0, WIDER * median / (widths[site] or 1.0))
         for site, of in sites.items()
     }
 
 
 def fault(statistics: object, features: int | None) -> str | None:
-    """Why a site's statistics must be refused; None: they may be kept.
+    """Why a site's statistics must be refused; None: they are valid.
 
     Args:
-        statistics: What came as such.
-        features: How many the head of the model weighs; None where its manifest does not say.
+        statistics: The value received.
+        features: Number of features of the model's head; None: unknown.
     """
     if not isinstance(statistics, Mapping) or statistics.keys() != {
         "mean", "variance", "limit", "images",
@@ -102,7 +103,7 @@ def fault(statistics: object, features: int | None) -> str | None:
     number = features or len(mean)
     if not number == len(mean) == len(variance):
         return (
-            f"the mean and variance of features must be as many as the model has, {number}; got "
+            f"the mean and variance of features need one number per feature, {number}; got "
             f"{len(mean)} and {len(variance)}"
         )
     for what, values, least, most in (
@@ -114,9 +115,9 @@ def fault(statistics: object, features: int | None) -> str | None:
         for value in values:
             if type(value) not in (int, float) or not least <= value <= most:
                 return f"the {what} must be from {least:.6g} to {most:.6g}; got {value!r:.40}"
-    return None if any(variance) else "no feature varies, so there is no distance"
+    return None if any(variance) else "all features are constant, so there is no distance"
 
 
 def _rounded(values: Floats) -> list[float]:
-    """Six significant digits, which no image can be told from."""
+    """Round to six significant digits, so that no single image can be inferred."""
     return [float(f"{value:.6g}") for value in values]

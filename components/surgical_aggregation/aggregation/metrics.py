@@ -18,7 +18,7 @@ IMAGES, POSITIVES, NEGATIVES = "images", "positives", "negatives"
 _EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an infinite loss
 
 LARGEST_BCE = 1e-6 - math.log(_EPSILON)
-"""No mean binary cross-entropy of probabilities that are clipped so is above 16.118."""
+"""Largest mean binary cross-entropy of clipped probabilities: 16.118."""
 
 REPORTED = {
     "bce": (LARGEST_BCE, True), "auroc": (1.0, True), IMAGES: (math.inf, False),
@@ -26,11 +26,11 @@ REPORTED = {
     "warmed_up": (math.inf, False), "validate_seconds": (math.inf, False),
     "train_seconds": (math.inf, False),
 }  # fmt: skip
-"""What a site may report: first part of a name -> (largest value, whether there is one per class).
+"""What a site may report: first part of a name -> (largest value, whether it exists per class).
 
-The smallest value is 0, and no value is infinite."""
+Values are 0 or more, and finite."""
 
-_MOST_DECIMALS = 3  # of an AUROC, where counts may not leave
+_MOST_DECIMALS = 3  # of an AUROC, if counts may not leave the site
 
 
 def bce(labels: Floats, probabilities: Floats) -> Floats:
@@ -61,7 +61,7 @@ def auroc(labels: Floats, scores: Floats) -> Floats:
         Shape (classes,); NaN for a class without positives or negatives, or with a NaN score.
     """
     positive, negative = labels == 1, labels == 0
-    # Images without the label rank above all others, and so leave the others' ranks alone.
+    # Images without the label rank above all others and do not change their ranks.
     ranks = _mid_ranks(np.where(positive | negative, scores, np.inf))
     positives = positive.sum(axis=0)
     negatives = negative.sum(axis=0)
@@ -71,7 +71,7 @@ def auroc(labels: Floats, scores: Floats) -> Floats:
 
 
 def _mid_ranks(scores: Floats) -> NDArray[np.float64]:
-    """Ranks from 1 in each column; `scipy.stats.rankdata`, whose import takes a second."""
+    """Ranks from 1 in each column, as `scipy.stats.rankdata`, whose import takes a second."""
     ranks = np.full(scores.shape, np.nan)
     for column, values in enumerate(scores.T):
         if not np.isnan(values).any():
@@ -82,6 +82,11 @@ def _mid_ranks(scores: Floats) -> NDArray[np.float64]:
 
 def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> dict[str, float]:
     """Metrics by name, as they are sent to the server and logged.
+
+    Args:
+        classes: Names of the columns.
+        labels: See `bce`, shape (images, classes).
+        probabilities: In [0, 1], same shape.
 
     Returns:
         "bce" and "auroc", means over the classes for which they are defined, then "bce/<class>" and
@@ -98,7 +103,7 @@ def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> di
 
 
 def mean_over(values: Mapping[str, float], classes: Collection[str]) -> dict[str, float]:
-    """Metrics by name, see `named`, whose means are over these classes alone."""
+    """Recompute the means of metrics by name (see `named`) over some of the classes."""
     means = {}
     for metric in ("bce", "auroc"):
         defined = [v for name, v in of_classes(metric, values).items() if name in classes]
@@ -108,7 +113,7 @@ def mean_over(values: Mapping[str, float], classes: Collection[str]) -> dict[str
 
 
 def of_classes(metric: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Class -> a metric, of values by name; see `named`.
+    """Class -> value of a metric, from metrics by name; see `named`.
 
     Example:
         >>> of_classes("auroc", {"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.5})
@@ -119,7 +124,7 @@ def of_classes(metric: str, values: Mapping[str, float]) -> dict[str, float]:
 
 
 def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
-    """Numbers of images behind the metrics, as floats like all metrics.
+    """Numbers of images behind the metrics, as floats.
 
     Returns:
         "images", then "positives/<class>" and "negatives/<class>", without smoothed labels.
@@ -132,11 +137,11 @@ def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
 
 
 def fault(values: object, classes: Collection[str] | None) -> str | None:
-    """The first reason why a site's reported metrics must be refused; None: they may be read.
+    """The first reason why a site's metrics must be refused; None: they are valid.
 
     Args:
-        values: What came as metrics.
-        classes: Those that the site labels; None where heads stay at their sites: any names.
+        values: The value received as metrics.
+        classes: Classes that the site labels; None (heads stay at their sites): any names.
     """
     if not isinstance(values, Mapping):
         return f"metrics must be numbers by name; got {type(values).__name__}"
@@ -159,7 +164,7 @@ def fault(values: object, classes: Collection[str] | None) -> str | None:
 
 
 def _float(value: Any) -> float:
-    """A number as a float; NaN where it is too large for one."""
+    """A number as a float; NaN if it is too large for one."""
     try:
         return float(value)
     except OverflowError:
@@ -167,32 +172,31 @@ def _float(value: Any) -> float:
 
 
 def numbers(values: Mapping[str, float]) -> dict[str, float]:
-    """Values without a `fault` as plain floats, which every format can write."""
+    """Valid metrics as plain floats, which every format can write."""
     return {name: float(value) for name, value in values.items()}
 
 
 def disclosed(
     values: Mapping[str, float], withheld: Collection[str], *, with_counts: bool
 ) -> dict[str, float]:
-    """The metrics that may leave a site: none of withheld classes, and counts if permitted."""
+    """Metrics that may leave a site: without withheld classes, and without counts by default."""
     kept = {n: value for n, value in values.items() if n.partition("/")[2] not in withheld}
     return kept if with_counts else without_counts(kept)
 
 
 def without_counts(values: Mapping[str, float]) -> dict[str, float]:
-    """Metrics that do not tell the counts behind them: without these, and rounded.
+    """Remove counts from metrics, and round the rest so that counts cannot be inferred.
 
-    Unrounded, an AUROC is a fraction whose denominator divides 2 P N, with the numbers P of
-    positives and N of negatives. It keeps so many of its first 3 decimals that every rounded value
-    stands for 10 possible ones or more (1 decimal from P N = 100 on, 2 from 1,000, 3 from 10,000),
-    and so suits every larger P N as well; below 100 it is left out. The mean is over those that are
-    left. All else has 3 significant digits.
+    An exact AUROC is a fraction whose denominator divides 2 P N, where P and N are the numbers of
+    positives and negatives. It is rounded so that each rounded value covers at least 10 possible
+    ones: to 1 decimal from P N = 100 on, 2 from 1,000, 3 from 10,000; below 100 it is left out. The
+    mean is over the remaining AUROCs. All other values have 3 significant digits.
 
-    What remains: the power of ten of P N; and whoever chooses the models that are measured learns
-    of each class's prevalence what its loss tells, with every model more.
+    What still leaks: the power of ten of P N; and a party that chooses which models are evaluated
+    can estimate each class's prevalence from its losses, better with every model.
 
     Args:
-        values: By name, with `counts` where they are known; else every AUROC keeps 3 decimals.
+        values: Metrics by name, including `counts`; without counts every AUROC keeps 3 decimals.
     """
     auroc = {
         f"auroc/{name}": round(value, decimals)
@@ -201,13 +205,13 @@ def without_counts(values: Mapping[str, float]) -> dict[str, float]:
     }
     if auroc:
         auroc["auroc"] = round(float(np.mean(list(auroc.values()))), _MOST_DECIMALS)
-    told = ("auroc", IMAGES, POSITIVES, NEGATIVES)
-    others = {n: float(f"{v:.3g}") for n, v in values.items() if n.partition("/")[0] not in told}
+    handled = ("auroc", IMAGES, POSITIVES, NEGATIVES)
+    others = {n: float(f"{v:.3g}") for n, v in values.items() if n.partition("/")[0] not in handled}
     return others | auroc
 
 
 def _decimals(values: Mapping[str, float], name: str) -> int:
-    """How many decimals the AUROC of a class may have, by the counts among the values."""
+    """Decimals that the AUROC of a class may have, from the counts in `values`."""
     pairs = math.prod(values.get(f"{of}/{name}", math.inf) for of in (POSITIVES, NEGATIVES))
     return math.floor(math.log10(min(max(pairs, 10), 10 ** (_MOST_DECIMALS + 1)))) - 1
 

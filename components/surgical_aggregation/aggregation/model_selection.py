@@ -1,4 +1,4 @@
-"""Which of a run's models is the best, when not every site measured every one of them."""
+"""Select a run's best model when not every site has measured every model."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from surgical_aggregation.aggregation.metrics import of_classes
 
 ALONE = 0.1
-"""Share of the others' mean loss that one site's difference may always make; see below."""
+"""Change of loss always granted to one site, as a share of the others' mean loss."""
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,10 @@ class Measured:
     """A model and its losses.
 
     Attributes:
-        round: Its round.
+        round: Round of the model.
         columns: Classes that it has a column for.
-        losses: Site -> loss, of every site that measured it.
-        classes: Site -> the classes of its loss, sorted; for the same sites.
+        losses: Site -> loss, for every site that measured it.
+        classes: Site -> the classes that its loss covers, sorted; for the same sites.
     """
 
     round: int
@@ -28,13 +28,13 @@ class Measured:
     classes: Mapping[str, Sequence[str]]
 
     def mean(self, sites: Iterable[str]) -> float:
-        """Mean loss over some of the sites that measured it."""
+        """Mean loss over `sites`, which must have measured it."""
         of = sorted(sites)
         return sum(self.losses[site] for site in of) / len(of)
 
 
 class Verdict(NamedTuple):
-    """Whether a model is the best now, whether it was compared with the last one, and why."""
+    """Whether a model is the new best one, whether it was compared with the last best, and why."""
 
     best: bool
     compared: bool
@@ -42,29 +42,31 @@ class Verdict(NamedTuple):
 
 
 class ModelComparison:
-    """The best model so far: the one with the smallest mean loss over sites.
+    """Keeps the best model so far: the one with the smallest mean loss over sites.
 
-    The run's sites are all that measured one of its models, each with its newest classes. A model
-    can be the best when it has a column for every class of every site, and at least `min_share` of
-    the sites measured it. It is compared with the best one over the sites that measured both for
-    the same classes, again at least `min_share`; the smaller mean loss over these sites wins.
+    The run's sites are those that measured any of its models, each with its newest classes. A model
+    is eligible if it has a column for every class of every site, and at least `min_share` of the
+    sites measured it. It is compared with the best one over the sites that measured both for the
+    same classes, again at least `min_share`; the smaller mean loss over these sites wins.
 
-    No site decides alone: of three sites or more, the one whose loss differs most between the two
-    models differs at most as much as the one that comes next, or by `ALONE` of the others' mean
-    loss, whichever is more. Else a site that reports a loss near 0 once, and a large one from then
-    on, would keep that model the best, and end the training. Where no loss is limited so, and
-    between two sites, of which nobody can say which one is wrong, it is the plain mean.
+    No site decides alone: with three or more sites, the largest change of a site's loss between the
+    two models is clipped to the second largest change, or to `ALONE` times the other sites' mean
+    loss if that is more. Otherwise a site that reports a loss near 0 once, and large ones later,
+    would keep that model the best and end the training. With two sites there is no clipping, since
+    either may be the wrong one.
 
-    A site that joins or comes back votes from the next best model on. When the best model lacks a
-    column of a new class, or too few of the sites measured it, the next model that can be the best
-    replaces it.
+    A site that joins or returns takes effect with the next best model. If the best model lacks a
+    column of a new class, or too few of the sites measured it, the next eligible model replaces it.
 
     Args:
         min_share: See above; above 0, at most 1. Default 0.5.
 
     Attributes:
-        best: The best model, if there is one yet.
-        sites: The run's sites with their classes.
+        best: The best model; None: there is none yet.
+        sites: Site -> its classes, for the run's sites.
+
+    Raises:
+        ValueError: `min_share` is out of range.
     """
 
     def __init__(self, min_share: float = 0.5):
@@ -75,14 +77,14 @@ class ModelComparison:
         self.sites: dict[str, Sequence[str]] = {}
 
     def consider(self, model: Measured) -> Verdict:
-        """Make a model the best one, if it is."""
+        """Compare a model with the best one, and replace that if the model is better."""
         self.sites |= model.classes
         if why := self.objection(model):
             return Verdict(False, False, why)
         if self.best is None:
             why = "there was none before"
         elif lost := self.objection(self.best):
-            why = f"that of round {self.best.round} cannot be any more: {lost}"
+            why = f"that of round {self.best.round} is no longer eligible: {lost}"
         else:
             return self._compare(model, self.best)
         self.best = model
@@ -92,25 +94,25 @@ class ModelComparison:
         common = self._comparable(best) & self._comparable(model)
         if few := self._few(common, "both it and the best one"):
             return Verdict(False, False, few)
-        limited, said = _limited(model, best, common)
+        limited, note = _limited(model, best, common)
         loss, least = limited.mean(common), best.mean(common)
         if loss < least:
             self.best = model
         why = (
             f"{loss:.4f} against {least:.4f} of round {best.round}, over the "
-            f"{len(common)} sites that measured both{said}"
+            f"{len(common)} sites that measured both{note}"
         )
         return Verdict(loss < least, True, why)
 
     def objection(self, model: Measured) -> str | None:
-        """Why a model cannot be the best; None when it can."""
+        """Why a model is not eligible; None: it is."""
         lacking = [s for s, classes in self.sites.items() if not model.columns.issuperset(classes)]
         if lacking:
             return f"it has no columns for all classes of {sorted(lacking)}"
         return self._few(self._comparable(model), "it")
 
     def _comparable(self, model: Measured) -> set[str]:
-        """Sites that measured a model over the classes that they have now."""
+        """Sites that measured a model over their present classes."""
         present = model.losses.keys() & self.sites.keys()
         return {site for site in present if model.classes[site] == self.sites[site]}
 
@@ -124,16 +126,16 @@ class ModelComparison:
 
 
 class Decision(NamedTuple):
-    """What became of a model that was measured.
+    """The outcome for a measured model.
 
     Attributes:
         verdict: See `Verdict`; among all models of the run.
-        record: The model's, as `Selection` keeps that of the best one.
+        record: The model's record, see `Selection`.
         best_of_rounds: Whether it is now the best of the rounds' models.
-        compared: Whether it was compared with the best of the rounds' models, or is one of them
-            that could not be: there was none before, or it is no round's.
-        dropped: Round of the best model of the run that is continued, and why it cannot be this
-            run's; None: it can.
+        compared: Whether it was compared with the best of the rounds' models. Also true if there
+            was none yet, and for a candidate.
+        dropped: Round of the resumed run's best model, and why it cannot be this run's; None: it is
+            not dropped.
     """
 
     verdict: Verdict
@@ -145,17 +147,17 @@ class Decision(NamedTuple):
 
 @dataclass
 class Selection:
-    """The choice of a run's best model, from what its sites measure of one model after the other.
+    """Selects a run's best model from the sites' measurements of one model after another.
 
     The record of a model: {"round", "metric", "value": mean loss over the sites that measured it,
     "sites": site -> loss, "classes": site -> declared classes, "columns": classes of the model}.
 
-    Models that were made after training (candidates) are compared with the best one, and never with
-    the best of the rounds' models, from which early stopping counts.
+    Candidates (models made after training) are compared with the best model, but not with the best
+    of the rounds' models, from which early stopping counts.
 
     Args:
-        metric: Name of the loss in the sites' metrics.
-        min_share: See `ModelComparison`.
+        metric: Name of the loss in the sites' metrics. Default "bce".
+        min_share: See `ModelComparison`. Default 0.5.
     """
 
     metric: str = "bce"
@@ -169,28 +171,28 @@ class Selection:
         self.begin()
 
     def continue_from(self, best: dict[str, Any] | None, of_rounds: dict[str, Any] | None) -> None:
-        """Take over the records of an earlier run's best models; None: there are none to beat."""
+        """Start from the records of an earlier run's best models; None: there are none."""
         self._earlier = best
         self._all.best = _of_record(best) if best else None
         self._rounds.best = _of_record(of_rounds or best) if best else None
 
     def begin(self) -> None:
-        """Another model is measured from now on."""
+        """Start measuring another model."""
         self._losses: dict[str, float] = {}
         self._classes: dict[str, list[str]] = {}
         self._auroc: dict[str, dict[str, float]] = {}
 
     def accept(self, site: str) -> None:
-        """A site's result was averaged, so it votes on later models."""
+        """Record that a site's result was averaged, so that it votes on later models."""
         self._voters.add(site)
 
     def votes(self, site: str, trained: Iterable[str]) -> bool:
-        """Whether a site trained (in the run continued: `trained`), or measured the best model."""
+        """Whether a site may vote: it has trained (or is in `trained`) or measured the best."""
         measured = self._all.best.losses if self._all.best else {}
         return site in {*self._voters, *trained, *measured}
 
     def measure(self, site: str, metrics: Mapping[str, Any], classes: Iterable[str]) -> bool:
-        """Take what a site measured of the model; whether its loss can be used."""
+        """Add a site's metrics of the model; returns whether its loss is usable."""
         loss = metrics.get(self.metric)
         if not isinstance(loss, float) or not 0 <= loss < math.inf:
             return False
@@ -205,9 +207,9 @@ class Selection:
         return bool(self._losses)
 
     def auroc(self, columns: Collection[str]) -> dict[str, dict[str, float]]:
-        """Site -> class -> AUROC of the model, for its own columns.
+        """Site -> class -> AUROC, for the model's columns only.
 
-        A site measures a column that the model does not have only after it has warmed it up.
+        Other classes were measured with columns that the site has warmed up itself.
         """
         return {
             site: {name: value for name, value in values.items() if name in columns}
@@ -223,14 +225,14 @@ class Selection:
         gone: Iterable[str] = (),
         candidate: bool = False,
     ) -> Decision:
-        """Decide on the model that was measured.
+        """Decide on the measured model.
 
         Args:
-            round_: Its round.
+            round_: Round of the model.
             columns: Classes that it has a column for.
-            sites: Those of the run.
-            gone: Those that will not measure any model again; they are not waited for.
-            candidate: Whether it was made after training.
+            sites: Sites of the run.
+            gone: Sites that will not measure another model; they no longer count. Default: none.
+            candidate: Whether the model was made after training. Default False.
         """
         model = Measured(round_, frozenset(columns), dict(self._losses), dict(self._classes))
         dropped = None
@@ -249,7 +251,7 @@ class Selection:
         return Decision(verdict, self._record(model), of_rounds.best, compared, dropped)
 
     def _incomparable(self, record: dict[str, Any], sites: Collection[str]) -> str | None:
-        """Why the earlier run's best loss is not one of this run's; None when it is."""
+        """Why the earlier run's best loss is not comparable in this run; None: it is."""
         if record["metric"] != self.metric:
             return f"its loss is {record['metric']!r}, and this run's is {self.metric!r}"
         best = _of_record(record)
@@ -269,7 +271,7 @@ class Selection:
 
 
 def _of_record(best: dict[str, Any]) -> Measured:
-    """The model of a record, without sites whose classes it does not say, as older ones do not."""
+    """The model of a record, without sites whose classes it lacks (as older records do)."""
     classes = best.get("classes", {})
     has = best.get("columns", [name for of in classes.values() for name in of])
     losses = {site: loss for site, loss in best.get("sites", {}).items() if site in classes}
@@ -277,12 +279,12 @@ def _of_record(best: dict[str, Any]) -> Measured:
 
 
 def _limited(model: Measured, best: Measured, common: set[str]) -> tuple[Measured, str]:
-    """A model with no loss that decides alone against the best one, and what was limited."""
+    """The model with its largest change of loss clipped, and a note of what was clipped."""
     moved = {site: model.losses[site] - best.losses[site] for site in common}
     *others, most = sorted(common, key=lambda site: (abs(moved[site]), site))
     limit = max(abs(moved[others[-1]]), ALONE * best.mean(others)) if len(others) > 1 else math.inf
     if abs(moved[most]) <= limit:
         return model, ""
     loss = best.losses[most] + math.copysign(limit, moved[most])
-    said = f"; {most}'s {model.losses[most]:.4g} counts as {loss:.4f}, or it would decide alone"
-    return replace(model, losses={**model.losses, most: loss}), said
+    note = f"; {most}'s {model.losses[most]:.4g} counts as {loss:.4f}, or it would decide alone"
+    return replace(model, losses={**model.losses, most: loss}), note

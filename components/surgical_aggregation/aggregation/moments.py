@@ -1,4 +1,4 @@
-"""What the server keeps from round to round: moments of its optimizer, and a mean of late models.
+"""The server's state across rounds: moments of its optimizer, and an average of late models.
 
 With x the last global model, a the round's aggregate, d = a - x the round's step, learning rate h
 and momentum b, per variable
@@ -9,19 +9,19 @@ and momentum b, per variable
               v' = c v + (1 - c) d^2                   x' = x + h m' / (sqrt(v') + t)
 
 A variable that no site sends in a round keeps its value and its moments. With x' the model after
-the round and g the decay, the mean of the late models is
+the round and g the decay, the average of the late models is
 
     a' = g a + (1 - g) x'       for every variable that a site sent in the round,
 
-and a' = x' the first time. The rounds of the last 1 / (1 - g) or so count most. A column whose
-sites are away keeps its mean, as a class's column keeps its value.
+and a' = x' the first time. About the last 1 / (1 - g) rounds dominate. A column whose sites are
+absent keeps its average.
 
 Source:
     FedAvgM: Hsu, Qi and Brown, arXiv:1909.06335. FedAdam: Reddi et al., "Adaptive Federated
     Optimization", ICLR 2021, Algorithm 2, without bias correction and with v starting at t^2.
     Averages of the models late in training: Izmailov et al., UAI 2018 (SWA), and in a federation
-    FedSWA, arXiv:2507.20016. There all late models weigh the same; with a decay nobody needs to
-    know beforehand which rounds will be the late ones.
+    FedSWA, arXiv:2507.20016. These weight all late models equally; with a decay, the first late
+    round need not be known in advance.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SQUARE_DECAY = 0.99
 """c, the decay of FedAdam's second moment (Reddi et al.)."""
 
 ADAPTIVITY = 1e-3
-"""t, below which FedAdam takes a step for noise (Reddi et al.'s tau)."""
+"""t, FedAdam's adaptivity, Reddi et al.'s tau."""
 
 _AVERAGE = "average/"
 
@@ -65,7 +65,7 @@ _RULES: dict[str, tuple[tuple[str, ...], Callable[[Array, Moments, float], Step]
 OPTIMIZERS = ("none", *_RULES)
 
 OWN_RATES = {"none": 1.0, "fedavgm": 1.0, "fedadam": 0.003}
-"""h where none is given. FedAdam moves each number by about h a round, whatever d is."""
+"""h by default. FedAdam moves each value by about h per round, whatever d is."""
 
 
 def check(optimizer: str, learning_rate: float, momentum: float, average_decay: float) -> None:
@@ -89,28 +89,29 @@ def step(
     learning_rate: float,
     momentum: float,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Take a round's step, computed in float64.
+    """Apply the optimizer to a round's aggregate, computed in float64.
 
-    New variables and moving statistics of batch normalisation are taken as averaged: a step could
-    make a variance negative. Moments have the variable's dtype, but at least float32, so that a
-    continued run takes the same steps.
+    New variables and running statistics of batch normalisation are set to the average: a step
+    could make a variance negative. Moments have the variable's dtype, but at least float32, so that
+    a resumed run takes the same steps.
 
     Args:
         optimizer: One of `OPTIMIZERS`.
         last: The global model's variables by name.
-        aggregate: The round's averages of what was sent.
-        moments: What the last step returned, `<moment>/<name>`; of another optimizer: forgotten.
-        statistics: Names of batch normalisation's running means and variances.
+        aggregate: The round's averages, for the variables that were sent.
+        moments: The moments that the last step returned, `<moment>/<name>`; those of another
+            optimizer are dropped.
+        statistics: Names of batch normalisation's running means and variances. Default: none.
         learning_rate: h above; 0: that of `OWN_RATES`.
         momentum: b above.
 
     Returns:
-        The aggregate's variables after the step, in their own dtypes, and the moments; infinite
-        where their dtype cannot hold the step.
+        The aggregate's variables after the step, in their own dtypes, and the moments. A value that
+        overflows its dtype is infinite.
     """
     if optimizer == "none":
         return dict(aggregate), {}
-    import numpy as np  # those who only `check` need none
+    import numpy as np  # a process that only calls `check` does not import it
 
     rate = learning_rate or OWN_RATES[optimizer]
     kinds, rule = _RULES[optimizer]
@@ -127,7 +128,7 @@ def step(
             if f"{kind}/{name}" in after
         }
         kept = np.promote_types(value.dtype, np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is the caller's
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for overflow
             direction, new = rule(value - start, before, momentum)
             stepped[name] = np.asarray(start + rate * direction, value.dtype)
             after |= {f"{kind}/{name}": np.asarray(moment, kept) for kind, moment in new.items()}
@@ -135,20 +136,20 @@ def step(
 
 
 def without(moments: Variables, names: set[str]) -> dict[str, Array]:
-    """Moments of all variables but those called `names`."""
+    """Moments without those of the variables `names`."""
     return {k: value for k, value in moments.items() if k.partition("/")[2] not in names}
 
 
 def average(
     moments: Variables, model: Variables, sent: Collection[str], decay: float
 ) -> dict[str, Array]:
-    """The means of the late models after a round, computed in float64; see the module.
+    """Update the average of the late models after a round, computed in float64; see the module.
 
     Args:
-        moments: What the last round returned, among other moments of the server.
-        model: The model after the round, by name.
+        moments: Moments after the last round, with its averages.
+        model: Variables of the model after the round, by name.
         sent: Names of the variables that a site sent.
-        decay: g above; 0: there is no average.
+        decay: g above; 0: no average.
 
     Returns:
         `average/<name>` -> average, in the variable's dtype, but at least float32.
@@ -174,7 +175,7 @@ def average(
 
 
 def averaged(model: Variables, moments: Variables) -> dict[str, Array] | None:
-    """The model with its averages in place of the variables that have one; None without any."""
+    """The model with averages in place of the variables that have one; None: there are none."""
     if not any(name.startswith(_AVERAGE) for name in moments):
         return None
     return {

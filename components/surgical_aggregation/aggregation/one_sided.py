@@ -1,4 +1,4 @@
-"""Classes that a site cannot teach: all of its training labels of them are the same."""
+"""One-sided classes: all of a site's training labels are equal, so it cannot teach them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -10,18 +10,18 @@ POSITIVE, NEGATIVE = "positive", "negative"
 
 
 def lacking(classes: Sequence[str], labels: NDArray[np.floating]) -> dict[str, str]:
-    """Which classes have no positive, or no negative, among a site's training labels.
+    """Classes without a positive, or without a negative, among a site's training labels.
 
-    Such a column learns to say no, or yes, to every image.
+    The column of such a class learns one answer for every image.
 
     Args:
-        classes: Of the columns of `labels`.
+        classes: Names of the columns of `labels`.
         labels: 1, 0, a number between (smoothed: above 0.5 it is a positive) or NaN (not labelled),
             shape (images, classes).
 
     Returns:
-        Class -> `POSITIVE` or `NEGATIVE`, whichever it lacks. A class without any label, which no
-        image trains, is left out.
+        Class -> the kind that it lacks, `POSITIVE` or `NEGATIVE`. A class without any label is left
+        out.
 
     Example:
         >>> lacking(["Edema", "Mass"], np.array([[1.0, 0.0], [0.0, 0.0]]))
@@ -35,16 +35,16 @@ def lacking(classes: Sequence[str], labels: NDArray[np.floating]) -> dict[str, s
     }
 
 
-def fault(told: object, classes: Collection[str]) -> str | None:
-    """Why what a site says that its classes lack cannot be used; None: it can.
+def fault(lacks: object, classes: Collection[str]) -> str | None:
+    """Why a site's report of one-sided classes is invalid; None: it is valid.
 
     Args:
-        told: What came, as of `lacking`.
-        classes: Those that the site trained.
+        lacks: The value received, like a result of `lacking`.
+        classes: Classes that the site trained.
     """
-    if not isinstance(told, Mapping):
-        return f"what classes lack must be given by class; got {type(told).__name__}"
-    for name, what in told.items():
+    if not isinstance(lacks, Mapping):
+        return f"what classes lack must be given by class; got {type(lacks).__name__}"
+    for name, what in lacks.items():
         if name not in classes or what not in (POSITIVE, NEGATIVE):
             return (
                 f"of the classes trained, each may lack {POSITIVE!r} or {NEGATIVE!r}; got "
@@ -54,13 +54,13 @@ def fault(told: object, classes: Collection[str]) -> str | None:
 
 
 def never_learned(facts: Mapping[str, Any]) -> str | None:
-    """Why a class was never learned, by its facts in a manifest; None: some site could teach it.
+    """Why a class was never learned, from its facts in a manifest; None: some site could teach it.
 
     Args:
-        facts: `sites` that trained the class, and `lacking`: site -> what it lacked there.
+        facts: `sites` that trained the class, and `lacking`: site -> kind of label that it lacked.
     """
-    told = facts.get("lacking", {})
-    lacks = {told.get(site) for site in facts.get("sites", ())}
+    by_site = facts.get("lacking", {})
+    lacks = {by_site.get(site) for site in facts.get("sites", ())}
     if not lacks or None in lacks:
         return None
     kinds = [kind for kind in (POSITIVE, NEGATIVE) if kind in lacks]

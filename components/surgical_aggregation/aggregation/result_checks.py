@@ -1,4 +1,4 @@
-"""Whether one site's result of one round may be averaged."""
+"""Check whether a site's result of a round may be averaged."""
 
 import reprlib
 from collections.abc import Collection, Mapping
@@ -15,26 +15,26 @@ from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, Limits, 
 from surgical_aggregation.aggregation.strategy import Strategy, VariableKinds, kept_at_site
 
 _OTHER_KINDS = (
-    ". Has the site the strategy of the server, and does the initial body come from the sites' "
-    "network? Its manifest says which variables are batch normalisation's and which are constant: "
-    "where another network or an older version made it, make it again"
+    ". Does the site use the server's strategy, and was the initial body made from the sites' "
+    "network? Its manifest lists which variables are batch normalisation's and which are constant: "
+    "if it was made from another network or by an older version, make it again"
 )
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What every result of a run must look like.
+    """What every result of a run is checked against.
 
     Attributes:
         body: The global model's body variables, by path.
-        features: Number of features that a column weighs.
-        kinds: Of the body's variables.
-        strategy: See `strategy`.
-        personal_head: Whether heads stay at their sites.
-        columns_only: Whether the body stays as it is, so that sites send none.
+        features: Number of features, the length of a column's kernel.
+        kinds: Kinds of the body's variables.
+        strategy: See `aggregation.strategy`.
+        personal_head: Whether heads stay at their sites. Default False.
+        columns_only: Whether sites send columns and no body. Default False.
         known: Classes of the global model and of the round's results so far.
-        limits: What a result may not exceed.
-        columns: The global model's columns, by class; of another class a site starts from zeros.
+        limits: Limits on a result.
+        columns: The global model's columns, by class; a new class starts from zeros.
     """
 
     body: Variables
@@ -62,17 +62,17 @@ class Expected:
 
 
 def added(differences: Variables, start: Variables) -> dict[str, Array]:
-    """The variables that a site trained: its differences, added to those of the model.
+    """The trained variables of a site: its differences, added to the model's variables.
 
-    A variable that is new to the model starts from zeros. A difference that does not fit the
-    model's variable stays as it came, for `fault` to name.
+    A variable that is new to the model starts from zeros. A difference of another shape or dtype
+    than the model's variable is returned unchanged, for `fault` to report.
     """
     trained = dict(differences)
     for name, value in differences.items():
         before = start.get(name)
         if before is not None and isinstance(value, np.ndarray) and _form(value) == _form(before):
-            with np.errstate(over="ignore", invalid="ignore"):  # `fault` looks at what is finite
-                trained[name] = np.asarray(before + value)  # a scalar, of arrays of no dimension
+            with np.errstate(over="ignore", invalid="ignore"):  # `fault` checks for finite values
+                trained[name] = np.asarray(before + value)  # 0-d arrays add to a scalar
     return trained
 
 
@@ -96,18 +96,18 @@ def _array_fault(
         steps = np.abs(value - start)
     if far := np.count_nonzero(steps > farthest):
         return (
-            f"{name!r} has {far} values farther than {farthest:.4g} from those that the site "
-            f"received, the farthest by {steps.max():.2g}; no training goes so far in a round: if "
-            "it has diverged, lower the site's learning rate"
+            f"{name!r} has {far} values that moved by more than {farthest:.4g}, at most by "
+            f"{steps.max():.2g}; training should not move a value so far in a round: if it has "
+            "diverged, lower the site's learning rate"
         )
     return None
 
 
 class _Given(reprlib.Repr):
-    """A value for a message: never long, and never an error."""
+    """Shortens a received value for a message, without ever raising."""
 
     def repr_int(self, x: int, level: int) -> str:
-        """A whole number; Python itself refuses to write very large ones."""
+        """An integer; Python raises for very large ones."""
         return str(x) if abs(x) <= LARGEST_COUNT else f"a whole number of {x.bit_length()} bits"
 
 
@@ -115,43 +115,47 @@ _given = _Given().repr
 
 
 def oversize(result: SiteResult, limits: Limits) -> str | None:
-    """Which limit a result exceeds, in words, if it does; never raises."""
+    """Which limit a result exceeds, in words; None: it exceeds none. Never raises."""
     counted = result.positives
     classes = len(result.columns)
     if isinstance(counted, Mapping):
         classes = max(classes, len(counted))
     if classes > limits.site_classes:
         return (
-            f"it has {classes} classes, and a site may have {limits.site_classes} (limit "
-            "'site_classes' of the aggregator)"
+            f"it has {classes} classes; the limit is {limits.site_classes} ('site_classes' of the "
+            "aggregator's limits)"
         )
     parts = [part for column in result.columns.values() for part in column]
     size = sum(getattr(value, "nbytes", 0) for value in [*result.body.values(), *parts])
     size += sum(map(len, result.body)) + 2 * sum(map(len, result.columns))
     if size > limits.result_bytes:
         return (
-            f"it has {size} bytes, and a result may have {limits.result_bytes} (limit "
-            "'result_bytes' of the aggregator)"
+            f"it has {size} bytes; the limit is {limits.result_bytes} ('result_bytes' of the "
+            "aggregator's limits)"
         )
     return None
 
 
 def fault(result: SiteResult, expected: Expected) -> str | None:
-    """The first reason why a result must be refused, in words; None when it may be averaged.
+    """The first reason why a result must be refused, in words; None: it may be averaged.
 
-    Refused are: a body variable that is unknown, missing, not meant to be sent, of another shape or
-    dtype, not finite or farther from the received one than `LARGEST_STEP` (a running variance: than
-    its square); a running variance below 0; no column, or any where heads are personal; a
-    class name that is not printable or too long; two classes alike but for case or Unicode form, or
-    one known by another spelling; more classes than the global model may have; a malformed column;
-    a number of samples that is not above 0, positives that are no count, or either above
-    `LARGEST_COUNT`; a class that is said to lack what no class can (`one_sided.fault`). Never
-    raises.
+    Refused are
+
+    - a body variable that is unknown, missing, not to be sent, of another shape or dtype, not
+      finite, or farther from the received one than `LARGEST_STEP` (a running variance: its square)
+    - a running variance below 0
+    - an empty head, or any column if heads are personal; a malformed column
+    - a class name that is not printable or too long; two spellings of one class, in the result or
+      compared with the known classes; more classes than the global model may have
+    - a number of samples that is not above 0, positives that are not counts, or either above
+      `LARGEST_COUNT`
+    - an invalid report of one-sided classes (`one_sided.fault`)
+
+    Never raises.
     """
     sent = expected.sent
     if unknown := set(result.body) - sent:
-        said = "are not among those that sites send in this run"
-        return f"body variables {_some(unknown)} {said}{_OTHER_KINDS}"
+        return f"body variables {_some(unknown)} must not be sent in this run{_OTHER_KINDS}"
     if missing := sent - set(result.body):
         return f"body variables {_some(missing)} are missing{_OTHER_KINDS}"
     variances = expected.kinds.variances
@@ -163,8 +167,8 @@ def fault(result: SiteResult, expected: Expected) -> str | None:
         if squared and (value < 0).any():
             return (
                 f"{path!r} has {np.count_nonzero(value < 0)} variances below 0: if a privacy "
-                "filter clips or blurs them, use strategy 'fedbn' or 'fedbn+', which keep batch "
-                "normalisation at the site, or keep the statistics out of the filter"
+                "filter clips them or adds noise, use strategy 'fedbn' or 'fedbn+', which keep "
+                "batch normalisation at the site, or exclude the statistics from the filter"
             )
     return (
         _head_fault(result, expected)
@@ -181,12 +185,12 @@ def _head_fault(result: SiteResult, expected: Expected) -> str | None:
     if expected.personal_head:
         if result.columns:
             return (
-                f"columns of {_some(result.columns)} came, and in this run every head stays "
-                "at its site: has the site's executor personal_head, too"
+                f"it has columns of {_some(result.columns)}, but in this run every head stays at "
+                "its site: set personal_head of the site's executor"
             )
         return None
     if not result.columns:
-        return "the head is empty: a site must hold at least one class"
+        return "the head is empty: a site needs at least one class"
     if found := _names_fault(result.columns, expected):
         return found
     new = np.zeros(expected.features, expected.dtype), np.zeros(1, expected.dtype)
@@ -204,19 +208,18 @@ def _names_fault(names: Collection[str], expected: Expected) -> str | None:
         if found := unfit(name, limits.class_name_bytes):
             return found
     if pair := twins(names):
-        return f"classes {pair[0]!r} and {pair[1]!r} are one class spelt twice"
+        return f"classes {pair[0]!r} and {pair[1]!r} are two spellings of one class"
     for name in names:
         if (twin := known.twin(name)) is not None:
             return (
-                f"class {name!r} is known as {shown(twin)} in this run, and the two are one class "
-                "spelt twice: have the site spell it so in its site file"
+                f"class {name!r} is known as {shown(twin)} in this run, another spelling of it: "
+                "use that spelling at this site"
             )
     new = sum(name not in known for name in names)
     if new and len(known) + new > limits.model_classes:
         return (
-            f"its {new} new classes beside the {len(known)} that there are would be more than the "
-            f"{limits.model_classes} that the global model may have (limit 'model_classes' of the "
-            "aggregator)"
+            f"with its {new} new classes the global model would have {len(known) + new}; the limit "
+            f"is {limits.model_classes} ('model_classes' of the aggregator's limits)"
         )
     return None
 

@@ -1,6 +1,6 @@
-"""What a site sent, and how much it may ask of the server.
+"""A site's result as a value, and limits on its size.
 
-Checks, aggregator, selection and records share the value that a result is read into.
+Checks, aggregator, selection and records share this value.
 """
 
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import LONGEST
 
 LARGEST_STEP = 65504.0
-"""Farthest that a round may move a number of the model, and the largest number that a feature has.
+"""Largest change of a model's value in a round, and largest mean of a feature.
 
-It is the largest of half precision, in which a site may compute (mixed precision). In single
-precision, too, the numbers beyond it are so coarse (0.008) that training never moves them back.
+It is the largest number of half precision, which a site may use (mixed precision). Larger numbers
+in single precision are spaced 0.008 apart, too coarse for training to correct them.
 """
 
 LARGEST_COUNT = 10**12
-"""More images or positives than any site has; sums of such weights are exact enough, and finite."""
+"""Largest accepted number of images or positives; sums of such weights stay exact and finite."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class SiteResult:
     Attributes:
         body: Body variables by path.
         columns: Class -> (kernel of shape (features,), bias of shape (1,)).
-        samples: Images trained on in this round; None when not reported.
-        positives: Class -> positive labels of it at the site; None when not reported.
-        lacking: Class -> what the site has no training image of, see `one_sided.lacking`.
-        metrics: Of the model that the site received, by name, see `metrics.named`.
-        features: Statistics of its test images, see `feature_statistics`; None when not reported.
-        filters: Names that FLARE's filters left in the result.
+        samples: Number of images trained on in this round; None: not reported.
+        positives: Class -> number of positive labels at the site; None: not reported.
+        lacking: Class -> kind of label that the site lacks, see `one_sided.lacking`.
+        metrics: Metrics by name of the model that the site received, see `metrics.named`.
+        features: Statistics of its test images, see `feature_statistics`; None: not reported.
+        filters: Names of filters that FLARE lists in the result.
         differences: Whether body and columns are differences from the received ones.
     """
 
@@ -50,17 +50,17 @@ class SiteResult:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a result may not exceed; one that does is refused whole.
+    """Limits on a result; one that exceeds a limit is refused as a whole.
 
-    FLARE has received and decoded the message by then. The limits protect what comes after: the
-    checks, the memory until the round's end, the global model and its file.
+    They are checked after FLARE has received and decoded the message, and protect the later steps:
+    the checks, memory and disk during the round, the global model and its file.
 
     Attributes:
         class_name_bytes: Bytes of a class name in UTF-8. Default 200.
-        site_classes: Classes of one site. Default 1,000.
-        model_classes: Classes of the global model with the new ones of the round. Default 5,000. A
-            site without a new class is never refused for it.
-        result_bytes: Bytes of a result's variables, names included. Default 2 GiB: DenseNet121 has
+        site_classes: Number of classes of one site. Default 1,000.
+        model_classes: Number of classes of the global model, including new ones of the round.
+            Default 5,000. Not applied to a site without a new class.
+        result_bytes: Bytes of a result's variables and their names. Default 2 GiB; DenseNet121 has
             28 MB, and less than 1 GB when encrypted.
     """
 

@@ -1,7 +1,7 @@
-"""Kinds of a body's variables, and strategy f: which of them a site sends.
+"""Kinds of body variables, and the strategy: which variables a site trains, keeps and sends.
 
-A site asks its network's layers for the kinds (`architecture.variable_kinds`). The server has no
-network: the manifest of the initial body says them, and every model of a run hands them on.
+A site derives the kinds from its network's layers (`architecture.variable_kinds`). The server has
+no network: it reads them from the manifest of the initial body, and every later model keeps them.
 
 | strategy | at the site | on the wire | global model |
 |---|---|---|---|
@@ -10,9 +10,10 @@ network: the manifest of the initial body says them, and every model of a run ha
 | fedbn+ | frozen at the initial body's values | never sent by a site | yes |
 | fixbn | scale and shift trained, statistics as in fedbn+ | as fedavg, as fedbn+ | yes |
 
-Constant variables (see `VariableKinds`) are never sent. Layer normalisation and the like are
-trained and averaged with everything else. Further strategies come from installed packages, as entry
-points of the group `GROUP`, or by their class path; see `extras.part`.
+Constant variables (see `VariableKinds`) are never sent. Other normalisations, such as layer
+normalisation, are trained and averaged with everything else. Installed packages can offer further
+strategies as entry points of the group `GROUP`; a job can also name one by class path. See
+`extras.find_part`.
 
 Source: FedBN, Li et al., ICLR 2021; FedBN+ (FedFBN), Kulkarni et al., arXiv:2303.06180; FixBN,
 Zhong et al., arXiv:2303.06530, from the first round on.
@@ -24,7 +25,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from surgical_aggregation.extras import PartError, part
+from surgical_aggregation.extras import PartError, find_part
 
 if TYPE_CHECKING:
     from surgical_aggregation.aggregation.averaging import Variables
@@ -47,12 +48,12 @@ _OF_A_LAYER = (MOVING_MEAN, MOVING_VARIANCE, "/gamma", "/beta")
 
 @dataclass(frozen=True)
 class VariableKinds:
-    """Paths of the body variables that are not trained and averaged like all others.
+    """Paths of the body variables that strategies treat specially.
 
     Attributes:
         batch_norm: Scale, shift, running mean and variance of batch normalisation.
-        constant: Neither trained nor batch normalisation's, or no floating numbers, e.g. frozen
-            layers and what `keras.layers.Normalization` has adapted to. No site sends them.
+        constant: Variables that are neither trained nor batch normalisation's, or not of a floating
+            dtype, e.g. those of frozen layers and of `keras.layers.Normalization`. Never sent.
     """
 
     batch_norm: frozenset[str] = frozenset()
@@ -69,15 +70,15 @@ class VariableKinds:
         return frozenset(path for path in self.batch_norm if path.endswith(MOVING_VARIANCE))
 
     def facts(self) -> dict[str, Any]:
-        """For the manifest of a model."""
+        """The kinds as facts of a model's manifest."""
         return {KINDS: {"batch_norm": sorted(self.batch_norm), "constant": sorted(self.constant)}}
 
 
 def kinds_of(manifest: Mapping[str, Any], body: Variables) -> VariableKinds:
-    """Kinds of a model's body variables, as its manifest says.
+    """Kinds of a model's body variables, from its manifest.
 
-    Where it says nothing, a layer with both a moving_mean and a moving_variance is batch
-    normalisation, with the gamma and beta beside them, and integers are constant.
+    If the manifest lacks them, a layer with both a moving_mean and a moving_variance (and its gamma
+    and beta) counts as batch normalisation, and integer variables as constant.
     """
     if facts := manifest.get(KINDS):
         return VariableKinds(frozenset(facts["batch_norm"]), frozenset(facts["constant"]))
@@ -91,25 +92,25 @@ def kinds_of(manifest: Mapping[str, Any], body: Variables) -> VariableKinds:
 
 
 class StrategyError(ValueError):
-    """The initial body is not fit for the strategy."""
+    """The initial body is not suitable for the strategy."""
 
 
 class Strategy:
-    """What a site keeps of its body, and what it freezes; all else is trained and averaged.
+    """Which body variables a site keeps or freezes; all others are trained and averaged.
 
-    This one is fedavg: nothing. Both methods get the paths of all body variables, and their kinds.
+    This base class is fedavg: none. Methods receive all body variables and their kinds.
     """
 
     def personal(self, body: Collection[str], kinds: VariableKinds) -> frozenset[str]:
-        """Paths of the variables of which every site trains its own, and sends none."""
+        """Paths of the variables that every site trains for itself and does not send."""
         return frozenset()
 
     def frozen(self, body: Collection[str], kinds: VariableKinds) -> frozenset[str]:
-        """Paths of the variables that stay as the initial body has them, and are not sent."""
+        """Paths of the variables that keep the initial body's values and are not sent."""
         return frozenset()
 
     def check_start(self, body: Variables, kinds: VariableKinds) -> None:
-        """Refuse an initial body that is not fit for the strategy; raises `StrategyError`."""
+        """Refuse an initial body that is unsuitable for the strategy; raises `StrategyError`."""
 
 
 class _FedBN(Strategy):
@@ -124,18 +125,15 @@ class _FedBNPlus(Strategy):
         return kinds.batch_norm
 
     def check_start(self, body: Variables, kinds: VariableKinds) -> None:
-        """Refuse to freeze batch normalisation that was never trained.
-
-        Running means of 0 and variances of 1 in every layer normalise nothing.
-        """
+        """Refuse to freeze untrained batch normalisation: means of 0, variances of 1."""
         statistics = kinds.statistics
         untouched = [(body[p] == (0 if p.endswith(MOVING_MEAN) else 1)).all() for p in statistics]
         if untouched and all(untouched):
             raise StrategyError(
-                f"strategy {self.name!r} freezes batch normalisation as the initial body has it, "
-                "which must have been trained; got running means of 0 and variances of 1 in all "
-                f"{len(statistics)} variables, as random weights have them. Take 'fedavg' or "
-                "'fedbn', or an initial body with trained weights."
+                f"strategy {self.name!r} freezes the initial body's batch normalisation, which "
+                "must have been trained; got running means of 0 and variances of 1 in all "
+                f"{len(statistics)} variables, as in an untrained body. Use strategy 'fedavg' "
+                "or 'fedbn', or an initial body with trained weights."
             )
 
 
@@ -155,7 +153,7 @@ STRATEGIES = tuple(_OWN)
 
 def find(strategy: str | Strategy) -> Strategy:
     """The strategy that a setting names; raises `PartError`."""
-    return part("strategy", strategy, GROUP, _OWN)
+    return find_part("strategy", strategy, GROUP, _OWN)
 
 
 def kept_at_site(
@@ -172,7 +170,7 @@ def kept_at_site(
 
 
 def has_personal(strategy: str | Strategy, *, personal_head: bool = False) -> bool:
-    """Whether every site ends with a model of its own; of a strategy unknown here, it is not."""
+    """Whether every site ends with a personal model; false for a strategy unknown here."""
     try:
         found = find(strategy)
     except PartError:

@@ -1,8 +1,9 @@
 """The weight of a site: strategy f for the body, strategy g for each column of the head.
 
-A weighting is called with the site's name, its `SiteResult` (metrics among it), and the class whose
-column is weighed, or None for the body. Further ones come from installed packages, as entry points
-of the group `GROUP`, or by their class path; see `extras.part`.
+A weighting is called with the site's name, its `SiteResult` (including metrics), and the class of
+the column, or None for the body; it returns a weight > 0. Installed packages can offer further ones
+as entry points of the group `GROUP`; a job can also name one by class path. See
+`extras.find_part`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from surgical_aggregation.extras import part
+from surgical_aggregation.extras import find_part
 
 if TYPE_CHECKING:
     from surgical_aggregation.aggregation.site_result import SiteResult
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 GROUP = "surgical_aggregation.weightings"
 
 SITE_WEIGHTINGS = ("mean", "samples")
-"""Of a site as a whole: its body, or all that it sends."""
+"""Weightings of a site as a whole: for its body, or for everything that it sends."""
 
 HEAD_WEIGHTINGS = ("mean", "samples", "positives")
 
@@ -30,46 +31,44 @@ class WeightingError(ValueError):
 
 
 def find(argument: str, weighting: str | Weighting, own: tuple[str, ...]) -> Weighting:
-    """The weighting that a setting names, ours among the `own`; raises `PartError`."""
-    return part(argument, weighting, GROUP, {name: _OWN[name] for name in own})
+    """The weighting that a setting names, with those in `own` built in; raises `PartError`."""
+    return find_part(argument, weighting, GROUP, {name: _OWN[name] for name in own})
 
 
 def mean(site: str, result: SiteResult, name: str | None) -> float:
-    """Every site counts the same, as in the papers."""
+    """Equal weights for all sites, as in the papers."""
     return 1.0
 
 
 def samples(site: str, result: SiteResult, name: str | None) -> float:
-    """A site counts by the images that it trained on.
+    """Weight a site by the number of images that it trained on.
 
     Raises:
         WeightingError: The site did not report their number.
     """
     if result.samples is None:
         raise WeightingError(
-            "weighting by 'samples' needs the number of images each site trained on; none came. "
+            "weighting by 'samples' needs the number of images that a site trained on; got none. "
             "Does the site's executor set NUM_STEPS_CURRENT_ROUND in its result?"
         )
     return result.samples
 
 
 def positives(site: str, result: SiteResult, name: str | None) -> float:
-    """A site counts for a class by its positive labels of it.
+    """Weight a site's column by its number of positive labels of the class.
 
     Raises:
         WeightingError: The site did not report them, or has none.
     """
     if result.positives is None or name is None:
         raise WeightingError(
-            "head_weighting 'positives' needs every site's positives per class; none came. "
-            "Set report_counts where the sites' policies let counts out, or weigh by 'mean' or "
-            "'samples'."
+            "head_weighting 'positives' needs every site's positives per class; got none. Set "
+            "report_counts if the sites' policies permit it, or use 'mean' or 'samples'."
         )
     if not result.positives[name]:
         raise WeightingError(
-            f"a site without a positive of {[name]} cannot train it under "
-            "head_weighting 'positives'. Take the class out of its site file, or weigh by "
-            "'mean'."
+            f"a site without a positive of {[name]} cannot train it with head_weighting "
+            "'positives'. Remove the class at this site, or use 'mean'."
         )
     return result.positives[name]
 

@@ -21,23 +21,23 @@ from surgical_aggregation.wire.untrusted_text import one_line
 
 MANIFEST = "manifest.json"
 FORMAT = 2
-"""Newest layout: 1 has no moments, 2 has them. A file has the oldest that can hold it."""
+"""Newest layout: 1 has no moments, 2 has them. A file uses the oldest layout that fits."""
 
 _MOMENTS = "@moments/"
 
 
 class CheckpointError(ValueError):
-    """A file is no checkpoint that this version can read."""
+    """A file is missing, or not a checkpoint that this version can read or write."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model and facts about it.
+    """A model with its manifest.
 
     Attributes:
-        variables: Every variable under its name on the wire (see `wire`).
-        manifest: Facts about it.
-        moments: Of the server's optimizer (see `server_optimizer`).
+        variables: Every variable by its name on the wire (see `wire.variables`).
+        manifest: Facts about the model.
+        moments: State of the server across rounds (see `aggregation.moments`).
     """
 
     variables: dict[str, Array]
@@ -45,7 +45,7 @@ class Checkpoint:
     moments: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "manifest", Manifest({**self.manifest}))  # of a dict, too
+        object.__setattr__(self, "manifest", Manifest({**self.manifest}))  # also accepts a dict
 
 
 def digest(variables: Variables) -> str:
@@ -59,9 +59,9 @@ def digest(variables: Variables) -> str:
 
 
 def save(checkpoint: Checkpoint, path: Path) -> None:
-    """Write a checkpoint atomically: `path` is always the old file or the new one, whole.
+    """Write a checkpoint atomically: `path` is always the complete old or new file.
 
-    The bytes depend on the content alone (no time stamps), so equal models are equal files.
+    The bytes depend only on the content (no time stamps), so equal models are equal files.
 
     Raises:
         CheckpointError: A variable has a name that is reserved for moments.
@@ -88,9 +88,9 @@ def save(checkpoint: Checkpoint, path: Path) -> None:
 
 
 def give_second_name(path: Path, second: Path) -> None:
-    """Make `second` the same file as `path`, atomically; a copy where the disk has no hard links.
+    """Hard-link `second` to `path` atomically; copy if the disk has no hard links.
 
-    Checkpoints are replaced and never written in place, so each name keeps what it stands for.
+    Checkpoints are replaced, never written in place, so each name keeps its content.
     """
     second.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=second.parent, prefix=f".{second.name}.") as folder:
@@ -114,11 +114,10 @@ def _write(file: Any, manifest: str, variables: Mapping[str, Array]) -> None:
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a model, whoever wrote it; see `read`.
+    """Read a model from any source, and validate its manifest and class names; see `read`.
 
     Raises:
-        CheckpointError: It cannot be read, or its manifest or the name of a class is none that may
-            be used.
+        CheckpointError: It cannot be read, or its manifest or a class name is invalid.
     """
     from surgical_aggregation.wire import variables as wire  # imports FLARE
 
@@ -133,10 +132,10 @@ def load(path: Path) -> Checkpoint:
 
 
 def read(path: Path) -> Checkpoint:
-    """Read any checkpoint; what it takes in memory is bounded by the size of the file.
+    """Read any checkpoint, in memory bounded by the size of the file.
 
     Raises:
-        CheckpointError: It is missing, damaged or too new.
+        CheckpointError: The file is missing, damaged or too new.
     """
     if not path.is_file():
         where = "" if path.is_absolute() else f" in {Path.cwd()}"
@@ -159,19 +158,19 @@ def read(path: Path) -> Checkpoint:
 def _other(path: Path, why: str) -> CheckpointError:
     return CheckpointError(
         f"{str(path)!r} is not a checkpoint of this project: {one_line(why)}. "
-        "Make an initial body again, or point to the best.npz of a run."
+        "Use an initial body made by this version, or the best.npz of a run."
     )
 
 
 def _contents(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Manifest and arrays in a file of so many bytes; damage raises many kinds."""
+    """Manifest and arrays of a file of `size` bytes; damaged files raise many kinds of error."""
     arrays: dict[str, Array] = {}
     with zipfile.ZipFile(file) as archive:
         if sum(entry.file_size for entry in archive.infolist()) > size:  # packed, or overlapping
             raise ValueError(f"its entries would be larger than the file, which has {size} bytes")
         manifest = json.loads(archive.read(MANIFEST))
         if not isinstance(manifest, dict):
-            raise ValueError(f"its manifest needs facts by name; got {manifest!r}")
+            raise ValueError(f"its manifest must be a JSON object; got {manifest!r}")
         for name in archive.namelist():
             if name != MANIFEST:
                 with archive.open(name) as entry:
@@ -180,10 +179,10 @@ def _contents(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Arr
 
 
 def _array(entry: IO[bytes]) -> Array:
-    """An array of the bytes that are there, so that no header has memory allocated."""
+    """Read an array from the bytes present, so that a forged header cannot allocate memory."""
     np.lib.format.read_magic(entry)
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(entry)
     if dtype.kind not in "biuf":
-        raise ValueError(f"{entry.name!r} has no numbers; its dtype is {dtype}")
+        raise ValueError(f"{entry.name!r} is not numeric; its dtype is {dtype}")
     values = np.frombuffer(bytearray(entry.read()), dtype)
     return values.reshape(shape, order="F" if by_columns else "C")

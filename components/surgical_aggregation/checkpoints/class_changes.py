@@ -1,6 +1,6 @@
-"""Classes imported into a model with the same body, without any training, and removed from one.
+"""Import classes into a model with the same body, without training, and remove classes.
 
-Nothing else ever removes a class from a model.
+Nothing else removes a class from a model.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,23 +15,23 @@ from surgical_aggregation.wire.headers import BEST_OF_ROUNDS
 
 
 def check_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str]) -> tuple[str, ...]:
-    """The classes to import, sorted.
+    """Validate the classes to import; returns them sorted.
 
     Raises:
-        ValueError: One is not the source's, or the model has it already, or none was named.
+        ValueError: The source lacks one, the model already has one, or none is given.
     """
     wanted = _known(classes, wire.classes_of(source.variables), "import")
     own = wire.classes_of(into.variables)
     if twice := [name for name in wanted if name in own]:
         raise ValueError(
-            f"the model has {twice} already, and its own columns are never replaced. Import the "
-            "others, or remove its own first"
+            f"the model already has {twice}, and columns are never replaced. Import the other "
+            "classes, or remove these first"
         )
     return tuple(wanted)
 
 
 def differing_bodies(into: Checkpoint, source: Checkpoint) -> str | None:
-    """Why a column of one model means nothing in another; None: their bodies are equal."""
+    """Why columns cannot move between two models; None: their bodies are equal."""
     (own, _), (other, _) = wire.split(into.variables), wire.split(source.variables)
     if digest(own) == digest(other):
         return None
@@ -41,21 +41,24 @@ def differing_bodies(into: Checkpoint, source: Checkpoint) -> str | None:
     changed = [name for name in own if not np.array_equal(own[name], other[name])]
     return (
         f"their bodies differ in {len(changed)} of {len(own)} variables, e.g. {sorted(changed)[0]} "
-        f"({digests}): a column weighs the features of the body that it was trained on"
+        f"({digests}): a column is valid only for the body that it was trained on"
     )
 
 
 def import_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str]) -> Checkpoint:
-    """Add columns of a model to another whose body is the same, bit for bit.
+    """Add columns of a model to another whose body is equal bit for bit.
 
-    All that the model has stays as it is, bit for bit, but its best record: that was measured
-    without the new classes. Its manifest says of every imported class who trained it, and under
-    "imported" what model it is from.
+    The model's own variables are unchanged. The record of the best model is dropped, since it was
+    measured without the new classes. The manifest lists for each imported class the sites that
+    trained it, and under "imported" the model that it came from.
 
     Args:
-        into: The model that gets the columns.
+        into: The model that receives the columns.
         source: The model that has them.
-        classes: Names.
+        classes: Names of the classes.
+
+    Returns:
+        A new checkpoint.
 
     Raises:
         ValueError: The bodies differ, or a class cannot be imported; see `check_classes`.
@@ -73,13 +76,13 @@ def with_columns(
     columns: wire.Columns,
     facts: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Checkpoint:
-    """Add columns to a model, and to its manifest what is known of them.
+    """Add columns to a model, and their facts to its manifest.
 
     Args:
-        into: The model.
-        source: Where the classes come from.
-        columns: Class -> (kernel, bias).
-        facts: Class -> what its manifest says under "imported" besides its origin.
+        into: The model that receives the columns.
+        source: The model that the classes come from.
+        columns: Class -> (kernel of shape (features,), bias of shape (1,)).
+        facts: Class -> facts to add under "imported". Default: none.
     """
     more = facts or {}
     trained = {
@@ -95,7 +98,7 @@ def with_columns(
 
 
 def _origin(source: Checkpoint, name: str) -> dict[str, Any]:
-    """What is known of the model that a class is from."""
+    """Facts about the model that a class comes from."""
     manifest = source.manifest
     measured: Mapping[str, Mapping[str, float]] = manifest.get("validation", {}).get("auroc", {})
     return {
@@ -107,17 +110,17 @@ def _origin(source: Checkpoint, name: str) -> dict[str, Any]:
 
 
 def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
-    """Drop the columns and the optimizer's moments of classes, their AUROC, and the best record.
+    """Remove classes: their columns, moments and AUROC, and the record of the best model.
 
-    The manifest then says under `removed`, for each class, the round and the sites that trained it.
+    The manifest then has under `removed`, for each class, the round and the sites that trained it.
 
     Raises:
-        ValueError: The model has no such class, would have none left, or none was named.
+        ValueError: The model lacks a class, would have none left, or none is given.
     """
     has = wire.classes_of(checkpoint.variables)
     gone = _known(classes, has, "remove")
     if len(gone) == len(has):
-        raise ValueError(f"a model needs at least one class; {gone} are all that it has.")
+        raise ValueError(f"a model needs at least one class; {gone} are all of its classes.")
     manifest = checkpoint.manifest
     facts = manifest.get("classes", {})
     sites = {name: facts.get(name, {}).get("sites", []) for name in gone}
@@ -145,7 +148,7 @@ def keep(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     """Keep some classes, and remove all others; see `remove`.
 
     Raises:
-        ValueError: The model has no such class, or none was named.
+        ValueError: The model lacks a class, or none is given.
     """
     has = wire.classes_of(checkpoint.variables)
     wanted = _known(classes, has, "keep")
@@ -154,7 +157,7 @@ def keep(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
 
 
 def _known(classes: Iterable[str], has: Sequence[str], to: str) -> list[str]:
-    """The classes to import, keep or remove, sorted: one at least, of those that a model has."""
+    """Validate classes against those of a model; at least one is needed. Returns them sorted."""
     named = sorted(set(classes))
     if (unknown := [name for name in named if name not in has]) or not named:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A model's manifest: what is known of the model, as a value that never changes."""
+"""A model's manifest: facts about the model, as an immutable mapping."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from surgical_aggregation.aggregation.strategy import Strategy, has_personal
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS, CANDIDATE
 
 Spans = tuple[tuple[int, int], ...]
-"""Rounds as ranges, first and last included, in order."""
+"""Rounds as ordered ranges, first and last included."""
 
 
 @dataclass(frozen=True, eq=False)
 class Manifest(Mapping[str, Any]):
     """Facts about a model by name, JSON-serialisable.
 
-    `head_features` (number of features a column weighs), `variable_kinds` (may be missing where
-    another program wrote the file); from a run also `classes` (class -> the sites that trained it
-    and the last round in which one did), `round` (number of rounds made), `planned_rounds` (made
-    and planned), `job`, `history` (earlier jobs, oldest first), `contributed` (site -> rounds),
-    `best` (see `headers.BEST`), `best_of_rounds` (the same of the rounds' models alone),
-    `not_compared` (rounds since then whose models could not be compared with it), `removed` (see
-    `remove_classes`) and the digest of the initial body.
+    Every model has `head_features` (number of features of a column) and `variable_kinds` (may be
+    missing if another program wrote the file). A run adds
+
+        classes              class -> sites that trained it, rounds, and the last round
+        round                number of rounds made
+        planned_rounds       number of rounds made and planned
+        job, history         id of the job; earlier jobs, oldest first
+        contributed          site -> rounds in which its result was averaged
+        best, best_of_rounds record of the best model, see `headers.BEST`; without candidates
+        not_compared         later rounds whose models could not be compared with best_of_rounds
+        removed              removed classes, see `class_changes.remove`
+        initial_body_sha256  digest of the initial body
     """
 
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -44,20 +49,20 @@ class Manifest(Mapping[str, Any]):
         return len(self.facts)
 
     def with_facts(self, **facts: Any) -> Manifest:
-        """The same with further or other facts."""
+        """A copy with added or replaced facts."""
         return Manifest({**self.facts, **facts})
 
     def without(self, *names: str) -> Manifest:
-        """The same without some facts."""
+        """A copy without some facts."""
         return Manifest({name: fact for name, fact in self.facts.items() if name not in names})
 
     def with_best_of_rounds(self, record: Mapping[str, Any] | None) -> Manifest:
-        """The same with the record of the best of the rounds' models; None: without any."""
+        """A copy with the record of the best of the rounds' models; None: without one."""
         rest = self.without(BEST_OF_ROUNDS)
         return rest if record is None else rest.with_facts(**{BEST_OF_ROUNDS: record})
 
     def with_strategy(self, strategy: str | Strategy) -> Manifest:
-        """The same of a model that is trained so; see `strategy`."""
+        """A copy for a model trained with a strategy; see `aggregation.strategy`."""
         if isinstance(strategy, str):
             return self.with_facts(strategy=strategy)
         kind = type(strategy)
@@ -66,16 +71,16 @@ class Manifest(Mapping[str, Any]):
 
     @property
     def has_personal_body(self) -> bool:
-        """Whether the strategy leaves every site a model of its own."""
+        """Whether the strategy gives every site a personal body."""
         return bool(self.get("personal")) or has_personal(str(self.get("strategy", "")))
 
     def started_by(self, job: str) -> Manifest:
-        """Manifest of the model that a job starts from, where this is its checkpoint's.
+        """Manifest of the model that `job` starts from, given that of its checkpoint.
 
-        A checkpoint that a job wrote (it names the job) is continued: its round goes on, and that
-        job goes into the history, oldest first: [{"job", "rounds": [first, one after the last]}].
-        Any other is a fresh start, at round 0, to which no site has contributed. The best record is
-        left out, and that the model was made after training (see `headers.CANDIDATE`).
+        If a job wrote the checkpoint (it has the key `job`), that run is resumed: rounds continue,
+        and the earlier job is appended to the history: [{"job", "rounds": [first, one after the
+        last]}]. Otherwise it is a fresh start at round 0 without contributions. The record of the
+        best model and the key `headers.CANDIDATE` are dropped.
 
         Example:
             >>> Manifest({"job": "a", "round": 3}).started_by("b")["history"]
@@ -104,12 +109,12 @@ class Manifest(Mapping[str, Any]):
 
     @property
     def missing_rounds(self) -> int:
-        """Planned rounds that the run has not made; none where it stopped early."""
+        """Number of planned rounds that the run has not made; 0 if it stopped early."""
         return int(self.get("planned_rounds", self.round)) - self.round
 
     @property
     def continued(self) -> dict[str, Any] | None:
-        """What a job continues: {"jobs", newest first, "round"}; None for a fresh run."""
+        """What a job resumes: {"jobs": newest first, "round"}; None: a fresh run."""
         if not (history := self.get("history")):
             return None
         jobs = [earlier["job"] for earlier in reversed(history)]
@@ -121,7 +126,7 @@ class Manifest(Mapping[str, Any]):
         accepted: Mapping[str, SiteResult],
         versions: Mapping[str, Mapping[str, str]],
     ) -> Manifest:
-        """Of the model that a round made; what was measured of the one before is left out.
+        """Manifest of the model that a round made; the last model's validation is dropped.
 
         Args:
             round_: The round.
@@ -136,10 +141,10 @@ class Manifest(Mapping[str, Any]):
             now[name] = with_round(before.get(name, {}), round_, [*of], lacking)
         for site in accepted:
             sites[site] = _with_span(sites.get(site, ()), round_, round_)
-        told = {site: dict(versions[site]) for site in accepted if site in versions}
+        declared = {site: dict(versions[site]) for site in accepted if site in versions}
         made = self.without("validation", CANDIDATE).with_facts(
             round=round_ + 1,
-            versions={**self.get("versions", {}), **told},
+            versions={**self.get("versions", {}), **declared},
             classes=dict(sorted({**before, **now}.items())),
             contributed=dict(sorted(sites.items())),
         )
@@ -150,9 +155,9 @@ class Manifest(Mapping[str, Any]):
 
 
 def made_now() -> dict[str, str]:
-    """What the manifest of a model that is written now says of that: the day in UTC, and by what.
+    """Facts of a model that is written now: date (UTC) and version of this software.
 
-    The day and no more, so that a run and its repetition on that day are equal files.
+    Not the time of day, so that a run and its repetition on the same day give equal files.
     """
     return {"created": datetime.now(timezone.utc).date().isoformat(), "version": __version__}
 
@@ -163,9 +168,13 @@ def with_round(
     sites: Sequence[str],
     lacking: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Facts about a class, one of a manifest's `classes`, after a round in which sites trained it.
+    """Facts about a class (an entry of a manifest's `classes`) after a round that trained it.
 
-    `lacking` says what the class lacks at some of these sites, see `one_sided.lacking`.
+    Args:
+        facts: The facts before the round.
+        round_: The round.
+        sites: Sites that trained the class in it.
+        lacking: Site -> kind of label that it lacks, see `one_sided.lacking`. Default: none.
 
     Example:
         >>> with_round({"sites": ["a"], "last_round": 0, "rounds": [[0, 0, ["a"]]]}, 1, ["a"])
@@ -190,7 +199,7 @@ def with_round(
 
 
 def before_round(facts: Mapping[str, Any], round_: int) -> dict[str, Any]:
-    """Facts about a class as they were when a round began; see `with_round`."""
+    """Facts about a class as they were before a round; see `with_round`."""
     rounds = [[a, min(b, round_ - 1), sites] for a, b, sites in facts["rounds"] if a < round_]
     return {**facts, "last_round": rounds[-1][1], "rounds": rounds} if rounds else {}
 
@@ -198,14 +207,15 @@ def before_round(facts: Mapping[str, Any], round_: int) -> dict[str, Any]:
 def contributed(manifest: Mapping[str, Any]) -> dict[str, Spans]:
     """Site -> rounds in which its result was averaged.
 
-    Older versions do not say it: there, those in which it trained a class that was not imported.
+    Manifests of older versions lack it: there, rounds in which it trained a class that was not
+    imported.
 
     Example:
         >>> contributed({"classes": {"A": {"rounds": [[0, 1, ["a"]], [2, 3, ["a", "b"]]]}}})
         {'a': ((0, 3),), 'b': ((2, 3),)}
     """
-    if (said := manifest.get("contributed")) is not None:
-        return {site: tuple((first, last) for first, last in of) for site, of in said.items()}
+    if (given := manifest.get("contributed")) is not None:
+        return {site: tuple((first, last) for first, last in of) for site, of in given.items()}
     found: dict[str, Spans] = {}
     trained = [of for of in manifest.get("classes", {}).values() if "imported" not in of]
     for first, last, sites in sorted(each for of in trained for each in of.get("rounds", ())):
@@ -215,14 +225,14 @@ def contributed(manifest: Mapping[str, Any]) -> dict[str, Spans]:
 
 
 def _with_span(spans: Spans, first: int, last: int) -> Spans:
-    """Ranges and one more that begins no earlier; never counted out, a file may say any number."""
+    """Add a range that begins no earlier; never expanded, as a file may have any number."""
     if spans and first <= spans[-1][1] + 1:
         return (*spans[:-1], (spans[-1][0], max(last, spans[-1][1])))
     return (*spans, (first, last))
 
 
 def rounds_in(spans: Iterable[tuple[int, int]]) -> set[int]:
-    """Rounds that lie in ranges."""
+    """Expand ranges into rounds."""
     return {number for first, last in spans for number in range(first, last + 1)}
 
 
@@ -252,7 +262,7 @@ Names = list[Text]
 
 
 def _facts(needs: dict[str, Any], has: dict[str, Any]) -> Any:
-    """Facts by name, some of them needed; any that are not named here may be there as well."""
+    """Model of facts by name, some required; further facts are allowed."""
     fields: Any = {**needs, **{name: (form, None) for name, form in has.items()}}
     return create_model("facts", **fields)
 
@@ -281,7 +291,7 @@ _MODEL = _facts({}, {
 
 
 def fault(manifest: Mapping[str, Any]) -> str | None:
-    """The first reason why a model's manifest cannot be used; None: it can."""
+    """The first reason why a manifest is invalid; None: it is valid."""
     try:
         _MODEL.model_validate(dict(manifest))
     except ValidationError as problem:

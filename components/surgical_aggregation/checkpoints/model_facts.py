@@ -1,4 +1,4 @@
-"""What a model's manifest says of it; what an older one lacks."""
+"""Read a model's manifest into typed facts, and list what it lacks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ CONTRACT = {
     "input": "how pixels are resized and normalised",
     "created": "the day it was made",
     "version": "the version of the software that made it",
-    "strategy": "what became of batch normalisation",
+    "strategy": "how batch normalisation was handled",
     "initial_body_sha256": "the digest of the body that training started from",
     "classes": "which sites trained each class",
     "validation": "the AUROC per site and class on validation splits",
 }
-"""Key that every model's manifest should have -> what it tells."""
+"""Key that every model's manifest should have -> its meaning, in words."""
 
 
 _ALONE = ("created", "version", "strategy", "initial_body_sha256", "round", "site")
@@ -38,14 +38,14 @@ class TrainedRounds:
 
 @dataclass(frozen=True)
 class ClassTraining:
-    """Who trained a class.
+    """Which sites trained a class, and when.
 
     Attributes:
-        sites: Every site that ever did.
-        last_round: The last round in which one did.
-        rounds: Oldest first; empty where the manifest does not say.
+        sites: All sites that have trained it.
+        last_round: The last round in which a site did; None: unknown.
+        rounds: Rounds by ranges, oldest first; empty: unknown.
         imported: Facts about the model that the class was imported from; None: trained here.
-        never_learned: Why no site could teach it, in words; None: one could, or nobody says.
+        never_learned: Why no site could teach it, in words; None: a site could, or unknown.
     """
 
     sites: tuple[str, ...]
@@ -57,11 +57,11 @@ class ClassTraining:
 
 @dataclass(frozen=True)
 class Validation:
-    """What sites measured of a model on their validation splits.
+    """Sites' metrics of a model on their validation splits.
 
     Attributes:
-        round: The model's: that of the round it started.
-        auroc: Site -> class -> area under the ROC curve; classes without one are left out.
+        round: Round of the model: the one that starts from it.
+        auroc: Site -> class -> area under the ROC curve; undefined ones are left out.
     """
 
     round: int
@@ -70,23 +70,23 @@ class Validation:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A model's manifest, read.
+    """The facts of a model's manifest.
 
     Attributes:
         classes: In the order of the model's outputs.
         contributed: Site -> rounds in which its result was averaged, see `contributed`.
-        trained: Class -> who trained it, as far as the manifest says.
-        network: `backbone`, `hidden`, `image_size` (pixels) and `input`, as far as the manifest has
-            them; the application gives them their meaning.
-        created: Day, ISO 8601.
-        version: Of this software.
+        trained: Class -> its training, for the classes in the manifest.
+        network: `backbone`, `hidden`, `image_size` (pixels) and `input`, if the manifest has them;
+            their meaning is the application's.
+        created: Date, ISO 8601.
+        version: Version of this software that wrote the model.
         strategy: See `aggregation.strategy`.
         initial_body_sha256: See `checkpoint.digest`.
         round: Number of rounds made.
-        validation: None where the model has not been measured.
-        site: Whose personal model it is; None: the global one.
+        validation: Sites' metrics; None: not measured.
+        site: Site whose personal model it is; None: the global model.
         lacks: Keys of `CONTRACT` that the manifest does not have.
-        versions: Site that trained it -> package -> version, the newest that it told.
+        versions: Site that trained it -> package -> version that it declared last.
     """
 
     classes: tuple[str, ...]
@@ -111,7 +111,7 @@ class ModelFacts:
 
 
 def facts_of(checkpoint: Checkpoint) -> ModelFacts:
-    """Read a checkpoint's manifest; older ones lack some of it, and are read as well."""
+    """Read a checkpoint's manifest; facts that an older one lacks are None or empty."""
     manifest = checkpoint.manifest
     measured = manifest.get("validation")
     return ModelFacts(

@@ -1,7 +1,7 @@
-"""A ciphertext as an array of bytes, with the shape and dtype of the array that it hides.
+"""A ciphertext as an array of bytes, with the shape and dtype of the encrypted array.
 
-So it travels, is merged, selected and stored like any other variable. FLARE's own way packs the
-encryption context beside every ciphertext (0.7 MB each).
+So it is sent, merged, selected and stored like any other variable. FLARE packs the encryption
+context with every ciphertext (0.7 MB each).
 """
 
 import json
@@ -15,11 +15,11 @@ from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 
 Packed = NDArray[Any]
-"""Of uint8; typed as loosely as a dict of variables that are packed and not."""
+"""Array of uint8; typed loosely, since a dict may have packed and plain variables."""
 
 
 class CiphertextError(ValueError):
-    """An array of bytes is no ciphertext."""
+    """An array of bytes is not a ciphertext."""
 
 
 def is_packed(value: object) -> bool:
@@ -28,16 +28,16 @@ def is_packed(value: object) -> bool:
 
 
 def pack(vector: tenseal.CKKSVector, form: Array) -> Packed:
-    """Write a ciphertext, and the shape and dtype of `form`, into one array of bytes."""
+    """Serialize a ciphertext, with the shape and dtype of `form`, into an array of uint8."""
     header = json.dumps([form.dtype.str, form.shape]).encode()
     return np.frombuffer(header + b"\n" + vector.serialize(), np.uint8)
 
 
 def form(packed: Packed) -> Array:
-    """Zeros of the shape and dtype that a ciphertext hides, without their memory.
+    """Zeros of the encrypted array's shape and dtype, which take no memory.
 
     Raises:
-        CiphertextError: It is no packed ciphertext.
+        CiphertextError: The array is not a packed ciphertext.
     """
     header, _, _ = packed.tobytes().partition(b"\n")
     try:
@@ -48,10 +48,11 @@ def form(packed: Packed) -> Array:
 
 
 def unpack(packed: Packed, context: tenseal.Context) -> tenseal.CKKSVector:
-    """The ciphertext in an array of bytes.
+    """The ciphertext in an array of uint8.
 
     Raises:
-        CiphertextError: It is none, or hides another number of values than its form has.
+        CiphertextError: It is not a ciphertext under this context, or its number of values does
+            not match its shape.
     """
     expected = form(packed)
     _, _, serialised = packed.tobytes().partition(b"\n")
@@ -70,12 +71,14 @@ def unpack(packed: Packed, context: tenseal.Context) -> tenseal.CKKSVector:
 
 
 def decrypted(checkpoint: Checkpoint, context: tenseal.Context) -> Checkpoint:
-    """A checkpoint of an encrypted run with its variables decrypted, by a site's context.
+    """Decrypt the variables of a checkpoint of an encrypted run.
 
-    That is `tenseal.context_from` on its `startup/client_context.tenseal`.
+    Args:
+        checkpoint: The checkpoint.
+        context: A site's context, `tenseal.context_from` on its `startup/client_context.tenseal`.
 
     Raises:
-        CiphertextError: The context holds no secret key.
+        CiphertextError: The context has no secret key.
     """
     if not context.is_private():
         raise CiphertextError(
@@ -90,10 +93,10 @@ def decrypted(checkpoint: Checkpoint, context: tenseal.Context) -> Checkpoint:
 
 
 def plain(packed: Packed, context: tenseal.Context) -> Array:
-    """The array that a ciphertext hides; `context` with the secret key."""
+    """Decrypt a packed ciphertext; `context` needs the secret key."""
     return shaped(unpack(packed, context).decrypt(), form(packed))
 
 
 def shaped(values: list[float], form: Array) -> Array:
-    """Decrypted values as an array of the given form."""
+    """Decrypted values as an array with the shape and dtype of `form`."""
     return np.array(values, form.dtype).reshape(form.shape)

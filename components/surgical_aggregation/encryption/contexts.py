@@ -1,4 +1,4 @@
-"""The encryption contexts of the startup kits, and what is said where one is missing."""
+"""The encryption contexts of the startup kits, and the error if one is missing."""
 
 from nvflare.apis.filter import Filter
 from nvflare.apis.fl_context import FLContext
@@ -6,24 +6,23 @@ from nvflare.apis.fl_context import FLContext
 from surgical_aggregation.wire.headers import NO_KEYS
 
 SERVER = "server_context.tenseal"
-"""The server's keys, in its startup kit; a site's are FLARE's default, client_context.tenseal."""
+"""File of the server's context in its startup kit; a site's is FLARE's client_context.tenseal."""
 
 
 def lacking(file: str, error: ValueError) -> str:
-    """What to do where a file of keys cannot be loaded, in one line."""
+    """Error message, in one line, for a context file that cannot be loaded."""
     return (
-        f"homomorphic encryption needs {file} in the startup folder: {error}. Kits with such files "
-        "are made by `surgagg deploy poc prepare --encrypted`, `nvflare poc prepare -he`, or "
-        "FLARE's HEBuilder in project.yml; for `nvflare simulator -w W`, copy a site's and the "
-        "server's to W/startup."
+        f"homomorphic encryption needs {file} in the startup folder: {error}. Provision the kits "
+        "with FLARE's HEBuilder in project.yml, or with `nvflare poc prepare -he`; for "
+        "`nvflare simulator -w W`, copy a site's file and the server's to W/startup."
     )
 
 
 class SiteKeys(Filter):
-    """Base of the site's filters, before FLARE's: a site without its keys takes no part.
+    """Mixin for FLARE's filters at a site: without its keys, the site does not participate.
 
-    FLARE would log a trace and go on. The executor finds the reason when it is asked whether the
-    site can take part.
+    Put it before FLARE's class in the bases. FLARE would log a traceback and continue; here the
+    reason is in the property `NO_KEYS`, and the executor reports it in its reply to `SiteCheck`.
     """
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:

@@ -1,4 +1,4 @@
-"""Client-side task-data filter: decrypts a model for the site's executor."""
+"""Client-side task-data filter: decrypt a model for the site's executor."""
 
 from nvflare.apis.dxo import DXO, MetaKey
 from nvflare.apis.fl_context import FLContext
@@ -21,18 +21,18 @@ class DecryptTask(SiteKeys, HEModelDecryptor):
     Runs on the client, on the data of every task with a model:
 
         in   variables, each an array or a packed ciphertext (see `ciphertext`)
-        out  the same names, arrays all, in their own shape and dtype
+        out  the same names, all plain arrays in their own shape and dtype
 
-    The server's digest of an encrypted initial body (a continued run's) is checked here and
-    replaced by that of the decrypted one. The keys are client_context.tenseal of the startup kit;
-    see `SiteKeys`.
+    The server's digest of an encrypted initial body (in a resumed run) is checked here and replaced
+    by the digest of the decrypted body. The keys are client_context.tenseal of the startup kit; see
+    `SiteKeys`.
     """
 
     def __init__(self) -> None:
         super().__init__()
 
     def process_dxo(self, dxo: DXO, shareable: Shareable, fl_ctx: FLContext) -> DXO | None:
-        """Decrypt what is encrypted; the first model of a fresh run is not."""
+        """Decrypt the encrypted variables; the first model of a fresh run has none."""
         packed = {name: value for name, value in dxo.data.items() if is_packed(value)}
         if not packed:
             return None

@@ -1,4 +1,4 @@
-"""Client-side result filter: encrypts what a site trained."""
+"""Client-side result filter: encrypt the variables that a site trained."""
 
 from nvflare.apis.dxo import DXO
 from nvflare.apis.fl_context import FLContext
@@ -11,7 +11,7 @@ from surgical_aggregation.encryption.contexts import SiteKeys
 
 
 class EncryptResult(SiteKeys, HEModelEncryptor):
-    """FLARE's HEModelEncryptor, its ciphertexts packed as arrays of bytes.
+    """FLARE's HEModelEncryptor with ciphertexts packed as arrays of bytes.
 
     Runs on the client, on the result of the training task, after `LabelHead`:
 
@@ -19,8 +19,11 @@ class EncryptResult(SiteKeys, HEModelEncryptor):
         out  the same names, every array a ciphertext (see `ciphertext`)
 
     Args:
-        weighting: "mean", or "samples": values are multiplied by the number of images before they
-            are encrypted. The same as the aggregator's. Default "mean".
+        weighting: "mean" (default), or "samples": values are multiplied by the number of images
+            before encryption. Must equal the aggregator's.
+
+    Raises:
+        ValueError: `weighting` is none of these.
     """
 
     def __init__(self, weighting: str = "mean"):

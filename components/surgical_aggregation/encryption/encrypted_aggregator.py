@@ -1,4 +1,4 @@
-"""Surgical aggregation of results that the server cannot read."""
+"""Surgical aggregation of encrypted results."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,17 +22,20 @@ from surgical_aggregation.wire import variables as wire
 class EncryptedSurgicalAggregator(SurgicalAggregator):
     """`SurgicalAggregator` for ciphertexts, with the sums of FLARE's HE aggregator.
 
-    Runs on the server as that does, and holds no key. FLARE's
-    WeightedAggregationHelper counts per variable, so it averages every column over the sites that
-    label its class; up to the noise of the encryption (below 1e-5), the result is that of
-    `SurgicalAggregator`. Names, shapes and dtypes are checked as there. Values cannot be: one
-    site's NaN spreads to all sites.
+    Runs on the server, which has no secret key. FLARE's WeightedAggregationHelper sums weights per
+    variable, so it averages every column over the sites that label its class; up to the noise of
+    the encryption (below 1e-5), the result is that of `SurgicalAggregator`. Names, shapes and
+    dtypes are checked in the same way. Values cannot be checked: one site's NaN spreads to all
+    sites.
 
     Args:
         strategy: See `SurgicalAggregator`. Default "fedbn+".
-        weighting: Of sites in body and head: "mean" (default) or "samples"; the same as in the
-            sites' `EncryptResult`, which weighs before it encrypts.
+        weighting: Weighting of sites for body and head: "mean" (default) or "samples". Must equal
+            that of the sites' `EncryptResult`, which multiplies before it encrypts.
         limits: See `SurgicalAggregator`. Default None.
+
+    Raises:
+        ValueError: `weighting` is none of these.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         self._context: tenseal.Context | None = None
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Load the context when the run starts; a run without one ends with the reason."""
+        """Load the context when the run starts; without one, end the run with the reason."""
         super().handle_event(event_type, fl_ctx)
         if event_type != EventType.START_RUN:
             return
@@ -58,7 +61,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         except ValueError as error:
             self.system_panic(contexts.lacking(contexts.SERVER, error), fl_ctx)
 
-    def _whole(self, sent: SiteResult, model: GlobalModel) -> SiteResult:
+    def _as_weights(self, sent: SiteResult, model: GlobalModel) -> SiteResult:
         if sent.differences:
             raise wire.WireError("ciphertexts of whole weights were needed; got differences")
         return sent
@@ -83,7 +86,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         return super()._expected(replace(model, variables=_forms(model.variables)))
 
     def _average(self, accepted: Mapping[str, SiteResult]) -> dict[str, Array]:
-        helper = WeightedAggregationHelper(weigh_by_local_iter=False)  # the sites have weighed
+        helper = WeightedAggregationHelper(weigh_by_local_iter=False)  # the sites have multiplied
         forms: dict[str, Array] = {}
         for site, result in accepted.items():
             sent = wire.join(result.body, result.columns)
@@ -98,7 +101,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         }
 
     def _similarity(self, accepted: Mapping[str, SiteResult]) -> dict[str, float]:
-        return {}  # of what it cannot read
+        return {}  # unknown: columns are encrypted
 
 
 def _forms(variables: Variables) -> dict[str, Array]:

@@ -1,1 +1,1 @@
-"""What the services of a startup kit run, at the server and at sites, before any job's process."""
+"""Checks that run in the services of a startup kit, before any job's process starts."""

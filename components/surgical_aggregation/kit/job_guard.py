@@ -1,9 +1,10 @@
-"""What a job without code may hold: its configuration, and nothing that FLARE would follow.
+"""Refuse jobs without custom code that hold more than their configuration.
 
-FLARE looks for files by name in the whole kit, jobs' folders included: a job's comm_config.json
-would name a folder of Python to import, its resources.json replace the site's. It removes the
-folder that a job's id names. And it puts the service's environment, and whatever file or address a
-HOCON file includes, into a job's settings, from where a class's name would carry it to the server.
+FLARE searches the whole kit for files by name, including the folders of jobs: a job's
+comm_config.json could name a folder of Python to import, and its resources.json replace the site's.
+FLARE deletes the folder that a job's id names. It also substitutes environment variables of the
+service, and any file or URL that a HOCON file includes, into a job's settings, and a class name in
+the settings would carry their values to the server.
 """
 
 import json
@@ -25,24 +26,24 @@ from nvflare.lighter.tool_consts import NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_
 
 _CONFIGURATION = re.compile(r"config/config_fed_(server|client)\.(conf|json)")
 _SIGNATURES = (NVFLARE_SIG_FILE, NVFLARE_SUBMITTER_CRT_FILE)
-_FOLLOWED = re.compile(r"\$\{|include", re.IGNORECASE)  # in any place: HOCON's grammar is wide
+_FOLLOWED = re.compile(r"\$\{|include", re.IGNORECASE)  # anywhere: HOCON allows both in many places
 _RESOURCES = "local/resources.json"
 _REFERENCE = re.compile(r"\{(?:\$(?P<variable>\w+)|\w+)\}")
 
 
 class JobFiles(AppValidator):
-    """Refuse an app without custom/ that holds more than a configuration, or says what it may not.
+    """Refuse an app without custom/ that has other files or forbidden settings.
 
     Runs in the service of a server or site, as `app_validator` of its local/resources.json, before
-    anything of the job runs there. It also names the classes that the kit's allow-list lacks, which
-    FLARE would refuse one by one in the job's process. An app with custom/ brings code, for which
-    its submitter needs the right.
+    any part of the job runs there. It also reports all classes that the kit's allow-list lacks;
+    FLARE would refuse them one by one in the job's process. An app with custom/ is accepted here:
+    it brings code, for which its submitter needs FLARE's BYOC right.
 
     Args:
         variables: Names of the environment variables that a job's settings may refer to. A text
-            with braces must be one reference, {name} or {$VARIABLE}. Default: none.
-        packages: Group of entry points -> installed packages whose parts a job may name. Parts of a
-            group that is not here are not looked at. Default: none is here.
+            with braces must be a single reference, {name} or {$VARIABLE}. Default: none.
+        packages: Group of entry points -> installed packages whose entry points a job may name.
+            Entry points of other groups are not checked. Default: no groups.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class JobFiles(AppValidator):
         self.packages = packages
 
     def validate(self, app_folder: str) -> tuple[str, dict[str, bool]]:
-        """What is wrong with an app, or ""; and what FLARE is to note of it, which is nothing."""
+        """FLARE's hook: why an app is refused, or "", and facts for FLARE (none)."""
         app = Path(app_folder)
         if (app / "custom").exists():
             return "", {}
@@ -68,27 +69,30 @@ class JobFiles(AppValidator):
         if name == "config" or path.name in _SIGNATURES:
             return ""
         if not _CONFIGURATION.fullmatch(name) or not path.is_file():
-            return f"a job without code holds its configurations alone; this one also has {name!r}"
+            return (
+                f"a job without code may have only its configuration files; this one has {name!r}"
+            )
         if path.suffix == ".conf" and (found := _FOLLOWED.search(path.read_text("utf-8"))):
-            return f"{name}: a job without code has no {found[0]!r}; write the value itself"
+            return f"{name}: a job without code may not use {found[0]!r}; write the value instead"
         for text in _texts(ConfigFactory.load_config(str(path)).to_dict()):
             refers = _REFERENCE.fullmatch(text.strip())
             allowed = refers and refers["variable"] in (None, *self.variables)
             if set(text) & {"{", "}"} and not allowed:
                 known = ", ".join(f"{{${variable}}}" for variable in self.variables)
                 return (
-                    f"{name}: braces stand around the name of a setting, or are one of {known}; "
+                    f"{name}: braces may enclose only the name of a setting, or be one of {known}; "
                     f"got {text!r}"
                 )
             if package := foreign.get(text):
                 return (
-                    f"{name}: {text!r} is a part of the package {package}, which this kit does not "
-                    f"let jobs use. Where it may, write the kit's files anew with --allow {package}"
+                    f"{name}: {text!r} comes from the package {package}, which this kit does not "
+                    f"let jobs use. To allow it, add {package!r} to 'packages' of JobFiles in the "
+                    f"kit's {_RESOURCES}, and restart the service"
                 )
         return ""
 
     def _foreign(self) -> Mapping[str, str]:
-        """Name of a part -> the package that offers it, which is not one of those that may."""
+        """Name of an entry point that jobs may not use -> the package that offers it."""
         return {
             point.name: point.dist.name
             for group, packages in self.packages.items()
@@ -98,21 +102,21 @@ class JobFiles(AppValidator):
 
 
 class JobIds(FLComponent):
-    """Refuse a submission that brings its own id: FLARE gives a job a new one.
+    """Refuse a submission that sets its own job id, which FLARE must generate.
 
-    Runs on the server, in its service: a component of its local/resources.json.
+    Runs in the server's service, as a component of its local/resources.json.
     """
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Look at a job's meta before FLARE stores the job."""
+        """Check a job's meta before FLARE stores the job."""
         meta = fl_ctx.get_prop(FLContextKey.JOB_META) or {}
         if event_type == EventType.SUBMIT_JOB and JobMetaKey.JOB_ID.value in meta:
-            reason = "the server gives a job its id; take 'job_id' out of its meta.json"
+            reason = "the server generates job ids; remove 'job_id' from the job's meta.json"
             fl_ctx.set_prop(FLContextKey.JOB_BLOCK_REASON, reason, private=True, sticky=False)
 
 
 def _not_allowed(app: Path) -> str:
-    """Which classes an app names that its kit does not allow, and what to do where they moved."""
+    """Which classes of an app the kit's allow-list lacks, and how to fix that; "": none."""
     kit = next((folder for folder in app.parents if (folder / _RESOURCES).is_file()), None)
     if kit is None:
         return ""
@@ -127,16 +131,16 @@ def _not_allowed(app: Path) -> str:
     if not missing:
         return ""
     gone = [repr(path) for path in allowed if not _is_there(path)]
-    instead = f", but {', '.join(gone)}, which no longer exist" if gone else ""
+    instead = f", and has {', '.join(gone)}, which no longer exist" if gone else ""
     return (
-        f"class_allow_list in this kit's {_RESOURCES} lacks {', '.join(missing)}{instead}. Where "
-        "it is of another version of this software, replace these, or have it written anew: "
-        "surgagg deploy kit site (or server) <kit> --force, with the options of before"
+        f"class_allow_list in this kit's {_RESOURCES} lacks {', '.join(missing)}{instead}. If the "
+        "list was made for another version of this software, update it to the installed classes, "
+        "and restart the service"
     )
 
 
 def _classes(content: object, arguments: bool = False) -> Iterator[str]:
-    """Paths of the classes in a configuration, as FLARE finds them."""
+    """Paths of the classes in a configuration, found as FLARE does."""
     if isinstance(content, dict):
         keys = () if arguments else ("path", "class_path")
         yield from (content[key] for key in keys if isinstance(content.get(key), str))
@@ -156,7 +160,7 @@ def _is_there(path: str) -> bool:
 
 
 def _texts(content: object) -> Iterator[str]:
-    """Every text in a configuration, keys too."""
+    """Every text in a configuration, including keys."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, dict | list | tuple):

@@ -1,1 +1,1 @@
-"""What FLARE runs at a site."""
+"""Components that FLARE runs at a site."""

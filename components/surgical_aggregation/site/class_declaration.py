@@ -1,4 +1,4 @@
-"""How a site tells the server which classes it labels."""
+"""Declare a site's classes and versions to the server."""
 
 import uuid
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ from surgical_aggregation.wire.versions import installed_versions
 
 
 def declare_versions(fl_ctx: FLContext) -> None:
-    """Tell the server, with every message from now on, which versions this site has."""
+    """Send this site's software versions to the server with every message from now on."""
     fl_ctx.set_prop(VERSIONS, installed_versions(), private=False, sticky=True)
 
 
 def declare_classes(component: FLComponent, classes: Sequence[str], fl_ctx: FLContext) -> None:
-    """Tell the server, with every message from now on, which classes this site labels."""
+    """Send this site's classes to the server with every message from now on."""
     fl_ctx.set_prop(CLASSES, list(classes), private=False, sticky=True)
     fl_ctx.set_prop(PROCESS, uuid.uuid4().hex, private=False, sticky=True)
     component.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")
 
 
 class DeclareClasses(FLComponent):
-    """Declare the classes that the site shares to the server when a run starts.
+    """Declare the site's shared classes and versions to the server when a run starts.
 
-    Runs on the client. What a client sets public goes to the server alone, with every message, so
-    the server knows the classes at the very first task request; and the versions, see `versions`.
+    Runs on the client. FLARE sends a client's public properties to the server only, with every
+    message, so the server knows them at the first task request.
 
     Args:
         site_id: Id of the `Site` component. Default "site".
@@ -43,9 +43,10 @@ class DeclareClasses(FLComponent):
         self.site_id = site_id
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Declare at START_RUN; a site that cannot name its classes declares none.
+        """Declare at START_RUN; a site whose classes cannot be read declares none.
 
-        The reason, and what the policy withholds, is in the site's notes (see `local_notes`).
+        The reason, and the classes that the policy withholds, are in the site's notes (see
+        `local_notes`).
         """
         if event_type != EventType.START_RUN:
             return
@@ -53,25 +54,26 @@ class DeclareClasses(FLComponent):
         try:
             site = find_site(self.site_id, fl_ctx)
             classes = site.classes
-        except Exception as error:  # of the hospital's files, or of its code
-            said = note_error(fl_ctx, "no classes to declare", error)
-            self.log_error(fl_ctx, said, fire_event=False)
+        except Exception as error:  # from the site's files or code
+            text = note_error(fl_ctx, "no classes to declare", error)
+            self.log_error(fl_ctx, text, fire_event=False)
             return
         declare_classes(self, classes, fl_ctx)
         if site.policy != NO_POLICY:
             withheld = site.withheld if isinstance(site, PermittedSite) else {}
-            said = "; ".join(f"{name} ({why})" for name, why in withheld.items()) or "no class"
-            notes = note(fl_ctx, f"this site's policy withholds: {said}")
-            self.log_info(fl_ctx, f"{notes} says what this site's policy withholds, if anything")
+            names = "; ".join(f"{name} ({why})" for name, why in withheld.items()) or "no class"
+            notes = note(fl_ctx, f"this site's policy withholds: {names}")
+            self.log_info(fl_ctx, f"classes that this site's policy withholds, if any: see {notes}")
 
 
 class DeclareNames(Filter):
-    """Declare classes that are given by name, for a site without a `Site` component.
+    """Declare classes by name, for a site without a `Site` component.
 
-    Runs on the client. A filter that lets all pass: FLARE's recipes add no other part at a site.
+    Runs on the client. A filter that changes nothing, since FLARE's recipes can add only filters at
+    a site.
 
     Args:
-        classes: Their names. Default: none.
+        classes: Names of the site's classes. Default: none.
     """
 
     def __init__(self, classes: Sequence[str] = ()):
@@ -85,5 +87,5 @@ class DeclareNames(Filter):
             declare_classes(self, self.classes, fl_ctx)
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """The same."""
+        """Return the shareable unchanged."""
         return shareable

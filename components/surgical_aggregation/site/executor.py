@@ -1,4 +1,4 @@
-"""The executor: FLARE's train and evaluation tasks on a site's Keras model."""
+"""The executor: FLARE's training and evaluation tasks with a site's Keras model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from surgical_aggregation.site import site_answer
 from surgical_aggregation.site.class_declaration import declare_versions
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART, note, note_error, notes_file
+from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE, note, note_error, notes_file
 from surgical_aggregation.site.site_answer import check_filters
 from surgical_aggregation.site.site_tasks import SiteTasks
 from surgical_aggregation.site.training import tensorflow_setup
@@ -27,62 +27,64 @@ from surgical_aggregation.wire.allow_list import check_allow_list
 from surgical_aggregation.wire.headers import CHECK_TASK
 
 MOST_THREADS = 1024
-"""TensorFlow makes as many as a job asks for, and ends where the machine has no more."""
+"""Largest number of CPU threads; TensorFlow creates as many as requested, or aborts."""
 
 
 @dataclass(eq=False)
 class KerasExecutor(Executor):
     """Train and evaluate a site's Keras model.
 
-    Runs on the client. One model and one optimizer serve the whole job, compiled once. Tasks:
+    Runs on the client. One model and one optimizer are compiled once and used for the whole job.
+    Tasks:
 
-        train       in   body and the site's columns, as far as the server has them
+        train       in   body, and those of the site's columns that the server has
                     out  variables by path that the strategy does not keep at the site, with the
-                         dense head unless it is personal (`LabelHead` labels it);
+                         dense head unless it is personal (`LabelHead` splits it into columns);
                          meta: metrics of the received model on the validation split, measured
                          before training, the training loss, and the number of images trained on
         validate    in   as above; out  metrics of the validation split
         test        in   as above; out  metrics of the test split
-        refit       in   as above; out  the dense head alone, its columns fitted anew on the
-                         received body (see `column_refit`); nothing is trained
-        check       in   names and shapes of the body's variables; out  whether the site can take
-                         part (see `site_answer`); if not, it carries out no further task
+        refit       in   as above; out  the dense head only, its columns refitted on the received
+                         body (see `column_refit`); the body is not trained
+        check       in   names and shapes of the body's variables; out  whether the site can
+                         participate (see `site_answer`); if not, it refuses all further tasks
 
     Classes without a column are warmed up on the received body before they are measured and
-    trained; an evaluation leaves them out. An abort is obeyed after the running batch.
+    trained; an evaluation leaves them out. An abort takes effect after the running batch.
 
-    A class that the site's policy (see `site_policy`) withholds is in no model, metric or count
-    that is sent; where it withholds counts, metrics are rounded. A personal head is trained for all
-    classes.
+    Models, metrics and counts that are sent contain no class that the site's policy withholds (see
+    `site_policy`); if the policy withholds counts, metrics are rounded. A personal head is trained
+    for all classes.
 
-    After every round the site's state (optimizer, random generators, personal variables) goes to
-    <client workspace>/checkpoints/<job id>/, from where a new process or a continued run restores
-    it. A site with personal variables also keeps its whole models there: `site_last.npz`, and
+    After every round the site's state (optimizer, random generators, personal variables) is saved
+    to <client workspace>/checkpoints/<job id>/, from where a new process or a resumed run restores
+    it. A site with personal variables also saves its complete models there: `site_last.npz`, and
     `site_best.npz` once the best model is tested.
 
-    A site whose data or model is unusable, or whose task fails, answers with EXECUTION_EXCEPTION:
-    the run goes on while `min_clients` can be reached without it. (A panic on the client would
-    leave the server waiting.) The reason, which may hold a path, a count or a row of a table, is in
-    the site's notes alone, for FLARE may stream its logs (see `local_notes`).
+    If the site's data or model is unusable, or a task fails, the reply is EXECUTION_EXCEPTION, and
+    the run continues while `min_clients` can be reached without the site. (A panic on the client
+    would leave the server waiting.) The reason may contain a path, a count or a row of a table, so
+    it is only in the site's notes, since FLARE may stream its logs (see `local_notes`).
 
     Args:
         site_id: Id of the `Site` component. Default "site".
-        training: Options of `TrainingOptions` by name, where they are not the default.
-        mixed_precision: Compute in float16 where the site has a GPU, in bfloat16 where its CPU
-            multiplies such numbers; variables stay float32. Default False.
+        training: Options of `TrainingOptions` by name, for those that differ from the default.
+            Default None.
+        mixed_precision: Compute in float16 if the site has a GPU, in bfloat16 if its CPU supports
+            it, else in float32; variables stay float32. Default False.
         send: "weights" (default), or "differences" from the received model, which FLARE's privacy
-            filters need: with weights they are refused. Missing columns count as zeros there.
-        report_counts: Tell the server the positive training images of each class, for
-            head_weighting "positives", and the positive and negative images of an evaluation, where
-            the site's policy permits it. Default False.
-        report_features: Tell the server, with the test of the best model, mean and variance of each
-            feature of the test images, by which a stranger among images is told; where the site's
-            policy permits it. Default False.
-        seed: Of this site's shuffling and initial head. Default 0.
-        threads: CPU threads of this site, `MOST_THREADS` at most; default 0: all cores, shared
-            among simulated sites.
-        strategy: That of the options, where a job's configuration gives it as a part (see
-            `aggregation.strategy`). Default None: the options' own.
+            filters need. Missing columns count as zeros there.
+        report_counts: Send the number of positive training images per class, for head_weighting
+            "positives", and the positives and negatives of an evaluation, if the site's policy
+            permits it. Default False.
+        report_features: With the test of the best model, send mean and variance of each feature
+            over the test images, from which users of the model can detect images unlike them (see
+            `feature_statistics`), if the site's policy permits it. Default False.
+        seed: Seed of this site's shuffling and initial head. Default 0.
+        threads: Number of CPU threads of this site, `MOST_THREADS` at most. Default 0: all cores,
+            shared among simulated sites.
+        strategy: Strategy as an object, if the job gives it by class path (see
+            `aggregation.strategy`); replaces the option of that name. Default None.
     """
 
     site_id: str = "site"
@@ -110,8 +112,8 @@ class KerasExecutor(Executor):
             declare_versions(fl_ctx)  # a personal head has no DeclareClasses
             try:
                 self._start(fl_ctx)
-            except Exception as error:  # of the hospital's files, of its code, or of FLARE
-                self._log_error(CANNOT_TAKE_PART, error, fl_ctx)
+            except Exception as error:  # from the site's files, its code, or FLARE
+                self._log_error(CANNOT_PARTICIPATE, error, fl_ctx)
 
     def _threads(self, fl_ctx: FLContext) -> int:
         return min(self.threads, MOST_THREADS) or tensorflow_setup.threads_per_site(fl_ctx)
@@ -134,18 +136,20 @@ class KerasExecutor(Executor):
         site = find_site(self.site_id, fl_ctx, head_stays=options.personal_head)
         counts = self.report_counts and site.policy.report_counts
         if self.report_counts and not counts:
-            self.log_info(fl_ctx, "the job asks for counts; this site's policy keeps them here")
+            self.log_info(fl_ctx, "the job requests counts; this site's policy withholds them")
         features = self.report_features and site.policy.report_features
         if stays := [name for name in site.classes if name not in reported]:
-            note(fl_ctx, f"the head stays here, and so does what is measured of {', '.join(stays)}")
+            note(fl_ctx, f"the head stays at this site, with the metrics of {', '.join(stays)}")
         training, threads = LocalTraining(site, options), self._threads(fl_ctx)
         for name, what in training.lacking.items():
-            says = "yes" if what == NEGATIVE else "no"
-            said = f"{name} has no {what} training image here, so it learns to say {says} to all"
+            learned = "present" if what == NEGATIVE else "absent"
+            text = (
+                f"{name} has no {what} training image here, so its column learns {learned!r} only"
+            )
             if name in reported:
-                self.log_warning(fl_ctx, f"{fl_ctx.get_identity_name()}: {said}", fire_event=False)
-            note(fl_ctx, said)
-        # now that nothing can fail any more
+                self.log_warning(fl_ctx, f"{fl_ctx.get_identity_name()}: {text}", fire_event=False)
+            note(fl_ctx, text)
+        # last, since nothing can fail any more
         self._tasks = SiteTasks(training, reported, counts, features, self.send, self._log)
         self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")
 
@@ -154,31 +158,33 @@ class KerasExecutor(Executor):
     ) -> Shareable:
         """Carry out a task; see the class."""
         if self._tasks is None and task_name != CHECK_TASK:
-            self.log_error(fl_ctx, f"{task_name} refused: this site takes no part, see above")
+            self.log_error(
+                fl_ctx, f"{task_name} refused: this site does not participate, see above"
+            )
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         try:
             if self._tasks is None or task_name == CHECK_TASK:
                 return self._check(shareable, fl_ctx)
             return self._tasks.carry_out(task_name, shareable, fl_ctx, abort_signal)
-        except Exception as error:  # FLARE would put it into the error log
+        except Exception as error:  # FLARE would write it into the error log, which it may stream
             self._log_error(f"{task_name} failed", error, fl_ctx)
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
 
     def _check(self, question: Shareable, fl_ctx: FLContext) -> Shareable:
         training = None if self._tasks is None else self._tasks.training
         reason = None
-        if training is None:  # the reason may hold a path, a count or a row
-            reason = f"it cannot take part; {notes_file(fl_ctx.get_job_id())} there says why"
+        if training is None:  # the reason may contain a path, a count or a row
+            reason = f"it cannot participate; see {notes_file(fl_ctx.get_job_id())} there"
         try:
             site_answer.check(question, training, fl_ctx)
         except SiteError as error:
             self._tasks, reason = None, str(error)
-            self._log_error(CANNOT_TAKE_PART, error, fl_ctx)
+            self._log_error(CANNOT_PARTICIPATE, error, fl_ctx)
         return site_answer.answer(reason, fl_ctx)
 
     def _log_error(self, what: str, error: Exception, fl_ctx: FLContext) -> None:
         self.log_error(fl_ctx, note_error(fl_ctx, what, error), fire_event=False)
 
     def _log(self, fl_ctx: FLContext, text: str) -> None:
-        """Log with the site's name, which the simulator's console leaves out."""
+        """Log with the site's name, which the simulator's console omits."""
         self.log_info(fl_ctx, f"{fl_ctx.get_identity_name()}: {text}")

@@ -1,4 +1,4 @@
-"""Client-side result filter: labels the columns of the head with their classes."""
+"""Client-side result filter: split the dense head into columns labelled by class."""
 
 from nvflare.apis.dxo import DXO
 from nvflare.apis.filter import Filter
@@ -10,7 +10,7 @@ from surgical_aggregation.wire import variables as wire
 
 
 class LabelHead(Filter):
-    """Label the columns of a dense head with the site's classes.
+    """Split a dense head into columns labelled with the site's classes.
 
     Runs on the client, on the result of the training task, before any privacy filter:
 

@@ -1,15 +1,15 @@
-"""What a site tells its own hospital alone, outside of FLARE's logs.
+"""Private notes of a site for its own hospital, outside of FLARE's logs.
 
-FLARE streams a site's error_log.txt to the server unless its kit forbids it, and any other log
-where a job asks for it. So what may not leave (withheld classes, counts, paths, rows of a table)
-goes to a file that FLARE does not know, and that only the site's own account can read; the log
-names the file. Its lines are JSON:
+FLARE streams a site's error_log.txt to the server unless the site's kit forbids it, and other logs
+at a job's request. Information that may not leave the site (withheld classes, counts, paths, rows
+of a table) is therefore written to a file unknown to FLARE, readable only by the site's account;
+the log names the file. Its lines are JSON:
 
     {"date", "note"}
     {"date", "what", "kind", "reason"}
 
-The latter are errors: what the site could not do, see `error_kind`, and the error's own words. An
-unforeseen error has its trace in the lines below.
+The second form is an error: the operation that failed, the kind of error (see `error_kind`) and its
+message. An unexpected error is followed by its traceback.
 """
 
 import json
@@ -23,11 +23,11 @@ from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.wire.untrusted_text import checked_job, error_kind
 
-CANNOT_TAKE_PART = "this site cannot take part in the run"
-"""What a site could not do that could not start."""
+CANNOT_PARTICIPATE = "this site cannot participate in the run"
+"""The "what" of an error at the start of a run."""
 
 _FORESEEN = (ValueError, OSError, MemoryError)
-"""Errors whose message says enough."""
+"""Errors that are noted without a traceback."""
 
 
 def notes_file(job: str) -> str:
@@ -36,24 +36,30 @@ def notes_file(job: str) -> str:
 
 
 def note(fl_ctx: FLContext, text: str) -> str:
-    """Write a line into the site's notes of the running job; returns what the log may say.
+    """Write a line into the site's notes of the running job.
 
-    That is the file's name relative to the site's workspace, and why it could not be written, if
-    so.
+    Returns:
+        Text for the log: the file's path relative to the site's workspace, with the reason if it
+        could not be written.
     """
     return _write(fl_ctx, {"note": text})
 
 
 def note_error(fl_ctx: FLContext, what: str, error: Exception) -> str:
-    """Write an error into the site's notes, and what failed, such as "train failed".
+    """Write an error into the site's notes.
+
+    Args:
+        fl_ctx: Context of the running job.
+        what: What failed, such as "train failed".
+        error: The error.
 
     Returns:
-        What the log may say, without an event, which would reach the admins: what failed, and where
-        the reason is.
+        Text for the log: what failed, and the file with the reason. Log it without an event, which
+        would reach the admins.
     """
-    said = {"what": what, "kind": error_kind(error), "reason": str(error) or type(error).__name__}
+    facts = {"what": what, "kind": error_kind(error), "reason": str(error) or type(error).__name__}
     trace = [] if isinstance(error, _FORESEEN) else traceback.format_exception(error)
-    return f"{what}; {_write(fl_ctx, said, ''.join(trace))} says why"
+    return f"{what}; see {_write(fl_ctx, facts, ''.join(trace))}"
 
 
 def _write(fl_ctx: FLContext, facts: dict[str, str], trace: str = "") -> str:
@@ -66,7 +72,7 @@ def _write(fl_ctx: FLContext, facts: dict[str, str], trace: str = "") -> str:
         private = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(private, "a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{text}\n{trace}")
-    except OSError as problem:  # a full disk must not keep a site from answering
+    except OSError as problem:  # a full disk must not keep a site from replying
         print(f"{name} cannot be written: {problem}\n{text}", file=sys.stderr)
         return f"{name} (which cannot be written: {problem.strerror})"
     return name

@@ -1,4 +1,4 @@
-"""Client-side result filter of the site's policy: the final check of what leaves."""
+"""Client-side result filter that enforces the site's policy on every result."""
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
 from nvflare.apis.filter import Filter
@@ -17,23 +17,24 @@ from surgical_aggregation.wire.headers import FEATURES, LACKING, POSITIVES
 
 MODELS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 UNREADABLE = (DataKind.FL_MODEL, DataKind.COLLECTION)
-"""Forms of a model that the filter cannot check."""
+"""Kinds of models that the filter cannot check, so it refuses them."""
 
 
 class PolicyGate(Filter):
-    """Share a result only as far as the site's policy does, whatever a job's configuration says.
+    """Enforce the site's policy on a result, independently of the job's configuration.
 
-    Runs on the client, on the result of every task, ahead of a job's own filters; it belongs among
-    the `task_result_filters` of the scope in the site's `local/privacy.json`:
+    Runs on the client, on the result of every task, before the job's filters. Configure it in the
+    `task_result_filters` of the scope in the site's `local/privacy.json`:
 
-        in   what the executor made
-        out  a model: the same, or a reply EXECUTION_RESULT_ERROR where its head has other classes
-             than `find_site` shares; counts are taken out unless the policy shares them
-             metrics: without those of withheld classes, counts and features likewise; without
-             counts they are rounded, so that these cannot be rebuilt (`metrics.without_counts`)
-             anything else: the same
+        in   the executor's result
+        out  a model: unchanged, or a reply EXECUTION_RESULT_ERROR if its head has a class that the
+             policy withholds; its counts are removed unless the policy shares them
+             metrics: without those of withheld classes; counts and feature statistics are removed
+             unless the policy shares them; without counts, metrics are rounded, so that counts
+             cannot be inferred (`metrics.without_counts`)
+             anything else: unchanged
 
-    Never raises. What is wrong is in the site's notes alone (see `local_notes`).
+    Never raises. Reasons are only in the site's notes (see `local_notes`).
 
     Args:
         site_id: Id of the `Site` component. Default "site".
@@ -44,23 +45,23 @@ class PolicyGate(Filter):
         self.site_id = site_id
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """Pass the result as far as the policy permits."""
+        """Return what the policy permits of the result."""
         if shareable.get_return_code() != ReturnCode.OK:
             return shareable
         try:
             dxo = from_shareable(shareable)
-        except ValueError:  # statistics and the like
+        except ValueError:  # not a DXO, e.g. statistics
             return shareable
         try:
             return self._shared(dxo, fl_ctx).update_shareable(shareable)
-        except Exception as error:  # what cannot be looked into stays
-            said = note_error(fl_ctx, "this site's policy keeps the result here", error)
-            self.log_error(fl_ctx, said, fire_event=False)  # an event would reach the admins
+        except Exception as error:  # what cannot be checked is not sent
+            text = note_error(fl_ctx, "this site's policy withholds the result", error)
+            self.log_error(fl_ctx, text, fire_event=False)  # an event would reach the admins
             return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 
     def _shared(self, dxo: DXO, fl_ctx: FLContext) -> DXO:
         if dxo.data_kind in UNREADABLE:
-            raise SiteError(f"a model must come as one of {MODELS}; got {dxo.data_kind!r}.")
+            raise SiteError(f"a model must be of kind {MODELS}; got {dxo.data_kind!r}.")
         if dxo.data_kind not in (*MODELS, DataKind.METRICS):
             return dxo
         site = find_site(self.site_id, fl_ctx)
@@ -85,10 +86,10 @@ class PolicyGate(Filter):
 
 
 def _check_head(variables: Variables, classes: tuple[str, ...]) -> None:
-    """Refuse a head, dense or labelled, that has other classes than the permitted ones."""
+    """Refuse a head, dense or labelled, with other classes than the permitted ones."""
     dense = (f"{HEAD_LAYER}/kernel", f"{HEAD_LAYER}/bias")
     if any(variables[name].shape[-1] != len(classes) for name in dense if name in variables):
-        raise SiteError(f"its head needs {len(classes)} units, those of the permitted classes.")
+        raise SiteError(f"its head needs {len(classes)} units, one per permitted class.")
     beyond = set(wire.classes_of(variables.keys() - set(dense))) - set(classes)
     if beyond:
         raise SiteError(f"it has columns of {len(beyond)} classes that are not permitted.")

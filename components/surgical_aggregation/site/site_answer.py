@@ -1,4 +1,4 @@
-"""Whether a site can take part, by filters, network and disk; what it tells `SiteCheck` of that."""
+"""Check whether a site can participate (filters, network, disk), and reply to `SiteCheck`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,23 @@ if TYPE_CHECKING:
 _KINDS = {"weights": DataKind.WEIGHTS, "differences": DataKind.WEIGHT_DIFF}
 
 _MODELS = 10
-"""Models for which a site needs room: its state of two rounds with an optimizer's two moments and
-personal variables, its last and its best model, and as many while they are written."""
+"""Models that a site's disk must hold: its state of two rounds with the optimizer's two moments and
+personal variables, its last and its best model, and a temporary file of each."""
 
 
-def check(question: Shareable, training: LocalTraining | None, fl_ctx: FLContext) -> None:
-    """Refuse to take part where the server says so, or by keys, network or disk.
+def check(request: Shareable, training: LocalTraining | None, fl_ctx: FLContext) -> None:
+    """Check that this site can participate: the server's verdict, keys, network and disk.
 
-    The reason may be told: it has no file's path, no count of data and no class that the server has
-    not named. `training` is None where the site's own files are not usable.
+    The reason may be sent to the server: it contains no path, no count of images, and no class that
+    the server has not named.
+
+    Args:
+        request: The task of `SiteCheck`.
+        training: The site's training; None: the site's files are unusable.
+        fl_ctx: Context of the task.
 
     Raises:
-        SiteError: This site cannot take part.
+        SiteError: This site cannot participate.
     """
     if fault := fl_ctx.get_peer_context().get_prop(headers.FAULT):
         raise SiteError(f"the server refuses it: {fault}")
@@ -43,27 +48,27 @@ def check(question: Shareable, training: LocalTraining | None, fl_ctx: FLContext
         raise SiteError(fault)
     if training is None:
         return
-    own, asked = training.variables(), from_shareable(question).data
-    here, there = training.site.network_facts, asked[headers.NETWORK]
+    own, servers = training.variables(), from_shareable(request).data
+    here, there = training.site.network_facts, servers[headers.NETWORK]
     network = "".join(
         f"; {name} is {there[name]!r} there and {here[name]!r} here"
         for name in sorted(there.keys() & here.keys())
         if there[name] != here[name]
     )
-    shapes = asked[headers.BODY_SHAPES].items()
+    shapes = servers[headers.BODY_SHAPES].items()
     body = {path: None if shape is None else tuple(shape) for path, shape in shapes}
     in_body = {path: value for path, value in own.items() if path not in training.head}
     check_body(body, shapes_of(in_body), network)
     need, free = _MODELS * sum(value.nbytes for value in own.values()), _free_disk(fl_ctx)
     if free < need:
         raise SiteError(
-            f"its disk needs {need / 1e6:,.1f} MB for its own models and state; {free / 1e6:,.1f} "
-            "MB are free. Make room there."
+            f"it needs {need / 1e6:,.1f} MB of disk space for its models and state; "
+            f"{free / 1e6:,.1f} MB are free. Free some space there."
         )
 
 
 def answer(reason: str | None, fl_ctx: FLContext) -> Shareable:
-    """What a site tells: why it cannot take part (None: it can), its disk and certificate."""
+    """Reply to `SiteCheck`: why the site cannot participate (None: it can), disk, certificate."""
     data = {
         headers.CANNOT: reason,
         headers.FREE_DISK: _free_disk(fl_ctx),
@@ -81,7 +86,7 @@ def _free_disk(fl_ctx: FLContext) -> int:
 
 
 def _certificate_days(fl_ctx: FLContext) -> int | None:
-    """Days until the certificate in the site's kit ends; None where there is none (simulator)."""
+    """Days until the certificate in the site's kit expires; None: there is none (simulator)."""
     file = _root(fl_ctx) / "startup" / "client.crt"
     if not file.is_file():
         return None
@@ -92,18 +97,18 @@ def _certificate_days(fl_ctx: FLContext) -> int | None:
 
 
 def check_filters(send: str, fl_ctx: FLContext) -> None:
-    """Refuse a filter that would let this site's models pass as they are, without a word.
+    """Refuse result filters that would silently pass this site's models unchanged.
 
-    PercentilePrivacy and SVTPrivacy limit changes: they take whole weights for changes, which no
-    limit fits. Other filters of FLARE's name the kinds of model that they act on. What a filter of
-    another make needs is not known.
+    PercentilePrivacy and SVTPrivacy are meant for differences and would clip weights wrongly. Other
+    filters of FLARE declare the kinds of data that they act on. Filters that declare nothing are
+    not checked.
 
     Args:
         send: "weights" or "differences".
-        fl_ctx: Context of the run; its filters are those of the site's own scope, and the job's.
+        fl_ctx: Context of the run, with the filters of the site's scope and of the job.
 
     Raises:
-        SiteError: A filter acts on differences alone, or on whole weights alone, and would get the
+        SiteError: A filter acts only on differences, or only on weights, and would receive the
             other.
     """
     (needed,) = _KINDS.keys() - {send}
@@ -114,13 +119,13 @@ def check_filters(send: str, fl_ctx: FLContext) -> None:
                 raise SiteError(
                     f"the filter {type(each).__name__} of "
                     f"{'this site, in local/privacy.json,' if own else 'the job'} needs {needed}; "
-                    f"it would get {send}, and let them pass as they are. Set the job's "
-                    f'send = "{needed}", or take the filter out.'
+                    f"it would receive {send} and pass them unchanged. Set the executor's "
+                    f'send = "{needed}", or remove the filter.'
                 )
 
 
 def _acts_on(kind: str, each: Filter) -> bool:
-    """Whether a filter acts on a kind of model; true where it is not for models, or not known."""
+    """Whether a filter acts on a kind of model; true if unknown, or if it is not for models."""
     if isinstance(each, (PercentilePrivacy, SVTPrivacy)) and kind == DataKind.WEIGHTS:
         return False
     kinds = set(each.data_kinds or ()) if isinstance(each, DXOFilter) else set()

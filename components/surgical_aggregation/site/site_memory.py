@@ -1,4 +1,4 @@
-"""A site's memory: its state on disk, and personal variables of the best and newest round."""
+"""Persistent state of a site: on disk, with personal variables of the best and latest round."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _KEPT = "kept/"
 
 @dataclass(frozen=True)
 class SiteState:
-    """A site at the end of a round.
+    """The state of a site at the end of a round.
 
     Attributes:
         training: See `LocalTraining.state`.
         round: Number of rounds made.
-        classes: The site's, in order.
-        kept: Round -> personal variables that the site had with that round's body.
-        facts: For the manifests of the site's own models, JSON-serialisable; see `SiteMemory`.
+        classes: The site's classes, in order.
+        kept: Round -> the site's personal variables that belong to that round's body.
+        facts: Provenance for the manifests of the site's models, JSON-serialisable.
     """
 
     training: Mapping[str, Array]
@@ -49,16 +49,16 @@ class SiteState:
 
 
 def site_folder(fl_ctx: FLContext, job: str) -> Path:
-    """Folder of a site's files of a job (raises `ValueError`); it outlives the job's."""
+    """Folder of a site's files of a job, which outlives the job; raises `ValueError`."""
     root = Path(fl_ctx.get_engine().get_workspace().get_root_dir())
     return root / "checkpoints" / checked_job(job)
 
 
 def save_state(state: SiteState, folder: Path) -> None:
-    """Write a site's state, and keep the one before.
+    """Write a site's state, and keep the previous one.
 
-    A run that is killed in the middle of a round continues from the server's last whole round, when
-    a fast site may already have finished the next one.
+    A killed run resumes from the server's last complete round, when a fast site may already have
+    finished the next one.
     """
     kept = {
         f"{_KEPT}{round_}/{path}": value
@@ -72,17 +72,21 @@ def save_state(state: SiteState, folder: Path) -> None:
 
 
 def has_state(folder: Path) -> bool:
-    """Whether a site has a state in a folder."""
+    """Whether a folder has a site's state."""
     return any((folder / name).is_file() for name in (STATE_FILE, PREVIOUS_FILE))
 
 
 def load_state(
     folder: Path, round_: int | None = None
 ) -> tuple[SiteState | None, Mapping[str, Exception]]:
-    """Read a site's newest readable state that is not ahead of a round (None: any).
+    """Read a site's newest readable state.
+
+    Args:
+        folder: Folder of the site's files of a job.
+        round_: Largest number of rounds made; None: any.
 
     Returns:
-        The state, if there is one; and the newer files that are damaged, with the reason.
+        The state or None, and the names of newer damaged files with the reason.
     """
     damaged: dict[str, Exception] = {}
     for name in (STATE_FILE, PREVIOUS_FILE):
@@ -112,98 +116,99 @@ def _read(path: Path) -> SiteState:
         made, classes = int(manifest["round"]), tuple(manifest["classes"])
         return SiteState(training, made, classes, kept, manifest.get("facts", {}))
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} is no site's state: {error!r}.") from error
+        raise CheckpointError(f"{path} is not a site's state: {error!r}.") from error
 
 
 class SiteMemory:
-    """Keeps what a site must not forget between rounds, processes and jobs.
+    """Persistent state of a site across rounds, processes and jobs.
 
-    A site's personal variables of a round are those that it had when it received that round's body.
-    Only the best model's and the newest are kept: the server says with each task which model is
-    best. In rounds that a site misses, they stay the same.
-
-    So that the manifests of its own models can say it, a site also keeps the digest of the initial
-    body, the rounds in which it trained, and the AUROCs of its own models.
+    It has the site's personal variables for the best and the latest global model, and provenance
+    for the manifests of the site's models: digest of the initial body, rounds trained, validation
+    AUROCs. The personal variables of a round are those that the site had when it received that
+    round's body; the server sends the best model's round with each task. A missed round leaves the
+    state unchanged.
 
     Args:
         training: The site's training.
 
     Attributes:
-        initial_body: Digest of the body that a fresh run starts from; None: not known.
+        initial_body: Digest of the body that a fresh run starts from; None: unknown.
     """
 
     def __init__(self, training: LocalTraining):
         self.training = training
         self._kept: dict[int, dict[str, Array]] = {}
-        self._unchanged_since = 0  # the first round after the last one begun; 0: not known
-        self._asked = False
+        self._unchanged_since = 0  # first round after the last one begun; 0: unknown
+        self._restored = False
         self.initial_body: str | None = None
         self._trained: dict[str, Any] = {}  # one for all classes; see `manifest.with_round`
         self._auroc: dict[int, dict[str, float]] = {}  # round of an own model -> class -> AUROC
 
-    def restore(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:
-        """Restore, on the first task, the newest state of this job or of those before it.
+    def restore(
+        self, round_: int | None, continues: dict[str, Any] | None, fl_ctx: FLContext
+    ) -> str | None:
+        """Restore, on the first task, the newest state of this job or of earlier ones.
 
         A job that failed in its first round may have left no state, or one that is ahead of the
-        server's model. A damaged state is passed over for the one before it.
+        server's model. A damaged state is skipped for the previous one.
 
         Args:
-            round_: Of a training task; None for an evaluation.
+            round_: Round of a training task; None for an evaluation.
             continues: The server's header, see `headers.CONTINUES`; None: a fresh run.
             fl_ctx: Context of the task.
 
         Returns:
-            What to log, if anything.
+            Text for the log; None: nothing to log.
         """
-        if self._asked:
+        if self._restored:
             return None
         jobs = dict.fromkeys([fl_ctx.get_job_id(), *(continues or {}).get("jobs", ())])
         folders = {job: site_folder(fl_ctx, job) for job in jobs}
-        passed_over, said = "", None
+        skipped, text = "", None
         if continues is not None:
-            said = "no state of the earlier run for this round: the optimizer starts afresh"
+            text = "no state of the earlier run for this round: the optimizer starts afresh"
         for job, folder in folders.items():
             state, damaged = load_state(folder, round_)
             for name, error in damaged.items():
-                passed_over += f"{name} of job {job} is damaged ({type(error).__name__}); "
-                note(fl_ctx, f"{name} is damaged and passed over: {error}")
-                # lest `save_state` replaces a whole one with it
+                skipped += f"{name} of job {job} is damaged ({type(error).__name__}); "
+                note(fl_ctx, f"{name} is damaged and skipped: {error}")
+                # so that `save_state` does not replace the readable one by it
                 (folder / name).replace((folder / name).with_suffix(".damaged"))
             if state is not None:
-                said = self._restore(state, job, whole=not passed_over)
+                text = self._restore(state, job, newest=not skipped)
                 break
-        self._asked = True
-        if passed_over and said is None:
-            said = "the optimizer and personal variables start afresh"
-        return f"{passed_over}{said}" if said else None
+        self._restored = True
+        if skipped and text is None:
+            text = "the optimizer and personal variables start afresh"
+        return f"{skipped}{text}" if text else None
 
-    def _restore(self, state: SiteState, job: str, *, whole: bool) -> str:
-        """Go on from a state; what to log."""
+    def _restore(self, state: SiteState, job: str, *, newest: bool) -> str:
+        """Restore a state, the newest one or an older one; returns a text for the log."""
         afresh = "optimizer and personal variables start afresh"
         if state.classes != self.training.classes:
-            return f"this site's classes are not those of job {job} any more: its {afresh}"
+            return f"this site's classes differ from those of job {job}: its {afresh}"
         try:
             self.training.restore(state.training)
         except SiteError as error:
             return f"the {afresh}: {error}"
         self._kept = {r: dict(variables) for r, variables in state.kept.items()}
-        self._unchanged_since = state.round if whole else 0
+        self._unchanged_since = state.round if newest else 0
         self.initial_body = state.facts.get("initial_body_sha256")
         self._trained = dict(state.facts.get("trained", {}))
         self._auroc = {int(r): of for r, of in state.facts.get("auroc", {}).items()}
-        return f"goes on with this site's state after {state.round} rounds of job {job}"
+        return f"restored this site's state after {state.round} rounds of job {job}"
 
     def begin_round(self, round_: int, best: int | None) -> None:
-        """Before training: keep the personal variables that go with this round's body."""
+        """Before training: keep the personal variables that belong to this round's body."""
         personal = self.training.personal_variables()
         if personal is not None:
-            of_best = None if best is None else self._of(best)
+            of_best = None if best is None else self._kept_for(best)
             self._kept = {} if best is None or of_best is None else {best: dict(of_best)}
             self._kept[round_] = personal
             self._unchanged_since = round_ + 1
 
     def measured(self, round_: int, values: Mapping[str, float]) -> None:
-        """Keep the AUROCs of the site's own model of a round, on its validation split."""
+        """Keep the validation AUROCs of the site's personal model of a round."""
         kept = {r: of for r, of in self._auroc.items() if r in self._kept}
         if self.training.has_personal:
             self._auroc = {**kept, round_: of_classes("auroc", values)}
@@ -221,26 +226,26 @@ class SiteMemory:
         save_state(state, site_folder(fl_ctx, fl_ctx.get_job_id()))
 
     def of_round(self, round_: int) -> Mapping[str, Array]:
-        """Personal variables of a round's model, to measure it with; none where there are none.
+        """Personal variables for evaluating a round's model; empty if the site has none.
 
-        A site that was away in that round, and has not trained since, still has them. One that
-        joined later, or whose state is lost, would measure another model.
+        A site that missed that round, and has not trained since, still has them. A site that joined
+        later, or whose state is lost, does not.
 
         Raises:
-            SiteError: The site does not have those of that round.
+            SiteError: The site does not have the variables of that round.
         """
         if self.training.personal_variables() is None:
             return {}
-        personal = self._of(round_)
+        personal = self._kept_for(round_)
         if personal is None:
             raise SiteError(
-                f"the model of round {round_} is another one at every site, and this site has not "
-                "kept what it had of its own in that round: it joined later, or its state was "
-                "lost. So it does not measure that model."
+                f"the model of round {round_} needs this site's personal variables of that round, "
+                "which it does not have: it joined later, or its state was lost. So it cannot "
+                "evaluate that model."
             )
         return personal
 
-    def _of(self, round_: int) -> Mapping[str, Array] | None:
+    def _kept_for(self, round_: int) -> Mapping[str, Array] | None:
         if round_ in self._kept:
             return self._kept[round_]
         return self.training.personal if 0 < self._unchanged_since <= round_ else None
@@ -248,9 +253,13 @@ class SiteMemory:
     def keep_model(
         self, file: str, round_: int, fl_ctx: FLContext, features: Mapping[str, Any] | None = None
     ) -> None:
-        """Write the model of a round to a file, where the site has personal variables.
+        """Write the model of a round to a file, if the site has personal variables.
 
-        `features` are the statistics of its test images; see `feature_statistics`.
+        Args:
+            file: Name of the file, `LAST_FILE` or `BEST_FILE`.
+            round_: Round of the model.
+            fl_ctx: Context of the task.
+            features: Statistics of the site's test images, see `feature_statistics`; None: none.
         """
         if not self.training.has_personal:
             return

@@ -1,4 +1,4 @@
-"""What a site does for each task, and which of the results leave it."""
+"""Carry out a site's tasks, and select which results leave the site."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EVALUATION_TASKS: dict[str, Split] = {"validate": "validation", "test": "test"}
 
 
 class ReceivedModel(NamedTuple):
-    """The model of a task: body by path, columns that the server has, best round, own round."""
+    """A task's model: body by path, columns that the server has, round of the best model, round."""
 
     body: Variables
     columns: wire.Columns
@@ -42,14 +42,14 @@ class ReceivedModel(NamedTuple):
 
 @dataclass(eq=False)
 class SiteTasks:
-    """Carries out the tasks of `KerasExecutor`, which says what each receives and returns.
+    """Carries out the tasks that `KerasExecutor` documents.
 
     Args:
         training: The site's training.
-        reported: The site's classes as far as its policy shares them.
-        counts: Whether to report labels per class. Where the site's policy does not share them,
-            what is measured is rounded, see `metrics.without_counts`.
-        features: Whether to report the features' statistics of a test.
+        reported: The site's classes that its policy shares.
+        counts: Whether to send the number of labels per class. If the site's policy withholds them,
+            metrics are rounded, see `metrics.without_counts`.
+        features: Whether to send feature statistics with a test.
         send: "weights", or "differences" from the received model.
         log: Writes to the site's log.
     """
@@ -68,11 +68,11 @@ class SiteTasks:
     def carry_out(
         self, task: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
     ) -> Shareable:
-        """Carry out a task, or answer TASK_ABORTED where it is aborted.
+        """Carry out a task; the reply is TASK_ABORTED if it is aborted.
 
         Raises:
-            ValueError: The task carries no model of this site's, or the site has lost its part of
-            it.
+            ValueError: The task's model does not fit this site's network, or the site lacks its
+                personal variables.
         """
         body, columns = wire.split(wire.weights(shareable).data)
         initial_body = shareable.get_header(headers.INITIAL_BODY)
@@ -87,8 +87,8 @@ class SiteTasks:
         )
         ahead = round_ if training else None
         continues = shareable.get_header(headers.CONTINUES)
-        if said := self._memory.restore(ahead, continues, fl_ctx):
-            self.log(fl_ctx, said)
+        if text := self._memory.restore(ahead, continues, fl_ctx):
+            self.log(fl_ctx, text)
         if initial_body is not None and continues is None:
             self._memory.initial_body = initial_body
         model = ReceivedModel(body, columns, shareable.get_header(headers.BEST_ROUND), round_)
@@ -122,7 +122,7 @@ class SiteTasks:
             return DXO(DataKind.METRICS, data=reported).to_shareable()
         features = statistics_of(predicted.features)
         self._memory.keep_model(BEST_FILE, model.round, fl_ctx, features)
-        # A personal model's are no global model's: they stay, in the manifest of its file.
+        # A personal model's features are not the global model's: they stay in its own manifest.
         leaves = self.features and features and not training.has_personal
         meta = {headers.FEATURES: features} if leaves else {}
         return DXO(DataKind.METRICS, data=reported, meta=meta).to_shareable()
@@ -143,7 +143,9 @@ class SiteTasks:
         self._memory.keep_model(LAST_FILE, model.round, fl_ctx)
         validated = time.monotonic()
         loss = training.train(model.round, stop)
-        if set(self.reported) == set(training.classes):  # else a mean over withheld ones, too
+        if set(self.reported) == set(
+            training.classes
+        ):  # else the mean would include withheld classes
             values["train_loss"] = loss
         values["warmed_up"] = float(reported)
         values["validate_seconds"] = validated - began
@@ -155,32 +157,30 @@ class SiteTasks:
         return self._result(model, values, training.kept_at_site)
 
     def _reported(self, values: dict[str, float], split: Split) -> dict[str, float]:
-        """What is told of values: by them the best model is chosen, so not by one-sided classes."""
-        told = values if self.exact else without_counts(values)
+        """The metrics to send; validation means, which select models, omit one-sided classes."""
+        sent = values if self.exact else without_counts(values)
         lacking = self.training.lacking
         if split == "test" or not lacking:
-            return told
-        return mean_over(told, [name for name in self.reported if name not in lacking])
+            return sent
+        return mean_over(sent, [name for name in self.reported if name not in lacking])
 
     def _refit(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:
-        """Fit the columns anew on a model's body; they alone leave the site."""
+        """Refit the columns on a model's frozen body; only they leave the site."""
         training = self.training
         if training.options.personal_head:
-            raise SiteError(
-                "a personal head stays at the site, so its columns are not fitted anew."
-            )
+            raise SiteError("a personal head stays at the site, so it cannot be refitted.")
         training.receive(model.body, model.columns)
         penalty = training.refit(stop)
-        said = "stay: fitting them anew does not lower the validation loss"
+        outcome = "unchanged: refitting does not lower the validation loss"
         if penalty is not None:
-            said = f"are fitted anew, with penalty {penalty:g}"
-        self.log(fl_ctx, f"the columns {said}")
+            outcome = f"refitted, with penalty {penalty:g}"
+        self.log(fl_ctx, f"the columns are {outcome}")
         return self._result(model, {}, set(training.variables()) - training.head)
 
     def _result(
         self, model: ReceivedModel, values: dict[str, float], stays: Collection[str]
     ) -> Shareable:
-        """The result that leaves the site, without the variables that stay."""
+        """The result that leaves the site, without the variables in `stays`."""
         training = self.training
         meta = {
             MetaKey.INITIAL_METRICS: values,

@@ -1,1 +1,1 @@
-"""What server and sites must agree on."""
+"""Formats and names that server and sites must agree on."""

@@ -1,4 +1,4 @@
-"""What a server's or site's kit lets a job without code name: component classes, never packages."""
+"""Check that a kit's allow-list has only component classes."""
 
 import json
 from pathlib import Path
@@ -11,25 +11,26 @@ class AllowListError(ValueError):
 
 
 def check_allow_list(fl_ctx: FLContext) -> None:
-    """Refuse to run in a kit that allows a whole package, as kits of earlier versions do.
+    """Refuse to run in a kit that allows more than component classes.
 
-    FLARE calls whatever an allowed path names, functions too, with the arguments that a job gives.
+    FLARE calls whatever an allowed path names, functions included, with arguments from the job.
 
     Raises:
         AllowListError: `class_allow_list` of local/resources.json has "*", a package, a module or a
-            function, by their names; or FLARE is told to warn alone.
+            function (no capital in its last part), or `class_list_enforcement_mode` is not
+            "enforce".
     """
     file = Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / "local" / "resources.json"
-    if not file.is_file():  # FLARE's own list has classes alone
+    if not file.is_file():  # FLARE's default list has only classes
         return
     resources = json.loads(file.read_text(encoding="utf-8"))
     allowed = resources.get("class_allow_list", [])
     whole = [entry for entry in allowed if not entry.rpartition(".")[2][:1].isupper()]
     if resources.get("class_list_enforcement_mode", "enforce") != "enforce":
-        whole.append("all that is not")
+        whole.append("everything that is not")
     if whole:
         raise AllowListError(
             f"{file}: with {', '.join(whole)} on 'class_allow_list', any job could run any command "
-            "here. Have component classes there, one by one: write the kit's files anew with "
-            "`surgagg deploy kit ... --force`, its other options as before, and start it again."
+            "here. List each component class instead, set 'class_list_enforcement_mode' to "
+            "'enforce', and restart the service."
         )

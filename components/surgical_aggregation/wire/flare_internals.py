@@ -1,6 +1,6 @@
-"""Internals of FLARE and TensorBoard that the project needs, each with the version that has it.
+"""Internals of FLARE and TensorBoard that the project uses, each with the version that has it.
 
-Tests fail where an installed version does not have it any more.
+Tests fail if an installed version no longer has one.
 """
 
 import sys
@@ -35,11 +35,11 @@ _NEEDED = (
     "fuel.f3.streaming.stream_utils:CALLBACK_THREAD_POOL_SIZE",
     "fuel.utils.fobs.dots:NUMPY_DOWNLOAD",
 )
-"""Names of FLARE that would be missed, or set in vain, in the middle of a run."""
+"""Names of FLARE whose absence would show, or stay unnoticed, only in the middle of a run."""
 
 
 def check_names() -> None:
-    """Refuse a FLARE that lacks a name which is needed while a job runs.
+    """Check that FLARE has the names that are used while a job runs.
 
     Raises:
         FlareError: It lacks one; the message names it.
@@ -49,14 +49,14 @@ def check_names() -> None:
             resolve_name(f"nvflare.{name}")
         except (ImportError, AttributeError) as error:
             raise FlareError(
-                f"the installed nvflare lacks {name}. Install nvflare{FLARE} anew."
+                f"the installed nvflare lacks {name}. Reinstall nvflare{FLARE}."
             ) from error
 
 
 def plan_rounds(workflow: Any, first: int, number: int) -> None:
     """Set a ScatterAndGather's first round and number of rounds, before or while it runs.
 
-    FLARE 2.9 takes both in the constructor alone, and looks at `_start_round` and `_num_rounds`
+    FLARE 2.9 accepts both only in the constructor, and reads `_start_round` and `_num_rounds`
     before every round.
     """
     workflow._start_round = first
@@ -64,17 +64,17 @@ def plan_rounds(workflow: Any, first: int, number: int) -> None:
 
 
 def need_results(workflow: Any, number: int) -> None:
-    """Set how many results a ScatterAndGather asks `broadcast_and_wait` for; 0 as well.
+    """Set how many results a ScatterAndGather requests from `broadcast_and_wait`; may be 0.
 
-    FLARE 2.9 takes no 0 in the constructor, and has the number in its attribute `_min_clients`.
+    FLARE 2.9 refuses 0 in the constructor, and keeps the number in `_min_clients`.
     """
     workflow._min_clients = number
 
 
 def end_for_no_return_code(fl_ctx: FLContext) -> None:
-    """Keep FLARE from ending the job for the return code of one site's result.
+    """Keep FLARE from ending the job because of the return code of one site's result.
 
-    FLARE 2.9's server runner has UNSAFE_JOB, TASK_UNKNOWN and RUN_MISMATCH in its attribute
+    FLARE 2.9's server runner does so for UNSAFE_JOB, TASK_UNKNOWN and RUN_MISMATCH, its attribute
     `ABORT_RETURN_CODES`.
     """
     if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
@@ -82,11 +82,14 @@ def end_for_no_return_code(fl_ctx: FLContext) -> None:
 
 
 def refuse_what_cannot_be_read(job: str) -> None:
-    """Have this process, of a job, go on where it cannot read a site's result.
+    """Keep the server's job process running if it cannot decode a site's result.
 
-    FLARE 2.9's cell ends the server's job process then, and so the job of all sites. Here the
-    workflow gets a result in its place, which says why in `UNREADABLE`; of which task, only what
-    could not be read says.
+    FLARE 2.9's cell would end the process, and so the job for all sites. Here the workflow receives
+    an error reply whose header `UNREADABLE` has the reason. Its task is unknown, since the task's
+    name is in the message that could not be decoded.
+
+    Args:
+        job: Id of the running job.
     """
     decode = getattr(cell.decode_payload, "__wrapped__", cell.decode_payload)
 
@@ -108,9 +111,9 @@ def refuse_what_cannot_be_read(job: str) -> None:
 
 
 def ask_no_sooner(seconds: float, fl_ctx: FLContext) -> None:
-    """Have waiting sites ask for a task after so many seconds, where they would ask sooner.
+    """Raise the interval between a waiting site's task requests to at least `seconds`.
 
-    FLARE 2.9's server runner reads `config.task_request_interval` whenever it answers a site.
+    FLARE 2.9's server runner reads `config.task_request_interval` whenever it replies to a site.
     """
     if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
         config = runner.config
@@ -118,16 +121,16 @@ def ask_no_sooner(seconds: float, fl_ctx: FLContext) -> None:
 
 
 def end_after_this_workflow(fl_ctx: FLContext) -> None:
-    """Have the job end well when the running workflow is over, whatever comes behind it.
+    """End the job successfully after the running workflow, and skip the remaining ones.
 
-    FLARE 2.9's server runner takes its `config.workflows` one by one, by `current_wf_index`.
+    FLARE 2.9's server runner runs its `config.workflows` in order, by `current_wf_index`.
     """
     if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
         del runner.config.workflows[runner.current_wf_index + 1 :]
 
 
 def result_filters(task: str, fl_ctx: FLContext) -> list[Filter]:
-    """The filters that a site's result passes, in order: of its own scope, then of the job.
+    """The filters of a site's result, in order: those of its own scope, then the job's.
 
     FLARE 2.9's client runner has the job's in its attribute `task_result_filters`.
     """
@@ -138,9 +141,9 @@ def result_filters(task: str, fl_ctx: FLContext) -> list[Filter]:
 
 
 def server_filters(task: str, fl_ctx: FLContext) -> list[Filter] | None:
-    """What a task's data pass on the way to a site, and its result at the server.
+    """The server's filters of a task's data, then of its result; None outside of a run.
 
-    FLARE 2.9's server runner has the job's filters in its `config`. None outside of a run.
+    FLARE 2.9's server runner has the job's filters in its `config`.
     """
     if not (runner := fl_ctx.get_prop(FLContextKey.RUNNER)):
         return None
@@ -153,7 +156,7 @@ def server_filters(task: str, fl_ctx: FLContext) -> list[Filter] | None:
 
 
 def workflows(fl_ctx: FLContext) -> list[Controller]:
-    """The job's workflows in order, at the server; none outside of a run.
+    """The job's workflows in order, at the server; empty outside of a run.
 
     FLARE 2.9's server runner has them in its `config`.
     """
@@ -162,10 +165,10 @@ def workflows(fl_ctx: FLContext) -> list[Controller]:
 
 
 def site_of_task(fl_ctx: FLContext) -> str:
-    """Name of the site that has the context's task, under any workflow; empty where none is known.
+    """Name of the site that holds the context's task, under any workflow; empty: unknown.
 
     FLARE 2.9's server runner has the running workflow in `current_wf`, whose communicator finds a
-    task by the id that it gave it.
+    task by its id.
     """
     runner, task = map(fl_ctx.get_prop, (FLContextKey.RUNNER, FLContextKey.TASK_ID))
     workflow = getattr(runner, "current_wf", None)
@@ -176,47 +179,50 @@ def site_of_task(fl_ctx: FLContext) -> str:
 
 
 class ReceivedArrays(Protocol):
-    """Takes arrays as they come, by name, and has them all at the end."""
+    """A store for the arrays of one message."""
 
     def add(self, arrays: dict[str, Any]) -> None:
-        """Take some."""
+        """Add arrays, by name."""
 
     def arrays(self) -> dict[str, Any]:
-        """All that were taken."""
+        """All arrays that were added."""
 
 
-def receive_arrays(taker: Callable[[], ReceivedArrays]) -> None:
-    """Have the arrays of each message that this process receives taken as they come.
+def receive_arrays(make_store: Callable[[], ReceivedArrays]) -> None:
+    """Store the arrays of each message that this process receives as they arrive.
 
-    FLARE 2.9 fetches arrays in pieces of 2 MB. Its `download_arrays` has the argument
-    `arrays_received_cb`, which its decomposer does not use: that keeps whole messages in memory.
+    FLARE 2.9 fetches arrays in chunks of 2 MB. Its `download_arrays` has the argument
+    `arrays_received_cb`, but its decomposer does not use it and keeps whole messages in memory.
+
+    Args:
+        make_store: Makes the store of one message.
     """
     numpy_decomposers.register()
 
     def download(fobs_ctx: Any = None, **arguments: Any) -> tuple[str | None, Any]:
-        received = taker()
+        received = make_store()
         error, _ = download_arrays(arrays_received_cb=received.add, **arguments)
-        arrays = received.arrays()  # also of half a message, so that its file is closed
+        arrays = received.arrays()  # also of an incomplete message, to close its file
         return error, None if error else arrays
 
     get_dot_handler(dots.NUMPY_DOWNLOAD).download = download
 
 
 def receive_results_of(sites: int) -> None:
-    """Have this process receive results of so many sites at once.
+    """Let this process receive the results of so many sites at once.
 
-    FLARE 2.9 reads a result in one of 64 threads, and the pieces that it is waiting for in the same
-    64: of 64 results that come at once none would ever be read.
+    FLARE 2.9 reads results, and the chunks that they wait for, in one pool of 64 threads: 64
+    results at once would deadlock.
     """
     pool = stream_utils.callback_thread_pool
     pool._max_workers = max(pool._max_workers, stream_utils.CALLBACK_THREAD_POOL_SIZE + sites)
 
 
 def forget_sent_messages() -> None:
-    """Have this process forget a message once it is sent.
+    """Free the memory of a message as soon as this process has sent it.
 
-    FLARE 2.9's `TxTask` and its future refer to each other, so what was sent, in pieces of 2 MB and
-    buffers of 1, would stay in memory until Python next looks for cycles among all objects.
+    FLARE 2.9's `TxTask` and its future refer to each other, so the chunks sent (2 MB, with buffers
+    of 1 MB) would stay in memory until Python's next full garbage collection.
     """
     stop = TxTask.stop
     if hasattr(stop, "__wrapped__"):  # done already
@@ -225,22 +231,22 @@ def forget_sent_messages() -> None:
     @wraps(stop)
     def stop_and_forget(task: TxTask, error: Any = None, notify: bool = True) -> None:
         stop(task, error, notify)
-        if task.stopped and error is None:  # all of it was sent, so nobody reads them any more
+        if task.stopped and error is None:  # all of it was sent
             task.stream = task.buffer = task.direct_buf = None
 
     TxTask.stop = stop_and_forget
 
 
 def export_defaults(component: Any, arguments: Iterable[str]) -> None:
-    """Have an exported job name these arguments, though they equal today's defaults.
+    """Write these arguments into an exported job even if they equal the defaults.
 
-    FLARE 2.9's FedJob names those in `_always_serialize_args`.
+    FLARE 2.9's FedJob does so for those in `_always_serialize_args`.
     """
     component._always_serialize_args = tuple(arguments)
 
 
 def tensorboard_without_tensorflow() -> None:
-    """Keep TensorBoard from importing TensorFlow where that is installed: 5 seconds and 600 MB.
+    """Keep TensorBoard from importing TensorFlow if installed, which takes 5 s and 600 MB.
 
     TensorBoard 2.18 to 2.20 use their own file functions where a module `tensorboard.compat.notf`
     exists. FLARE 2.9 writes events with TensorBoard.

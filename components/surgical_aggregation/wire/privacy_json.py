@@ -17,12 +17,12 @@ class PolicyError(ValueError):
 
 
 def scope_properties(fl_ctx: FLContext, known: Collection[str]) -> dict[str, Any] | None:
-    """Properties of the scope of the running job; None where there is no policy.
+    """Properties of the running job's scope; None: there is no policy.
 
     Raises:
-        PolicyError: A key is not among the `known` ones.
+        PolicyError: The properties are not a mapping, or a key is not in `known`.
     """
-    from nvflare.apis.fl_constant import FLContextKey  # those who write a policy need no FLARE
+    from nvflare.apis.fl_constant import FLContextKey  # writing policies needs no FLARE
 
     properties = fl_ctx.get_prop(FLContextKey.SCOPE_PROPERTIES)
     if properties is None:
@@ -37,12 +37,12 @@ def scope_properties(fl_ctx: FLContext, known: Collection[str]) -> dict[str, Any
 
 
 def is_class_names(value: object) -> bool:
-    """Whether a value of a policy is a list of class names."""
+    """Whether a policy's value is a list of class names."""
     return isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
 
 
 def by_study(table: object) -> bool:
-    """Whether a value of a policy is a table for each study."""
+    """Whether a policy's value is a table per study."""
     return (
         isinstance(table, Mapping)
         and bool(table)

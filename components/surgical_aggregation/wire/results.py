@@ -1,4 +1,4 @@
-"""How a site's result is read, whatever it was sent by."""
+"""Read a site's result into a `SiteResult`."""
 
 from nvflare.apis.dxo import DataKind, MetaKey, from_shareable
 from nvflare.apis.fl_context import FLContext
@@ -13,10 +13,10 @@ from surgical_aggregation.wire.headers import FEATURES, LACKING, POSITIVES, RESU
 
 
 def trained(shareable: Shareable) -> SiteResult:
-    """The result of a task whose results are models.
+    """Read a training result: a model with its counts and metrics.
 
     Raises:
-        WireError: It is not a body with labelled columns.
+        WireError: The data are not a body with labelled columns.
     """
     dxo = wire.result(shareable)
     meta = dxo.get_meta_prop
@@ -32,7 +32,7 @@ def trained(shareable: Shareable) -> SiteResult:
 
 
 def current(fl_ctx: FLContext) -> SiteResult:
-    """The result that is being taken, as `CollectingController` has read it, or as it came."""
+    """The result being processed: as read by `CollectingController`, else read from the context."""
     result: SiteResult | None = fl_ctx.get_prop(RESULT)
     if result is not None:
         return result
@@ -42,12 +42,12 @@ def current(fl_ctx: FLContext) -> SiteResult:
 
 
 def of_model(model: FLModel) -> SiteResult:
-    """The same of what FLARE's newer workflows get; raises `WireError`."""
+    """Read a training result from FLARE's FLModel; raises `WireError`."""
     return trained(FLModelUtils.to_shareable(model))
 
 
 def measured(shareable: Shareable) -> SiteResult:
-    """The result of an evaluation.
+    """Read an evaluation result.
 
     Raises:
         WireError: It carries no metrics.

@@ -1,17 +1,17 @@
-"""Text from the other end, made safe for a log, a terminal or a path; an error in one word."""
+"""Make text from a remote party safe for a log, a terminal or a path; name an error's kind."""
 
 import errno
 import re
 
 LONGEST = 1000
-"""Longest text that is shown, in characters."""
+"""Characters of a text that are shown."""
 
 
 def one_line(text: str) -> str:
     r"""Escape line ends, terminal escapes and other unprintable characters, as Python does.
 
-    A site could otherwise write lines of its own into the server's log. Longer texts are cut to
-    `LONGEST` characters first.
+    A site could otherwise forge lines of the server's log. Longer texts are first cut to `LONGEST`
+    characters.
 
     Example:
         >>> one_line("no\n2026-01-01 - all is well")
@@ -24,17 +24,17 @@ def one_line(text: str) -> str:
 
 
 def checked_job(job: object) -> str:
-    """A job's id as the name of a file or folder.
+    """Return a job's id if it is safe as the name of a file or folder.
 
     Raises:
-        ValueError: It is not made of ASCII letters, digits, "-" and "_".
+        ValueError: It has characters other than ASCII letters, digits, "-" and "_".
     """
     if not isinstance(job, str) or not re.fullmatch(r"[\w-]+", job, re.ASCII):
-        raise ValueError(f"a job's id needs letters, digits, '-' and '_' alone; got {job!r}.")
+        raise ValueError(f"a job's id may have only letters, digits, '-' and '_'; got {job!r}.")
     return job
 
 
 def error_kind(error: BaseException) -> str:
-    """Name of an error's class; of one of the system its code, such as "ENOSPC"."""
+    """Name of an error's class; for an OSError its code, such as "ENOSPC"."""
     code = errno.errorcode.get(error.errno or 0) if isinstance(error, OSError) else None
     return code or type(error).__name__

@@ -1,4 +1,4 @@
-"""How a model's variables are named between sites and server. The only module that knows.
+"""Names of a model's variables on the wire; no other module knows them.
 
 A body variable travels under its Keras `variable.path`; a head travels as two variables per class,
 
@@ -28,7 +28,7 @@ Columns = dict[str, tuple[Array, Array]]
 
 
 class WireError(ValueError):
-    """A message has no body with labelled columns."""
+    """A message does not carry a body with labelled columns."""
 
 
 def class_of(name: str) -> str | None:
@@ -56,7 +56,7 @@ def classes_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def join(body: Mapping[str, T], columns: Mapping[str, tuple[T, T]]) -> dict[str, T]:
-    """Variables, or facts about each, as they travel: the body's, and two for every class."""
+    """Variables (or a fact about each) by wire name: the body's, and two for every class."""
     variables = dict(body)
     for name, (kernel, bias) in columns.items():
         variables[f"{HEAD}{name}{KERNEL}"] = kernel
@@ -65,13 +65,13 @@ def join(body: Mapping[str, T], columns: Mapping[str, tuple[T, T]]) -> dict[str,
 
 
 def split(variables: Variables) -> tuple[dict[str, Array], Columns]:
-    """Separate body and columns.
+    """Separate body and columns; the inverse of `join`.
 
     Returns:
         Body variables by path, and class -> (kernel, bias) sorted by class.
 
     Raises:
-        WireError: A head variable has another name, or a column has no kernel or no bias.
+        WireError: A head variable has an unknown name, or a column lacks its kernel or bias.
     """
     columns: Columns = {}
     for name in classes_of(variables):
@@ -89,15 +89,16 @@ def split(variables: Variables) -> tuple[dict[str, Array], Columns]:
 def label(
     variables: Variables, classes: Sequence[str], layer: str = HEAD_LAYER
 ) -> dict[str, Array]:
-    """Variables of a site's model as they travel: its dense head as one column per class.
+    """Variables of a site's model by wire name, with the dense head split into columns.
 
     Args:
-        variables: By path, with <layer>/kernel (features, classes) and <layer>/bias (classes,).
+        variables: Variables by path, with <layer>/kernel of shape (features, classes) and
+            <layer>/bias of shape (classes,).
         classes: Names of the head's units, in order.
-        layer: Name of the head's layer.
+        layer: Name of the head's layer. Default "head".
 
     Raises:
-        WireError: The head is missing, has not one unit per class, or a class stands twice.
+        WireError: The head is missing, does not have one unit per class, or a class is repeated.
     """
     body = dict(variables)
     kernel, bias = (body.pop(f"{layer}{part}", None) for part in (KERNEL, BIAS))
@@ -118,17 +119,17 @@ def label(
         for index, name in enumerate(classes)
     }
     if len(columns) < count:
-        raise WireError(f"every class needs one column; got a class twice in {list(classes)}.")
+        raise WireError(f"every class needs one column; got a repeated class in {list(classes)}.")
     return join(body, columns)
 
 
 def weights(shareable: Shareable) -> DXO:
-    """The whole weights in a shareable; raises `WireError` where it carries something else."""
+    """The weights in a shareable; raises `WireError` if it carries anything else."""
     return _model(shareable, DataKind.WEIGHTS)
 
 
 def result(shareable: Shareable) -> DXO:
-    """What a site trained: whole weights, or their differences from those it received."""
+    """The weights or weight differences in a training result; raises `WireError`."""
     return _model(shareable, DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 
 
@@ -141,6 +142,6 @@ def _model(shareable: Shareable, *kinds: str) -> DXO:
     if dxo.data_kind not in kinds or not isinstance(dxo.data, dict):
         raise WireError(
             f"a DXO of kind {needed} was needed; got {str(dxo.data_kind)!r}. "
-            "Do the filters pass what they are given?"
+            "Does a filter change the kind of data?"
         )
     return dxo

@@ -1,7 +1,7 @@
-"""Versions of the software at server and sites, and which may train together.
+"""Software versions of server and sites, and which are compatible.
 
-The rule: major and minor version of surgical-aggregation must be the server's; another site has no
-part in the run. Any other difference is named in the server's log.
+A site's major and minor version of surgical-aggregation must equal the server's; otherwise it does
+not participate. The server logs all other differences.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from surgical_aggregation.wire.untrusted_text import one_line
 OURS = "surgical-aggregation"
 
 PACKAGES = (OURS, "nvflare", "keras", "tensorflow")
-"""What decides the numbers of a run."""
+"""Packages whose versions can change the results of a run."""
 
 Versions = Mapping[str, str]
-"""Package -> version, of those of `PACKAGES` that are installed."""
+"""Package -> version, for the installed ones of `PACKAGES`."""
 
 
 def installed_versions() -> dict[str, str]:
-    """Versions in this process; nothing is imported for it."""
+    """Versions of `PACKAGES` in this environment, without importing them."""
     found = {OURS: __version__}
     for package in PACKAGES[1:]:
         with suppress(metadata.PackageNotFoundError):
@@ -29,27 +29,27 @@ def installed_versions() -> dict[str, str]:
     return found
 
 
-def told_versions(told: object) -> dict[str, str]:
-    """What a site tells of its versions, whatever that is, safe for a log."""
-    if not isinstance(told, Mapping):
+def parse_versions(declared: object) -> dict[str, str]:
+    """The usable versions in a site's declaration, safe for a log."""
+    if not isinstance(declared, Mapping):
         return {}
-    return {name: one_line(of) for name in PACKAGES if isinstance(of := told.get(name), str)}
+    return {name: one_line(of) for name in PACKAGES if isinstance(of := declared.get(name), str)}
 
 
 def version_fault(theirs: Versions) -> str | None:
-    """Why a site with these versions cannot take part; None: it can."""
+    """Why a site with these versions cannot participate; None: it can."""
     theirs_is = theirs.get(OURS)
     if theirs_is is not None and _minor(theirs_is) == _minor(__version__):
         return None
-    got = "an earlier one, which tells none" if theirs_is is None else theirs_is
+    got = "unknown (an earlier one declares none)" if theirs_is is None else theirs_is
     return (
         f"its version of {OURS} is {got}; the server's is {__version__}, and major and minor "
-        "version must be the same. Install the server's there"
+        "version must be equal. Install the server's version there"
     )
 
 
 def differences(versions: Mapping[str, Versions]) -> list[str]:
-    """Packages of which parties have different versions, each with who has which.
+    """Packages with different versions among parties, one text for each.
 
     Example:
         >>> differences({"server": {"nvflare": "2.9.0"}, "nih": {"nvflare": "2.9.1"}})

@@ -1,6 +1,6 @@
 """What `module:name` stands for, in the hospital's own commands and files alone.
 
-A name that comes with a job is never imported, see `surgical_aggregation.extras.part`.
+A name that comes with a job is never imported, see `surgical_aggregation.extras.find_part`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cxr_study.runs.job_results import json_lines, read_events
-from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART, notes_file
+from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE, notes_file
 from surgical_aggregation.wire.headers import CHECK_TASK
 
 SERVER = "server"
@@ -201,7 +201,7 @@ def _last_error(notes: Path | None) -> dict[str, Any] | None:
     if not errors:
         return None
     last = errors[-1]
-    what = "" if last["what"] == CANNOT_TAKE_PART else f"{last['what']}: "
+    what = "" if last["what"] == CANNOT_PARTICIPATE else f"{last['what']}: "
     return {**last, "reason": _shortened(f"{what}{last['reason']}")}
 
 

@@ -18,7 +18,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from cxr_study.common.named_parts import by_path
-from surgical_aggregation.extras import part
+from surgical_aggregation.extras import find_part
 
 if TYPE_CHECKING:
     import keras
@@ -128,7 +128,7 @@ def offered(backbone: str) -> Backbone | None:
     if backbone in _NAMED and backbone not in _OURS:
         found = by_path(_NAMED[backbone])
         return found if isinstance(found, Backbone) else Backbone(found)
-    return part("backbone", backbone, GROUP, dict.fromkeys(_OURS))
+    return find_part("backbone", backbone, GROUP, dict.fromkeys(_OURS))
 
 
 def normalisation(backbone: str) -> Normalisation:

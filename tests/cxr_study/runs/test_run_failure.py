@@ -5,16 +5,16 @@ import pytest
 from cxr_study.runs import run_failure
 from cxr_study.runs.run_failure import Party, explain, lost_processes
 from surgical_aggregation.server.records.run_record import RECORD_FILE
-from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
+from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE
 
 START = {"event": "started"}
 DECLARED = [{"event": "declared", "site": site} for site in ("a", "b")]
 BEGUN = [START, *DECLARED]
 ROUND = {"event": "round", "round": 0}
-OWN = "its own log says why"
+OWN = "the task failed there; see its own log"
 NEWER = {"event": "of a newer version", "facts": [1]}
 FULL = {"what": "train failed", "kind": "ENOSPC", "reason": "[Errno 28] No space left on device"}
-NO_CSV = {"what": CANNOT_TAKE_PART, "kind": "SiteError", "reason": "no\ncsv"}
+NO_CSV = {"what": CANNOT_PARTICIPATE, "kind": "SiteError", "reason": "no\ncsv"}
 TRACE = "Traceback\n  1\nTypeError: no module x\n"
 UNKNOWN = "and no file on this machine gives a reason. Was it killed, or could it not load the job?"
 

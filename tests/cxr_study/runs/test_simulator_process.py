@@ -17,7 +17,7 @@ from cxr_study.runs.job_results import read_events
 from cxr_study.runs.simulator_process import LostSiteError, SimulationError, simulate
 from simulated import processes
 from surgical_aggregation.server.records.run_record import RECORD_FILE
-from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
+from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
 
@@ -75,7 +75,7 @@ ENDS = {
         "no body",
     ),
     "a site's own words": (
-        NOTES + f"facts = dict(what={CANNOT_TAKE_PART!r}, kind='SiteError')\n"
+        NOTES + f"facts = dict(what={CANNOT_PARTICIPATE!r}, kind='SiteError')\n"
         "facts['reason'] = 'no csv, first:\\na.png'\nnotes.write_text(json.dumps(facts))\n"
         'record("failed", reason="an error")\n',
         r"south: no csv, first:\na\.png\nThe log of south is .*\n"

@@ -13,7 +13,7 @@ from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.site.class_declaration import DeclareClasses, DeclareNames
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.executor import MOST_THREADS, KerasExecutor
-from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
+from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CLASSES, PROCESS, VERSIONS
@@ -103,7 +103,7 @@ def test_a_site_that_cannot_start_says_why_in_its_notes_and_answers_with_an_erro
     if broken:
         monkeypatch.setattr(site, broken, raises)
     executor, fl_ctx = start(**args)
-    assert f"{CANNOT_TAKE_PART}: {noted}" in start.notes()
+    assert f"{CANNOT_PARTICIPATE}: {noted}" in start.notes()
     assert "cannot take part in the run; local_notes/job.txt says why" in caplog.text
     for name in TASKS:
         reply = executor.execute(name, task(body, COLUMNS), fl_ctx, Signal())

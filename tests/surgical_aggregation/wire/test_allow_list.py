@@ -8,7 +8,7 @@ from nvflare.apis.event_type import EventType
 from flare import Engine, context
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.site.executor import KerasExecutor
-from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
+from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE
 
 WARNS = "all that is not"
 
@@ -24,4 +24,4 @@ def test_where_a_job_may_name_a_whole_package_neither_server_nor_site_runs(tmp_p
         component.handle_event(EventType.START_RUN, context(engine=engine))
     said = f"{file}: with {whole} on 'class_allow_list', any job could run any command here"
     assert [panic[: len(said)] for panic in panics] == [said] * bool(whole)
-    assert (f"{CANNOT_TAKE_PART}: {said}" in engine.notes()) == bool(whole)
+    assert (f"{CANNOT_PARTICIPATE}: {said}" in engine.notes()) == bool(whole)

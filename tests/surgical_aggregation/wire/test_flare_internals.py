@@ -27,7 +27,7 @@ from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.server.workflows.model_refit import ModelRefit
 from surgical_aggregation.site.executor import KerasExecutor
-from surgical_aggregation.site.local_notes import CANNOT_TAKE_PART
+from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import UNREADABLE
 from workflow import runner, running
@@ -65,7 +65,7 @@ def test_a_name_of_flare_that_is_missing_keeps_a_site_out_and_ends_a_run(monkeyp
     executor.handle_event(EventType.START_RUN, context(engine=engine))
     for said in (*panics, engine.notes()):
         assert f"the installed nvflare lacks {name}. Install nvflare>=2.9" in said
-    assert len(panics) == 1 and CANNOT_TAKE_PART in engine.notes()
+    assert len(panics) == 1 and CANNOT_PARTICIPATE in engine.notes()
 
 
 def test_flare_looks_at_a_workflows_rounds_before_every_one():

@@ -1,6 +1,6 @@
-"""The server's filters: which classes a site gets, and for which it may send columns.
+"""The server's filters: which columns a site receives, and which it may send.
 
-And which workflows must have them.
+Also: which workflows must have them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from surgical_aggregation.wire import variables as wire
 
 
 class PermittedFilter(Filter):
-    """A filter that knows which classes each site may train.
+    """Base of filters that know which classes each site may train.
 
-    Runs on the server. An unusable table, or one with two spellings of a class, ends the run with
-    the reason at its start; until then no site may train any class.
+    Runs on the server. A malformed table, or one with two spellings of a class, ends the run at its
+    start with the reason; until then no site may train any class.
 
     Args:
-        permitted: Site -> classes that it may train. Default None: what a site declares. With a
-            table, a site that is not in it may train none. The server's own policy applies as well;
-            see `tables`.
+        permitted: Site -> classes that it may train; a site that is not in the table may train
+            none. Default None: the classes that each site declares. The server's own policy applies
+            as well; see `tables`.
     """
 
     def __init__(self, permitted: Table | None = None):
@@ -58,40 +58,39 @@ class PermittedFilter(Filter):
             self.system_panic(str(error), fl_ctx)
 
     def site(self, fl_ctx: FLContext) -> str:
-        """The site of a message; where that is not known, the run ends: no guess may be made."""
+        """Authenticated site of a message; if unknown, end the run and return an empty text."""
         site = site_of(fl_ctx)
         if not site:
             self.system_panic(
-                f"{type(self).__name__} must know which site a message is of, and FLARE does not "
-                "say it here. Have it filter tasks that a workflow sends, such as FederatedTraining"
-                " or FLARE's FedAvg.",
+                f"{type(self).__name__} needs the site of a message, which FLARE does not give "
+                "here. Use it on tasks that a workflow sends, such as FederatedTraining or FLARE's "
+                "FedAvg.",
                 fl_ctx,
             )
         return site
 
 
 class SelectHead(PermittedFilter):
-    """Send a site the body and the columns of its own classes, nothing else.
+    """Send a site only the body and the columns of its own classes.
 
-    Runs on the server, on task data, once per receiving site; list it for every task that carries a
+    Runs on the server, on task data, once per receiving site. List it for every task that carries a
     model:
 
-        in   body variables, head/<class>/... for every class the server knows
-        out  body variables, head/<class>/... for the classes the receiving site declared
+        in   body variables, head/<class>/... for every class of the global model
+        out  body variables, head/<class>/... for the permitted classes that the site declared
 
-    The dict is new, and the arrays in it are those that all sites share, as views that nobody can
-    write to: FLARE encodes them when the site fetches them. Meta does not go out. Adds the header
-    BEST_ROUND where there is a best model. A site that has declared no classes gets the body alone,
-    and data that is not a model is withheld; the server's log says so. Where it is not known which
-    site receives, nothing is sent and the run ends. Never raises: that would end the round for
-    every site.
+    The output is a new dict of read-only views: FLARE encodes the arrays when the site fetches
+    them, and all sites share them. DXO meta is not sent. The header BEST_ROUND is added if there is
+    a best model. A site without declared classes receives the body alone, and data that is not a
+    model is replaced by an empty model; both are logged. If the receiving site is unknown, nothing
+    is sent and the run ends. Never raises, since that would end the round for every site.
 
     Args:
         permitted: See `PermittedFilter`; give `CheckResult` the same table. Default None.
     """
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """Cut the task's model down to what the receiving site may see."""
+        """Reduce the task's model to the variables that the receiving site may see."""
         site = self.site(fl_ctx)
         data = self._selected(site, shareable, fl_ctx) if site else {}
         return DXO(DataKind.WEIGHTS, data=data).update_shareable(shareable)
@@ -101,45 +100,47 @@ class SelectHead(PermittedFilter):
             variables = wire.weights(shareable).data
             class_of = {name: wire.class_of(name) for name in variables}
         except wire.WireError as error:
-            self.log_error(fl_ctx, f"sent {site} an empty model, for the task has none: {error}")
+            self.log_error(
+                fl_ctx, f"sent {site} an empty model, because the task carries none: {error}"
+            )
             return {}
         own = {None, *permitted_classes(fl_ctx, self.permitted)}
         if len(own) == 1 and any(class_of.values()):
             self.log_error(
                 fl_ctx,
-                f"{site} has declared no permitted classes, so it gets the body alone. "
+                f"{site} has declared no permitted classes and receives the body alone. "
                 "Is DeclareClasses among the components of its client configuration?",
             )
         best = fl_ctx.get_prop(headers.BEST_ROUND)
         if best is not None:
             shareable.set_header(headers.BEST_ROUND, best)
-        # views that nobody can write to
+        # read-only views
         return {n: np.broadcast_to(v, v.shape) for n, v in variables.items() if class_of[n] in own}
 
 
 class CheckResult(PermittedFilter):
-    """Refuse a training result whose columns are not the classes its site declared and may train.
+    """Refuse a training result whose columns differ from the site's declared, permitted classes.
 
-    Also refuses a site that passes for another, or has declared other classes before.
+    Also refuses a site that uses another site's name, or that declared other classes before.
 
-    Runs on the server, on the result of the training task, ahead of any aggregator:
+    Runs on the server, on the result of the training task, before any aggregator:
 
         in   a site's result
-        out  the same, or a reply EXECUTION_RESULT_ERROR, which the workflow counts as that site's
-             failure (the round goes on while `min_clients` can still be reached)
+        out  the same, or a reply EXECUTION_RESULT_ERROR, which the workflow counts as a failure of
+             this site (the round continues while `min_clients` can still be reached)
 
-    Never raises. Values are the aggregator's check.
+    Never raises. The aggregator checks the values.
 
     Args:
         permitted: See `PermittedFilter`. Default None.
     """
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """Pass the result, or put an error reply in its place."""
+        """Pass the result on, or replace it by an error reply."""
         if shareable.get_return_code() != ReturnCode.OK:
             return shareable
         site = self.site(fl_ctx)
-        reason = self._reason(shareable, fl_ctx) if site else "it is not known whose it is"
+        reason = self._reason(shareable, fl_ctx) if site else "its site is unknown"
         if reason is None:
             return shareable
         task, round_ = map(fl_ctx.get_prop, (FLContextKey.TASK_NAME, AppConstants.CURRENT_ROUND))
@@ -156,24 +157,24 @@ class CheckResult(PermittedFilter):
         declared = set(job_sites.declared_classes(fl_ctx))
         if sent != declared:
             return (
-                f"it must have the declared classes {sorted(declared)}; "
+                f"its columns must be of the declared classes {sorted(declared)}; "
                 f"undeclared {sorted(sent - declared)}, missing {sorted(declared - sent)}"
             )
         return job_sites.unpermitted(fl_ctx, self.permitted)
 
 
 TRAINED: frozenset[type[Filter]] = frozenset({SelectHead, CheckResult})
-"""Guards of a task whose results are models."""
+"""Filters that a task needs if its results are models."""
 
 
 def model_controllers(fl_ctx: FLContext) -> list[BaseModelController]:
-    """The job's workflows of FLARE's newer kind, as its FedAvg is; none where it has no such."""
+    """The job's workflows of FLARE's model-controller API, such as FedAvg."""
     workflows = flare_internals.workflows(fl_ctx)
     return [workflow for workflow in workflows if isinstance(workflow, BaseModelController)]
 
 
 def lacking_guards(task: str, guards: Collection[type[Filter]], fl_ctx: FLContext) -> str | None:
-    """Why a task must not be sent: it lacks some of the server's filters; None: it has them."""
+    """Why a task must not be sent: which server filters it lacks; None: it has all `guards`."""
     passed = flare_internals.server_filters(task, fl_ctx)
     if passed is None or set(guards) <= {type(one) for one in passed}:
         return None

@@ -1,16 +1,16 @@
-"""The sites of a job: whose a message is, what a site declares, and what it may train of that.
+"""The sites of a job: who sent a message, which classes a site declares, and which it may train.
 
-A site's name is that which FLARE's server has authenticated. Its classes are those that it declared
-first, as far as the server permits them.
+A site is identified by the name that FLARE's server has authenticated. Its classes are those of its
+first declaration, as far as the server permits them.
 
-The server's operator writes permitted classes into FLARE's `local/privacy.json` there, as a site
-its own policy (see `site_policy`):
+The server's operator sets permitted classes in the server's `local/privacy.json`, as a site sets
+its policy in its own (see `site_policy`):
 
     {"scopes": [{"name": "cxr", "properties": {"permitted": {"nih": ["Edema", "Mass"]}}}],
      "default_scope": "cxr"}
 
-or such a table for each study of FLARE's, `{"heart": {"nih": ["Edema"]}}`: then a job of a study
-without one trains nothing. FLARE's jobs without a study are of the study "default".
+or a table per FLARE study, `{"heart": {"nih": ["Edema"]}}`: then a job of a study without a table
+trains nothing. FLARE assigns jobs without a study to the study "default".
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation.aggregation.class_names import unfit
 from surgical_aggregation.wire import flare_internals, headers, privacy_json
-from surgical_aggregation.wire.versions import told_versions, version_fault
+from surgical_aggregation.wire.versions import parse_versions, version_fault
 
-NOT_STARTED = "FLARE has not started the job there: it was not connected, or could not take it"
+NOT_STARTED = "FLARE has not started the job there: it was not connected, or could not run it"
 
 _SITE = "surgical.site"
 
 Table = Mapping[str, Sequence[str]]
-"""Site -> classes that it may train; a site that is not in it may train none."""
+"""Site -> classes that it may train; a site that is not in the table may train none."""
 
 POLICY = ("permitted", "look_alikes")
-"""Keys of the server's policy; for the second see `look_alikes`."""
+"""Keys of the server's policy; for the second see the module `look_alikes`."""
 
 _DECLARATIONS = "surgical.declarations"
 
 
 def sites_of_job(fl_ctx: FLContext) -> list[str]:
-    """Names of the sites that the job is for, also of those at which FLARE has not started it.
+    """Names of the job's sites, including those where FLARE has not started it.
 
-    They are in the `deploy_map` of the job's meta; with "@ALL" there, those at which it has.
+    They are those of `deploy_map` in the job's meta; if that is "@ALL", the sites where the job has
+    started.
     """
     meta = fl_ctx.get_prop(FLContextKey.JOB_META) or {}
     deployed = meta.get(JobMetaKey.DEPLOY_MAP.value, {}).values()
@@ -54,7 +55,7 @@ def sites_of_job(fl_ctx: FLContext) -> list[str]:
 
 
 def not_started(fl_ctx: FLContext) -> dict[str, str]:
-    """Site of the job at which FLARE has not started it -> why it takes no part."""
+    """Site of the job where FLARE has not started it -> the reason that it does not participate."""
     started = _started(fl_ctx)
     return {site: NOT_STARTED for site in sites_of_job(fl_ctx) if site not in started}
 
@@ -64,39 +65,42 @@ def _started(fl_ctx: FLContext) -> set[str]:
 
 
 def set_site(site: str, fl_ctx: FLContext) -> None:
-    """Say whose message a context is about; only the workflow knows it when it sends a task."""
+    """Record the site of a context's message; a workflow knows it when it sends a task."""
     fl_ctx.set_prop(_SITE, site, private=True, sticky=False)
 
 
 def site_of(fl_ctx: FLContext) -> str:
-    """Authenticated name of the site that a message comes from or goes to; empty: not known.
+    """Authenticated name of the site that a message comes from or goes to; empty: unknown.
 
-    Never what the message says of itself: the peer context is written by the client. Our own
-    workflows say it; under any other it is the sender of a result, or the site that has the task.
+    Never read from the message itself, whose peer context is written by the client. Our workflows
+    set it (`set_site`); under any other workflow it is the sender of a result, or the site that
+    holds the task.
     """
-    site = fl_ctx.get_prop(_SITE)
+    site: str | None = fl_ctx.get_prop(_SITE)
     if site is not None:
         return site
     result = fl_ctx.get_prop(FLContextKey.TASK_RESULT)
-    # FLARE's server puts the header there, over whatever came, by the token of the connection.
+    # FLARE's server overwrites this header by the token of the connection.
     client = isinstance(result, Shareable) and result.get_header(ServerCommandKey.FL_CLIENT)
-    return client.name if isinstance(client, Client) else flare_internals.site_of_task(fl_ctx)
+    if isinstance(client, Client):
+        return str(client.name)
+    return flare_internals.site_of_task(fl_ctx)
 
 
 def claimed_site(fl_ctx: FLContext) -> str:
-    """What the peer calls itself; empty where it is no text."""
+    """The name that the peer uses for itself; empty if it is not a text."""
     peer = fl_ctx.get_peer_context()
     name = peer.get_identity_name() if peer else ""
     return name if isinstance(name, str) else ""
 
 
 class Declaration(NamedTuple):
-    """What a process of a site declares with every message.
+    """What a site's process declares with every message.
 
     Attributes:
-        classes: Their names; empty when it declares no list of names.
-        process: Which of the site's processes says so; None where it does not say.
-        versions: See `versions`; empty where it tells none.
+        classes: Names of the site's classes; empty if it declares no list of names.
+        process: Id of the process; None if it sends none.
+        versions: Package -> version, see `versions`; empty if it sends none.
     """
 
     classes: tuple[str, ...]
@@ -105,20 +109,21 @@ class Declaration(NamedTuple):
 
 
 def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
-    """Classes that the site of a message declares; empty where `declaration_fault` finds fault."""
+    """Classes that the site of a message declares; empty if `declaration_fault` has a reason."""
     return () if declaration_fault(fl_ctx) else declaration(fl_ctx).classes
 
 
 def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
-    """Why a site's declaration does not count; None when it does.
+    """Why a site's declaration is invalid; None: it is valid.
 
-    A site speaks under the name that FLARE has authenticated, and for the classes that it declared
-    first; only another process of the same site may declare others. Class names must be printable;
-    the aggregator limits their length. Its version must go with the server's, see `versions`.
+    A site must use the name that FLARE has authenticated, and keep the classes of its first
+    declaration; only a new process of the site may declare others. Class names must be printable
+    (the aggregator limits their length). Its version must match the server's, see `versions`.
 
     Args:
         fl_ctx: Context of a message from or to the site, on the server.
-        asking: The site asks for a task, so another process may have replaced the first.
+        asking: Whether the site is requesting a task, so that a new process may have replaced the
+            first. Default False.
     """
     site = site_of(fl_ctx)
     if claimed_site(fl_ctx) != site:
@@ -132,20 +137,20 @@ def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
     if first is None or first.classes == now.classes or restarted:
         return None
     return (
-        f"it declares {list(now.classes)}, and has declared {list(first.classes)} before; classes "
-        "hold for a whole job"
+        f"it declares {list(now.classes)}, but declared {list(first.classes)} before; a site's "
+        "classes cannot change during a job"
     )
 
 
 def hold_to_declaration(fl_ctx: FLContext) -> None:
-    """From now on, the site of a message must declare what it does now, if that counts."""
+    """Bind the site of a message to its present declaration, if that is valid."""
     if declaration_fault(fl_ctx, asking=True) is None:
         declarations = {**_declarations(fl_ctx), site_of(fl_ctx): declaration(fl_ctx)}
         fl_ctx.set_prop(_DECLARATIONS, declarations, private=True, sticky=True)
 
 
 def sites_by_class(fl_ctx: FLContext) -> dict[str, list[str]]:
-    """Class -> the sites that have declared it in this job, by name."""
+    """Class -> sites that have declared it in this job, sorted by name."""
     found: dict[str, list[str]] = {}
     for site, declaration in sorted(_declarations(fl_ctx).items()):
         for name in declaration.classes:
@@ -154,25 +159,25 @@ def sites_by_class(fl_ctx: FLContext) -> dict[str, list[str]]:
 
 
 def versions_by_site(fl_ctx: FLContext) -> dict[str, Mapping[str, str]]:
-    """Site -> the versions that it has told in this job, by name."""
+    """Site -> the versions that it declared in this job, sorted by name."""
     return {site: of.versions for site, of in sorted(_declarations(fl_ctx).items())}
 
 
 def unpermitted(fl_ctx: FLContext, permitted: Table | None) -> str | None:
-    """Why the site of a message may not train all that it declares; None: it may."""
+    """Why the site of a message may not train all of its declared classes; None: it may."""
     beyond = set(declared_classes(fl_ctx)) - set(permitted_classes(fl_ctx, permitted))
     if not beyond:
         return None
     return (
-        f"the site is not permitted to train {sorted(beyond)}: permit it in the server's table, or "
-        "take it out of the site's classes"
+        f"the site is not permitted to train {sorted(beyond)}: add them to the server's table, or "
+        "remove them from the site's classes"
     )
 
 
 def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
     """Classes that the site of a message declares and that all `tables` permit.
 
-    None where a table is not usable: `PermittedFilter` ends the run for that.
+    Empty if a table is malformed, for which `PermittedFilter` ends the run.
     """
     try:
         allowed = [set(table.get(site_of(fl_ctx), ())) for table in tables(fl_ctx, permitted)]
@@ -182,10 +187,10 @@ def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, 
 
 
 def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
-    """All tables of permitted classes: the job's own and that of the server's policy for its study.
+    """All tables of permitted classes: the job's, and the server policy's for the job's study.
 
     Raises:
-        PolicyError: A table is not usable.
+        PolicyError: A table is malformed.
     """
     properties = privacy_json.scope_properties(fl_ctx, POLICY) or {}
     own = [] if permitted is None else [("the job's configuration", permitted)]
@@ -204,20 +209,21 @@ def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
 
 
 def study(fl_ctx: FLContext) -> str:
-    """FLARE's study of the running job, which the server knows from the session it came by."""
+    """FLARE's study of the running job, set by the server from the submitter's session."""
     return str(get_job_meta_study(fl_ctx.get_prop(FLContextKey.JOB_META)))
 
 
 def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:
-    return fl_ctx.get_prop(_DECLARATIONS, {})
+    declarations: Mapping[str, Declaration] = fl_ctx.get_prop(_DECLARATIONS, {})
+    return declarations
 
 
 def declaration(fl_ctx: FLContext) -> Declaration:
-    """What the site of a message declares, whether that counts or not."""
+    """The declaration of a message's site, valid or not."""
     peer = fl_ctx.get_peer_context() or FLContext()
     named = (headers.CLASSES, headers.PROCESS, headers.VERSIONS)
-    classes, process, told = map(peer.get_prop, named)
+    classes, process, versions = map(peer.get_prop, named)
     if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
         classes = ()
     process = process if isinstance(process, str) else None
-    return Declaration(tuple(classes), process, told_versions(told))
+    return Declaration(tuple(classes), process, parse_versions(versions))

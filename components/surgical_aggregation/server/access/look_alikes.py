@@ -1,4 +1,4 @@
-"""Classes of different sites that may be one, spelt in two ways."""
+"""Find classes of different sites that may be one class in two spellings."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from surgical_aggregation.server.access.job_sites import POLICY, sites_by_class
 from surgical_aggregation.wire import headers, privacy_json
 
 GROUP = "surgical_aggregation.look_alikes"
-"""Group of entry points: functions with the arguments and the result of `resemblance`."""
+"""Group of entry points: functions with the signature of `resemblance`."""
 
 MOST = 200
-"""Classes that are compared; of more than that the first by name."""
+"""Largest number of classes that are compared: the first ones by name."""
 
 NOTE, REFUSE = "note", "refuse"
 
 
 class LookAlikes(FLComponent):
-    """Name classes that different sites declare and that may be one: each would get a column.
+    """Report classes of different sites that may be one class; each would get its own column.
 
-    Runs on the server. Looks at names alone, whenever a site asks for a task, by what installed
-    packages know of an application's words (see `GROUP`), else by spelling; no site learns of
-    another's. The log has a line for each pair, and so has the record (`RunRecord`). The server's
-    policy may refuse such runs; the run then ends when the second of the sites asks first:
+    Runs on the server. Compares names only, whenever a site requests a task, with the functions
+    that installed packages offer for an application's vocabulary (see `GROUP`), else by spelling.
+    Each pair is logged and recorded (`RunRecord`) at the server; no site is informed of another's
+    classes. The server's policy may refuse such runs, which then end when the second of the two
+    sites requests its first task:
 
         {"scopes": [{"name": "cxr", "properties": {"look_alikes": "refuse"}}],
          "default_scope": "cxr"}
@@ -42,7 +43,7 @@ class LookAlikes(FLComponent):
         self._judges: list[Callable[[str, str], str | None]] = []
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Read the policy at the start, then compare what sites declare."""
+        """Read the policy at the start, then compare declared classes."""
         if event_type == EventType.START_RUN:
             self._judges = [*offered(GROUP)] or [resemblance]
             try:
@@ -63,11 +64,11 @@ class LookAlikes(FLComponent):
         sites = sites_by_class(fl_ctx)
         fit = [name for name in sorted(sites) if len(name) <= LONGEST]
         if len(fit) > MOST:
-            said = f"{len(fit)} classes are declared; the first {MOST} by name are compared"
-            self.log_warning(fl_ctx, said)
+            text = f"{len(fit)} classes are declared; the first {MOST} by name are compared"
+            self.log_warning(fl_ctx, text)
         for pair in combinations(fit[:MOST], 2):
-            two = set(sites[pair[0]]) & set(sites[pair[1]])  # who labels both tells them apart
-            if two or pair in self._compared:
+            both = set(sites[pair[0]]) & set(sites[pair[1]])  # a site with both distinguishes them
+            if both or pair in self._compared:
                 continue
             self._compared.add(pair)
             reasons = (judge(*pair) for judge in self._judges)
@@ -76,14 +77,14 @@ class LookAlikes(FLComponent):
 
     def _announce(self, classes: dict[str, list[str]], reason: str, fl_ctx: FLContext) -> None:
         named = " and ".join(f"{shown(name)} ({', '.join(at)})" for name, at in classes.items())
-        said = f"{named} may be one class: {reason}"
-        self.log_warning(fl_ctx, f"{said}. Ask; what is one class needs one name at all sites.")
+        finding = f"{named} may be one class: {reason}"
+        self.log_warning(fl_ctx, f"{finding}. Ask the sites; one class needs one name everywhere.")
         alike = {"classes": classes, "reason": reason}
         self.fire_event_with_data(headers.LOOK_ALIKE, fl_ctx, headers.ALIKE, alike)
         if self._refuses:
             self.system_panic(
-                f"{said}, and this server's policy refuses look-alikes. Have the sites give it one "
-                "name; or, where they are two, set 'look_alikes' to 'note' in the server's "
+                f"{finding}, and this server's policy refuses look-alikes. Use one name at all "
+                "sites; or, if they are two classes, set 'look_alikes' to 'note' in the server's "
                 "local/privacy.json.",
                 fl_ctx,
             )

@@ -1,1 +1,1 @@
-"""The global model: aggregated, kept, chosen, evaluated."""
+"""The global model: aggregation, storage, selection, evaluation."""

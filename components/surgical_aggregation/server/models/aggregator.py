@@ -41,33 +41,36 @@ class SurgicalAggregator(ModelAggregator):
     """Average body variables over all sites, and each class's column over the sites that label it.
 
     Runs on the server, under FLARE's ScatterAndGather (`accept`, `aggregate`) or FedAvg
-    (`accept_model`, `aggregate_model`). Takes results whose head is labelled (see `wire`). What no
-    site sent is not in the aggregate, so it must be merged into the last global model: under
-    ScatterAndGather by `MergeIntoGlobalModel` as the shareable generator, while FedAvg gets the
-    merged whole. Differences (kind WEIGHT_DIFF) are first added to the model that the round started
-    from, or to zeros where it has no column.
+    (`accept_model`, `aggregate_model`). Results must have a labelled head (see `wire.variables`).
+    Variables that no site sent are not in the aggregate, so it must be merged into the last global
+    model: ScatterAndGather needs `MergeIntoGlobalModel` as its shareable generator; FedAvg receives
+    the merged model. Differences (kind WEIGHT_DIFF) are first added to the model that the round
+    started from, or to zeros for a class that it does not have.
 
-    A result is refused whole, with site, round and reason, when it is late, a second one of the
-    same site, beyond a limit, or malformed (see `result_checks.fault`). The spelling of a class is
-    the global model's, or else that of the first accepted result. A refusal may name another site's
-    class, so it goes no further than the server's log and record. Sums run in site-name order: two
-    runs with the same results agree bit for bit. From their arrival to the round's end results are
-    in files (see `ArraysFile`), and are averaged variable by variable, so that the results of many
-    sites need little memory. Where the disk takes no more, the run ends with the reason.
+    A result is refused as a whole, with site, round and reason, if it is late, a second one from
+    the same site, over a limit, or malformed (see `result_checks.fault`). A class is spelt as in
+    the global model, or else as in the first accepted result. A refusal may name another site's
+    class, so it stays in the server's log and record.
 
-    Under FedAvg the run ends at its start where `SelectHead` or `CheckResult` is not among the
+    Sums run in the order of site names, so two runs with the same results agree bit for bit.
+    Results are stored in files until the round ends (see `ArraysFile`) and averaged variable by
+    variable, so many sites need little memory. If the disk is full, the run ends with the reason.
+
+    Under FedAvg, the run ends at its start if `SelectHead` or `CheckResult` is not among the
     server's filters of the task: FedAvg would send every site the whole model with its manifest.
 
     Args:
-        strategy: What sites keep of the body, and so what they send; see `strategy`. The same as
-            the sites'. Default "fedbn+".
-        personal_head: Every head stays at its site: results must have no columns. Default False.
-        body_weighting: Strategy f: "mean" (default, the papers), "samples", or another, see
-            `weighting`.
-        head_weighting: Strategy g: "mean" (default, the papers), "samples", "positives", or
-            another.
-        limits: Name of a limit -> its value, where it is not the default; see `Limits`.
-        columns_only: Results have columns and no body, see `ModelRefit`. Default False.
+        strategy: Which body variables sites keep or freeze, and so which they send; see
+            `aggregation.strategy`. Must equal the sites'. Default "fedbn+".
+        personal_head: Whether heads stay at their sites; results must then have no columns. Default
+            False.
+        body_weighting: The paper's strategy f: "mean" (default, the papers), "samples", or another,
+            see `weighting`.
+        head_weighting: The paper's strategy g: "mean" (default, the papers), "samples",
+            "positives", or another.
+        limits: Name of a limit -> value, for those that differ from the default; see `Limits`.
+            Default None.
+        columns_only: Whether results have columns and no body, see `ModelRefit`. Default False.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
@@ -96,11 +99,11 @@ class SurgicalAggregator(ModelAggregator):
         self._closed = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Receive results on disk; note the strategy, and end the run where its model is unfit."""
+        """Set up receiving on disk; record the strategy, and end the run if the model is unfit."""
         super().handle_event(event_type, fl_ctx)
         if event_type == EventType.START_RUN:
-            without_room = partial(self._end_run, fl_ctx.get_engine())
-            flare_internals.receive_arrays(partial(ArraysFile, job_folder(fl_ctx), without_room))
+            end_run = partial(self._end_run, fl_ctx.get_engine())
+            flare_internals.receive_arrays(partial(ArraysFile, job_folder(fl_ctx), end_run))
             flare_internals.receive_results_of(len(fl_ctx.get_engine().get_clients()))
             flare_internals.forget_sent_messages()
             for workflow in class_filters.model_controllers(fl_ctx):
@@ -110,7 +113,7 @@ class SurgicalAggregator(ModelAggregator):
         elif event_type == AppEventType.INITIAL_MODEL_LOADED:
             loaded = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
             if not isinstance(loaded, ModelLearnable) or loaded.is_empty():
-                return  # what could not load it has ended the run
+                return  # the persistor has ended the run
             model = GlobalModel.from_learnable(loaded)
             GlobalModel.set_manifest(model.manifest.with_strategy(self.strategy), fl_ctx)
             try:
@@ -123,35 +126,35 @@ class SurgicalAggregator(ModelAggregator):
             self.system_panic(str(error), fl_ctx)
 
     def accept(self, shareable: Shareable, fl_ctx: FLContext) -> bool:
-        """Take one site's result into the round; never raises: that would end it for every site.
+        """Add one site's result to the round; never raises, since that would end it for all.
 
         Returns:
-            Whether the result will be averaged; a refusal has been announced.
+            Whether the result will be averaged; if not, the refusal has been announced.
         """
         sent_in = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
         read = partial(results.trained, shareable)
-        return self._take(site_of(fl_ctx), read, sent_in, fl_ctx) is None
+        return self._add(site_of(fl_ctx), read, sent_in, fl_ctx) is None
 
     def accept_model(self, model: FLModel) -> None:
-        """Take one site's result into the round of FLARE's FedAvg.
+        """Add one site's result to the round of FLARE's FedAvg.
 
         Raises:
-            ValueError: It is refused, and has been announced; FedAvg goes on without this site.
+            ValueError: It is refused, which has been announced; FedAvg continues without this site.
         """
         sent_in = self.fl_ctx.get_prop(AppConstants.CURRENT_ROUND)  # FedAvg drops late ones
         read = partial(results.of_model, model)
-        if reason := self._take(model.meta["client_name"], read, sent_in, self.fl_ctx):
+        if reason := self._add(model.meta["client_name"], read, sent_in, self.fl_ctx):
             raise ValueError(reason)
 
-    def _take(
+    def _add(
         self, site: str, read: Callable[[], SiteResult], sent_in: object, fl_ctx: FLContext
     ) -> str | None:
-        """Why a site's result is refused, which is announced; None where it was taken."""
+        """Why a site's result is refused, which has been announced; None: it was added."""
         current = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         try:
             with self._lock:  # FLARE may call from several threads
                 reason = self._objection(site, read, sent_in, fl_ctx)
-        except NoRoomError as error:  # no fault of the site's
+        except NoRoomError as error:  # not the site's fault
             reason = str(error).rstrip(".")
             self._end_run(fl_ctx.get_engine(), error)
         except Exception as error:
@@ -166,17 +169,17 @@ class SurgicalAggregator(ModelAggregator):
     ) -> str | None:
         current = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         if sent_in != current:
-            return f"it belongs to round {sent_in}, and round {current} is running"
+            return f"it belongs to round {sent_in}, but round {current} is running"
         if self._closed:
             return f"round {current} has been averaged already"
         if site in self._accepted:
-            return "the site has already given its result of this round"
+            return "the site has already sent a result in this round"
         if self._start is None:  # once a round: the model does not change before it is averaged
             model = GlobalModel.current(fl_ctx)
             self._start = model, self._expected(model)
         model, expected = self._start
         sent = fl_ctx.get_prop(headers.RESULT) or read()
-        result = self._whole(sent, model)
+        result = self._as_weights(sent, model)
         too_large = result_checks.oversize(result, expected.limits)
         if reason := too_large or self._fault(result, expected):
             return reason
@@ -185,14 +188,14 @@ class SurgicalAggregator(ModelAggregator):
         except weightings.WeightingError as error:
             return str(error).rstrip(".")
         if sent.differences:
-            sums = wire.join(result.body, result.columns)  # new, so still in memory
+            sums = wire.join(result.body, result.columns)  # new arrays, so in memory
             result = _with_variables(result, on_disk(sums, job_folder(fl_ctx)))
         self._accepted[site] = result
         expected.known.add(result.columns)
         return None
 
-    def _whole(self, sent: SiteResult, model: GlobalModel) -> SiteResult:
-        """A result with the variables that the site trained, also where it sent differences."""
+    def _as_weights(self, sent: SiteResult, model: GlobalModel) -> SiteResult:
+        """The result with trained variables, in place of differences if the site sent these."""
         if not sent.differences:
             return sent
         differences = wire.join(sent.body, sent.columns)
@@ -222,21 +225,21 @@ class SurgicalAggregator(ModelAggregator):
         )
 
     def aggregate(self, fl_ctx: FLContext) -> Shareable:
-        """Average what was accepted; `ACCEPTED` and `COLUMN_SIMILARITY` go into the context.
+        """Average the accepted results; sets `ACCEPTED` and `COLUMN_SIMILARITY` in the context.
 
         Returns:
-            Averaged variables as weights.
+            DXO of kind WEIGHTS with the averaged variables.
 
         Raises:
-            WeightingError: No result was accepted. FLARE would otherwise go on with an empty round.
+            WeightingError: No result was accepted; FLARE would continue with an empty round.
         """
         return self._aggregate(fl_ctx).to_shareable()
 
     def aggregate_model(self) -> FLModel:
-        """The global model after a round of FLARE's FedAvg, which is in the context from now on.
+        """Average a round of FLARE's FedAvg, and make the new global model the context's.
 
         Returns:
-            All of its variables, and its manifest as meta.
+            All of its variables, with its manifest as meta.
 
         Raises:
             WeightingError: No result was accepted.
@@ -252,8 +255,8 @@ class SurgicalAggregator(ModelAggregator):
             accepted = dict(sorted(self._accepted.items()))
         if not accepted:
             raise weightings.WeightingError(
-                f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs the accepted result of "
-                "one site at least; got none. The server's log says which were refused, and why."
+                f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs at least one accepted "
+                "result; got none. The server's log has the reason of every refusal."
             )
         similarity = self._similarity(accepted)
         fl_ctx.set_prop(headers.COLUMN_SIMILARITY, similarity, private=True, sticky=False)

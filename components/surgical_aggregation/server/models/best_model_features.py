@@ -1,4 +1,4 @@
-"""What the sites' tests say of the features of the best model goes into its manifest."""
+"""Store the sites' feature statistics of the best model in its manifest."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from surgical_aggregation.wire import results
 
 
 class BestModelFeatures(FLComponent):
-    """Write into the manifest of the best model where the sites' test images lie.
+    """Write the sites' feature statistics into the manifest of the best model.
 
-    Runs on the server. With it, users of the model can tell an image that is far from all that it
-    was trained for; see `feature_statistics`. Only sites whose policies let the statistics out
-    are in it, under "features": {site: statistics}.
+    Runs on the server. With them, users of the model can detect images that differ from the test
+    images of every site; see `feature_statistics`. The manifest has "features": {site: statistics},
+    for the sites whose policy permits it.
 
     Args:
         workflow: Id of the workflow that tests the best model. Default "test_best".
@@ -46,5 +46,5 @@ class BestModelFeatures(FLComponent):
                 manifest = best.manifest.with_facts(features=dict(sorted(self._features.items())))
                 best = replace(best, manifest=manifest)
                 model_files.save_to_job(best, model_files.BEST_FILE, fl_ctx)
-            except CheckpointError as error:  # the model is there without them
+            except CheckpointError as error:  # the model is usable without them
                 self.log_warning(fl_ctx, f"the best model has no statistics of features: {error}")

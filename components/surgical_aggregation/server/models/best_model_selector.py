@@ -1,4 +1,4 @@
-"""Which global model is the best: the one with the smallest mean validation loss over sites."""
+"""Select the best global model: the one with the smallest mean validation loss over sites."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from surgical_aggregation.wire import headers, results
 from surgical_aggregation.wire.untrusted_text import one_line
 
 _ENDED = (ReservedKey.RUN_ABORT_SIGNAL, FLContextKey.FATAL_SYSTEM_ERROR)
-"""Where it is said that the run is ended early; FLARE ends its workflows all the same."""
+"""Properties that mark a run as ended early; FLARE fires END_WORKFLOW then, too."""
 
 
 @dataclass(eq=False)
@@ -28,28 +28,29 @@ class BestModelSelector(FLComponent):
     """Announce the global model with the smallest mean over sites of a validation loss.
 
     Runs on the server. "The model of round r" is the one that round r starts from. Each site
-    measures it before training and sends the loss with its result; validation workflows measure the
-    final model after the last round, and the `candidates` that were made from those of the rounds.
-    So the first and the last model can be the best, too.
+    validates it before training and sends the loss with its result; after the last round,
+    validation workflows evaluate the final model and the `candidates`. So the first and the last
+    model can be selected, too. A validated model's manifest has its AUROC by site and class.
 
-    The manifest of a model that was measured has its AUROC by site and class.
+    Sites may be absent; see `aggregation.model_selection`. A site whose results were all refused
+    has no vote on the final model.
 
-    Sites may be absent; see `model_selection`. A site whose results were all refused does not vote
-    on the final model.
+    Early stopping counts from the best of the rounds' models and ignores candidates, which every
+    job makes at its end. The manifest has the record of that model (`best_of_rounds`), and the
+    number of later rounds whose models could not be compared with it (`not_compared`).
 
-    Early stopping counts from the best of the rounds' models, so that candidates, which every job
-    makes at its end, do not change it: the manifest has its record (`best_of_rounds`), and counts
-    the rounds since whose models could not be compared with it (`not_compared`).
-
-    In a continued run the earlier run's best model is the one to beat, over the sites that are in
-    this run. It is dropped when it could not be this run's best model, or its loss is another.
+    A resumed run starts with the earlier run's best model, compared over the sites of this run. It
+    is dropped if it could not be selected in this run, or if the loss is another metric.
 
     Args:
         metric: Name of the loss in the sites' metrics. Default "bce".
-        workflows: Ids of the workflows that validate the final model and the candidates. Default:
-            those of the jobs.
-        min_share: Share of the run's sites that must have measured a model, and both of two that
-            are compared; above 0, at most 1. Default 0.5.
+        workflows: Ids of the workflows that validate the final model and the candidates. Default
+            ("validate_final", "validate_average", "validate_refit").
+        min_share: Share of the run's sites that must have measured a model, and both of two
+            compared models; above 0, at most 1. Default 0.5.
+
+    Raises:
+        ValueError: `min_share` is out of range.
     """
 
     metric: str = "bce"
@@ -61,7 +62,7 @@ class BestModelSelector(FLComponent):
         self._selection = Selection(self.metric, self.min_share)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Collect losses, and decide when all of a model's are in."""
+        """Collect losses, and decide when a model's evaluation is complete."""
         final = fl_ctx.get_prop(FLContextKey.WORKFLOW) in self.workflows
         selection = self._selection
         if event_type == EventType.START_RUN:
@@ -86,8 +87,8 @@ class BestModelSelector(FLComponent):
             if selection.votes(site, [s for of in facts.values() for s in of.get("sites", ())]):
                 self._measure(fl_ctx)
             else:
-                why = "no result of its was ever accepted"
-                self.log_warning(fl_ctx, f"what {site} measured does not count: {why}")
+                why = "none of its training results was accepted"
+                self.log_warning(fl_ctx, f"{site} has no vote on this model: {why}")
         elif event_type == EventType.END_WORKFLOW and final:
             signal, failed = map(fl_ctx.get_prop, _ENDED)
             if selection.measured and not failed and not (signal and signal.triggered):
@@ -107,7 +108,7 @@ class BestModelSelector(FLComponent):
         fl_ctx.set_prop(headers.BEST_ROUND, best, private=True, sticky=True)
 
     def _decide(self, round_: int | None, fl_ctx: FLContext) -> None:
-        """Decide on the model that a round started from; None: the final one, or a candidate."""
+        """Decide on the model that a round started from; None: the final model or a candidate."""
         model = GlobalModel.current(fl_ctx)
         manifest, selection = model.manifest, self._selection
         number = manifest.round if round_ is None else round_
@@ -127,8 +128,8 @@ class BestModelSelector(FLComponent):
         GlobalModel.set_manifest(manifest, fl_ctx)
         if decision.dropped:
             earlier, why = decision.dropped
-            said = f"the best model so far, of round {earlier}, is dropped: {why}"
-            self.log_warning(fl_ctx, said)
+            text = f"the best model so far, of round {earlier}, is dropped: {why}"
+            self.log_warning(fl_ctx, text)
             self._set_best_of_rounds(None, fl_ctx)
             fl_ctx.set_prop(headers.DROPPED, {"reason": why}, private=True, sticky=False)
             self.fire_event(headers.BEST_DROPPED, fl_ctx)
@@ -138,8 +139,8 @@ class BestModelSelector(FLComponent):
         if decision.verdict.best:
             self._announce(record, decision.verdict.why, fl_ctx)
         else:
-            said = "is not better" if decision.verdict.compared else "cannot be the best"
-            self.log_info(fl_ctx, f"{_name(record)} {said}: {decision.verdict.why}")
+            outcome = "is not better" if decision.verdict.compared else "cannot be the best"
+            self.log_info(fl_ctx, f"{_name(record)} {outcome}: {decision.verdict.why}")
 
     def _announce(self, best: Mapping[str, Any], why: str, fl_ctx: FLContext) -> None:
         loss = best["value"]
@@ -149,19 +150,19 @@ class BestModelSelector(FLComponent):
             "best_round": best["round"],
             "best_metrics": {self.metric: loss},
         }
-        said = f"{self.metric} {loss:.4f} over {len(best['sites'])} sites; {why}"
-        self.log_info(fl_ctx, f"{_name(best)} is the best: {said}")
-        for name, value in (
+        value = f"{self.metric} {loss:.4f} over {len(best['sites'])} sites; {why}"
+        self.log_info(fl_ctx, f"{_name(best)} is the best: {value}")
+        for name, fact in (
             (headers.BEST, best),
             (AppConstants.VALIDATION_RESULT, loss),
             (AppConstants.METRICS_SELECTION_INFO, selection),
         ):
-            fl_ctx.set_prop(name, value, private=True, sticky=False)
+            fl_ctx.set_prop(name, fact, private=True, sticky=False)
         self.fire_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
 
 
 def _name(facts: Mapping[str, Any]) -> str:
-    """A model for people, by its round and whether it is a candidate."""
+    """Name of a model in logs: its round, and how it was made."""
     made = {
         headers.AVERAGE: ", averaged over late rounds,",
         headers.REFIT: ", its columns refitted,",

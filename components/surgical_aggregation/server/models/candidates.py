@@ -1,10 +1,10 @@
-"""Models made after training from those of the rounds: candidates for the best one.
+"""Candidates for the best model that are made after training from the rounds' models.
 
     average   the mean over the late rounds, see `aggregation.moments`
-    refit     the best model so far or the last, its columns refitted, see `ModelRefit`
+    refit     the best model so far or the last one, with refitted columns, see `ModelRefit`
 
 A candidate has the round of the model that it was made from. It is the context's global model while
-the sites measure it, and a file beside last.npz and best.npz.
+the sites validate it, and is written to a file in the folder of last.npz and best.npz.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ CANDIDATES = (AVERAGE, REFIT)
 
 
 def average_of(model: GlobalModel) -> GlobalModel | None:
-    """The average over the late rounds, by the model of the last one; None where none was kept."""
+    """The average over the late rounds, from the last model; None if no average was kept."""
     means = averaged(model.variables, model.moments)
     return None if means is None else _candidate(AVERAGE, model, means)
 
 
 def refit_of(model: GlobalModel, columns: Variables) -> GlobalModel:
-    """A model with refitted columns, given by their names on the wire.
+    """The model with refitted columns, given by their names on the wire.
 
-    Classes that the model does not have stay out: nobody has trained them in it.
+    Columns of classes that the model does not have are ignored: they were not trained in it.
     """
     own = {name: value for name, value in columns.items() if name in model.variables}
     return _candidate(REFIT, model, {**model.variables, **own})
@@ -42,7 +42,7 @@ def _candidate(made: str, model: GlobalModel, variables: Variables) -> GlobalMod
 
 
 class CandidateLocator(CheckpointLocator):
-    """Give FLARE's GlobalModelEval a candidate, where the run has made one.
+    """Give FLARE's GlobalModelEval a candidate, if the run has made one.
 
     Runs on the server, after training; see `CheckpointLocator`.
 
@@ -56,7 +56,7 @@ class CandidateLocator(CheckpointLocator):
         super().__init__(model)
 
     def get_model_names(self, fl_ctx: FLContext) -> list[str]:
-        """The candidate's name, or nothing where the run has not made it."""
+        """The candidate's name, or an empty list if the run has not made it."""
         if self.model == AVERAGE and (average := average_of(GlobalModel.current(fl_ctx))):
             average.set_current(fl_ctx)
         made = GlobalModel.current(fl_ctx).manifest.get(CANDIDATE)

@@ -1,4 +1,4 @@
-"""Finds the model that an evaluation workflow measures."""
+"""Locate the model that an evaluation workflow measures."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ EVALUATED = "evaluated"
 
 
 def model_headers(manifest: Manifest) -> dict[str, Any]:
-    """Headers of a task with a model: its round, and in a continued run what it continues."""
+    """Headers of a task with a model: its round, and what a resumed run continues."""
     continued = manifest.continued
     return {MODEL_ROUND: manifest.round, **({CONTINUES: continued} if continued else {})}
 
 
 class CheckpointLocator(ModelLocator):
-    """Give FLARE's GlobalModelEval one model of the run, and the sites what belongs to it.
+    """Give FLARE's GlobalModelEval one model of the run, and its tasks the model's headers.
 
-    Runs on the server. Every task gets `model_headers`; `MEASURED` is in the context. Where no
-    round was left to make, such tasks are the first that a site of a continued run gets, and it
-    restores its state.
+    Runs on the server. Every task gets `model_headers`, and the context `MEASURED`. If a resumed
+    run has no round left, such a task is the first that a site gets, and it restores its state.
 
     Args:
-        model: "best" (default) or "last", as `CheckpointPersistor` writes them. FLARE's results put
-            "SRV_" before the name.
+        model: "best" (default) or "last", as written by `CheckpointPersistor`. In FLARE's results
+            the name has the prefix "SRV_".
+
+    Raises:
+        ValueError: `model` is none of these.
     """
 
     models: tuple[str, ...] = ("best", "last")
@@ -57,14 +59,14 @@ class CheckpointLocator(ModelLocator):
         return load(self.path(fl_ctx))
 
     def get_model_names(self, fl_ctx: FLContext) -> list[str]:
-        """The model's name, or nothing where it has not been written (said in the log)."""
+        """The model's name, or an empty list and a warning if it has not been written."""
         if self.path(fl_ctx).is_file():
             return [self.model]
         self.log_warning(fl_ctx, f"there is no {self.model} model to evaluate")
         return []
 
     def locate_model(self, model_name: str, fl_ctx: FLContext) -> DXO:
-        """The model's variables; the manifest stays on the server."""
+        """The model's variables as a DXO; the manifest stays on the server."""
         model = self.checkpoint(fl_ctx)
         self._headers = model_headers(model.manifest)
         measured = {
@@ -76,7 +78,7 @@ class CheckpointLocator(ModelLocator):
         return DXO(DataKind.WEIGHTS, data=model.variables)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Put the headers on a task that is about to be sent with this model."""
+        """Add the headers to a task that will be sent with this model."""
         super().handle_event(event_type, fl_ctx)
         if event_type == AppEventType.SEND_MODEL_FOR_VALIDATION:
             if fl_ctx.get_prop(AppConstants.MODEL_OWNER) == f"SRV_{self.model}":
@@ -86,14 +88,14 @@ class CheckpointLocator(ModelLocator):
 
 
 class EvaluatedModelLocator(CheckpointLocator):
-    """Give FLARE's GlobalModelEval the best model of an earlier job, or else a checkpoint.
+    """Give FLARE's GlobalModelEval the best model of an earlier job, or a checkpoint.
 
-    Runs on the server. Where there is no model with a head, the run ends with the reason.
+    Runs on the server. Ends the run with the reason if the model is missing or has no head.
 
     Args:
         file: Path of the checkpoint on the server, see `named_by_job`. Default None.
-        job: Id of an earlier job at this server, whose best model is measured, whatever the file.
-            Default "": none.
+        job: Id of an earlier job at this server, whose best model is measured; takes precedence
+            over `file`. Default "": none.
     """
 
     models = (EVALUATED,)
@@ -107,7 +109,7 @@ class EvaluatedModelLocator(CheckpointLocator):
         """Path of the checkpoint.
 
         Raises:
-            CheckpointError: No model is given, one that a job may not name, or the job left none.
+            CheckpointError: None is configured, the job may not name it, or `job` left none.
         """
         if self.job:
             return model_files.checkpoint_of(self.job, model_files.BEST_FILE, fl_ctx)
@@ -119,14 +121,14 @@ class EvaluatedModelLocator(CheckpointLocator):
         return model_files.named_by_job(self.file, fl_ctx)
 
     def get_model_names(self, fl_ctx: FLContext) -> list[str]:
-        """The model's name, once it is known that there is a model to measure."""
+        """The model's name, or an empty list if the run has been ended for lack of a model."""
         try:
             path = self.path(fl_ctx)
             checkpoint = load(path)
             if not (classes := wire.classes_of(checkpoint.variables)):
                 raise CheckpointError(
-                    f"{str(path)!r} has no column of any class, so nothing can be measured. It is "
-                    "an initial body, or its sites kept their heads: give a model with a head."
+                    f"{str(path)!r} has no columns, so there is nothing to measure. It is an "
+                    "initial body, or its sites kept their heads: use a model with a head."
                 )
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)

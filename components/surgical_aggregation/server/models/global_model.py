@@ -1,4 +1,4 @@
-"""The global model on the server, and how a round's aggregate goes into it; FLARE's FedAvg too."""
+"""The global model on the server, and merging a round's aggregate into it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class GlobalModel(Checkpoint):
 
     @property
     def is_personal(self) -> bool:
-        """Whether every site has a model of its own, so that this one is none that is used."""
+        """Whether every site has a personal model, so that this one is not used as it is."""
         return self.manifest.has_personal_body or not self.columns
 
     @property
@@ -65,12 +65,12 @@ class GlobalModel(Checkpoint):
 
     @classmethod
     def from_learnable(cls, learnable: ModelLearnable) -> GlobalModel:
-        """The model in FLARE's container."""
+        """Read the model from FLARE's container."""
         weights, manifest = learnable[ModelLearnableKey.WEIGHTS], learnable[ModelLearnableKey.META]
         return cls(weights, manifest, learnable.get(_MOMENTS, {}))
 
     def to_learnable(self) -> ModelLearnable:
-        """The model in FLARE's container."""
+        """Put the model into FLARE's container."""
         learnable = ModelLearnable()
         learnable[ModelLearnableKey.WEIGHTS] = self.variables
         learnable[ModelLearnableKey.META] = dict(self.manifest)
@@ -79,26 +79,26 @@ class GlobalModel(Checkpoint):
 
     @classmethod
     def current(cls, fl_ctx: FLContext) -> GlobalModel:
-        """The model that the running round started from (after aggregation: the one it made)."""
+        """The model that the running round started from, or made, once it is aggregated."""
         return cls.from_learnable(fl_ctx.get_prop(AppConstants.GLOBAL_MODEL))
 
     def set_current(self, fl_ctx: FLContext) -> None:
-        """Make this model the one that all parts of the server look at."""
+        """Make this model the current one for all server components."""
         learnable = self.to_learnable()
         fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, learnable, private=True, sticky=True)
 
     @staticmethod
     def set_manifest(manifest: Manifest, fl_ctx: FLContext) -> None:
-        """Give the present model another manifest, in the container that FLARE's workflow saves."""
+        """Replace the current model's manifest, in the container that FLARE's workflow saves."""
         fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)[ModelLearnableKey.META] = dict(manifest)
 
 
 def needs_federated_training(component: FLComponent, what: str, fl_ctx: FLContext) -> None:
-    """End the run where a part has a setting that means nothing under FLARE's FedAvg."""
+    """End the run if a component has a setting that FLARE's FedAvg does not support."""
     for workflow in model_controllers(fl_ctx):
         component.system_panic(
-            f"{type(component).__name__}: {what} cannot be had under {type(workflow).__name__}. "
-            "Take FederatedTraining as the workflow, or leave it out.",
+            f"{type(component).__name__}: {type(workflow).__name__} does not support {what}. "
+            "Use FederatedTraining as the workflow, or leave it out.",
             fl_ctx,
         )
 
@@ -107,21 +107,24 @@ def needs_federated_training(component: FLComponent, what: str, fl_ctx: FLContex
 class MergeIntoGlobalModel(ShareableGenerator):
     """Merge a round's aggregate into the last global model.
 
-    Runs on the server. A class that no site trained in the round keeps its column, a new one is
-    added, and none ever vanishes; FLARE's stock generator replaces the whole model.
+    Runs on the server. FLARE's stock generator replaces the whole model; here a class that no site
+    trained in the round keeps its column, and a new class is added.
 
-    Where a value of the model or of the optimizer's moments would not be finite, the round is
-    dropped: both stay as they were, the run goes on with the next round, and log and record say so,
-    with the largest values that came.
+    If a value of the model or of the optimizer's moments would not be finite, the round is dropped:
+    both stay unchanged and the run continues with the next round. Log and record have the reason
+    and the largest values received.
 
     Args:
-        optimizer: "none" (default): what was averaged becomes the model. "fedavgm" or "fedadam":
-            the server takes a step towards it, see `aggregation.moments`.
-        learning_rate: Of the optimizer. Default 0.0: its own, 1.0 for fedavgm, and 0.003 for
-            fedadam, which moves a variable by about this much a round.
-        momentum: Of the optimizer. Default 0.9.
-        average_decay: Of the average over late rounds, which is a candidate for the best model; see
-            `aggregation.moments`. Default 0.0: none is kept.
+        optimizer: "none" (default): the average becomes the model. "fedavgm" or "fedadam": the
+            server takes a step towards it, see `aggregation.moments`.
+        learning_rate: Of the optimizer, 0 or more. Default 0.0: the optimizer's own, 1.0 for
+            fedavgm and 0.003 for fedadam, which moves a variable by about this much per round.
+        momentum: Of the optimizer, in [0, 1). Default 0.9.
+        average_decay: Decay of the average over late rounds, in [0, 1); the average is a candidate
+            for the best model, see `aggregation.moments`. Default 0.0: no average.
+
+    Raises:
+        ValueError: A setting is out of range.
     """
 
     optimizer: str = "none"
@@ -134,14 +137,14 @@ class MergeIntoGlobalModel(ShareableGenerator):
         server_moments.check(self.optimizer, self.learning_rate, self.momentum, self.average_decay)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Refuse what FLARE's FedAvg cannot have: it uses no shareable generator."""
+        """End a run under FLARE's FedAvg, which would ignore these settings."""
         if event_type == EventType.START_RUN and self.optimizer != "none":
             needs_federated_training(self, f"optimizer {self.optimizer!r}", fl_ctx)
         if event_type == EventType.START_RUN and self.average_decay:
             needs_federated_training(self, f"average_decay {self.average_decay}", fl_ctx)
 
     def learnable_to_shareable(self, model: ModelLearnable, fl_ctx: FLContext) -> Shareable:
-        """The whole model without its manifest, to be cut down for each site by `SelectHead`."""
+        """The whole model without its manifest; `SelectHead` selects each site's columns."""
         sent = GlobalModel.from_learnable(model)
         shareable = DXO(DataKind.WEIGHTS, data=sent.variables).to_shareable()
         if fl_ctx.get_prop(AppConstants.CURRENT_ROUND) == fl_ctx.get_prop(AppConstants.START_ROUND):
@@ -155,7 +158,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
         return self.merged(wire.weights(shareable), fl_ctx).to_learnable()
 
     def merged(self, aggregate: DXO, fl_ctx: FLContext) -> GlobalModel:
-        """The present global model, updated with what `SurgicalAggregator` has averaged."""
+        """The current global model, updated with an aggregate of `SurgicalAggregator`."""
         last = GlobalModel.current(fl_ctx)
         stepped, moments = server_moments.step(
             self.optimizer, last.variables, aggregate.data, last.moments,
@@ -178,7 +181,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
 
 def _reason(lost: list[str], accepted: Mapping[str, SiteResult]) -> str:
-    """Why a round is dropped, and at which sites to look."""
+    """Why a round is dropped, with the largest value of each site."""
     sizes = []
     for site, result in accepted.items():
         sent = wire.join(result.body, result.columns)
@@ -186,7 +189,7 @@ def _reason(lost: list[str], accepted: Mapping[str, SiteResult]) -> str:
         sizes.append((size, f"{site} {size:.2g} in {name!r}"))
     came = "; ".join(text for _, text in sorted(sizes, reverse=True))
     return (
-        f"{len(lost)} variables would get values that are NaN or infinite, e.g. {lost[0]!r}; the "
-        f"model stays as it was. The largest values that came: {came or 'not known'}. Look at the "
-        "training of the first site, or lower the learning rate of the server's optimizer"
+        f"{len(lost)} variables would become NaN or infinite, e.g. {lost[0]!r}; the model stays as "
+        f"it was. Largest values received: {came or 'unknown'}. Check the training of the first "
+        "site, or lower the learning rate of the server's optimizer"
     )

@@ -1,4 +1,4 @@
-"""Where global models are on the server's disk, and which of them a job starts from."""
+"""Paths of global models on the server's disk, and the model that a job starts from."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ LAST_FILE = "last.npz"
 BEST_FILE = "best.npz"
 
 STUDY_FILE = "study.txt"
-"""Beside a job's checkpoints: the study of FLARE's that it is of, where it is of one."""
+"""In a job's folder of checkpoints: its FLARE study, if that is not the default one."""
 
-NAMED = 10
-"""How many of the newest jobs an error message names."""
+MAX_NAMED = 10
+"""Number of the newest jobs that an error message names."""
 
 
 def jobs_folder(fl_ctx: FLContext) -> Path:
-    """Folder of the server's workspace with a folder of checkpoints for every job."""
+    """Folder in the server's workspace that has a folder of checkpoints for every job."""
     return Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / "checkpoints"
 
 
@@ -47,8 +47,8 @@ def checkpoint_folders(fl_ctx: FLContext) -> tuple[Path, Path]:
     """Folders of a job's checkpoints on the server.
 
     Returns:
-        `models/` in the job's own workspace, which is downloaded with the job, and
-        `checkpoints/<job id>/` in the server's, which outlives the job's.
+        `models/` in the job's workspace, which is downloaded with the job, and
+        `checkpoints/<job id>/` in the server's workspace, which outlives the job.
     """
     return job_folder(fl_ctx) / "models", jobs_folder(fl_ctx) / fl_ctx.get_job_id()
 
@@ -57,14 +57,14 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
     """Path of a checkpoint of an earlier job at this server.
 
     Args:
-        jobs: Its id, or several with commas: then the first that left such a file, for an admin may
-            not know whether a lost job left one. Only folders of `jobs_folder` are ids. Jobs of
-            another study do not count.
+        jobs: Id of the job, or several ids separated by commas: then the first that left such a
+            file, since an admin may not know whether a lost job left one. Jobs of another FLARE
+            study are ignored.
         name: Name of the file.
         fl_ctx: Context of the running job.
 
     Raises:
-        CheckpointError: No job left such a file here; the message names jobs that did.
+        CheckpointError: None of the jobs left such a file here; the message names jobs that did.
     """
     folder = jobs_folder(fl_ctx)
     left = {
@@ -77,20 +77,24 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
             return left[job.strip()]
     newest = sorted(left, key=lambda job: left[job].stat().st_mtime, reverse=True)
     raise CheckpointError(
-        f"an earlier job at this server is needed that left a {name}; {jobs!r} left none in "
-        f"{str(folder)!r}. Jobs that did, the newest first: {', '.join(newest[:NAMED]) or 'none'}."
+        f"job {jobs!r} has no {name} in {str(folder)!r} of this server. Jobs that have one, newest "
+        f"first: {', '.join(newest[:MAX_NAMED]) or 'none'}."
     )
 
 
 def named_by_job(file: str, fl_ctx: FLContext) -> Path:
-    """Path of a checkpoint that a job names; a relative one is in the server's workspace.
+    """Path of a checkpoint that a job's configuration names.
 
-    Who submits a job is not who runs the server, so a job may name what jobs have left there, or
-    what a variable of the server's environment holds. In FLARE's simulator both are one person, and
-    a job that brings code, or is marked so, may read any file anyway.
+    The submitter of a job does not operate the server, so a job may name only checkpoints that jobs
+    have left there, and values of the server's environment variables. There is no limit in FLARE's
+    simulator, where both are the same person, nor for a job with code, which can read any file.
+
+    Args:
+        file: Path; a relative one is relative to the server's workspace.
+        fl_ctx: Context of the running job.
 
     Raises:
-        CheckpointError: It is another file.
+        CheckpointError: The job may not name this file.
     """
     brings_code = (fl_ctx.get_prop(FLContextKey.JOB_META) or {}).get(AppValidationKey.BYOC)
     if brings_code or fl_ctx.get_job_id() == SIMULATED_JOB or file in os.environ.values():
@@ -100,17 +104,17 @@ def named_by_job(file: str, fl_ctx: FLContext) -> Path:
     if path.is_relative_to(folder) and _of_this_study(path.parent, fl_ctx):
         return path
     raise CheckpointError(
-        f"a job may name a checkpoint below {str(folder)!r} of this server, of its own study; got "
-        f"{file!r}. Copy it there, or have the server's operator name it in a variable of the "
-        "server's environment."
+        f"a job may name only checkpoints below {str(folder)!r} of this server, of its own study; "
+        f"got {file!r}. Copy it there, or have the server's operator set an environment variable "
+        "of the server to it."
     )
 
 
 def save_to_job(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
-    """Write a checkpoint once, and give it its name in both folders of the job.
+    """Write a checkpoint once, and link it into both folders of the job.
 
     Raises:
-        CheckpointError: The disk does not take it; what was there before still is.
+        CheckpointError: It cannot be written; the previous file is still there.
     """
     in_job, lasting = (folder / name for folder in checkpoint_folders(fl_ctx))
     with _written(lasting):
@@ -122,10 +126,10 @@ def save_to_job(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
 
 
 def name_in_job(name: str, second: str, fl_ctx: FLContext) -> None:
-    """Give a checkpoint of the job a second name, in both folders.
+    """Link a checkpoint of the job to a second name, in both folders.
 
     Raises:
-        CheckpointError: The disk does not take it; what was there before still is.
+        CheckpointError: It cannot be written; the previous file is still there.
     """
     for folder in reversed(checkpoint_folders(fl_ctx)):
         with _written(folder / second):
@@ -133,7 +137,7 @@ def name_in_job(name: str, second: str, fl_ctx: FLContext) -> None:
 
 
 def _of_this_study(job: Path, fl_ctx: FLContext) -> bool:
-    """Whether a folder of checkpoints is of the running job's study."""
+    """Whether a folder of checkpoints belongs to the running job's study."""
     file = job / STUDY_FILE
     of = file.read_text(encoding="utf-8") if file.is_file() else DEFAULT_STUDY
     return of == study(fl_ctx)
@@ -145,22 +149,22 @@ def _written(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise CheckpointError(
-            f"{str(path)!r} could not be written: {error.strerror or error}. The one before it is "
-            "still there: make room, and continue the job."
+            f"{str(path)!r} could not be written: {error.strerror or error}. The previous file is "
+            "still there: free some disk space, and resume the run."
         ) from error
 
 
 class InitialBody(FLComponent):
     """The checkpoint to start from.
 
-    Runs on the server. The file is made once, or is the last.npz or best.npz of an earlier run,
-    which this run then continues, on the same sites or others; see `Manifest.started_by`, and
-    `remove_classes` for taking a class out before that.
+    Runs on the server. The file is an initial body, or the last.npz or best.npz of an earlier run,
+    which this run then continues, with the same sites or others; see `Manifest.started_by`. To
+    remove a class first, see `checkpoints.class_changes.remove`.
 
     Args:
         file: Path of the checkpoint on the server, see `named_by_job`, or the name of a body that
-            a package installed there offers, see `extras.offered_body`. None, the default, and ""
-            name none: then a package may offer one for its own data in FLARE's simulator.
+            an installed package offers, see `extras.offered_body`. Default None: none; an installed
+            package may offer one for its own data in FLARE's simulator. "" is the same.
     """
 
     def __init__(self, file: str | None = None):
@@ -171,18 +175,18 @@ class InitialBody(FLComponent):
         """Path of the checkpoint.
 
         Args:
-            fl_ctx: Of the job.
+            fl_ctx: Context of the running job.
 
         Raises:
-            CheckpointError: No file is configured, or one that a job may not name.
+            CheckpointError: No file is configured, or the job may not name it.
         """
         if offered := offered_body(self.file, simulated=fl_ctx.get_job_id() == SIMULATED_JOB):
             return offered
         if not self.file:
             raise CheckpointError(
-                "the server needs an initial body by name; none is configured. Make one, and set "
-                "CXR_INITIAL_BODY to its path where the server starts, or name it as the job's "
-                "initial_body; either may also be a body that an installed package offers, such as "
-                "'drawings', pre-trained on drawings."
+                "the server needs an initial body; none is configured. Set `file` of the job's "
+                "InitialBody component, or the environment variable that it refers to at the "
+                "server, to the path of a checkpoint there, or to the name of a body that an "
+                "installed package offers."
             )
         return named_by_job(self.file, fl_ctx)

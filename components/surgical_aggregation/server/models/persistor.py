@@ -1,4 +1,4 @@
-"""The persistor: last and best global model on the server's disk after every round."""
+"""The persistor: writes the last and the best global model to the server's disk."""
 
 from __future__ import annotations
 
@@ -23,29 +23,30 @@ from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, CANDIDATE, MOD
 
 @dataclass(eq=False)
 class CheckpointPersistor(ModelPersistor):
-    """Keep the last and the best global model on disk, each with its manifest.
+    """Write the last and the best global model to disk, each with its manifest.
 
-    Runs on the server and needs NumPy only. Starts from the last model of the job that it
-    `continues`, else from a `file` or the checkpoint that the `InitialBody` component names (under
-    FLARE's FedAvg no run can be continued, and the run ends with the reason). Writes last.npz
-    after every round, and a file for each of the `candidates` once it is measured, atomically; both
-    `checkpoint_folders` have the same file. The manifest of last.npz has the record of the best
-    model so far.
+    Runs on the server and needs NumPy only. All files are written atomically, to both
+    `checkpoint_folders`:
 
-    A better model (GLOBAL_BEST_MODEL_AVAILABLE) becomes best.npz together with the next last.npz,
-    just before it. A run that is killed loses the round that is running, and finds the better model
-    again when it repeats that round.
+        last.npz                 after every round; its manifest has the record of the best model
+        best.npz                 the best model so far
+        average.npz, refit.npz   `candidates`, once they are validated
 
-    From a checkpoint of an earlier job the run continues round, classes and history (see
-    `Manifest.started_by`), the optimizer's moments, and the best model, if best.npz lies beside the
-    checkpoint and fits its record, until a better one comes or `BestModelSelector` finds that it
-    cannot be compared.
+    A new best model (GLOBAL_BEST_MODEL_AVAILABLE) is written together with the next last.npz, just
+    before it. If the server is killed, the round in progress is lost; on resume it is repeated, and
+    the better model is found again.
+
+    A run that starts from an earlier job's checkpoint resumes its round, classes and history (see
+    `Manifest.started_by`), the optimizer's moments, and its best model, provided that best.npz is
+    in the checkpoint's folder and matches the record. Under FLARE's FedAvg no run can be resumed,
+    and such a run ends with the reason.
 
     Args:
-        continues: Id of an earlier job at this server, which this one continues, whatever the
-            initial body; or several, see `checkpoint_of`. Default "": none.
-        file: Path of the checkpoint to start from, in place of an `InitialBody` component; see
-            `named_by_job`. Default None.
+        continues: Id of an earlier job at this server, whose last model this run starts from;
+            several ids: see `checkpoint_of`. Takes precedence over any other start. Default "":
+            none.
+        file: Path of the checkpoint to start from, see `named_by_job`. Default None: that of the
+            `InitialBody` component with id "initial_body".
     """
 
     continues: str = ""
@@ -58,7 +59,7 @@ class CheckpointPersistor(ModelPersistor):
         self._last = ModelLearnable()
 
     def load_model(self, fl_ctx: FLContext) -> ModelLearnable:
-        """Read the checkpoint to start from; an unusable one ends the run before training."""
+        """Read the checkpoint to start from; an unusable one ends the run."""
         try:
             path = self.path(fl_ctx)
             checkpoint = load(path)
@@ -70,7 +71,7 @@ class CheckpointPersistor(ModelPersistor):
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
         if "job" in checkpoint.manifest:
-            needs_federated_training(self, "continuing a run", fl_ctx)
+            needs_federated_training(self, "resuming a run", fl_ctx)
         manifest = checkpoint.manifest.started_by(fl_ctx.get_job_id())
         if "initial_body_sha256" not in manifest:
             manifest = manifest.with_facts(initial_body_sha256=digest(body))
@@ -83,29 +84,31 @@ class CheckpointPersistor(ModelPersistor):
         if pair := twins(columns):
             self.log_warning(
                 fl_ctx,
-                f"the model has columns of {shown(pair[0])} and {shown(pair[1])}, which are one "
-                "class spelt twice; both are kept. Have all sites spell it in one way, and take "
-                "the other out of the model",
+                f"the model has columns of {shown(pair[0])} and {shown(pair[1])}, two spellings of "
+                "one class; both are kept. Use one spelling at all sites, and remove the other "
+                "class from the model",
             )
         self._last = GlobalModel(checkpoint.variables, manifest, checkpoint.moments).to_learnable()
         return self._last
 
     def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
-        """Make the earlier run's best model this run's, where it is there."""
+        """Make the earlier run's best model this run's, if its file is there."""
         record = start.manifest.get("best")
-        if record is None or "job" not in start.manifest:  # of training alone: no earlier job's
+        if (
+            record is None or "job" not in start.manifest
+        ):  # a local training's, not an earlier job's
             return
-        beside = path.with_name(model_files.BEST_FILE)
+        file = path.with_name(model_files.BEST_FILE)
         try:
             of_start = start.manifest.round, start.manifest.get(CANDIDATE)
-            best = start if (record["round"], record.get(CANDIDATE)) == of_start else load(beside)
+            best = start if (record["round"], record.get(CANDIDATE)) == of_start else load(file)
             if best.manifest.get("best") != record:
-                raise CheckpointError(f"{str(beside)!r} is another model")
+                raise CheckpointError(f"{str(file)!r} is another model")
         except CheckpointError as error:
             self.log_warning(
                 fl_ctx,
-                f"the earlier run's best model, of round {record['round']}, is not beside the "
-                f"checkpoint ({error}); this run looks for a best one of its own",
+                f"the earlier run's best model, of round {record['round']}, is not in the "
+                f"checkpoint's folder ({error}); this run selects its best model without it",
             )
             return
         model_files.save_to_job(best, model_files.BEST_FILE, fl_ctx)
@@ -116,7 +119,7 @@ class CheckpointPersistor(ModelPersistor):
         """Path of the checkpoint to start from.
 
         Raises:
-            CheckpointError: There is none, or the job may not name it.
+            CheckpointError: None is configured, or the job may not name it.
         """
         if self.continues:
             return model_files.checkpoint_of(self.continues, model_files.LAST_FILE, fl_ctx)
@@ -131,10 +134,10 @@ class CheckpointPersistor(ModelPersistor):
         return component.path(fl_ctx)
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
-        """Write the last model, and the best one where there is a new one.
+        """Write the last model, and the best one if it is new.
 
         Raises:
-            CheckpointError: The disk does not take it; FLARE then ends the run with the reason.
+            CheckpointError: A file cannot be written; FLARE then ends the run with the reason.
         """
         self._last = model
         if self._unsaved_best is not None:
@@ -143,7 +146,7 @@ class CheckpointPersistor(ModelPersistor):
         model_files.save_to_job(self._checkpoint(model), model_files.LAST_FILE, fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Note the best model, write one that was measured; remove a best one that is dropped."""
+        """Record the best model; write a validated model; delete a best model that is dropped."""
         super().handle_event(event_type, fl_ctx)
         model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
@@ -152,7 +155,7 @@ class CheckpointPersistor(ModelPersistor):
         elif event_type == MODEL_VALIDATED:
             try:
                 self._save_measured(self._checkpoint(model), fl_ctx)
-            except CheckpointError as error:  # FLARE would log what an event raises
+            except CheckpointError as error:  # FLARE only logs an error raised in an event
                 self.system_panic(str(error), fl_ctx)
         elif event_type == BEST_DROPPED:
             self._best = self._unsaved_best = None
@@ -160,7 +163,7 @@ class CheckpointPersistor(ModelPersistor):
                 (folder / model_files.BEST_FILE).unlink(missing_ok=True)
 
     def _save_measured(self, model: Checkpoint, fl_ctx: FLContext) -> None:
-        """Write the last model or a candidate, which is the best one where that is not written."""
+        """Write a validated model, the last or a candidate, and name it best if it was selected."""
         made = model.manifest.get(CANDIDATE)
         name = f"{made}.npz" if made else model_files.LAST_FILE
         model_files.save_to_job(model, name, fl_ctx)

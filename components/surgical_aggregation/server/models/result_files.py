@@ -1,4 +1,4 @@
-"""Results of the running round on the server's disk, so that they do not fill its memory."""
+"""Keep the running round's results on the server's disk instead of in memory."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from numpy.typing import DTypeLike
 from surgical_aggregation.aggregation.averaging import Array, Variables
 
 _NUMBERS = "fiub"
-"""Kinds of dtypes that a model's variables and packed ciphertexts have."""
+"""Kinds of dtypes (`dtype.kind`) of a model's variables and packed ciphertexts."""
 
 _ALIGNED = 64
-"""Every array begins at a multiple of this many bytes, as NumPy's own do."""
+"""Alignment of every array in the file, in bytes; NumPy's own."""
 
 
 class NoRoomError(Exception):
-    """The server's disk does not take a result."""
+    """A result cannot be written to the server's disk."""
 
 
 @dataclass
 class ArraysFile:
-    """Arrays that are written to a file as they come, and read from it when they are looked at.
+    """A temporary file that arrays are appended to as they arrive, and memory-mapped from.
 
-    Numbers alone are written. Of an array of anything else (dates, texts, records, bytes) its dtype
-    is kept, in an empty array, for `result_checks.fault` to name.
+    Only numeric arrays are written. Any other array (dates, texts, records, bytes) is replaced by
+    an empty one of its dtype, which `result_checks.fault` reports.
 
-    The file has no name: the system removes it when nobody holds its arrays, also where the process
-    is killed. It is not synced, for a round that is lost is made again.
+    The file has no name: the system deletes it once its arrays are released, also if the process is
+    killed. It is not synced to disk, since a lost round is repeated.
 
     Args:
-        folder: Where there is room for the results of all sites.
-        without_room: Is told of the error when the disk takes no more. Default None.
+        folder: Folder with room for the results of all sites.
+        on_error: Called with the error if the file cannot be written. Default None.
     """
 
     folder: Path
-    without_room: Callable[[NoRoomError], object] | None = None
+    on_error: Callable[[NoRoomError], object] | None = None
     _places: dict[str, tuple[tuple[int, ...], DTypeLike, int]] = field(default_factory=dict)
 
     @cached_property
@@ -52,10 +52,10 @@ class ArraysFile:
         return tempfile.TemporaryFile(dir=self.folder)
 
     def add(self, arrays: Variables) -> None:
-        """Write arrays, by name.
+        """Append arrays, by name.
 
         Raises:
-            NoRoomError: The disk does not take them; there are none any more then.
+            NoRoomError: They cannot be written; the earlier ones are discarded, too.
         """
         try:
             for name, value in arrays.items():
@@ -67,19 +67,19 @@ class ArraysFile:
                 self._file.flush()
         except OSError as error:
             full = NoRoomError(
-                f"a result could not be kept in {str(self.folder)!r} until the end of its round: "
-                f"{error.strerror or error}. The results of all sites must have room there: make "
-                "some, and continue the job."
+                f"a result could not be written to {str(self.folder)!r}: "
+                f"{error.strerror or error}. The disk must hold a round's results of all sites: "
+                "free some space, and resume the run."
             )
             self._places.clear()
-            with suppress(OSError):  # of what is not written yet
+            with suppress(OSError):  # closing flushes what is not written yet
                 self._file.close()
-            if self.without_room:
-                self.without_room(full)
+            if self.on_error:
+                self.on_error(full)
             raise full from error
 
     def arrays(self) -> dict[str, Array]:
-        """All arrays by name, and no more can be added; what is written to them stays in memory."""
+        """All arrays by name, copy-on-write; no more can be added afterwards."""
         if not self._places:
             return {}
         with self._file as file:
@@ -91,7 +91,7 @@ class ArraysFile:
 
 
 def on_disk(arrays: Variables, folder: Path) -> dict[str, Array]:
-    """The same arrays, in an `ArraysFile`."""
+    """Copies of the arrays in an `ArraysFile`."""
     file = ArraysFile(folder)
     file.add(arrays)
     return file.arrays()

@@ -1,1 +1,1 @@
-"""What the server says of a run: record, summary, curves."""
+"""What the server reports of a run: record, summary, curves."""

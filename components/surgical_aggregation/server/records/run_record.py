@@ -38,18 +38,17 @@ _EVENTS = {
     AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", headers.BEST),
     headers.TRAINING_STOPPED: ("stopped", headers.STOPPED),
 }
-"""Event -> the name of its line, and the property with the line's facts."""
+"""Event -> name of its line, and the context property with the line's facts."""
 
-TOLD = 10
-"""How many refusals of a site's results to one task get a line each."""
+MAX_LINES = 10
+"""Number of refusals of a site's results to one task that get a line each."""
 
 
 class RunRecord(FLComponent):
-    """Write what FLARE's own artifacts do not hold: refusals, best models, time.
+    """Write a record of the run, one JSON line per event, with what FLARE's artifacts lack.
 
     Runs on the server and writes run_record.jsonl into the job's workspace, flushed after every
-    line. Ends the run of a server whose kit lets jobs do anything (see `allow_list`). Metrics are
-    in FLARE's `metrics/` (MetricsArtifactWriter) and `cross_site_val/`. Lines are
+    line. Metrics are in FLARE's `metrics/` (MetricsArtifactWriter) and `cross_site_val/`. Lines are
 
         {"event": "started", "version", "code"}
         {"event": "sites", "job", "deployed"}
@@ -69,26 +68,32 @@ class RunRecord(FLComponent):
         {"event": "failed", "reason", "kind", "began"}
         {"event": "ended", "seconds", "owing"}
 
-    "job" are the sites that the job is for, "deployed" those at which FLARE has started it;
-    "accepted" are those whose results were accepted in a round, "absent" is {other site of the job:
-    reason}; the log says both as well. "declared" is a site's answer to `SiteCheck`: what it
-    declares, the bytes that are free on its disk, the days that its certificate has left, and why
-    it cannot take part; null where not known, and where it can. A refusal's "round" is null in an
-    evaluation. `TOLD` refusals of a site's results to one task get lines; "refused_too" counts the
-    others when the task ends. A "request_refused" says that a site was sent no columns when it
-    asked for the task; what it answers may still be averaged. A "filter" is a name that one of
-    FLARE's filters left in an accepted result of the site, which gets one line. A dropped round has
-    a "round" line as well.
-    "column_similarity" is {class: mean cosine similarity of the sites' columns}. A continued run
-    records the earlier best model like one of its own. "stopped" comes before the "round" line of
-    the last round. "kind" is that of the error that a component at the server raised (see
-    `error_kind`), else null; "began" is whether a round had begun. "owing" is {site: the task that
-    it had and has not given back, "start" where it had none yet}. An admin who asks for the running
-    job's statistics gets {"rounds": number done, "best": newest line of a best model or None,
-    "stopped": bool}.
+    with these facts:
 
-    Ends the run where FLARE lacks a name that is needed, or where a component at the server, of
-    whoever, raises at an event: FLARE would log that, go on, and say that the job has completed.
+        sites            "job": all sites of the job; "deployed": those where FLARE has started it
+        declared         a site's reply to `SiteCheck`: its declaration, the free bytes of its disk,
+                         the days until its certificate expires, and why it cannot participate; null
+                         if unknown or if it can
+        refused          the first `MAX_LINES` refused results of a site to one task; "refused_too"
+                         counts the others when the task ends. "round" is null in an evaluation
+        request_refused  a site was sent no columns when it requested the task; its result may still
+                         be averaged
+        filtered         a filter that FLARE names in an accepted result of the site, once
+        best             a resumed run repeats the earlier run's best model
+        round            "accepted": sites whose results were accepted; "absent": {other site of the
+                         job: reason}; both are logged. "column_similarity": {class: mean cosine
+                         similarity of the sites' columns}. A dropped round has this line, too
+        stopped          precedes the "round" line of the last round
+        failed           "kind": kind of the error that a server component raised (`error_kind`),
+                         else null; "began": whether a round had begun
+        ended            "owing": {site: task that it has not returned; "start": it requested none}
+
+    The admin command for the running job's statistics shows {"rounds": number done, "best": newest
+    line of a best model or None, "stopped": bool}.
+
+    Ends the run if the server's allow-list is too wide (see `wire.allow_list`), if FLARE lacks a
+    name that is needed, or if any server component raises in an event, which FLARE would only log
+    before it reports the job as completed.
     """
 
     def __init__(self) -> None:
@@ -104,7 +109,7 @@ class RunRecord(FLComponent):
         self._round_began = 0.0
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Append the event's line, if it has one; end the run for what components raised."""
+        """Append the event's line, if it has one; end the run if a component has raised."""
         if event_type == EventType.START_RUN:
             self._path = job_folder(fl_ctx) / RECORD_FILE
             self._run_began = time.monotonic()
@@ -115,7 +120,7 @@ class RunRecord(FLComponent):
             started = [site for site in sites if site not in absent]
             self._owing = dict.fromkeys(started, "start")
             self._write("sites", job=sites, deployed=started)
-            self._say_who("the job has started at", fl_ctx, started, absent)
+            self._log_sites("the job has started at", fl_ctx, started, absent)
             try:
                 flare_internals.check_names()
                 check_allow_list(fl_ctx)
@@ -145,7 +150,7 @@ class RunRecord(FLComponent):
                 **collected,
             )
             if collected:
-                self._say_who(f"round {round_}: results of", fl_ctx, **collected)
+                self._log_sites(f"round {round_}: results of", fl_ctx, **collected)
         elif event_type == EventType.AFTER_TASK_DATA_FILTER and site_of(fl_ctx):
             self._owing[site_of(fl_ctx)] = fl_ctx.get_prop(FLContextKey.TASK_NAME)
         elif event_type == EventType.BEFORE_TASK_RESULT_FILTER:
@@ -166,10 +171,10 @@ class RunRecord(FLComponent):
             collector.set_info(type(self).__name__, done)
         for name, raised in dict(fl_ctx.get_prop(FLContextKey.EXCEPTIONS, {})).items():
             if not self._raised and not isinstance(raised, NotReadyToEndRun):
-                self._raised = raised  # once: whoever raises may do so at the end of the run, too
+                self._raised = raised  # only once: it may raise again at the end of the run
                 self.system_panic(f"{name} failed: {type(raised).__name__}: {raised}", fl_ctx)
 
-    def _say_who(
+    def _log_sites(
         self, what: str, fl_ctx: FLContext, accepted: Sequence[str], absent: Mapping[str, str]
     ) -> None:
         missing = "; ".join(f"{site} ({reason})" for site, reason in absent.items())
@@ -177,7 +182,7 @@ class RunRecord(FLComponent):
         log(fl_ctx, f"{what} {', '.join(accepted) or 'no site'}; without {missing or 'none'}")
 
     def _filtered(self, site: str, names: Sequence[str]) -> None:
-        for name in map(one_line, names[:TOLD]):
+        for name in map(one_line, names[:MAX_LINES]):
             if (site, name) not in self._filters:
                 self._filters.add((site, name))
                 self._write("filtered", site=site, filter=name)
@@ -185,15 +190,15 @@ class RunRecord(FLComponent):
     def _refused(self, refusal: dict[str, Any]) -> None:
         of = (refusal["site"], refusal["task"], refusal["round"])
         self._refusals[of] += 1
-        if self._refusals[of] <= TOLD:
+        if self._refusals[of] <= MAX_LINES:
             self._write("refused", **refusal)
 
     def _count_refusals(self) -> None:
-        """Write how many refusals got no line since the last time."""
+        """Write how many refusals got no line since the last call."""
         counted, self._refusals = self._refusals, Counter()
         for (site, task, round_), count in counted.copy().items():
-            if count > TOLD:
-                self._write("refused_too", site=site, task=task, round=round_, count=count - TOLD)
+            if (more := count - MAX_LINES) > 0:
+                self._write("refused_too", site=site, task=task, round=round_, count=more)
 
     def _write(self, event: str, **facts: Any) -> None:
         if self._path is None:  # an event of a run that never started

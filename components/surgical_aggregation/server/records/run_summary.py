@@ -1,4 +1,4 @@
-"""What the server's log says of a run when it has ended."""
+"""Log a summary of a run when it has ended."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from surgical_aggregation.wire import headers, results
 
 
 class RunSummary(FLComponent):
-    """Log at the end of a run which model is best, its test results at every site, and where it is.
+    """Log at the end of a run its best model, the test results of every site, and the path.
 
     Runs on the server, and reads the run's record (see `RunRecord`). A run without training logs
-    the test results alone.
+    only the test results.
 
     Args:
         workflow: Id of the workflow that tests the model. Default "test_best".
@@ -47,7 +47,7 @@ class RunSummary(FLComponent):
             self._tests[site_of(fl_ctx)] = _measured(results.current(fl_ctx).metrics)
 
     def _lines(self, fl_ctx: FLContext) -> list[str]:
-        tests = [f"  test split of {site}: {said}" for site, said in sorted(self._tests.items())]
+        tests = [f"  test split of {site}: {text}" for site, text in sorted(self._tests.items())]
         file = job_folder(fl_ctx) / RECORD_FILE
         record = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
         newest: dict[str, dict[str, Any]] = {}
@@ -71,7 +71,9 @@ class RunSummary(FLComponent):
                 f"{best['metric']} {best['value']:.4f} over {len(best['sites'])} sites"
             )
         else:
-            lines.append("  there is no best model; the lines above say of every round why")
+            lines.append(
+                "  there is no best model; see the lines above for the reason of each round"
+            )
         lines += tests
         for kind, what in (("refused", "results"), ("dropped", "rounds")):
             if counts[kind]:
@@ -80,7 +82,7 @@ class RunSummary(FLComponent):
 
 
 def _measured(metrics: Mapping[str, float]) -> str:
-    """A site's mean AUROC, and for how many of its classes it is defined."""
+    """A site's mean AUROC, and the number of its classes for which it is defined."""
     defined, measured = (
         sum(name.startswith(f"{metric}/") for name in metrics) for metric in ("auroc", "bce")
     )

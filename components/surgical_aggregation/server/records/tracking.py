@@ -1,4 +1,4 @@
-"""The sites' metrics as curves, in TensorBoard's or MLflow's files at the server."""
+"""Write the sites' metrics as TensorBoard or MLflow curves at the server."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ TRACKED = ("bce", "auroc", "train_loss")
 
 
 class Tracking(FLComponent):
-    """Keep the sites' metrics, with FLARE's own receivers.
+    """Write the sites' metrics with FLARE's receivers.
 
-    Runs on the server, and reads the results that the workflows let pass: what FLARE streams has
-    the name that a client gives itself. A run whose metrics cannot be kept ends with the reason
-    before any site trains. Tags:
+    Runs on the server. Reads accepted results, whose sites are authenticated; metrics that FLARE
+    streams carry the name that a client uses for itself. A run whose metrics cannot be written ends
+    with the reason before training. Tags:
 
         bce, auroc                    step r: the model that round r starts from, on the validation
-        bce/<class>, auroc/<class>    split; the final model included
-        train_loss                    step r: of round r
+        bce/<class>, auroc/<class>    split; including the final model
+        train_loss                    step r: training loss of round r
         test/bce, test/auroc/<class>  the tested model, on the test split; step: its round
         average/bce, refit/bce, ...   a candidate (see `candidates`), on the validation split
 
-    The server's own curves are the means over the sites that measured a value, without tests.
+    The server's curves are means over the sites that measured a value; there are none for tests.
 
     Args:
         tracking: "tensorboard" (default): TBAnalyticsReceiver, event files in tb_events/<site> of
-            the job's workspace; nothing, with a warning, where tensorboard is not installed.
-            "mlflow": MLflowReceiver, a run for every site and none for the means, at
-            MLFLOW_TRACKING_URI where the server has that variable, else in mlflow.db of the job's
-            results. "none": nothing is kept.
+            the job's workspace; if tensorboard is not installed, a warning. "mlflow":
+            MLflowReceiver, one run per site and none for the means, at the server's
+            MLFLOW_TRACKING_URI, or if that is not set, in mlflow.db of the job's results. "none":
+            no curves.
     """
 
     def __init__(self, tracking: str = _DEFAULT):
@@ -59,7 +59,7 @@ class Tracking(FLComponent):
         self._sites: dict[str, dict[str, float]] = {}
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Make the receiver when the run starts; keep metrics and their means."""
+        """Make the receiver when the run starts; write metrics and their means."""
         final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == "validate_final"
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         measured = fl_ctx.get_prop(headers.MEASURED, {}).get("round")
@@ -71,7 +71,7 @@ class Tracking(FLComponent):
             try:
                 self._receiver.finalize(fl_ctx)
             except Exception as error:
-                self.log_error(fl_ctx, f"the last metrics may not be kept: {error}")
+                self.log_error(fl_ctx, f"the last metrics may be missing: {error}")
         elif event_type in (AppEventType.ROUND_STARTED, EventType.START_WORKFLOW):
             self._sites = {}
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
@@ -89,15 +89,15 @@ class Tracking(FLComponent):
         if self.tracking not in (*_RECEIVERS, headers.NONE):
             self.system_panic(f"tracking must be one of {known}; got {self.tracking!r}.", fl_ctx)
         elif self.tracking == _DEFAULT and find_spec(self.tracking) is None:
-            self.log_warning(fl_ctx, "no curves are kept: tensorboard is not installed here")
+            self.log_warning(fl_ctx, "no curves are written: tensorboard is not installed here")
         elif self.tracking in _RECEIVERS:
             try:
                 receiver = _RECEIVERS[self.tracking]()
                 receiver.initialize(fl_ctx)
                 self._receiver = receiver
-            except Exception as error:  # no such package, FLARE's receiver, what it writes to
+            except Exception as error:  # a missing package, FLARE's receiver, or its storage
                 self.system_panic(
-                    f"tracking = {self.tracking!r} cannot start at the server: {error}. Mend that "
+                    f"tracking = {self.tracking!r} cannot start at the server: {error}. Fix this "
                     f"(pip install {self.tracking}), or set tracking to another of {known}.",
                     fl_ctx,
                 )
@@ -122,7 +122,7 @@ class Tracking(FLComponent):
         for _, values in sorted(self._sites.items()):
             for name, value in values.items():
                 by_name.setdefault(name, []).append(value)
-        if self.tracking != "mlflow":  # which has runs of clients alone
+        if self.tracking != "mlflow":  # which has runs of clients only
             means = {name: float(np.mean(values)) for name, values in by_name.items()}
             self._keep(fl_ctx.get_identity_name(), means, step, fl_ctx)
 
@@ -139,11 +139,11 @@ class Tracking(FLComponent):
             for tag, value, kind in sent:
                 dxo = create_analytic_dxo(tag, value, kind, global_step=step)
                 self._receiver.save(fl_ctx, dxo.to_shareable(), whose)
-        except Exception as error:  # curves are not worth a run
-            self.log_error(fl_ctx, f"the metrics of {whose} are not kept: {error}")
+        except Exception as error:  # do not end the run for a curve
+            self.log_error(fl_ctx, f"the metrics of {whose} are not written: {error}")
 
     def _tag(self, name: str) -> str:
-        """A name as the tracker takes it: MLflow refuses all values for one bad name."""
+        """A name that the tracker accepts: MLflow refuses all values for one invalid name."""
         return re.sub(r"[^\w\-. :/]", "_", name) if self.tracking == "mlflow" else name
 
 

@@ -1,4 +1,4 @@
-"""How the workflows collect the sites' results to a task, and whether to wait on."""
+"""Collect the sites' results of a task, and decide how long to wait for them."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.wire import flare_internals, headers
 
 UNKNOWN_TASK = "unknown"
-"""Task of a refused result that answers none, whatever the result says."""
+"""Recorded as the task of a refused result that belongs to no running task."""
 
-_LOOK = 0.5
-"""Seconds between two looks at who is gone."""
+_POLL_SECONDS = 0.5
+"""Seconds between two checks of which sites are gone."""
 
-_SAY = 60.0
-"""Seconds after which it is said again for whom a task waits."""
+_LOG_SECONDS = 60.0
+"""Seconds between two log lines about the sites that a task waits for."""
 
 _MEANING = {
-    ReturnCode.EXECUTION_EXCEPTION: "it could not carry out the task; its own log says why",
-    ReturnCode.EXECUTION_RESULT_ERROR: "it keeps its result; its own log says why",
+    ReturnCode.EXECUTION_EXCEPTION: "the task failed there; see its own log",
+    ReturnCode.EXECUTION_RESULT_ERROR: "it withholds its result; see its own log",
     ReturnCode.TASK_UNKNOWN: "its configuration has no executor for the task",
-    ReturnCode.TASK_ABORTED: "it was told to stop",
-    ReturnCode.UNSAFE_JOB: "its policy takes the job for unsafe",
+    ReturnCode.TASK_ABORTED: "its task was aborted",
+    ReturnCode.UNSAFE_JOB: "its policy considers the job unsafe",
 }
 
 Callback = Callable[[ClientTask, FLContext], None]
@@ -49,18 +49,22 @@ Verdict = Literal["open", "enough", "too few"]
 
 @dataclass
 class TaskStatus:
-    """The results of a task.
+    """The state of a task: which sites have replied, and whether to keep waiting.
+
+    Times are seconds of any monotonic clock.
 
     Attributes:
+        task: Name of the task.
         round: The running round; None for an evaluation.
-        sites: Names of those that were asked, or should have been.
-        needed: Accepted results that are needed.
-        wait: Seconds to wait for the others then.
-        hears_all: Whether to hear the others also where enough cannot come any more.
+        sites: Names of the sites that the task is for, including those it could not be sent to.
+        needed: Number of accepted results that the task needs.
+        wait: Grace period: seconds to wait for the other sites once `needed` is reached.
+        wait_for_all: Whether to grant the grace period also when `needed` cannot be reached, to
+            collect every site's reason. Default False.
         accepted: Sites whose results were accepted, in order of arrival.
-        failed: Sites that answered, and whose result was not accepted.
-        reasons: Site -> the first reason why its result was refused, or never came.
-        reached: When enough had been accepted, in seconds; None: not yet.
+        failed: Sites that replied, but whose result was not accepted.
+        reasons: Site -> the first reason why its result was refused or is missing.
+        reached: When the grace period began; None: not yet.
     """
 
     task: str
@@ -68,14 +72,14 @@ class TaskStatus:
     sites: Collection[str]
     needed: int
     wait: float
-    hears_all: bool = False
+    wait_for_all: bool = False
     accepted: list[str] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
     reasons: dict[str, str] = field(default_factory=dict)
     reached: float | None = None
 
     def accept(self, site: str, now: float) -> None:
-        """A site's result was accepted, at a time of any monotonic clock."""
+        """Record that a site's result was accepted at time `now`."""
         self.accepted.append(site)
         if len(self.accepted) == self.needed:
             self.reached = now
@@ -86,7 +90,7 @@ class TaskStatus:
 
     @property
     def absent(self) -> dict[str, str]:
-        """Site whose result was not accepted -> why, when the task is over."""
+        """Site whose result was not accepted -> reason; complete when the task is over."""
         return {
             site: self.reasons.get(site, "not known")
             for site in sorted(self.sites)
@@ -94,28 +98,28 @@ class TaskStatus:
         }
 
     def outstanding(self) -> set[str]:
-        """Sites that have not answered."""
+        """Sites that have not replied."""
         return set(self.sites) - set(self.accepted) - self.failed
 
     def verdict(self, now: float, gone: Collection[str] = ()) -> Verdict:
-        """Whether to wait on, at a time, with some sites gone for good.
+        """Decide at time `now` whether the task is over; `gone` sites will not reply.
 
         Returns:
-            "enough" when enough results were accepted, and all others have answered, are gone, or
-            were waited for long enough; "too few" as soon as enough cannot come any more or, where
-            it `hears_all`, once the others were waited for likewise.
+            "open": keep waiting. "enough": `needed` results are accepted, and all other sites have
+            replied, are gone, or the grace period is over. "too few": `needed` cannot be reached
+            (with `wait_for_all`, only after the grace period or the last possible reply).
         """
-        coming = self.outstanding() - set(gone)
-        short = len(self.accepted) + len(coming) < self.needed
+        pending = self.outstanding() - set(gone)
+        short = len(self.accepted) + len(pending) < self.needed
         if short and self.reached is None:
             self.reached = now
         if self.reached is None:
             return "open"
-        waits = coming and now - self.reached < self.wait and (self.hears_all or not short)
+        waits = pending and now - self.reached < self.wait and (self.wait_for_all or not short)
         return "open" if waits else "too few" if short else "enough"
 
     def waiting(self, now: float, began: float, gone: Collection[str] = ()) -> str:
-        """For whom it waits at a time, and since when; for how long still, where that is known."""
+        """Log line: which sites the task waits for, since when, and how much longer if known."""
         names = ", ".join(sorted(self.outstanding() - set(gone)))
         got = f"{len(self.accepted)} of the {self.needed} results that it needs are accepted"
         left = ""
@@ -124,9 +128,9 @@ class TaskStatus:
         return f"{self._name} waits for {names}, for {now - began:.0f} s now; {got}{left}"
 
     def shortage(self, also: Sequence[str] = ()) -> str | None:
-        """Why the run must end, with every site's reason and what `also` went wrong.
+        """Why the run must end: each site's reason, then those in `also`.
 
-        None when enough results were accepted.
+        None if enough results were accepted.
         """
         if len(self.accepted) >= self.needed:
             return None
@@ -135,40 +139,42 @@ class TaskStatus:
             f"{self._name} needs accepted results of {self.needed} of the "
             f"{len(self.sites)} sites; got {len(self.accepted)} (accepted: "
             f"{', '.join(sorted(self.accepted)) or 'none'}; refused or silent: "
-            f"{'; '.join([*reasons, *also]) or 'none'}). Mend the sites, or lower min_clients."
+            f"{'; '.join([*reasons, *also]) or 'none'}). Fix the sites, or lower min_clients."
         )
 
 
 class CollectingController(Controller):
-    """A workflow that waits for accepted results, and knows each result's authenticated site.
+    """Mixin for FLARE workflows that count accepted results only.
 
-    Runs on the server, as the first base of a workflow of FLARE's, which would count any answer. A
-    task is over when enough results were accepted and the wait for the others has passed, or nobody
-    else is coming. When enough cannot come any more, the run ends at once, with every site's
-    reason.
+    Runs on the server. Put it before the workflow class in the bases: FLARE counts every reply,
+    even an error. A task ends when `min_responses` results are accepted and the grace period
+    (`wait_time_after_min_received` seconds) is over, or when no other site can still reply. If that
+    number cannot be reached, the run ends at once and the reason of each site is recorded.
 
-    A result is refused, and the run goes on without that site, when its return code is not OK (also
-    UNSAFE_JOB, TASK_UNKNOWN and RUN_MISMATCH, at which FLARE would end the job for all sites), when
-    `fault` finds one, when it was not asked for, or when its site is `LEFT_OUT`. A site that does
-    not answer is on record as well.
+    A result is refused, and the run continues without that site, if its return code is not OK
+    (including UNSAFE_JOB, TASK_UNKNOWN and RUN_MISMATCH, for which FLARE would end the job for all
+    sites), if `fault` finds a defect, if it was not requested, or if its site is in `LEFT_OUT`. A
+    site that does not reply is recorded too.
 
-    The sites are those of the job, see `sites_of_job`. One at which FLARE has not started it is as
-    good as gone. While a task waits, the server's log says for whom, every minute. How it ended is
-    in `COLLECTED`, for who keeps the record.
+    The sites are those of the job, see `sites_of_job`; one where FLARE has not started the job
+    counts as gone. While a task waits, the server's log names the outstanding sites every minute.
+    The outcome is in the context property `COLLECTED`, for the run's record.
 
-    Filters learn from it which site a task is sent to, see `site_of`. Where the server's
-    filters lack one of `guards`, no task is sent, and the run ends.
+    Filters read from the context which site a task is sent to, see `site_of`. If the server's
+    filters lack one of `guards`, no task is sent and the run ends.
+
+    Attributes:
+        guards: Filters that the server must have for the tasks of this workflow.
+        wait_for_all: See `TaskStatus`.
     """
 
     guards: frozenset[type[Filter]] = frozenset({SelectHead})
-
-    hears_all = False
-    """See `TaskStatus`."""
+    wait_for_all = False
 
     _status: TaskStatus | None = None
 
     def start_controller(self, fl_ctx: FLContext) -> None:
-        """Keep FLARE from ending the job for what one site answers."""
+        """Keep FLARE from ending the job because of one site's reply."""
         flare_internals.end_for_no_return_code(fl_ctx)
         flare_internals.refuse_what_cannot_be_read(fl_ctx.get_job_id())
         super().start_controller(fl_ctx)
@@ -178,15 +184,15 @@ class CollectingController(Controller):
         return None
 
     def read(self, shareable: Shareable) -> SiteResult:
-        """A result with return code OK, read once for all parts of the server; here: of nothing."""
+        """Read a result with return code OK, once for all server components; here: an empty one."""
         return SiteResult({}, {})
 
     def fault(self, result: SiteResult, fl_ctx: FLContext) -> str | None:
-        """Why a result must be refused; None when it may be passed on."""
+        """Why a result must be refused; None: it may be passed on."""
         return None
 
     def prepare(self, client_task: ClientTask, result: SiteResult, fl_ctx: FLContext) -> None:
-        """Correct what an accepted result says and FLARE's components would believe."""
+        """Overwrite the fields of an accepted result that FLARE's components trust."""
 
     def broadcast_and_wait(
         self,
@@ -197,9 +203,15 @@ class CollectingController(Controller):
         wait_time_after_min_received: int = 0,
         abort_signal: Signal | None = None,
     ) -> None:
-        """Give a task to sites (None: all of the job), and wait as the class says.
+        """Send a task to sites, and wait for accepted results; see the class.
 
-        As many results as there are sites are needed where `min_responses` is 0.
+        Args:
+            task: The task; its callbacks are called for accepted results only.
+            fl_ctx: Context of the run.
+            targets: Sites or their names; None: all sites of the job.
+            min_responses: Number of accepted results needed; 0: one from every site.
+            wait_time_after_min_received: Grace period in seconds for the other sites.
+            abort_signal: Cancels the task when triggered; None: never.
         """
         if why := lacking_guards(task.name, self.guards, fl_ctx):
             self.system_panic(why, fl_ctx)
@@ -207,7 +219,7 @@ class CollectingController(Controller):
         sites = [getattr(site, "name", site) for site in targets or job_sites.sites_of_job(fl_ctx)]
         round_, needed = self.current_round(fl_ctx), min_responses or len(sites)
         wait = wait_time_after_min_received
-        status = TaskStatus(task.name, round_, sites, needed, wait, self.hears_all)
+        status = TaskStatus(task.name, round_, sites, needed, wait, self.wait_for_all)
         self._status, self._answered = status, threading.Event()
         task.before_task_sent_cb = self._sending(task.before_task_sent_cb, status)
         task.result_received_cb = self._receiving(task.result_received_cb, status)
@@ -218,22 +230,22 @@ class CollectingController(Controller):
     def _wait(
         self, task: Task, status: TaskStatus, fl_ctx: FLContext, abort_signal: Signal | None
     ) -> bool:
-        """Wait until nobody more is coming; whether it was not aborted."""
+        """Wait until the task is over; False if it was aborted."""
         began = time.monotonic()
-        due = began + _SAY
+        due = began + _LOG_SECONDS
         while task.completion_status is None:
             if abort_signal and abort_signal.triggered:
                 self.cancel_task(task, TaskCompletionStatus.ABORTED)
                 return False
-            with task.cb_lock:  # FLARE has it while a result is taken
+            with task.cb_lock:  # FLARE holds it while it processes a result
                 gone = self._gone(status, fl_ctx)
                 if status.verdict(time.monotonic(), gone) != "open":
                     self.cancel_task(task, TaskCompletionStatus.OK)
                     break
                 if (now := time.monotonic()) > due:
-                    due = now + _SAY
+                    due = now + _LOG_SECONDS
                     self.log_info(fl_ctx, status.waiting(now, began, gone))
-            self._answered.wait(_LOOK)
+            self._answered.wait(_POLL_SECONDS)
             self._answered.clear()
         return True
 
@@ -262,22 +274,23 @@ class CollectingController(Controller):
                 if reason is None and callback:
                     callback(client_task, fl_ctx)
                     if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED) is False:
-                        reason = "the aggregator did not accept it; the server's log says why"
-            except Exception as error:  # whatever a site sends: FLARE would end the round for all
+                        reason = "the aggregator did not accept it; see the server's log"
+            except Exception as error:  # whatever a site sends, or FLARE ends the round for all
                 reason = f"it could not be read ({type(error).__name__}: {error})"
             if reason is None:
                 status.accept(site, time.monotonic())
             else:
                 status.failed.add(site)
                 client_task.result = None
-                if fl_ctx.get_prop(headers.REFUSAL) is None:  # else filter or aggregator know why
+                if fl_ctx.get_prop(headers.REFUSAL) is None:  # else it is announced already
                     announce(self, fl_ctx, site, status.task, status.round, reason)
             self._answered.set()
 
         return receive
 
     def _reason(self, client_task: ClientTask, fl_ctx: FLContext) -> str | None:
-        if reason := fl_ctx.get_prop(headers.LEFT_OUT, {}).get(client_task.client.name):
+        left_out: dict[str, str] = fl_ctx.get_prop(headers.LEFT_OUT, {})
+        if reason := left_out.get(client_task.client.name):
             return reason
         code = client_task.result.get_return_code()
         if code and code != ReturnCode.OK:
@@ -300,19 +313,19 @@ class CollectingController(Controller):
         result: Shareable,
         fl_ctx: FLContext,
     ) -> None:
-        """Refuse what cannot be read, comes after its task was over, or was never asked for."""
+        """Refuse a result that is unreadable, late, or was not requested."""
         job_sites.set_site(client.name, fl_ctx)
-        task, reason = UNKNOWN_TASK, "it came when its task was over, or answers none"
+        task, reason = UNKNOWN_TASK, "it came after its task was over, or belongs to no task"
         if (why := result.get_header(headers.UNREADABLE)) and self._status:
             task, reason = self._status.task, f"it could not be read ({why})"
-            if client.name in self._status.reasons:  # once, FLARE has it try again
+            if client.name in self._status.reasons:  # count it once: FLARE retries
                 self._status.failed.add(client.name)
             self._answered.set()
         if fl_ctx.get_prop(headers.REFUSAL) is None:
             announce(self, fl_ctx, client.name, task, self.current_round(fl_ctx), reason)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Note why results are refused, whoever refuses them."""
+        """Record why results are refused, by whichever component."""
         super().handle_event(event_type, fl_ctx)
         if event_type == headers.CONTRIBUTION_REFUSED and self._status:
             refusal = fl_ctx.get_prop(headers.REFUSAL)
@@ -320,19 +333,19 @@ class CollectingController(Controller):
                 self._status.reasons.setdefault(refusal["site"], refusal["reason"])
 
     def _gone(self, status: TaskStatus, fl_ctx: FLContext) -> dict[str, str]:
-        """Site -> why its result will not come any more."""
+        """Site -> why it will not reply any more."""
         ended = filter(self.get_client_disconnect_time, status.outstanding())
         gone: dict[str, str] = job_sites.not_started(fl_ctx) | fl_ctx.get_prop(headers.GONE, {})
         return gone | dict.fromkeys(ended, "its job process has ended")
 
     def _conclude(self, task: Task, status: TaskStatus, fl_ctx: FLContext) -> None:
-        """Announce silent sites, and end the run where too few results were accepted."""
+        """Announce silent sites, and end the run if too few results were accepted."""
         gone = self._gone(status, fl_ctx)
         sent = {client_task.client.name for client_task in task.client_tasks}
         waited = status.verdict(time.monotonic(), gone) == "enough"
         waited = waited or task.completion_status == TaskCompletionStatus.TIMEOUT
         for site in sorted(status.outstanding()):
-            late = "it has not answered in time" if site in sent else "it has not asked for it"
+            late = "it has not replied in time" if site in sent else "it has not requested the task"
             if not waited:
                 late = "it still had time when the task ended"
             why = gone.get(site, late)
@@ -346,24 +359,24 @@ class CollectingController(Controller):
 
 
 class AskingController(CollectingController):
-    """A workflow, of a dataclass, that gives the sites tasks beside the rounds.
+    """Base of dataclass workflows that send tasks outside of training rounds.
 
     Runs on the server.
 
     Attributes:
-        min_clients: Accepted results that a task needs; 0: those of all sites of the job.
-        wait_seconds: Seconds to wait for the others then.
+        min_clients: Number of accepted results that a task needs; 0: all sites of the job.
+        wait_seconds: Grace period in seconds for the other sites after that.
     """
 
     min_clients: int
     wait_seconds: int
 
-    def __post_init__(self, **flares: Any) -> None:
-        super().__init__(**flares)
+    def __post_init__(self, **flare_arguments: Any) -> None:
+        super().__init__(**flare_arguments)
         check_non_negative_int("min_clients", self.min_clients)
         check_non_negative_int("wait_seconds", self.wait_seconds)
 
     def ask(self, task: Task, fl_ctx: FLContext, targets: list[str] | None = None) -> None:
-        """Give a task to sites (None: all of the job), and wait."""
+        """Send a task to sites (None: all of the job), and wait for the results."""
         needed, wait, signal = self.min_clients, self.wait_seconds, fl_ctx.get_run_abort_signal()
         self.broadcast_and_wait(task, fl_ctx, targets, needed, wait, signal)

@@ -1,4 +1,4 @@
-"""The training workflow: FLARE's ScatterAndGather, continuing from a checkpoint, stopping early."""
+"""The training workflow: FLARE's ScatterAndGather with resuming and early stopping."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ from surgical_aggregation.wire import flare_internals, headers, results
 
 @dataclass(eq=False)
 class FederatedTraining(CollectingController, ScatterAndGather):
-    """ScatterAndGather with early stopping, and with the checkpoint's round as its first.
+    """ScatterAndGather that resumes at a checkpoint's round and stops early.
 
-    Runs on the server. Results are collected as `CollectingController` says.
+    Runs on the server. Results are collected by `CollectingController`.
 
-    The model of round r, which round r starts from, is measured in round r. When the best model is
-    `patience` rounds older, round r is the last. The model that it makes is written, measured as
-    the final one by the next workflow, and may still be the best.
+    Training stops after `patience` rounds without a better model. The model of round r is the one
+    that round r starts from; sites validate it in round r. The model that the last round makes is
+    saved, then validated by the next workflow; it can still be selected as best.
 
-    Rounds since the best model are counted across continued jobs, without those whose models could
-    not be compared with it (`not_compared` in the manifest), and not while there is no best model.
+    The count of rounds since the best model continues across resumed jobs. It leaves out rounds
+    whose models could not be compared with the best one (`not_compared` in the manifest), and does
+    not start before there is a best model.
 
     Args:
-        num_rounds: Rounds of this job, added to those of a continued run. 0: those that the
-            continued run has not made, if any. Default 5.
+        num_rounds: Number of rounds of this job, in addition to those of a resumed run. 0: the
+            planned rounds that the resumed run has not made. Default 5.
         patience: Rounds without a better model after which to stop. Default 0: never.
-        min_clients: Accepted results that a round needs. Default 0: those of all sites of the job,
-            also of one at which FLARE has not started it.
-        wait_time_after_min_received: Seconds to wait for the others then. Default 10.
+        min_clients: Number of accepted results that a round needs. Default 0: all sites of the
+            job, including those where FLARE has not started it.
+        wait_time_after_min_received: Grace period in seconds for the other sites. Default 10.
         train_timeout: Seconds that a site may train. Default 0: no limit.
         aggregator_id: Id of the aggregator. Default "aggregator".
         persistor_id: Id of the persistor. Default "persistor".
@@ -68,27 +69,28 @@ class FederatedTraining(CollectingController, ScatterAndGather):
     train_task_name: str = "train"
 
     def __post_init__(self) -> None:
-        flares = {name: value for name, value in vars(self).items() if name != "patience"}
-        flares["min_clients"] = self.min_clients or 1  # it takes no 0, see `start_controller`
-        super().__init__(**flares)
+        arguments = {name: value for name, value in vars(self).items() if name != "patience"}
+        arguments["min_clients"] = self.min_clients or 1  # FLARE refuses 0, see `start_controller`
+        super().__init__(**arguments)
         check_non_negative_int("patience", self.patience)
         check_non_negative_int("min_clients", self.min_clients)
 
     def current_round(self, fl_ctx: FLContext) -> int | None:
         """The round that is running."""
-        return fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        round_: int | None = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        return round_
 
     def read(self, shareable: Shareable) -> SiteResult:
-        """What a site has trained."""
+        """Read a training result."""
         return results.trained(shareable)
 
     def fault(self, result: SiteResult, fl_ctx: FLContext) -> str | None:
-        """What is wrong with the metrics that came with a trained model."""
+        """Why the metrics that came with a trained model must be refused; None: they are valid."""
         unknown = None if getattr(self.aggregator, "personal_head", False) else ()
         return metrics.fault(result.metrics, declared_classes(fl_ctx) or unknown)
 
     def prepare(self, client_task: ClientTask, result: SiteResult, fl_ctx: FLContext) -> None:
-        """Set the result's round, its site's name, and metrics that are plain numbers."""
+        """Set the result's round, site name and metrics (as plain numbers)."""
         shareable = client_task.result
         dxo = from_shareable(shareable)
         dxo.set_meta_prop(FLMetaKey.SITE_NAME, client_task.client.name)
@@ -97,7 +99,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         shareable.set_header(AppConstants.CURRENT_ROUND, self.current_round(fl_ctx))
 
     def start_controller(self, fl_ctx: FLContext) -> None:
-        """Load the model, and begin with its round."""
+        """Load the model, and set the first round and the number of rounds."""
         flare_internals.need_results(self, self.min_clients)
         super().start_controller(fl_ctx)
         model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
@@ -107,21 +109,20 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         first, number = manifest.round, self.num_rounds
         if number == 0 and "planned_rounds" not in manifest:
             self.system_panic(
-                "num_rounds needs a number above 0, or a run that is continued and whose missing "
-                "rounds are made; got 0, and no earlier job's model to start from that says how "
-                "many were planned. Give num_rounds.",
+                "num_rounds must be above 0, unless a run is resumed whose manifest has its "
+                "planned rounds; got 0 and a start model without them. Set num_rounds.",
                 fl_ctx,
             )
         elif number == 0:
             number = manifest.missing_rounds
-            if number == 0:  # the model is this job's as it is
+            if number == 0:  # no round to make: the model becomes this job's unchanged
                 self.persistor.save(model, fl_ctx)
         flare_internals.plan_rounds(self, first, number)
         fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=True)
         GlobalModel.set_manifest(manifest.with_facts(planned_rounds=first + number), fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Decide, when a round's model is made and not yet written, whether it is the last."""
+        """Decide whether a round is the last, after its model is made and before it is saved."""
         super().handle_event(event_type, fl_ctx)
         if event_type == AppEventType.AFTER_SHAREABLE_TO_LEARNABLE and self.patience:
             self._consider_stopping(fl_ctx)
@@ -132,13 +133,13 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         manifest = GlobalModel.current(fl_ctx).manifest
         if best is None or round_ + 1 >= manifest["planned_rounds"]:
             return
-        worse = round_ - best - manifest.get("not_compared", 0)
-        if worse < self.patience:
+        since = round_ - best - manifest.get("not_compared", 0)
+        if since < self.patience:
             return
         first = fl_ctx.get_prop(AppConstants.START_ROUND)
         flare_internals.plan_rounds(self, first, round_ + 1 - first)  # this one is the last
         GlobalModel.set_manifest(manifest.with_facts(planned_rounds=round_ + 1), fl_ctx)
-        why = f"none of the models of {worse} rounds is better than that of round {best}"
+        why = f"none of the models of {since} rounds is better than that of round {best}"
         self.log_info(fl_ctx, f"round {round_} is the last: {why} (patience {self.patience})")
         stopped = {"round": round_, "best_round": best, "patience": self.patience}
         self.fire_event_with_data(headers.TRAINING_STOPPED, fl_ctx, headers.STOPPED, stopped)

@@ -1,4 +1,4 @@
-"""Which sites of a run are still alive: FLARE may wait for others for ever."""
+"""Detect sites that have left a run, which FLARE may wait for without limit."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ from nvflare.apis.shareable import Shareable
 from surgical_aggregation.server.access.job_sites import site_of
 from surgical_aggregation.wire.headers import GONE, SIMULATED_JOB
 
-_LOOKS = 8
-"""Requests per time of silence: one lost answer must not end a run."""
+_REQUESTS = 8
+"""Heartbeat requests per `silence`: one lost reply must not end a run."""
 
 
 class SiteWatch(FLComponent):
-    """Notice which sites of a run are gone, so that nobody waits for them (see `GONE`).
+    """Detect disconnected sites by heartbeat, and put them into the property `GONE`.
 
-    Runs on the server. A site that is started again takes no part in the running job any more, but
-    FLARE sees it connected and waits for its result for ever. So every site's job process gets
-    FLARE's own heartbeat request. A run that ends for it can be continued with the site.
+    Runs on the server. FLARE reports a restarted site as connected although its job process is
+    gone, and waits for it without limit. `SiteWatch` sends FLARE's heartbeat request to each job
+    process, and marks a site as gone after `silence` seconds without a reply. A run that stops for
+    this reason can be resumed with the site.
 
-    A site is watched from its first task or answer on. Does nothing in FLARE's simulator, where a
-    site may have no process while others have their turn.
+    A site is watched from its first task or reply on. Does nothing in FLARE's simulator, where
+    sites share processes and may have none for a while.
 
     Args:
-        silence: Seconds without an answer after which a site is gone. Default 120.
+        silence: Seconds without a reply after which a site counts as gone; above 0. Default 120.
+
+    Raises:
+        ValueError: `silence` is out of range.
     """
 
     def __init__(self, silence: float = 120.0):
@@ -56,19 +60,19 @@ class SiteWatch(FLComponent):
             self._ended.set()
 
     def _watch(self, engine: Any) -> None:
-        while not self._ended.wait(self.silence / _LOOKS):
+        while not self._ended.wait(self.silence / _REQUESTS):
             with engine.new_context() as fl_ctx:
                 try:
-                    self.look(fl_ctx)
-                except Exception as error:  # a watch that ended would be one more silence
-                    self.log_warning(fl_ctx, f"could not look after the sites: {error!r}")
+                    self.poll_sites(fl_ctx)
+                except Exception as error:  # the watch must outlive a failed request
+                    self.log_warning(fl_ctx, f"the heartbeat request failed: {error!r}")
 
-    def look(self, fl_ctx: FLContext) -> None:
-        """Ask every site for a sign of life, and update who is gone."""
+    def poll_sites(self, fl_ctx: FLContext) -> None:
+        """Send every site a heartbeat request, and update `GONE`."""
         engine = fl_ctx.get_engine()
         sites = sorted(client.name for client in engine.get_clients())
         answers = engine.send_aux_request(
-            sites, ReservedTopic.JOB_HEART_BEAT, Shareable(), self.silence / _LOOKS, fl_ctx,
+            sites, ReservedTopic.JOB_HEART_BEAT, Shareable(), self.silence / _REQUESTS, fl_ctx,
             optional=True,
         )  # fmt: skip
         now = time.monotonic()
@@ -80,9 +84,9 @@ class SiteWatch(FLComponent):
             return
         self._gone = gone
         why = (
-            f"no sign of life for {self.silence:.0f} s; a site that was started again takes part "
-            "in a new job only: continue this one"
+            f"no heartbeat for {self.silence:.0f} s; a restarted site cannot rejoin this job: "
+            "resume the run as a new job"
         )
         fl_ctx.set_prop(GONE, dict.fromkeys(gone, why), private=True, sticky=True)
-        silent = f"no sign of life of {', '.join(sorted(gone))} for {self.silence:.0f} s"
-        self.log_warning(fl_ctx, silent if gone else "all sites give signs of life again")
+        silent = f"no heartbeat from {', '.join(sorted(gone))} for {self.silence:.0f} s"
+        self.log_warning(fl_ctx, silent if gone else "all sites reply to heartbeats again")

@@ -1,4 +1,4 @@
-"""The evaluation workflow: FLARE's GlobalModelEval, by the rules of the rounds."""
+"""The evaluation workflow: FLARE's GlobalModelEval, counting accepted results only."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ from surgical_aggregation.wire import headers, results
 
 @dataclass(eq=False)
 class ModelEvaluation(AskingController, GlobalModelEval):
-    """GlobalModelEval with the rules of `CollectingController`.
+    """GlobalModelEval that counts accepted results only, see `CollectingController`.
 
-    Runs on the server. Metrics and statistics of features are checked first, see `metrics.fault`
-    and `feature_statistics.fault`. FLARE's own ends well whatever the sites answer, and waits
-    6,000 s for each that does not.
+    Runs on the server. A result is refused if its metrics or feature statistics are invalid (see
+    `metrics.fault` and `feature_statistics.fault`). FLARE's own workflow completes whatever the
+    sites reply, and waits 6,000 s for each silent one.
 
     Args:
         model_locator_id: Id of the model locator. Default "model".
-        min_clients: Sites that must measure the model. Default 0: all of the job.
-        wait_seconds: Seconds to wait for the others then. Default 600.
-        validation_task_name: Name of the task, and of the folder that FLARE keeps the results in.
-            Default "test".
+        min_clients: Number of sites that must evaluate the model. Default 0: all of the job.
+        wait_seconds: Grace period in seconds for the other sites. Default 600.
+        validation_task_name: Name of the task, and of FLARE's folder of results. Default "test".
     """
 
     model_locator_id: str = "model"
@@ -52,15 +51,15 @@ class ModelEvaluation(AskingController, GlobalModelEval):
     def broadcast(
         self, task: Task, fl_ctx: FLContext, targets: Any = None, *args: Any, **options: Any
     ) -> None:
-        """Have the model measured; FLARE's workflow would wait for all targets."""
+        """Evaluate the model as `ask` does; FLARE's workflow would wait for all targets."""
         self.ask(task, fl_ctx, targets)
 
     def read(self, shareable: Shareable) -> SiteResult:
-        """What a site has measured."""
+        """Read an evaluation result."""
         return results.measured(shareable)
 
     def fault(self, result: SiteResult, fl_ctx: FLContext) -> str | None:
-        """What is wrong with what a site has measured."""
+        """Why the metrics or feature statistics must be refused; None: they are valid."""
         model = fl_ctx.get_prop(headers.MEASURED, {})
         if result.features is not None:
             if why := feature_statistics.fault(result.features, model.get("features")):
@@ -69,7 +68,7 @@ class ModelEvaluation(AskingController, GlobalModelEval):
         return metrics.fault(result.metrics, permitted_classes(fl_ctx, None) or unknown)
 
     def prepare(self, client_task: ClientTask, result: SiteResult, fl_ctx: FLContext) -> None:
-        """Say which model the result is of, and make its metrics plain numbers."""
+        """Set the model's owner, and the metrics as plain numbers."""
         shareable, owner = client_task.result, client_task.task.props[AppConstants.MODEL_OWNER]
         shareable.add_cookie(AppConstants.MODEL_OWNER, owner)
         DXO(DataKind.METRICS, data=dict(result.metrics)).update_shareable(shareable)

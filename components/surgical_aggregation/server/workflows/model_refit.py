@@ -1,4 +1,4 @@
-"""The workflow after training: sites refit a model's columns on its body."""
+"""The workflow after training: sites refit a model's columns on its frozen body."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ from surgical_aggregation.server.workflows.collecting_controller import AskingCo
 from surgical_aggregation.wire import headers, results
 
 MODELS = (headers.NONE, "best", "last")
-"""Whose columns can be refitted, as their files are called."""
+"""Models whose columns can be refitted, by the names of their files."""
 
 
 @dataclass(eq=False)
 class ModelRefit(AskingController):
-    """Have every site refit its columns on the body of a model, and average them.
+    """Refit the columns of a model on its frozen body at every site, and average them.
 
-    Runs on the server. A column lags behind a body that moves in every round; here it has the last
-    word. After few rounds columns lag so far that the validation loss does not show that the last
-    body is the best: then "last" is the better choice.
+    Runs on the server. During training the columns lag behind the body, which changes in every
+    round. After few rounds they lag so far that the validation loss does not show that the last
+    body is the best one: refit "last" then.
 
-    A site gets the model as `SelectHead` cuts it, and sends its columns alone (see `KerasExecutor`,
-    task "refit"). They are averaged as in a round, over the sites that label a class. What comes
-    out is a candidate for the best model, see `candidates`: the next workflow has it measured. A
-    class that no site sent keeps its column.
+    A site receives the model from `SelectHead` and sends only its columns (see `KerasExecutor`,
+    task "refit"). Each column is averaged over the sites that label its class, as in a round; a
+    class that no site sent keeps its column. The result is a candidate for the best model (see
+    `candidates`), which the next workflow validates.
 
     Args:
-        model: Whose columns: "best", "last", or "none" (default): nothing is done.
-        min_clients: Accepted results that are needed. Default 0: all of the job.
-        wait_seconds: Seconds to wait for the others then. Default 600.
-        aggregator_id: Id of the aggregator, which takes `columns_only`. Default
-            "column_aggregator".
+        model: Which model to refit: "best", "last", or "none" (default): do nothing.
+        min_clients: Number of accepted results needed. Default 0: all sites of the job.
+        wait_seconds: Grace period in seconds for the other sites. Default 600.
+        aggregator_id: Id of the aggregator, one with `columns_only`. Default "column_aggregator".
+
+    Raises:
+        ValueError: `model` is none of these.
     """
 
     guards = TRAINED
@@ -62,11 +64,11 @@ class ModelRefit(AskingController):
             raise ValueError(f"model must be one of {MODELS}; got {self.model!r}.")
 
     def read(self, shareable: Shareable) -> SiteResult:
-        """What a site has trained."""
+        """Read the refitted columns."""
         return results.trained(shareable)
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Send the model, average the columns that come, and make the candidate."""
+        """Send the model, average the columns received, and make the candidate."""
         if self.model == headers.NONE:
             return
         path = checkpoint_folders(fl_ctx)[0] / f"{self.model}.npz"
@@ -89,17 +91,17 @@ class ModelRefit(AskingController):
             data.set_header(name, value)
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         data.add_cookie(AppConstants.CONTRIBUTION_ROUND, round_)
-        task = Task("refit", data, result_received_cb=partial(_take, aggregator))
+        task = Task("refit", data, result_received_cb=partial(_accept, aggregator))
         self.ask(task, fl_ctx)
         if abort_signal.triggered or fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR):
             return
         columns = from_shareable(aggregator.aggregate(fl_ctx)).data
         refit_of(model, columns).set_current(fl_ctx)
         of = f"the model of round {model.manifest['round']}"
-        self.log_info(fl_ctx, f"the columns of {of} are refitted, and are measured next")
+        self.log_info(fl_ctx, f"the columns of {of} are refitted; validation is next")
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
-        """Nothing is left to stop."""
+        """Nothing to stop."""
 
 
 def _objection(model: GlobalModel, aggregator: object) -> str | None:
@@ -107,12 +109,12 @@ def _objection(model: GlobalModel, aggregator: object) -> str | None:
         return f"an Aggregator is needed; got {type(aggregator).__name__}. Check aggregator_id."
     if model.is_personal:
         return (
-            "it needs one body for all sites, and here every site has a model of its own (strategy "
-            f"{model.manifest['strategy']!r}, or a personal head). Take refit_model=none."
+            "all sites must share one body and head; here each has a personal model (strategy "
+            f"{model.manifest['strategy']!r}, or a personal head). Set model to 'none'."
         )
     return None
 
 
-def _take(aggregator: Aggregator, client_task: ClientTask, fl_ctx: FLContext) -> None:
+def _accept(aggregator: Aggregator, client_task: ClientTask, fl_ctx: FLContext) -> None:
     accepted = aggregator.accept(client_task.result, fl_ctx)
     fl_ctx.set_prop(AppConstants.AGGREGATION_ACCEPTED, accepted, private=True, sticky=False)

@@ -1,4 +1,4 @@
-"""How often waiting sites ask the server for a task."""
+"""Limit how often waiting sites request a task."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from surgical_aggregation.wire import flare_internals
 
 
 class Polling(FLComponent):
-    """Have waiting sites ask less often, the more they are.
+    """Limit the rate of task requests of all waiting sites together.
 
-    Runs on the server. FLARE sends no task by itself: a site asks, and where there is none, again
-    after the job's `task_request_interval`. That is the shortest time here. Where the sites of the
-    job would ask more often than `requests_per_second` together, it becomes sites /
-    `requests_per_second` seconds.
+    Runs on the server. In FLARE, sites request tasks; one that gets none requests again after the
+    job's `task_request_interval`. This component lengthens the interval to sites /
+    `requests_per_second` seconds, if that is longer.
 
     Args:
-        requests_per_second: That waiting sites make together. A request takes 1 to 2 ms of one
-            of the server's cores. Default 100.
+        requests_per_second: Largest rate, above 0. A request takes 1 to 2 ms of one of the
+            server's cores. Default 100.
 
     Example:
-        At 100 requests a second and a `task_request_interval` of 0.1 s, 4 sites ask every 0.1 s,
-        and 50 sites every 0.5 s.
+        With 100 requests per second and a `task_request_interval` of 0.1 s, 4 sites request every
+        0.1 s, and 50 sites every 0.5 s.
     """
 
     def __init__(self, requests_per_second: float = 100):
@@ -31,7 +30,7 @@ class Polling(FLComponent):
         self.requests_per_second = requests_per_second
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Set the interval when the run starts, whose sites are known then."""
+        """Set the interval when the run starts; its sites are known then."""
         if event_type != EventType.START_RUN:
             return
         if self.requests_per_second <= 0:

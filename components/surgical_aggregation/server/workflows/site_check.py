@@ -1,4 +1,4 @@
-"""The first workflow of a job: whether its sites can take part, before anything is trained."""
+"""The first workflow of a job: check that its sites can participate, before any training."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ from surgical_aggregation.wire.untrusted_text import one_line
 from surgical_aggregation.wire.versions import differences, installed_versions
 
 NETWORK_FACTS = ("backbone", "image_size", "hidden")
-"""Keys of a model's manifest that the sites are told."""
+"""Keys of the model's manifest that are sent to the sites."""
 
 _MODELS = 12
-"""Models, besides a round's results, for which a server needs room: the last one with an average
-and an optimizer's two moments, the best one and two candidates, and as many while they are written.
-"""
+"""Models, besides a round's results, that the server's disk must hold: the last one with an average
+and the optimizer's two moments, the best one, two candidates, and a temporary file of each."""
 
 
 @dataclass(eq=False)
 class SiteCheck(AskingController):
-    """Ask the sites of a job whether they can take part, before anything is trained.
+    """Check, in one round trip, that the sites of a job can participate.
 
-    Runs on the server. A site is asked for its free disk and its certificate's days, and told names
-    and shapes of the body's variables, to compare them with its own network: one round trip. No
-    value, no column and no class goes out, so the task needs no guard. A site that cannot take part
-    does no further task, and nothing more of it is taken; each reason is at the site in its notes,
-    and here in log and record:
+    Runs on the server, before any training. Each site receives names and shapes of the body's
+    variables to compare with its own network, and replies with its free disk space and the days
+    until its certificate expires. No value, column or class is sent, so the task needs no guard.
 
-        what it declares does not count (see `declaration_fault`: name, versions), or it may not
-        train it; its network is another; its disk is too small; its files cannot be used
+    A site that cannot participate gets no further task, and its later results are refused. The
+    reason is in the site's notes, and in the server's log and record. Reasons are
 
-    Where fewer than `min_clients` can take part, the run ends with the reasons of all sites; also
-    where the server's disk has no room for a round.
+        an invalid declaration (see `declaration_fault`: name, versions), a class that it is not
+        permitted to train, another network, too little disk space, unusable files or data
+
+    The run ends if fewer than `min_clients` sites can participate, with the reason of each, or if
+    the server's disk cannot hold a round.
 
     Args:
-        model_id: Id of what has the path of the model to start from: the persistor of a training
-            job, or an evaluation's model locator. Default "persistor".
-        min_clients: Sites that must be able to take part. Default 0: all of the job.
-        wait_seconds: Seconds to wait for the others then. Default 600.
-        permitted: See `PermittedFilter`; the same table as there. Default None.
-        check_only: End the job well after the check. Default False.
+        model_id: Id of the component that has the path of the start model: the persistor of a
+            training job, or the model locator of an evaluation. Default "persistor".
+        min_clients: Number of sites that must be able to participate. Default 0: all of the job.
+        wait_seconds: Grace period in seconds for the other sites. Default 600.
+        permitted: The table of `PermittedFilter`. Default None.
+        check_only: Whether to end the job successfully after the check. Default False.
     """
 
     guards = frozenset()
-    hears_all = True
+    wait_for_all = True
 
     model_id: str = "persistor"
     min_clients: int = 0
@@ -72,7 +72,7 @@ class SiteCheck(AskingController):
         self._trains = True
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Ask all sites, and end the run where too few can take part."""
+        """Check all sites, and end the run if too few can participate."""
         if abort_signal.triggered:
             return
         model = fl_ctx.get_engine().get_component(self.model_id)
@@ -83,7 +83,7 @@ class SiteCheck(AskingController):
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return
-        task = Task(headers.CHECK_TASK, _question(start), before_task_sent_cb=self._tell)
+        task = Task(headers.CHECK_TASK, _request(start), before_task_sent_cb=self._add_fault)
         self.ask(task, fl_ctx)
         versions = {SERVER_SITE_NAME: installed_versions(), **job_sites.versions_by_site(fl_ctx)}
         if differ := differences(versions):
@@ -92,7 +92,7 @@ class SiteCheck(AskingController):
             flare_internals.end_after_this_workflow(fl_ctx)
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
-        """Nothing is left to stop."""
+        """Nothing to stop."""
 
     def _check_room(self, start: Checkpoint, fl_ctx: FLContext) -> None:
         engine = fl_ctx.get_engine()
@@ -101,14 +101,15 @@ class SiteCheck(AskingController):
         size = sum(value.nbytes for value in start.variables.values())
         if self._trains and free < (need := (sites + _MODELS) * size):
             raise CheckpointError(
-                f"the server's disk needs {need / 1e6:,.1f} MB for the results of {sites} sites "
-                f"and its models; {free / 1e6:,.1f} MB are free. Make room there."
+                f"the server needs {need / 1e6:,.1f} MB of disk space for the results of {sites} "
+                f"sites and its models; {free / 1e6:,.1f} MB are free. Free some space there."
             )
 
-    def _tell(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
-        """Tell a site alone what keeps it out: public properties go to whom the context is about.
+    def _add_fault(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+        """Send a site the server's reason against it, if there is one.
 
-        The task's data are one object for all sites.
+        As a public property of the context, which goes to this site alone; the task's data are one
+        object for all sites.
         """
         if reason := job_sites.declaration_fault(fl_ctx, asking=True) or self._unpermitted(fl_ctx):
             fl_ctx.set_prop(headers.FAULT, reason, private=False, sticky=False)
@@ -117,42 +118,42 @@ class SiteCheck(AskingController):
         return job_sites.unpermitted(fl_ctx, self.permitted) if self._trains else None
 
     def _reason(self, client_task: ClientTask, fl_ctx: FLContext) -> str | None:
-        told = _told(client_task.result)
-        cannot = told.pop(headers.CANNOT)
+        reply = _parsed_reply(client_task.result)
+        cannot = reply.pop(headers.CANNOT)
         reason = job_sites.declaration_fault(fl_ctx) or self._unpermitted(fl_ctx)
         reason = reason or super()._reason(client_task, fl_ctx) or cannot
-        site, says = client_task.client.name, job_sites.declaration(fl_ctx)
+        site, own = client_task.client.name, job_sites.declaration(fl_ctx)
         if reason:
             out = {**fl_ctx.get_prop(headers.LEFT_OUT, {}), site: reason}
             fl_ctx.set_prop(headers.LEFT_OUT, out, private=True, sticky=True)
         declared = {
             "site": site,
             "date": datetime.now(timezone.utc).date().isoformat(),
-            "versions": says.versions,
-            "classes": [one_line(name) for name in says.classes],
-            **told,
+            "versions": own.versions,
+            "classes": [one_line(name) for name in own.classes],
+            **reply,
             "reason": reason,
         }
         self.fire_event_with_data(headers.SITE_CHECKED, fl_ctx, headers.DECLARED, declared)
         return reason
 
 
-def _question(start: Checkpoint) -> Shareable:
-    """What the sites are told of the model that they would start from."""
+def _request(start: Checkpoint) -> Shareable:
+    """Names and shapes of the start model's body, and its network facts."""
     body, _ = wire.split(start.variables)
-    # of bytes are ciphertexts, whose shapes are others
+    # bytes are ciphertexts, whose shape is not the variable's
     shapes = {path: None if v.dtype == np.uint8 else list(v.shape) for path, v in body.items()}
     network = {name: start.manifest[name] for name in NETWORK_FACTS if name in start.manifest}
     data = {headers.BODY_SHAPES: shapes, headers.NETWORK: network}
     return DXO(DataKind.APP_DEFINED, data=data).to_shareable()
 
 
-def _told(result: Shareable) -> dict[str, Any]:
-    """What a site answers, as far as it can be used; its words are safe for logs and terminals."""
+def _parsed_reply(result: Shareable) -> dict[str, Any]:
+    """The usable values of a site's reply, else None; texts are safe for logs and terminals."""
     try:
         data = dict(from_shareable(result).data)
-    except (TypeError, ValueError):  # an answer without any; its return code says why
+    except (TypeError, ValueError):  # a reply without data, whose return code has the cause
         data = {}
     kinds = {headers.FREE_DISK: int, headers.CERTIFICATE_DAYS: int, headers.CANNOT: str}
-    told = {n: data[n] if isinstance(data.get(n), kind) else None for n, kind in kinds.items()}
-    return {name: one_line(said) if isinstance(said, str) else said for name, said in told.items()}
+    reply = {n: data[n] if isinstance(data.get(n), kind) else None for n, kind in kinds.items()}
+    return {name: one_line(v) if isinstance(v, str) else v for name, v in reply.items()}

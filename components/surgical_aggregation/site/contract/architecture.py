@@ -1,4 +1,4 @@
-"""What a site's network must be, so that its body and its head can travel."""
+"""Requirements on a site's Keras network, and access to its body and head."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -13,14 +13,14 @@ from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.site.contract.site import SiteError
 
 RANDOM_STATE = "seed_generator_state"
-"""End of the path of a Keras random generator's state (dropout has one)."""
+"""Last part of the path of a Keras random generator's state, as dropout has."""
 
 
 def head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Dense:
     """The last layer of a model.
 
     Raises:
-        SiteError: It is no Dense called "head" with one unit per class.
+        SiteError: It is not a Dense layer called "head" with one unit per class.
     """
     layer = model.layers[-1]
     if layer.name != HEAD_LAYER or not isinstance(layer, keras.layers.Dense):
@@ -36,33 +36,32 @@ def head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Den
 
 
 def batch_norm_layers(model: keras.Model) -> list[keras.layers.BatchNormalization]:
-    """Layers of batch normalisation, however deeply nested."""
+    """Batch normalisation layers at any depth."""
     return _layers(model, keras.layers.BatchNormalization)
 
 
 def _layers(model: keras.Model, kind: type[keras.Layer] = keras.Layer) -> list[Any]:
-    # Keras has no public way to the layers that another layer holds, as a residual block does.
+    # Keras has no public access to nested layers, e.g. of a residual block.
     return [layer for layer in model._flatten_layers() if isinstance(layer, kind)]
 
 
 def body_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """A model's variables by path without the head's and random generators' states.
+    """A model's variables by path, without the head's and without random generators' states.
 
     Raises:
-        SiteError: Two variables have one path, so that one of them would be lost.
+        SiteError: Two variables have the same path.
     """
     twice = sorted(p for p, n in Counter(v.path for v in model.weights).items() if n > 1)
     if twice:
         raise SiteError(
-            f"every variable of the model needs a path of its own; {len(twice)} paths are those "
-            f"of several, e.g. {twice[:3]}. Give layers inside of different models or layers "
-            "different names."
+            f"every variable of the model needs a unique path; {len(twice)} paths are shared, e.g. "
+            f"{twice[:3]}. Give layers nested in different models or layers different names."
         )
     return {v.path: v for v in model.weights if not v.path.startswith(f"{HEAD_LAYER}/")}
 
 
 def variable_kinds(model: keras.Model) -> VariableKinds:
-    """Kinds of a model's body variables, from its layers; before any strategy freezes them."""
+    """Kinds of a model's body variables, from its layers. Call it before freezing any."""
     body = body_variables(model)
     of_layers = {v.path for layer in batch_norm_layers(model) for v in layer.weights}
     constant = {
@@ -74,14 +73,14 @@ def variable_kinds(model: keras.Model) -> VariableKinds:
 
 
 def freeze(model: keras.Model, paths: Collection[str]) -> None:
-    """Keep variables from training, by path; batch normalisation normalises by frozen statistics.
+    """Freeze variables by path; batch normalisation then uses its frozen statistics.
 
-    A layer all of whose variables are frozen is not trainable as a whole.
+    A layer whose variables are all frozen becomes untrainable as a whole.
     """
     for layer in batch_norm_layers(model):
         frozen = layer.moving_mean.path in paths and layer.moving_variance.path in paths
         if layer.trainable and frozen:
-            layer.trainable = False  # which makes it normalise so
+            layer.trainable = False  # makes Keras use the moving statistics
             for variable in (layer.gamma, layer.beta):
                 if variable is not None:
                     variable.trainable = variable.path not in paths
@@ -94,16 +93,16 @@ def freeze(model: keras.Model, paths: Collection[str]) -> None:
 
 
 def bind(model: keras.Model) -> None:
-    """Have normalisations compute with their variables themselves, or with plain numbers.
+    """Make Keras's `Normalization` layers compute with their variables, or with plain numbers.
 
-    `Normalization` alone keeps tensors besides its variables, made of these when it is built,
-    adapts to data or reads a file (Keras issue 20147), or of the numbers it was given. They do not
-    follow a variable that is assigned, as every round does; and a converter to ONNX takes each for
-    an input of the network. In place and however deeply nested; the layers stay Keras's own, so
-    that files of the network load without this package.
+    This layer keeps tensors besides its variables, computed when it is built, adapts to data or
+    reads a file (Keras issue 20147), or from given numbers. They do not follow an assigned
+    variable, as happens in every round, and a converter to ONNX treats each as an input of the
+    network. Works in place at any depth; the layers stay Keras's own, so that saved networks load
+    without this package.
 
     Raises:
-        SiteError: One normalises other axes than the last ones.
+        SiteError: A layer normalises other axes than the last ones.
     """
     for layer in _layers(model, keras.layers.Normalization):
         if layer.input_mean is not None:
@@ -112,16 +111,18 @@ def bind(model: keras.Model) -> None:
         mean, variance = layer.adapt_mean, layer.adapt_variance
         if np.broadcast_shapes(mean.shape, layer.mean.shape) != tuple(layer.mean.shape):
             raise SiteError(
-                f"Normalization {layer.name!r} needs to be over the last axes, so that it can "
-                f"follow its variables; got axis {layer.axis}. Transpose before it and after."
+                f"Normalization {layer.name!r} must be over the last axes, so that it can follow "
+                f"its variables; got axis {layer.axis}. Transpose before and after it."
             )
         layer.mean, layer.variance = mean, variance
 
 
 def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
-    """The body of a model, without its head, as the checkpoint that a run starts from.
+    """The body of a model, without its head, as a checkpoint that a run can start from.
 
-    `facts` go into the manifest (backbone, image size, weights, seed).
+    Args:
+        model: The network, with a head of any number of units.
+        facts: Facts for the manifest, e.g. backbone, image size, weights, seed.
     """
     body = {path: np.asarray(v.numpy()) for path, v in body_variables(model).items()}
     features = int(model.get_layer(HEAD_LAYER).kernel.shape[0])

@@ -1,4 +1,4 @@
-"""A site restricted to what its policy shares, and how a job finds it."""
+"""A site restricted to the classes that its policy shares, and how a job finds it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
 
 
 class PermittedSite(Site):
-    """A site restricted to the classes that its policy shares; the others seem not to exist.
+    """A site restricted to the classes that its policy shares.
 
-    Where every site's head has a unit for every class of the union, the units of the withheld
-    classes are cut out as well.
+    Labels, data and head have no trace of the withheld classes, also if every site's head has a
+    unit for every class of the union.
 
     Args:
-        site: The whole site.
-        withheld: Withheld class -> why.
+        site: The unrestricted site.
+        withheld: Withheld class -> reason.
     """
 
     def __init__(self, site: Site, withheld: Mapping[str, str]):
@@ -36,21 +36,21 @@ class PermittedSite(Site):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Classes that are shared, in the order of the whole site's."""
+        """The shared classes, in the unrestricted site's order."""
         return tuple(name for name in self.site.classes if name not in self.withheld)
 
     @cached_property
     def training_labels(self) -> NDArray[np.float32]:
-        """Labels of those classes; see `Site.training_labels`."""
+        """Labels of the shared classes; see `Site.training_labels`."""
         return self.site.training_labels[:, self._columns]
 
     @property
     def network_facts(self) -> Mapping[str, Any]:
-        """The whole site's; see `Site.network_facts`."""
+        """The unrestricted site's; see `Site.network_facts`."""
         return self.site.network_facts
 
     def model(self) -> keras.Model:
-        """The whole site's network with a smaller head."""
+        """The unrestricted site's network with a smaller head."""
         import keras
 
         from surgical_aggregation.site.contract.architecture import head_layer
@@ -61,7 +61,7 @@ class PermittedSite(Site):
         return keras.Model(whole.input, smaller(head.input), name=whole.name)
 
     def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
-        """The whole site's batches with fewer labels; see `Site.data`."""
+        """The unrestricted site's batches with fewer labels; see `Site.data`."""
         import tensorflow as tf
 
         columns = tf.constant(self._columns)
@@ -76,12 +76,19 @@ class PermittedSite(Site):
 def withheld(
     policy: SitePolicy, classes: Sequence[str], training_labels: Callable[[], NDArray[np.float32]]
 ) -> dict[str, str]:
-    """Which of a site's classes its policy withholds, and why.
+    """Classes that a site's policy withholds, with the reason.
 
-    `training_labels` gives the labels, (images, classes); called only where the policy counts.
+    Args:
+        policy: The policy.
+        classes: The site's classes.
+        training_labels: Returns the training labels, shape (images, classes); called only if the
+            policy has a minimum.
+
+    Returns:
+        Withheld class -> reason.
 
     Raises:
-        SiteError: The policy keeps the site from taking part.
+        SiteError: By its policy, the site must not participate.
     """
     stay = {}
     if policy.share is not None:
@@ -99,32 +106,37 @@ def withheld(
                 stay.setdefault(name, why)
     if stay and len(stay) == len(classes):
         raise SiteError(
-            "this site's policy lets none of its classes take part: "
+            "this site's policy withholds all of its classes: "
             + "; ".join(f"{name} ({why})" for name, why in stay.items())
         )
     return stay
 
 
 def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> Site:
-    """The site component of the running job, as the site's policy shares it.
+    """The site component of the running job, restricted by the site's policy.
 
-    The only way to get it in a job, so that all components see the same classes. With `head_stays`,
-    it has the withheld classes as well: for a caller that sends nothing about them.
+    Components must get the site only here, so that all of them see the same classes.
+
+    Args:
+        site_id: Id of the `Site` component.
+        fl_ctx: Context of the running job.
+        head_stays: Whether to include withheld classes, for a caller that sends nothing about them.
+            Default False.
 
     Raises:
-        SiteError: The job has no `Site` under this id, or another one too; or the policy keeps it
-            from taking part.
+        SiteError: The job has no `Site` of this id, or more than one; or by its policy, the site
+            must not participate.
         PolicyError: The policy is malformed.
     """
     engine = fl_ctx.get_engine()
     site = engine.get_component(site_id)
     sites = [id_ for id_, found in engine.get_all_components().items() if isinstance(found, Site)]
-    if len(sites) > 1:  # the policy's filter would look at one, and the executor at another
+    if len(sites) > 1:  # the policy's filter and the executor could use different ones
         raise SiteError(f"a job needs one Site component; got {', '.join(sorted(sites))}.")
     if not isinstance(site, Site):
         raise SiteError(
             f"the client's configuration needs a Site component with id {site_id!r}; "
-            f"got {type(site).__name__}. Check `components` in config_fed_client.json."
+            f"got {type(site).__name__}. Check `components` in the job's config_fed_client."
         )
     site.policy = site_policy(fl_ctx)
     stay = withheld(site.policy, site.classes, lambda: site.training_labels)

@@ -1,4 +1,4 @@
-"""The site: all that the method needs from an application; whether a body is of its network."""
+"""The site: the interface that an application implements, and checks of a body against it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from nvflare.apis.fl_component import FLComponent
 
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
-if TYPE_CHECKING:  # the server imports this module's neighbours, and has no TensorFlow
+if TYPE_CHECKING:  # the server imports modules of this package without TensorFlow
     import keras
     import tensorflow as tf
 
 Split = Literal["train", "validation", "test"]
 
 Shapes = Mapping[str, tuple[int, ...] | None]
-"""Path of a variable -> its shape; None: not known."""
+"""Path of a variable -> its shape; None: unknown."""
 
 
 class SiteError(ValueError):
-    """A site cannot take part: its files, classes or configuration are not usable."""
+    """A site cannot participate: its files, classes or configuration are unusable."""
 
 
 class Site(FLComponent, ABC):
-    """One hospital's classes, model and data. The only class that an application must implement.
+    """One hospital's classes, model and data; the only class that an application must implement.
 
-    Runs on the client. Everything may be called from the start of the run on; a problem that the
-    hospital can mend is raised as a ValueError that says how, and keeps the site from training.
+    Runs on the client. All methods may be called from the start of the run on. Raise a ValueError
+    with instructions for a problem that the hospital can fix; the site then does not participate.
     """
 
     policy: SitePolicy = NO_POLICY
@@ -44,9 +44,9 @@ class Site(FLComponent, ABC):
 
     @property
     def network_facts(self) -> Mapping[str, Any]:
-        """What the manifests of the site's models say of its network, JSON-serialisable.
+        """Facts about the network for the manifests of the site's models, JSON-serialisable.
 
-        See `model_facts.CONTRACT`: backbone, hidden, image_size, input. Default: nothing.
+        See `model_facts.CONTRACT`: backbone, hidden, image_size, input. Default: none.
         """
         return {}
 
@@ -54,8 +54,8 @@ class Site(FLComponent, ABC):
     def model(self) -> keras.Model:
         """A new, uncompiled model whose last layer is a Dense called "head", one unit per class.
 
-        The units are sigmoid probabilities. Paths of all other variables must be the same at every
-        site; no other layer may be called "head".
+        Outputs are sigmoid probabilities of shape (batch, classes). The paths of all other
+        variables must be equal at all sites, and no other layer may be called "head".
         """
 
     @abstractmethod
@@ -63,24 +63,23 @@ class Site(FLComponent, ABC):
         """Batches (images, labels) of a split.
 
         Args:
-            split: Which part of the site's patients.
-            training: Shuffle and augment anew in every pass; else keep the order. Both must follow
-                from a seed and the pass's number alone, so that a continued run is the same as an
-                uninterrupted one.
-            first_pass: Number of the dataset's first pass in training; the next has the next
-            number.
+            split: "train", "validation" or "test", of disjoint patients.
+            training: Whether to shuffle and augment, differently in every pass; otherwise the order
+                is fixed. Both must depend only on a seed and the number of the pass, so that a
+                resumed run equals an uninterrupted one. Default False.
+            first_pass: Number of the dataset's first pass; later passes count up. Default 0.
 
         Returns:
-            Images as the model takes them; labels float32 of shape (batch, classes): 1 present,
-            0 absent, NaN not labelled (left out of loss and metrics), or a number between, a
-            smoothed label (left out of AUROC).
+            Images in the model's input format; labels float32 of shape (batch, classes): 1 present,
+            0 absent, NaN not labelled (ignored by loss and metrics), or a number between 0 and 1, a
+            smoothed label (ignored by AUROC).
         """
 
     @cached_property
     def training_labels(self) -> NDArray[np.float32]:
-        """Labels of the training split as `data` has them, shape (images, classes).
+        """Labels of the training split, in the format of `data`, shape (images, classes).
 
-        A site that knows them without reading every image should override this.
+        Override this if the labels are known without reading every image.
         """
         return np.concatenate([labels for _, labels in self.data("train").as_numpy_iterator()])
 
@@ -91,12 +90,15 @@ def shapes_of(variables: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 
 
 def check_body(body: Shapes, own: Shapes, network: str = "") -> None:
-    """Refuse a server's body with other paths or shapes than the network's own variables.
+    """Check that a body received from the server fits the site's network.
 
-    `network` says how the networks differ, as far as known.
+    Args:
+        body: Shapes of the server's body.
+        own: Shapes of the site's body.
+        network: Known differences between the networks, for the error. Default "".
 
     Raises:
-        SiteError: They differ.
+        SiteError: Paths or shapes differ.
     """
     differ = sorted(body.keys() ^ own.keys())
     if not differ:
@@ -104,7 +106,7 @@ def check_body(body: Shapes, own: Shapes, network: str = "") -> None:
     if differ:
         raise SiteError(
             f"the server's body and this site's differ in {len(differ)} variables, e.g. "
-            f"{differ[:3]}{network}. Start the run from an initial body of the same backbone and "
-            "image size as the sites' model, in which every layer and weight has a name: Keras "
-            "numbers those that have none by what the process has made before."
+            f"{differ[:3]}{network}. Start the run from an initial body with the backbone and "
+            "image size of the sites' model, and name every layer and weight of it: Keras numbers "
+            "unnamed ones, differently in each process."
         )

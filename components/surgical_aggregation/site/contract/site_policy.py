@@ -1,6 +1,6 @@
-"""A site's own policy, which no job can loosen.
+"""A site's policy, which no job can relax.
 
-A site writes it into FLARE's `local/privacy.json`, as the properties of a scope:
+A site sets it in FLARE's `local/privacy.json`, as properties of a scope:
 
     {"scopes": [{"name": "cxr", "properties": {"share": ["Edema"], "min_positives": 20}}],
      "default_scope": "cxr"}
@@ -23,14 +23,15 @@ class SitePolicy:
     """A site's policy. Each attribute is a key of the scope's properties.
 
     Attributes:
-        share: Classes that the site is willing to share; None: all that it labels.
-        min_images: Fewest training images with which the site takes part.
-        min_positives: Fewest positive training labels with which a class takes part.
-        report_counts: Whether numbers of images per class may leave the site, where a job asks for
-            them. Where not, the metrics that leave are rounded; see `metrics.without_counts`.
-        report_features: Whether means and variances of the features of the site's images may leave
-            it, where a job asks for them.
-        site_files: Folder of the site files; None: as the job says.
+        share: Classes that the site shares. Default None: all that it labels.
+        min_images: Smallest number of training images for the site to participate. Default 0.
+        min_positives: Smallest number of positive training labels for a class to be shared.
+            Default 0.
+        report_counts: Whether the number of images per class may leave the site, if a job requests
+            it. If not, metrics are rounded; see `metrics.without_counts`. Default False.
+        report_features: Whether mean and variance of the features of the site's images may leave
+            it, if a job requests them. Default False.
+        site_files: Folder of the site files. Default None: as the job configures.
     """
 
     share: tuple[str, ...] | None = None
@@ -42,11 +43,11 @@ class SitePolicy:
 
 
 NO_POLICY = SitePolicy(report_counts=True, report_features=True)
-"""Without a policy, everything is as the job asks."""
+"""The policy of a site that has set none: everything a job requests is permitted."""
 
 
 def site_policy(fl_ctx: FLContext) -> SitePolicy:
-    """The policy of the site for the running job; raises `PolicyError`."""
+    """Read the site's policy for the running job; raises `PolicyError`."""
     given = scope_properties(fl_ctx, [field.name for field in fields(SitePolicy)])
     if given is None:
         return NO_POLICY

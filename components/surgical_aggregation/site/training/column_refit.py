@@ -1,4 +1,4 @@
-"""Columns of a head fitted anew on the features of a frozen body, held to what they were."""
+"""Refit the columns of a head on the features of a frozen body, penalized towards their values."""
 
 from typing import NamedTuple
 
@@ -8,21 +8,21 @@ from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.metrics import bce
 
 PENALTIES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-"""Candidates for lambda, from the strongest on."""
+"""Candidates for lambda, strongest first."""
 
 _ITERATIONS = 200
-_TOLERANCE = 1e-5  # largest entry of the scaled gradient with which a fit is finished
+_TOLERANCE = 1e-5  # largest entry of the scaled gradient at which a fit has converged
 
 
 class FeatureSplit(NamedTuple):
-    """Inputs of a head, (images, features), and labels, (images, classes); NaN: not labelled."""
+    """Inputs of a head (images, features), and labels (images, classes); NaN: not labelled."""
 
     features: Array
     labels: Array
 
 
 class Refit(NamedTuple):
-    """Kernel (features, classes), bias (classes,), and the penalty chosen; None: as they were."""
+    """Kernel (features, classes), bias (classes,), and the penalty; None: columns unchanged."""
 
     kernel: Array
     bias: Array
@@ -36,17 +36,17 @@ def best_refit(
     bias: Array,
     weights: Array | None = None,
 ) -> Refit:
-    """Fit columns with every penalty, and take those with the smallest validation loss.
+    """Refit columns with every penalty, and select those with the smallest validation loss.
 
-    The columns as they were are a candidate, too. The loss is the mean over classes of the mean BCE
-    of their labelled validation images; without such images nothing is changed.
+    The unchanged columns are a candidate, too. The loss is the mean over classes of the mean BCE of
+    their labelled validation images; without such images the columns are unchanged.
 
     Args:
-        train: What to fit to.
-        validation: What to choose by.
-        kernel: Columns as they were, shape (features, classes).
-        bias: Likewise, shape (classes,).
-        weights: See `refit_columns`.
+        train: Split to fit to.
+        validation: Split to select the penalty by.
+        kernel: Present columns, shape (features, classes).
+        bias: Present biases, shape (classes,).
+        weights: See `refit_columns`. Default None: all 1.
     """
     best, smallest = Refit(kernel, bias, None), _loss(validation, kernel, bias)
     for penalty in PENALTIES:
@@ -60,24 +60,24 @@ def best_refit(
 def refit_columns(
     train: FeatureSplit, kernel: Array, bias: Array, penalty: float, weights: Array | None = None
 ) -> tuple[Array, Array]:
-    """Fit every column anew, held to what it was.
+    """Refit every column, with a penalty on its distance from the present one.
 
-    With s_j the standard deviation of feature j over the images, and BCE the mean over those that
-    are labelled for class c, its column is the only minimum of
+    With s_j the standard deviation of feature j over the images, and BCE the mean over the images
+    that are labelled for class c, its column is the unique minimum of
 
         BCE(w, b) + lambda / 2 * sum_j s_j^2 (w_j - w_cj)^2.
 
-    So the scale of a feature makes no difference, and one that is constant keeps its weight. The
-    bias is free. A class without positives or without negatives keeps its column. Computed in
-    float64.
+    So the result does not depend on the scale of features, and a constant feature keeps its weight.
+    The bias is not penalized. A class without positives or without negatives keeps its column.
+    Computed in float64.
 
     Args:
-        train: What to fit to.
-        kernel: Columns w_c to start from, shape (features, classes).
-        bias: Likewise, shape (classes,).
+        train: Split to fit to.
+        kernel: Present columns w_c, shape (features, classes).
+        bias: Present biases, shape (classes,).
         penalty: lambda above, > 0.
-        weights: Of a negative and of a positive label in the loss, shape (2, classes), as of
-            `loss.balanced_weights`; None: all 1.
+        weights: Weights of a negative and of a positive label in the loss, shape (2, classes), as
+            from `loss.balanced_weights`. Default None: all 1.
 
     Returns:
         Kernel and bias, in their dtypes.
@@ -86,7 +86,7 @@ def refit_columns(
         A head fitted at the end, on the aggregated body: FedBABU, Oh et al., arXiv:2106.06042;
         CCVR, Luo et al., arXiv:2106.05001. The penalty is ours.
     """
-    import scipy.linalg  # noqa: F401  # so that its threads are limited, too
+    import scipy.linalg  # noqa: F401  # loaded before the limit, so that it applies to its threads
     from threadpoolctl import threadpool_limits
 
     features = train.features.astype(np.float64)
@@ -94,7 +94,7 @@ def refit_columns(
     varies = deviation > 0
     z = (features[:, varies] - mean[varies]) / deviation[varies]
     step, shift = np.zeros(kernel.shape), np.zeros(bias.shape)
-    with threadpool_limits(1):  # a step of L-BFGS is so short that threads wait 20 times as long
+    with threadpool_limits(1):  # a step of L-BFGS is too short for threads: 20 times slower
         spread, axes = np.linalg.eigh(z.T @ z / len(z))
         z, received = z @ axes, features @ kernel + bias
         for c, labels in enumerate(train.labels.T):
@@ -112,10 +112,10 @@ def refit_columns(
 def _moved(
     z: Array, spread: Array, labels: Array, received: Array, penalty: float, weights: Array
 ) -> tuple[Array, float]:
-    """How far a class's logits move along each of the features' principal axes, and its bias.
+    """Change of a class's weights along the features' principal axes, and of its bias.
 
-    Along these axes, each measured by the loss's curvature there, the loss is nearly a sphere: a
-    few steps lead to its minimum.
+    Scaled by the loss's curvature along these axes, the loss is nearly isotropic, so that L-BFGS
+    converges in a few steps.
     """
     from scipy.optimize import minimize
 

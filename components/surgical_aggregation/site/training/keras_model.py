@@ -1,7 +1,7 @@
-"""A site's model and optimizer, without any FLARE in it."""
+"""A site's Keras model and optimizer, independent of FLARE."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -22,7 +22,13 @@ from surgical_aggregation.wire.variables import Columns
 
 
 class Predicted(NamedTuple):
-    """A model's outputs for a dataset, in its order, with the inputs of its head and the labels."""
+    """A model's outputs for a dataset, in order.
+
+    Attributes:
+        features: Inputs of the head, float32 of shape (images, features).
+        probabilities: Outputs, float32 of shape (images, classes).
+        labels: As the dataset has them, same shape.
+    """
 
     features: np.ndarray
     probabilities: np.ndarray
@@ -30,21 +36,21 @@ class Predicted(NamedTuple):
 
 
 class LocalModel:
-    """One model and one optimizer for the whole job, compiled once.
+    """A site's model with its optimizer, compiled once for the whole job.
 
     Args:
-        model: Uncompiled; its last layer is a Dense called "head" with one unit per class.
+        model: Uncompiled model whose last layer is a Dense called "head" with one unit per class.
         classes: Names of the units, in order.
-        options: How to train; the defaults do where the model is only evaluated.
-        loss_weights: See `loss.training_loss`; None: all 1.
-        missing: Whether each class has no label at the site, see `loss.TaughtOutputs`; None: none
-            is.
+        options: How to train. Default None: the defaults, enough for evaluation.
+        loss_weights: See `loss.training_loss`. Default None: all 1.
+        missing: Whether each class has no label at the site, see `loss.TaughtOutputs`. Default
+            None: none is missing.
 
     Attributes:
-        kinds: Of the body's variables, as the network's layers say.
+        kinds: Kinds of the body's variables, from the network's layers.
 
     Raises:
-        SiteError: The model is not what `contract.architecture` needs.
+        SiteError: The model does not meet the requirements of `contract.architecture`.
     """
 
     def __init__(
@@ -65,9 +71,9 @@ class LocalModel:
         self.kinds = architecture.variable_kinds(model)
         architecture.bind(model)
         frozen = strategies.find(options.strategy).frozen(self._body, self.kinds)
-        # With what never changes, so that a layer of nothing else is not trainable as a whole.
+        # Including constants, so that a layer with only frozen ones becomes untrainable.
         architecture.freeze(model, frozen | self.kinds.constant)
-        # Room for the received values that FedProx holds the trainable variables to.
+        # The received values, to which FedProx pulls the trainable variables.
         anchored = model.trainable_variables if options.proximal else []
         self._received = [tf.Variable(v.value, trainable=False) for v in anchored]
         network = keras.Model(model.input, [self._head.input, model.output])
@@ -80,58 +86,58 @@ class LocalModel:
             loss = TFFedProxLoss(model.trainable_variables, self._received, options.proximal, loss)
         adam = FusedAdam(options.learning_rate, global_clipnorm=options.gradient_clip or None)
         self._learner.compile(optimizer=adam, loss=loss)
-        # From here on the optimizer's state can be read and set, also before the first batch.
-        # Keras has wrapped it where it computes in float16.
+        # Build it, so that its state can be read and set before the first batch. In float16,
+        # Keras has wrapped it.
         self._learner.optimizer.build(model.trainable_variables)
-        # Relaxed to batches of any size, where a second size comes.
+        # Generalized to any batch size when a second size occurs.
         self._forward = tf.function(
             lambda images: [tf.cast(o, tf.float32) for o in network(images, training=False)],
             reduce_retracing=True,
         )
 
     def set_body(self, body: Mapping[str, Array]) -> None:
-        """Load a body.
+        """Load a body, by path.
 
         Raises:
-            SiteError: The names or shapes are not this model's.
+            SiteError: Paths or shapes are not this model's.
         """
         check_body(shapes_of(body), shapes_of(self._body))
         for path, variable in self._body.items():
             variable.assign(body[path])
 
     def set_columns(self, columns: Columns) -> None:
-        """Load the columns of some of the site's classes; the others stay as they are.
+        """Load the columns of some of the site's classes; the others are unchanged.
 
         Raises:
             SiteError: A class is not the site's, or a column has another number of features.
         """
         if unlabelled := sorted(set(columns) - set(self.classes)):
             raise SiteError(
-                f"columns of {unlabelled} came, which are not among this site's classes."
+                f"received columns of {unlabelled}, which are not among this site's classes."
             )
         kernel, bias = self._head.get_weights()
         for name, (column, _) in columns.items():
             if column.shape != kernel.shape[:1]:
                 raise SiteError(
-                    f"the column of {name!r} weighs {column.shape} features; this site's head "
+                    f"the column of {name!r} has shape {column.shape}; this site's head needs "
                     f"{kernel.shape[:1]}. Do all sites use the same backbone?"
                 )
         self._fill(kernel, bias, columns)
         self._head.set_weights([kernel, bias])
 
     def variables(self) -> dict[str, Array]:
-        """Copies of all variables by path, the head's among them."""
-        # Keras gives a scalar for a variable without a dimension
+        """Copies of all variables by path, including the head's."""
+        # Keras returns a scalar for a 0-d variable
         return {v.path: np.asarray(v.numpy()) for v in self.model.weights}
 
     def assign(self, variables: Mapping[str, Array]) -> None:
-        """Load some variables by path, possibly also the head's."""
+        """Load variables by path, possibly including the head's; unknown paths are ignored."""
         for variable in self.model.weights:
             if variable.path in variables:
                 variable.assign(variables[variable.path])
 
     def dense_head(self, columns: Columns) -> dict[str, Array]:
-        """Kernel and bias by path of a head with these columns, and zeros for other classes."""
+        """Kernel and bias, by path, of a head with these columns and zeros for other classes."""
         kernel, bias = map(np.zeros_like, self._head.get_weights())
         self._fill(kernel, bias, columns)
         return {self._head.kernel.path: kernel, self._head.bias.path: bias}
@@ -142,18 +148,18 @@ class LocalModel:
             bias[self.classes.index(name)] = scalar[0]
 
     def training_state(self) -> dict[str, Array]:
-        """The optimizer's and the random generators' state."""
+        """Copies of the optimizer's and the random generators' state."""
         return {name: v.numpy() for name, v in self._training_state().items()}
 
     def set_training_state(self, state: Mapping[str, Array]) -> None:
-        """Load a `training_state`; the learning rate stays that of the options.
+        """Load a `training_state`; the learning rate remains that of the options.
 
         Raises:
-            SiteError: It is that of another model or optimizer.
+            SiteError: The state is of another model or optimizer.
         """
         own = self._training_state()
         if state.keys() != own.keys() or any(state[n].shape != tuple(own[n].shape) for n in own):
-            raise SiteError("the training state is that of another model, or of other classes.")
+            raise SiteError("the training state is of another model, or of other classes.")
         for name, variable in own.items():
             variable.assign(state[name])
         self._learner.optimizer.learning_rate = self.options.learning_rate
@@ -168,7 +174,7 @@ class LocalModel:
     def evaluate(
         self, data: tf.data.Dataset, classes: Iterable[str], stop: Stop = never
     ) -> dict[str, float]:
-        """Metrics of a split for some of the model's classes; every batch of it is made once."""
+        """Metrics of a dataset for some of the model's classes, in one pass; see `metrics`."""
         return self.metrics(self.predict(data, stop), classes)
 
     def metrics(
@@ -177,7 +183,7 @@ class LocalModel:
         """Metrics of outputs for some of the model's classes.
 
         Returns:
-            See `metrics.named`; with `counts` also `metrics.counts`.
+            Those of `aggregation.metrics.named`; with `counts`, also `aggregation.metrics.counts`.
         """
         names = tuple(classes)
         index = [self.classes.index(name) for name in names]
@@ -186,8 +192,8 @@ class LocalModel:
         return values | (metrics.counts(names, labels) if counts else {})
 
     def predict(self, data: tf.data.Dataset, stop: Stop = never) -> Predicted:
-        """Outputs for a dataset, each batch of which is made once."""
-        # Traced here, for batches of any size; Keras would once more for the last, smaller one.
+        """Outputs for a dataset, in one pass."""
+        # Traced here for any batch size; Keras would trace again for the last, smaller batch.
         self._forward.get_concrete_function(data.element_spec[0])
         batches = []
         for images, labels in data:
@@ -196,16 +202,20 @@ class LocalModel:
         return Predicted(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
 
     def outputs(self, images: tf.Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs of the head and probabilities for one batch of images."""
+        """Inputs of the head, and probabilities, for one batch of images."""
         features, probabilities = self._forward(images)
         return features.numpy(), probabilities.numpy()
 
     def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset, stop: Stop = never) -> None:
-        """Train the columns of some classes on a frozen body, with an Adam of its own.
+        """Train the columns of some classes on the frozen body, with a separate Adam.
 
-        The features of the split, which is not augmented, are computed once. Columns do not depend
-        on each other, so the others are not touched; nor is any column where `stop` ends the warm-
-        up.
+        The features of the split, which is not augmented, are computed once. The columns of other
+        classes are unchanged; so are all columns if `stop` ends the warm-up.
+
+        Args:
+            classes: Classes whose columns to train.
+            data: The training split without augmentation.
+            stop: Called after every batch.
 
         Source:
             Kulkarni et al., ML4H 2024: 15 epochs at 5e-3 before federation.
@@ -221,7 +231,7 @@ class LocalModel:
             optimizer=keras.optimizers.Adam(self.options.warmup_learning_rate),
             loss=training_loss(weights, self.options.focal_gamma),
         )
-        head.optimizer.build(head.trainable_variables)  # else its first step is traced twice
+        head.optimizer.build(head.trainable_variables)  # or its first step is traced twice
         epochs = self.options.warmup_epochs
         head.fit(
             features, labels[:, index], batch_size=64, epochs=epochs, verbose=0,
@@ -233,36 +243,39 @@ class LocalModel:
     def refit(
         self, train: tf.data.Dataset, validation: tf.data.Dataset, stop: Stop = never
     ) -> float | None:
-        """Fit all columns anew on the frozen body, with the penalty that suits the validation best.
+        """Refit all columns on the frozen body; see `column_refit.best_refit`.
 
         Returns:
-            The penalty; None where the columns stay as they are. See `column_refit.best_refit`.
+            The penalty with the smallest validation loss; None: the columns are unchanged.
         """
-        fitted_to, chosen_by = (
+        fit_split, selection_split = (
             FeatureSplit(split.features, split.labels)
             for split in (self.predict(data, stop) for data in (train, validation))
         )
         kernel, bias = self._head.get_weights()
-        kernel, bias, penalty = best_refit(fitted_to, chosen_by, kernel, bias, self._loss_weights)
+        kernel, bias, penalty = best_refit(
+            fit_split, selection_split, kernel, bias, self._loss_weights
+        )
         self._head.set_weights([kernel, bias])
         return penalty
 
     def train(
         self, data: tf.data.Dataset, stop: Stop = never, *, pseudo_labels: bool = False
     ) -> float:
-        """Train for one round; `stop` leaves the model as the last batch left it.
+        """Train for one round; if `stop` ends it, the model is that of the last batch.
 
         Args:
             data: Batches (images, labels).
-            stop: Asked after every batch.
-            pseudo_labels: Whether those of the options count in this round.
+            stop: Called after every batch.
+            pseudo_labels: Whether the pseudo-labels of the options count in this round. Default
+                False.
 
         Returns:
             Mean loss of the last epoch.
         """
         for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
             anchor.assign(variable)
-        # Not before: Keras loads a file of what it knows alone.
+        # Only now, since Keras loads files of its own classes only.
         fuse(architecture.batch_norm_layers(self.model))
         if self._taught:
             self._taught.teacher.learn()
@@ -278,5 +291,5 @@ class _StopWhen(keras.callbacks.Callback):
         super().__init__()
         self._stop = stop
 
-    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         check(self._stop)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 Stop = Callable[[], bool]
-"""Asked after every batch; True ends the work with `Stopped`."""
+"""Called after every batch; True ends the work with `Stopped`."""
 
 
 class Stopped(Exception):
@@ -11,11 +11,11 @@ class Stopped(Exception):
 
 
 def never() -> bool:
-    """A `Stop` that never says yes."""
+    """A `Stop` that is always False."""
     return False
 
 
 def check(stop: Stop) -> None:
-    """Raise `Stopped` if `stop` says yes."""
+    """Raise `Stopped` if `stop()` is true."""
     if stop():
         raise Stopped

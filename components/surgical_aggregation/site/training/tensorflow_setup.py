@@ -1,4 +1,4 @@
-"""TensorFlow set up for a site's process: quiet, a fixed number of threads, reproducible."""
+"""Set up TensorFlow for a site's process: quiet, a fixed number of threads, reproducible."""
 
 import os
 import re
@@ -15,11 +15,11 @@ from surgical_aggregation.extras import missing
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 OPTIONAL = ("matplotlib", "pandas", "scipy", "sklearn")
-"""Packages that TensorFlow and Keras import where they are installed, but do not need."""
+"""Packages that TensorFlow and Keras import if installed, but do not need."""
 
 
 CPU_FACTS = Path("/proc/cpuinfo")
-"""Linux's file about its CPUs; elsewhere there is none."""
+"""Linux's description of its CPUs; missing on other systems."""
 
 _BFLOAT16 = re.compile(r"^flags\s*:.*\b(?:avx512_bf16|amx_bf16)\b", re.MULTILINE)
 
@@ -32,9 +32,9 @@ def cores() -> int:
 
 
 def threads_per_site(fl_ctx: FLContext) -> int:
-    """Threads for one site: all cores of its machine, shared among simulated sites.
+    """Number of threads for one site: all cores, divided among simulated sites.
 
-    TensorFlow processes that each take all cores train half as fast as processes that share them.
+    TensorFlow processes that each use all cores train half as fast as processes that share them.
     """
     if fl_ctx.get_job_id() != SIMULATED_JOB:
         return cores()
@@ -44,16 +44,16 @@ def threads_per_site(fl_ctx: FLContext) -> int:
 
 
 def shared_cores(sites: int) -> int:
-    """Cores for each of so many sites on this machine; at least one."""
+    """Cores per site for so many sites on this machine; at least one."""
     return max(1, cores() // max(1, sites))
 
 
 def half_precision() -> str | None:
-    """Keras's policy of mixed precision for this machine.
+    """Keras's dtype policy of mixed precision for this machine.
 
     Returns:
-        "mixed_float16" where TensorFlow sees a GPU, "mixed_bfloat16" where the CPU multiplies such
-        numbers; None where neither is so, and mixed precision would only cost time.
+        "mixed_float16" if TensorFlow finds a GPU, "mixed_bfloat16" if the CPU supports bfloat16;
+        None otherwise, when mixed precision would only cost time.
     """
     import tensorflow as tf
 
@@ -64,11 +64,16 @@ def half_precision() -> str | None:
 
 
 def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
-    """Set TensorFlow up; must run before the process's first TensorFlow operation.
+    """Set up TensorFlow; must run before the process's first TensorFlow operation.
 
-    Operations run one at a time; the same seed gives the same bits on one and the same CPU. NumPy's
-    linear algebra gets as many threads as TensorFlow: sites that share a machine would wait for
-    each other. Mixed precision is used where the machine gains by it, see `half_precision`.
+    Operations run one at a time; on one CPU, equal seeds give equal bits. NumPy's linear algebra
+    gets as many threads as TensorFlow, so that sites on one machine do not compete.
+
+    Args:
+        threads: Number of CPU threads.
+        seed: Seed of Python, NumPy and TensorFlow.
+        mixed_precision: Whether to use mixed precision if the machine benefits, see
+            `half_precision`. Default False.
 
     Returns:
         Whether models compute in mixed precision from now on.
@@ -91,10 +96,10 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
 
 
 def import_quietly() -> None:
-    """Import TensorFlow and Keras without their banner; nothing else about them is changed.
+    """Import TensorFlow and Keras without their start-up messages.
 
     Raises:
-        ModuleNotFoundError: They are not installed; it says which extra has them.
+        ModuleNotFoundError: One is not installed; the message names the extra that has it.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
@@ -102,7 +107,7 @@ def import_quietly() -> None:
             import keras  # noqa: F401
             import tensorflow as tf
 
-            tf.config.list_physical_devices("GPU")  # looks for them, and says so
+            tf.config.list_physical_devices("GPU")  # logs its search for devices
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(missing(error) or str(error), name=error.name) from error
     tf.get_logger().setLevel("ERROR")
@@ -110,14 +115,14 @@ def import_quietly() -> None:
 
 @contextmanager
 def _without(packages: Iterable[str]) -> Iterator[None]:
-    """Make packages that are not loaded yet seem not installed.
+    """Hide packages that are not loaded yet from imports inside the context.
 
     Keras imports them for plots, scikit-learn wrappers and tables, which takes two thirds of
-    TensorFlow's import time. Everything else can import them afterwards.
+    TensorFlow's import time. They can be imported normally afterwards.
     """
     hidden = [name for name in packages if name not in sys.modules]
     for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment]  # so its import fails
+        sys.modules[name] = None  # type: ignore[assignment]  # makes its import fail
     try:
         yield
     finally:
@@ -127,10 +132,10 @@ def _without(packages: Iterable[str]) -> Iterator[None]:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Leave out what TensorFlow logs of itself, whatever its settings; e.g. on import.
+    """Suppress TensorFlow's log lines inside the context, whatever its settings.
 
-    Works on the file descriptor, for TensorFlow writes from C++. Other output to standard error
-    comes out afterwards.
+    Redirects the file descriptor, since TensorFlow writes from C++. Other output to standard error
+    is written when the context ends.
     """
     sys.stderr.flush()
     terminal = os.dup(2)

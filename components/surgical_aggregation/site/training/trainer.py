@@ -1,4 +1,4 @@
-"""A site's training, round by round, without any FLARE in it."""
+"""A site's training, round by round, independent of FLARE."""
 
 from __future__ import annotations
 
@@ -29,15 +29,23 @@ _PASSES = "passes"
 
 
 class LocalTraining:
-    """What a site does in a round, federated or not: receive, warm up, evaluate, train.
+    """The steps of a site's round, federated or not: receive, warm up, evaluate, train.
 
-    Personal variables (see `Strategy.personal`, and those of a personal head) start as received and
-    are the site's own from its first training or warm-up on.
+    Personal variables (see `Strategy.personal`, and those of a personal head) start as received,
+    and belong to the site from its first training or warm-up on.
+
+    Args:
+        site: The site's classes, model and data.
+        options: How to train.
 
     Attributes:
-        kept_at_site: Paths of the variables that are not sent, a personal head's among them.
+        kept_at_site: Paths of the variables that are not sent, including a personal head's.
         head: Paths of the head's variables.
-        lacking: Class -> what none of the training images is, see `one_sided.lacking`.
+        lacking: Class -> kind of label that the site lacks, see `one_sided.lacking`.
+        images: Number of training images.
+        positives: Class -> number of positive training labels.
+        passes: Number of passes over the training split so far.
+        personal: The site's personal variables by path; None: there are none yet.
 
     Raises:
         ValueError: The site's data or model is unusable.
@@ -78,19 +86,22 @@ class LocalTraining:
         columns: Columns,
         personal: Mapping[str, Array] | None = None,
     ) -> None:
-        """Load a model, with the site's present personal variables or with those given.
+        """Load a model.
 
-        Columns that do not come stay as they are.
+        Args:
+            body: Body variables by path.
+            columns: Columns of some of the site's classes; the others are unchanged.
+            personal: Personal variables by path. Default None: the site's present ones.
 
         Raises:
-            SiteError: The model is not this site's.
+            SiteError: The model does not fit this site's network.
         """
         self.model.set_body(body)
         self.model.set_columns(columns)
         self.model.assign(personal or self.personal or {})
 
     def unknown(self, columns: Columns) -> tuple[str, ...]:
-        """Classes of the site that have no trained column yet, neither received nor its own."""
+        """Classes of the site without a trained column, neither in `columns` nor its own."""
         if self.options.personal_head and self.personal is not None:
             return ()
         return tuple(name for name in self.classes if name not in columns)
@@ -101,7 +112,7 @@ class LocalTraining:
         self.personal = self.personal_variables()
 
     def refit(self, stop: Stop = never) -> float | None:
-        """Fit the columns anew on the frozen body; see `LocalModel.refit`."""
+        """Refit the columns on the frozen body; see `LocalModel.refit`."""
         penalty = self.model.refit(self._evaluated["train"], self._evaluated["validation"], stop)
         self.personal = self.personal_variables()
         return penalty
@@ -111,7 +122,7 @@ class LocalTraining:
         return self.model.predict(self._evaluated[split], stop)
 
     def train(self, round_: int, stop: Stop = never) -> float:
-        """Train for the round of this number; returns the mean loss of the last epoch."""
+        """Train for a round, given its number; returns the mean loss of the last epoch."""
         options = self.options
         pseudo_labels = round_ >= options.pseudo_labels_from
         try:
@@ -122,46 +133,46 @@ class LocalTraining:
 
     @property
     def has_personal(self) -> bool:
-        """Whether the site ends with a model of its own; see `strategy.has_personal`."""
+        """Whether the site ends with a personal model; see `strategy.has_personal`."""
         options = self.options
         return strategies.has_personal(options.strategy, personal_head=options.personal_head)
 
     def personal_variables(self) -> dict[str, Array] | None:
-        """Copies of the personal variables as the model has them; None when there are none."""
+        """Copies of the model's personal variables; None: the site has none."""
         if not self.has_personal:
             return None
         return {p: v for p, v in self.model.variables().items() if p in self._own}
 
     def variables(self) -> dict[str, Array]:
-        """Copies of all variables by path, the dense head's among them."""
+        """Copies of all variables by path, including the dense head's."""
         return self.model.variables()
 
     def differences(self, body: Mapping[str, Array], columns: Columns) -> dict[str, Array]:
-        """All variables by path, less those received; a missing column counts as zeros."""
+        """Differences of all variables from those received; a missing column counts as zeros."""
         start = {**body, **self.model.dense_head(columns)}
-        # asarray, for the difference of two arrays of no dimension is a scalar
+        # asarray, since the difference of 0-d arrays is a scalar
         return {path: np.asarray(value - start[path]) for path, value in self.variables().items()}
 
     def labelled_variables(self) -> dict[str, Array]:
-        """Copies of all variables as they travel: the head's as one column per class."""
+        """Copies of all variables by wire name, with the head split into columns."""
         return wire.label(self.variables(), self.classes)
 
     def state(self) -> dict[str, Array]:
-        """All that the next round needs beside the model that it receives."""
+        """The state that the next round needs in addition to the received model."""
         personal = {f"{_PERSONAL}{path}": value for path, value in (self.personal or {}).items()}
         return {**self.model.training_state(), **personal, _PASSES: np.array(self.passes)}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Continue where another process stopped; before the first `train`.
+        """Load a `state` of another process; call it before the first `train`.
 
         Raises:
-            SiteError: The state is that of another model, or of other classes.
+            SiteError: The state is of another model, of other classes or of another strategy.
         """
         own = {n: v for n, v in state.items() if n.startswith(_PERSONAL)}
         rest = {n: v for n, v in state.items() if n not in own and n != _PASSES}
         personal = {n.removeprefix(_PERSONAL): v for n, v in own.items()}
         if personal and personal.keys() != self._own:
-            raise SiteError("the personal variables are those of another model or strategy.")
+            raise SiteError("the personal variables are of another model or strategy.")
         self.model.set_training_state(rest)
         self.personal = personal or None
         self.passes = int(state[_PASSES])

@@ -1,4 +1,4 @@
-"""How a site trains: everything but its data and its network."""
+"""Options of a site's training, independent of its data and network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -12,28 +12,33 @@ CLASS_WEIGHTINGS = ("none", "balanced")
 PSEUDO_LABELS = ("none", "soft")
 
 SENT = ("weights", "differences")
-"""What a site may send after training."""
+"""What a site can send after training."""
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Options of a site's training, with the papers' value or "off" as default.
+    """Options of a site's training; each default is the papers' value, or off.
 
     Attributes:
-        strategy: What becomes of batch normalisation; see `strategy`. The same as the server's.
-        personal_head: The head stays at the site, which trains its own.
-        epochs: Passes over the training split per round, E.
-        learning_rate: Of Adam; the papers, for DenseNet121.
-        warmup_epochs: Passes over the frozen body's features for new columns.
-        warmup_learning_rate: Of the warm-up's Adam.
-        gradient_clip: Largest global norm of a batch's gradient; 0: no limit.
-        proximal: Weight mu of FedProx's term mu/2 |w - w_received|^2; 0: none.
-        class_weighting: "none", or "balanced": positives and negatives of a class have the same
-            total weight in the loss.
-        focal_gamma: Exponent of the focal loss; 0: plain cross-entropy.
-        pseudo_labels: For classes of a union head that the site does not label, by the received
-            model: "none" or "soft"; see `loss.TaughtOutputs`.
-        pseudo_labels_from: Round from which on they count; before it the model knows too little.
+        strategy: How batch normalisation is handled; see `aggregation.strategy`. Must equal the
+            server's. Default "fedbn+".
+        personal_head: Whether the head stays at the site, which trains its own. Default False.
+        epochs: Passes over the training split per round, E. Default 1.
+        learning_rate: Of Adam. Default 5e-5, the papers' for DenseNet121.
+        warmup_epochs: Passes over the frozen body's features for new columns. Default 15.
+        warmup_learning_rate: Of the warm-up's Adam. Default 5e-3.
+        gradient_clip: Largest global norm of a batch's gradient. Default 0: no limit.
+        proximal: Weight mu of FedProx's term mu/2 |w - w_received|^2. Default 0: off.
+        class_weighting: "none" (default), or "balanced": positives and negatives of a class have
+            equal total weight in the loss.
+        focal_gamma: Exponent of the focal loss. Default 0: plain cross-entropy.
+        pseudo_labels: Pseudo-labels from the received model, for classes of a union head that the
+            site does not label: "none" (default) or "soft"; see `loss.TaughtOutputs`.
+        pseudo_labels_from: First round in which they count; before, the model is too weak. Default
+            4.
+
+    Raises:
+        ValueError: An option is out of range.
 
     Source:
         Recipe: Kulkarni et al., ML4H 2024, Section 4. FedProx: Li et al., MLSys 2020. Focal loss:
@@ -55,7 +60,7 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "warmup_learning_rate"):
-            object.__setattr__(self, name, float(getattr(self, name)))  # Keras takes no 1 for 1.0
+            object.__setattr__(self, name, float(getattr(self, name)))  # Keras refuses integers
         strategies.find(self.strategy)
         words = {"class_weighting": CLASS_WEIGHTINGS, "pseudo_labels": PSEUDO_LABELS}
         for field in fields(self):
@@ -68,10 +73,10 @@ class TrainingOptions:
 
 
 def training_options(given: Mapping[str, Any] | None) -> TrainingOptions:
-    """Options by name; the others have their defaults. Raises `ValueError`."""
+    """Make options from values by name; the others have defaults. Raises `ValueError`."""
     known = [field.name for field in fields(TrainingOptions)]
     if unknown := sorted(set(given or {}) - set(known)):
         raise ValueError(
-            f"options of the training are {', '.join(known)}; got {unknown}. Check the spelling."
+            f"training options are {', '.join(known)}; got {unknown}. Check the spelling."
         )
     return TrainingOptions(**(given or {}))

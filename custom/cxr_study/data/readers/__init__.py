@@ -23,7 +23,7 @@ from cxr_study.data.labels.vocabulary import (
     VINDR_NAMES,
     class_name,
 )
-from surgical_aggregation.extras import part
+from surgical_aggregation.extras import find_part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,7 @@ def dataset_of(name: str) -> Dataset:
     Raises:
         ValueError: There is none of this name.
     """
-    found = by_path(name) if ":" in name else part("dataset", name, GROUP, DATASETS)
+    found = by_path(name) if ":" in name else find_part("dataset", name, GROUP, DATASETS)
     if not isinstance(found, Dataset):
         raise InputError(f"dataset {name!r} needs to be a Dataset of {__name__}.")
     return found

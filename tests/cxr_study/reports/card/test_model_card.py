@@ -106,7 +106,7 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "| strategy | fedbn+ |",
         "names in what sites sent: SVTPrivacy (a\\_b). Filters",
         "**TO FILL IN: name and contact",
-        "does not say: how pixels are resized and normalised; what became of batch",
+        "does not say: how pixels are resized and normalised; how batch normalisation was",
     ):
         assert words in text, words
 

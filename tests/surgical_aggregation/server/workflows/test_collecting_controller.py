@@ -295,11 +295,11 @@ def test_the_others_are_waited_for_from_the_last_needed_result_on_unless_none_is
     assert it.verdict(now=1009.9) == "enough"
 
 
-@pytest.mark.parametrize("hears_all", [True, False])
-def test_where_too_few_are_left_the_others_are_heard_if_asked_for_but_not_for_ever(hears_all):
-    it = TaskStatus("check", None, SITES, 4, wait=5, hears_all=hears_all)
+@pytest.mark.parametrize("wait_for_all", [True, False])
+def test_where_too_few_are_left_the_others_are_heard_if_asked_for_but_not_for_ever(wait_for_all):
+    it = TaskStatus("check", None, SITES, 4, wait=5, wait_for_all=wait_for_all)
     it.failed.add("east")
-    heard = "open" if hears_all else "too few"
+    heard = "open" if wait_for_all else "too few"
     assert [it.verdict(now) for now in (10, 14, 15)] == [heard, heard, "too few"]
     assert it.verdict(16, ["north", "south", "west"]) == "too few"
 

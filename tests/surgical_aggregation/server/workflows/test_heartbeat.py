@@ -36,7 +36,7 @@ def watched(monkeypatch):
 
     def look():
         now.seconds += 15
-        watch.look(fl_ctx)
+        watch.poll_sites(fl_ctx)
         return fl_ctx.get_prop(GONE, {})
 
     look.watch = watch
