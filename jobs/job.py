@@ -1,12 +1,12 @@
-"""A method of the papers as a FLARE job: run it, submit it, or export it.
+"""One of the papers' methods as a FLARE job: run, submit or export it.
 
     python jobs/job.py --set num_rounds=2
     python jobs/job.py --method personalised --strategy fedbn --env poc
     python jobs/job.py --preset paper --env prod --startup-kit kits/lead@hospital.org
     python jobs/job.py --export --export-dir exported
 
-FLARE takes the last two options out of the command line itself. Without site files and an initial
-body (CXR_SITES at the sites, CXR_INITIAL_BODY at the server) the simulator trains on the phantom.
+FLARE itself reads --export and --export-dir. Without site files and an initial body (CXR_SITES at
+the sites, CXR_INITIAL_BODY at the server) the simulator trains on the phantom.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 
 def main() -> None:
-    """Read the command line, and do what it says."""
+    """Run, submit or export the job that the command line describes."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -41,7 +41,7 @@ def main() -> None:
     try:
         preset = ",".join(options.preset or ())
         job = Job.asked(options.method, sites=sites, preset=preset, given=options.set, settings=own)
-        # FLARE's own POC has no allow-list that the job's classes could be on.
+        # FLARE's own POC has no allow-list for the job's classes.
         recipe = JobRecipe(job, code="marked" if options.env == "poc" else "installed")
         if options.env == "sim":
             env = SimEnv(clients=sites, workspace_root=options.workspace)
@@ -57,7 +57,7 @@ def main() -> None:
         print(f"result   {run.get_result(clean_up=False)}")
         print(f"status   {run.get_status()}")
     except (Exception, KeyboardInterrupt):
-        env.stop()  # the services of a POC would go on
+        env.stop()  # or the services of a POC keep running
         raise
 
 

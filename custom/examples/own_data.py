@@ -2,10 +2,10 @@
 
 Run its cells (# %%) one by one in an editor, or all: python own_data.py
 
-It works in the current folder: klinik/ stands in for the hospital's own, and is drawn here.
+It works in the current folder. The folder klinik/ stands for the hospital's own; it is drawn here.
 """
 
-# %% A hospital's folder: images, and a csv in its own words. Yours is there already.
+# %% A hospital's folder: images, and a csv with its own headers and words. Use yours instead.
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,7 +19,7 @@ from cxr_study.data.sites.site_file import read_site_file
 
 
 def surgagg(*words):
-    """Type a command."""
+    """Run a surgagg command."""
     subprocess.run(["surgagg", *words], check=True)
 
 
@@ -39,30 +39,30 @@ if not Path("klinik").exists():
     shutil.copytree("drawn/nih/images", "klinik")
     own.to_csv("klinik/befunde.csv", sep=";", index=False)
 
-# %% The site file, the split of the patients, the decoded images. What the headers do not say,
-# options do; without them the command names all that is missing.
+# %% The site file, the split of the patients, the decoded images. Options give what the headers do
+# not; without them the command lists everything that is missing.
 if not Path("sites/klinik.yaml").exists():
     columns = ("Bildname=image", "Patient-Nr=patient", "Strahlengang=view")
     words = ("ja=1", "nein=0")
-    said = [part for column in columns for part in ("--column", column)]
-    said += [part for word in words for part in ("--word", word)]
-    surgagg("data", "site", "table", "klinik", "sites/klinik.yaml", *said)
+    options = [part for column in columns for part in ("--column", column)]
+    options += [part for word in words for part in ("--word", word)]
+    surgagg("data", "site", "table", "klinik", "sites/klinik.yaml", *options)
 print(Path("sites/klinik.yaml").read_text())
 
-# %% "Pleuraerguss" is no class that others have: the command said so, and which one is meant. A
-# line in the site file renames it.
+# %% No other site has a class "Pleuraerguss"; the command warned and suggested the standard name.
+# A line in the site file renames it.
 text = Path("sites/klinik.yaml").read_text()
 if "merges" not in text:
     Path("sites/klinik.yaml").write_text(f"{text}merges:\n  Pleural Effusion: [Pleuraerguss]\n")
 
-# %% What trains: a table of labels, and grey squares.
+# %% The training data: a table of labels, and square grey images.
 labels = load_labels(read_site_file(Path("sites/klinik.yaml")))
 images = load_images(labels, 64)
 table = images.table
 print(table.groupby("split")[classes(labels.table)].agg(["sum", "count"]).astype(int))
 assert "Pleural Effusion" in table
 
-# %% Look at some: what is wrong with data is often seen at once.
+# %% Plot some images: problems of the data are often visible.
 shown = table[table["split"] == "train"].head(8)
 figure, axes = plt.subplots(2, 4, figsize=(8, 4.5))
 for axis, (row, image) in zip(axes.flat, shown.iterrows(), strict=True):
@@ -72,5 +72,5 @@ for axis, (row, image) in zip(axes.flat, shown.iterrows(), strict=True):
 figure.savefig("own_data.png")
 print("own_data.png")
 
-# %% Next: what a stranger would ask of this data, as a report; then train with others.
+# %% Next: an audit report of this data; then train with other sites.
 surgagg("data", "audit", "sites/klinik.yaml", "--out", "audit")

@@ -1,11 +1,11 @@
-"""Three hospitals from public pictures: NIH's, cut in two by patients, and children's pneumonia.
+"""Three hospitals from public images: NIH's split in two by patients, and children's pneumonia.
 
 Usage: python real_sites.py <NIH folder>... <pneumoniamnist.npz> <new folder>
 
-An NIH folder has `Data_Entry_2017*.csv` and any of its images; of an image or a patient in two of
-them there is one. What comes out: site files, and data files of all three hospitals in five folds
-(study `real`) and in one split (`real-factors`, `real-last`), and of NIH's halves in three folds of
-128 pixels (`real-128`, where the images are as large).
+An NIH folder has `Data_Entry_2017*.csv` and any of its images; images and patients that occur in
+two folders are used once. Writes site files, and data files for studies: all three hospitals in
+five folds (study `real`) and in one split (`real-factors`, `real-last`), and NIH's halves in three
+folds of 128 pixels (`real-128`, if the images are that large).
 """
 
 import sys
@@ -29,14 +29,14 @@ CLASSES = {
     "north": (*SHARED, "Atelectasis", "Cardiomegaly", "Nodule", "Mass", "Emphysema"),
     "south": (*SHARED, "Edema", "Consolidation", "Pleural Thickening", "Fibrosis", "Pneumothorax"),
 }
-"""Of both halves of NIH; children's pneumonia is the third site's only class."""
+"""Classes of both halves of NIH; the third site's only class is Pneumonia."""
 
 CHILDREN = 750
-"""Pictures of them, of which five folds leave 525 to training."""
+"""Number of children's images; five folds leave 525 for training."""
 
 
 def write_halves(folders, out):
-    """Write both NIH sites; `truth.csv` has the labels of all classes, to be tested with."""
+    """Write both NIH sites; `truth.csv` has the labels of all classes, for testing."""
     (out / "nih").mkdir(parents=True)
     tables = []
     for folder in folders:
@@ -70,14 +70,14 @@ def write_halves(folders, out):
 
 
 def write_children(npz, out):
-    """Write the site `children`: a picture is a patient, for the file has no patients."""
+    """Write the site `children`: each image counts as a patient, since the file has none."""
     (out / "children").mkdir()
     parts = np.load(npz)
     pictures, labels = (
         np.concatenate([parts[f"{split}_{what}"] for split in ("val", "test")])
         for what in ("images", "labels")
     )
-    _, different = np.unique(pictures, axis=0, return_index=True)  # some stand there twice
+    _, different = np.unique(pictures, axis=0, return_index=True)  # some are duplicates
     chosen = np.random.default_rng(0).permutation(np.sort(different))[:CHILDREN]
     names = [f"{number:04d}.png" for number in chosen]
     for name, number in zip(names, chosen, strict=True):
@@ -104,7 +104,7 @@ def write_data_file(path, sites, **keys):
 
 
 def main(*given):
-    """Write everything; see above."""
+    """Write everything; see the module."""
     *folders, npz, out = map(Path, given)
     halves = list(write_halves(folders, out))
     sites = [*halves, write_children(npz, out)]

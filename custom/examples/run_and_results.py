@@ -1,8 +1,8 @@
-"""Run a federation of two sites, and read what it left.
+"""Run a federation of two sites, and read its results.
 
 Run its cells (# %%) one by one in an editor, or all: python run_and_results.py
 
-It takes about two minutes, and leaves runs/example.
+It takes about two minutes, and writes runs/example.
 """
 
 # %% Run: two sites of drawings, NIH's classes at one and CheXpert's at the other.
@@ -30,7 +30,7 @@ print(means.pivot(index=["site", "model"], columns="classes", values="auroc").ro
 print(means[["site", "model", "classes", "low", "high", "defined", "of"]].round(3))
 
 # %% Class by class: who labels it, how many positives tested it, and whether the local model is
-# better. Intervals that overlap do not tell.
+# better. Overlapping intervals are inconclusive.
 rows = pd.DataFrame([vars(row) for row in summary.test])
 wide = rows.pivot_table(index=["class_name", "site"], columns="model", values="auroc")
 print(wide.round(3))

@@ -1,11 +1,11 @@
-"""Photographs of skin and a csv of findings: hospitals with a `Site` of their own, in colour.
+"""Color photographs of skin with a csv of findings: hospitals with a custom `Site` class.
 
     surgagg model init initial.npz --site skin_photos:SkinPhotos --arg site=north --arg folder=data
     python skin_photos.py data                  # train in FLARE's simulator
     surgagg report runs/skin/surgical           # AUROC per class and site, as an HTML report
 
-A site's data is data/<site>: findings.csv (photo, split, then a column per finding: 1, 0 or
-nothing) and the photographs. Every site has other findings.
+A site's data are in data/<site>: findings.csv (photo, split, then a column per finding: 1, 0 or
+empty) and the photographs. The findings differ between sites.
 """
 
 import sys
@@ -28,7 +28,7 @@ BACKBONE, SIDE = "small_densenet", 32  # or any network of keras.applications, a
 class SkinPhotos(Site):
     """One hospital's photographs.
 
-    FLARE makes it anew at every site from its class and the attributes that are named as the
+    FLARE recreates it at every site from its class and the attributes named like the constructor's
     arguments, so the constructor only stores them.
     """
 
@@ -57,7 +57,7 @@ class SkinPhotos(Site):
         folder = Path(self.folder, self.site)
         files = [str(folder / photo) for photo in rows["photo"]]
         photos = prepare(folder, rows["photo"], files, SIDE, channels=3)
-        check_limit(photos, 0, str(folder))  # of photographs that cannot be used
+        check_limit(photos, 0, str(folder))  # end if a photograph cannot be used
         return dataset(
             photos.pixels,
             rows[list(self.classes)].to_numpy(np.float32),
@@ -73,12 +73,14 @@ if __name__ == "__main__":
     sites = ["north", "south"]
     settings = {
         "initial_body": str(Path("initial.npz").absolute()),  # at the server
-        "strategy": "fedavg",  # for random weights; fedbn+ wants a body that has been trained
+        "strategy": "fedavg",  # for random weights; fedbn+ needs a trained body
         "num_rounds": 3,
     }
     recipe = JobRecipe(
         Job.asked("surgical", sites=sites, settings=settings),
-        site=SkinPhotos("{SITE_NAME}", str(Path(sys.argv[1]).absolute())),  # each has its own name
+        site=SkinPhotos(
+            "{SITE_NAME}", str(Path(sys.argv[1]).absolute())
+        ),  # FLARE inserts each site's name
     )
     run = recipe.execute(SimEnv(clients=sites, workspace_root="runs/skin"))
     print(f"result  {run.get_result(clean_up=False)}")

@@ -1,7 +1,7 @@
 """Predict with a trained model, and find thresholds for it.
 
 Run its cells (# %%) one by one in an editor, or all: python use_model.py [<run or best.npz>
-<folder of images>]; without these it takes runs/example of run_and_results.py, and drawn images.
+<folder of images>]; by default runs/example of run_and_results.py, and drawn images.
 """
 
 # %% The model: a run's folder, or a checkpoint.
@@ -21,10 +21,10 @@ print(f"{len(model.classes)} classes: {', '.join(model.classes)}")
 for name, trained in model.facts.trained.items():
     print(name, "was trained by", ", ".join(trained.sites))
 
-# %% Images: PNG, JPEG, DICOM; a row each. What cannot be read, and what does not look like a
-# frontal chest radiograph, is flagged.
+# %% Images: PNG, JPEG, DICOM; one row each. Images that cannot be read, or do not look like a
+# frontal chest radiograph, are flagged.
 if not Path(IMAGES).exists():
-    command = "surgagg data phantom new --sites nih --images 200 --seed 9"  # not those it saw
+    command = "surgagg data phantom new --sites nih --images 200 --seed 9"  # not training images
     subprocess.run(command.split(), check=True)
 table = model.predict(IMAGES)
 print(table.head().round(3))
@@ -35,7 +35,7 @@ print(table[list(model.classes)].idxmax(axis=1).value_counts())
 first = model.classes[0]
 print(table.nlargest(5, first)[["image", first]])
 
-# %% With labels: AUROC of your own. `surgagg model evaluate` gives intervals by patient as well.
+# %% With labels: AUROC on your data. `surgagg model evaluate` also gives intervals by patient.
 csv = next(Path(IMAGES).parent.glob("Data_Entry*.csv"), None)
 if csv is not None:
     truth = pd.read_csv(csv).set_index("Image Index")["Finding Labels"].str.split("|")

@@ -195,7 +195,10 @@ class TestReasons:
         full = runs.server.parts[list(RUNS["server"]).index("server:3:full")]
         for part, said in (
             (full, "npz' could not be written: No space left on device"),
-            (runs.elsewhere.parts[0], "south: no heartbeat for 10 s; a restarted site cannot rejoin"),
+            (
+                runs.elsewhere.parts[0],
+                "south: no heartbeat for 10 s; a restarted site cannot rejoin",
+            ),
         ):
             (failed,) = [event["reason"] for event in part.record if event["event"] == "failed"]
             assert said in failed

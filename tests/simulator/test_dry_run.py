@@ -24,7 +24,10 @@ FAULTS = {
         {"layer": "deep"},
         r"e\.g\. \['deep/kernel'\]; backbone is 'tiny' there and 'deep' here\. Start",
     ),
-    "disk": ({"free_disk": 9}, r"it needs 0\.0 MB of disk space for its models .* 0\.0 MB are free"),
+    "disk": (
+        {"free_disk": 9},
+        r"it needs 0\.0 MB of disk space for its models .* 0\.0 MB are free",
+    ),
     "files": ({"damaged": True}, r"it cannot participate; see local_notes/simulate_job\.txt there"),
 }
 """Site -> what it pretends, and why the lead reads that it cannot take part."""

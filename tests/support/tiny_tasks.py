@@ -52,16 +52,16 @@ class Process:
         self.executor, self.fl_ctx = start(**args)
         self.folder = folder(self.fl_ctx)
 
-    def run(self, name, columns=COLUMNS, signal=None, **said):
-        shareable = task(self.body, columns, **{"round_": None, **said})
+    def run(self, name, columns=COLUMNS, signal=None, **facts):
+        shareable = task(self.body, columns, **{"round_": None, **facts})
         return self.executor.execute(name, shareable, self.fl_ctx, signal or Signal())
 
-    def sent(self, name="train", columns=COLUMNS, **said):
+    def sent(self, name="train", columns=COLUMNS, **facts):
         known = {"round_": 3} if name == "train" else {"model": 3}
-        return from_shareable(self.run(name, columns, **{**known, **said}))
+        return from_shareable(self.run(name, columns, **{**known, **facts}))
 
-    def train(self, round_, columns=COLUMNS, **said):
-        return self.run("train", columns, round_=round_, **said)
+    def train(self, round_, columns=COLUMNS, **facts):
+        return self.run("train", columns, round_=round_, **facts)
 
     def personal(self):
         state = load_state(self.folder)[0].training

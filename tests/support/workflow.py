@@ -22,24 +22,28 @@ from surgical_aggregation.wire.headers import (
     SITE_SILENT,
 )
 
-_SAID = {CONTRIBUTION_REFUSED: "refused", SITE_SILENT: "silent", REQUEST_REFUSED: "request_refused"}
+_NAMES = {
+    CONTRIBUTION_REFUSED: "refused",
+    SITE_SILENT: "silent",
+    REQUEST_REFUSED: "request_refused",
+}
 
 SECONDS = 10.0
 """What a test waits for at most."""
 
 
 class ListeningEngine(Engine):
-    """An engine that keeps what is said of the sites, and gives its workflow every event."""
+    """An engine that keeps what is announced of sites, and gives its workflow every event."""
 
     def __init__(self, sites, controller):
         super().__init__(workflow=controller)
         self.sites = list(sites)
-        self.said = []
+        self.announced = []
 
     def fire_event(self, event_type, fl_ctx):
-        if what := _SAID.get(event_type):
+        if what := _NAMES.get(event_type):
             refusal = fl_ctx.get_prop(REFUSAL)
-            self.said.append((what, refusal["site"], refusal["reason"]))
+            self.announced.append((what, refusal["site"], refusal["reason"]))
         super().fire_event(event_type, fl_ctx)
 
 
@@ -75,24 +79,24 @@ class RunningTask:
         while self.task.schedule_time is None and self.thread.is_alive():
             self.thread.join(0.01)
 
-    def context(self, site=None, **said):
-        """A context of the run, as FLARE makes it: it does not say whose message it is."""
-        said |= {"engine": self.engine, "manager": self.manager}
-        fl_ctx = context(site, authenticated=False, **said)
+    def context(self, site=None, **facts):
+        """A context of the run, as FLARE makes it: it does not contain the message's site."""
+        facts |= {"engine": self.engine, "manager": self.manager}
+        fl_ctx = context(site, authenticated=False, **facts)
         fl_ctx.set_prop(FLContextKey.RUNNER, self.runner, private=True, sticky=False)
         fl_ctx.set_prop(FLContextKey.JOB_META, self.meta, private=True, sticky=False)
         return fl_ctx
 
-    def ask(self, site, **said):
+    def ask(self, site, **facts):
         """A site asks for its task; returns its id and what the filters know."""
-        fl_ctx = self.context(site, **said)
+        fl_ctx = self.context(site, **facts)
         _, task_id, _ = self.communicator.process_task_request(Client(site, "token"), fl_ctx)
         return task_id, fl_ctx
 
-    def answer(self, site, result=None, task_id=None, **said):
+    def answer(self, site, result=None, task_id=None, **facts):
         """A site asks for its task and answers it."""
-        task_id = task_id or self.ask(site, **said)[0]
-        fl_ctx = self.context(site, **said)
+        task_id = task_id or self.ask(site, **facts)[0]
+        fl_ctx = self.context(site, **facts)
         result = Shareable() if result is None else result
         fl_ctx.set_prop(FLContextKey.TASK_NAME, "train", private=True, sticky=False)
         self.communicator.process_submission(

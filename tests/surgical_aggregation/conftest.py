@@ -26,13 +26,13 @@ def panics(monkeypatch):
 
 @pytest.fixture
 def logged(monkeypatch):
-    """What components log: level -> texts."""
+    """Texts that components log, by level."""
     texts = {level: [] for level in ("info", "warning", "error")}
-    for level, said in texts.items():
+    for level, lines in texts.items():
         monkeypatch.setattr(
             FLComponent,
             f"log_{level}",
-            lambda self, fl_ctx, text, fire_event=True, said=said: said.append(text),
+            lambda self, fl_ctx, text, fire_event=True, lines=lines: lines.append(text),
         )
     return texts
 
@@ -58,13 +58,13 @@ def tiny(tmp_path):
 
 @pytest.fixture
 def site(tiny):
-    """The tiny site that the executors of `start` are at."""
+    """The tiny site of the executors of `start`."""
     return tiny("Edema", "Nodule/Mass")
 
 
 @pytest.fixture
 def array_site(site, monkeypatch):
-    """The same, trained by NumPy: to be the `site` of tests of what happens around training."""
+    """The same, trained with NumPy, for tests of everything around training."""
     from surgical_aggregation.site.training import trainer
 
     monkeypatch.setattr(trainer, "LocalModel", LocalModel)

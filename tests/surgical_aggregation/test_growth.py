@@ -19,7 +19,7 @@ SITES = "abcd"
 
 
 class Name(str):
-    """A class name that counts with how many others it is compared."""
+    """A class name that counts its comparisons."""
 
     __hash__ = str.__hash__
     compared = 0
@@ -34,7 +34,7 @@ def names(count):
 
 
 def a_round(count, **arguments):
-    """Four sites with the same classes, from what is sent to them to the new model."""
+    """A round of four sites with the same classes, from the sent model to the new one."""
     table = {site: names(count) for site in SITES}
     labelled = dict.fromkeys(names(count), COLUMN)
     model = global_model(BODY, labelled)

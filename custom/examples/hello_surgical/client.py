@@ -13,7 +13,7 @@ SIDE = 12
 
 
 def drawings(classes, seed, images=400):
-    """Noisy squares of pixels with shapes at random, and which of some classes are there."""
+    """Noisy images (n, SIDE, SIDE, 1) with random shapes, and labels (n, classes) of some."""
     random = np.random.default_rng(seed)
     y, x = np.mgrid[:SIDE, :SIDE] - (SIDE - 1) / 2
     shapes = {
@@ -39,7 +39,7 @@ def network(classes):
 
 
 def load_model(model, variables, classes):
-    """Load the body and the columns that came; the site's other columns stay as they are."""
+    """Load the received body and columns; the site's other columns are unchanged."""
     body, columns = wire.split(variables)
     kernel, bias = model.get_layer("head").get_weights()
     for name, (column, scalar) in columns.items():
@@ -51,7 +51,7 @@ def load_model(model, variables, classes):
 
 
 def main():
-    """Train whatever model comes, until no more come."""
+    """Train every model received, until FLARE stops."""
     flare.init()
     site = flare.get_site_name()
     classes = SITES[site]

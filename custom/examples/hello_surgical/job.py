@@ -1,10 +1,10 @@
-"""Surgical aggregation by FLARE's own means: FedAvgRecipe, SimEnv, and a plain Keras script.
+"""Surgical aggregation with FLARE's FedAvgRecipe, SimEnv, and a plain Keras script.
 
     python job.py
 
-North labels circles and squares, south circles and crosses; the model that comes out knows all
-three. Written by FLARE: the job, its start, the rounds, the sending. Ours: the aggregator (each
-class over the sites that label it), the guards of what a site gets and sends, the checkpoint.
+North labels circles and squares, south circles and crosses; the resulting model predicts all
+three. FLARE provides the job, rounds and communication; this project the aggregator (each class
+over the sites that label it), the filters of what a site receives and sends, and the checkpoint.
 """
 
 import sys
@@ -26,7 +26,7 @@ from surgical_aggregation.wire import variables as wire
 
 
 def recipe(folder, rounds):
-    """The job; its initial body goes into the folder."""
+    """The job; its initial body is written to the folder."""
     save(initial_body(network(1)), folder / "initial.npz")
     made = FedAvgRecipe(
         name="hello_surgical",
@@ -43,13 +43,13 @@ def recipe(folder, rounds):
         made.add_client_output_filter(DeclareNames(classes=classes), ["train"], [site])
     made.add_server_output_filter(SelectHead(), ["train"])
     made.add_server_input_filter(CheckResult(), ["train"])
-    made._job.set_app_packages(["surgical_aggregation"])  # installed: no copies of parts of it
+    made._job.set_app_packages(["surgical_aggregation"])  # installed, so not copied into the job
     made.add_server_config({"server": {"task_request_interval": 0.1}})
     return made
 
 
 def main():
-    """Train, and say how well the model tells the classes of both sites."""
+    """Train, and print the model's AUROC for the classes of both sites."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/hello").resolve()
     recipe(folder, rounds=4).execute(SimEnv(clients=list(SITES), workspace_root=str(folder)))
     model = load(folder / "hello_surgical/server/simulate_job/models/last.npz")

@@ -33,7 +33,7 @@ def test_what_rounding_lifts_beyond_the_largest_number_is_infinite_without_a_war
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 10), st.integers(1, 14))
 def test_by_name_it_equals_a_naive_loop_and_passes_a_lone_sites_variable_bit_for_bit(seed, k, n):
-    """Sites send random variables in random order, each with a weight of its own."""
+    """Sites send random variables in random order, with random weights."""
     rng = np.random.default_rng(seed)
     union = [f"head/class/{i} é/kernel" for i in range(n)]
     sent, weights = [], []

@@ -21,8 +21,8 @@ def test_mean_variance_and_the_distance_that_99_of_100_own_images_keep():
 
 def test_a_distance_is_the_mean_square_of_standard_scores():
     made = {"mean": [0, 10], "variance": [4, 100]}
-    strangers = np.float32([[0, 10], [2, 10], [4, 30]])
-    np.testing.assert_allclose(distances(strangers, made), [0, 0.5, 4], rtol=1e-4)
+    others = np.float32([[0, 10], [2, 10], [4, 30]])
+    np.testing.assert_allclose(distances(others, made), [0, 0.5, 4], rtol=1e-4)
 
 
 def test_few_images_or_a_feature_that_is_not_finite_give_none():
@@ -43,17 +43,17 @@ def test_few_images_or_a_feature_that_is_not_finite_give_none():
     ({"mean": [1.0, -1e30, 0]}, "mean of a feature must be from -65504 to 65504; got -1e+30"),
     ({"limit": 1e308}, "limit must be from 0 to 100.1; got 1e+308"),
     ({"images": 3}, "number of images must be from 50 to 1e+12; got 3"),
-    ({"mean": [0.0] * 4, "variance": [1.0] * 4}, "as many as the model has, 3; got 4 and 4"),
+    ({"mean": [0.0] * 4, "variance": [1.0] * 4}, "need one number per feature, 3; got 4 and 4"),
     ({"more": 1}, "must be mean, variance, limit and images"),
 ])  # fmt: skip
-def test_what_a_site_may_not_say(change, why):
+def test_malformed_statistics_are_refused(change, why):
     assert why in fault({**statistics_of(OWN), **change}, 3)
     assert "must be mean" in fault([1], 3)
 
 
 @pytest.mark.parametrize("images", [50, 99, 100, 101, 1000])
 def test_no_honest_limit_is_above_what_one_image_in_a_hundred_allows(images):
-    """All lie in one place but one in a hundred, which is as far away as can be."""
+    """All features are equal but one in a hundred, which is as far away as possible."""
     features = np.zeros((images, 4), np.float32)
     features[: max(1, images // 100)] = 1e4
     assert statistics_of(features)["limit"] <= 100.1

@@ -76,9 +76,9 @@ def test_an_auroc_has_at_most_a_tenth_of_the_values_that_its_counts_allow(
 ):
     values = {"auroc": 0.7654321, "auroc/Edema": 0.7654321, "bce": 0.01234567}
     counted = {"positives/Edema": positives, "negatives/Edema": negatives}
-    told = {"auroc/Edema": left, "auroc": left} if left else {}
+    kept = {"auroc/Edema": left, "auroc": left} if left else {}
     reported = metrics.without_counts(values | counted)
-    assert reported == metrics.without_counts(reported) == {"bce": 0.0123, **told}
+    assert reported == metrics.without_counts(reported) == {"bce": 0.0123, **kept}
 
 
 CLASSES = ("Edema", "Nodule/Mass")

@@ -18,12 +18,12 @@ EDEMA, BOTH = ("Edema",), ("Edema", "Mass")
 
 
 def measured(round_, losses, classes=None, columns=EDEMA):
-    """A model; all sites have the class Edema where nothing else is said."""
+    """A model; all sites have the class Edema unless given others."""
     return Measured(round_, frozenset(columns), losses, classes or dict.fromkeys(losses, EDEMA))
 
 
 def chosen(models, min_share=0.5):
-    """The best model's round, and what was said of each model."""
+    """The best model's round, and the reason for each model."""
     selection = ModelComparison(min_share)
     verdicts = [selection.consider(model) for model in models]
     return selection.best.round if selection.best else None, verdicts
@@ -36,7 +36,7 @@ def chosen(models, min_share=0.5):
     + [("rises from round 80 on", noise) for noise in (0.001, 0.02, 0.05)],
 )
 def test_the_best_model_is_that_of_full_information_or_as_good(sites, dropout, curve, noise):
-    """A site's loss is its own level, the curve, and noise for every round and site."""
+    """A site's loss: the site's level, the common curve, and noise per round and site."""
     for seed in range(10):
         random = np.random.default_rng(seed)
         levels = random.normal(0.4, 0.1, sites)
@@ -69,7 +69,7 @@ def test_with_all_sites_in_every_round_the_first_with_the_smallest_mean_is_the_b
 @pytest.mark.parametrize(("first", "then"), [(1e-9, 16.1), (16.1, 1e-9), (0.1, 0.7)])
 @pytest.mark.parametrize("honest", [2, 3, 9])
 def test_no_site_alone_fixes_a_model_as_the_best_or_unseats_it(first, then, honest):
-    """The others' losses change by a tenth; the liar's change says the opposite."""
+    """The others' losses change by a tenth; the dishonest site's change is opposite."""
     before, after = (0.5, 0.4) if first < then else (0.4, 0.5)
     losses = [dict.fromkeys("abcdefghi"[:honest], loss) for loss in (before, after)]
     models = [measured(0, losses[0] | {"liar": first}), measured(1, losses[1] | {"liar": then})]
@@ -110,7 +110,7 @@ def test_a_share_is_exact_in_decimals():
 def test_one_that_was_the_best_of_few_gives_way_when_many_come_in():
     best, verdicts = chosen([measured(0, {"a": 0.1}), measured(1, dict.fromkeys("abc", 0.9))])
     assert best == 1 and not verdicts[1].compared
-    assert "that of round 0 cannot be any more: only 1 of 3 sites" in verdicts[1].why
+    assert "that of round 0 is no longer eligible: only 1 of 3 sites" in verdicts[1].why
 
 
 def test_a_column_that_an_absent_site_needs_is_needed():
@@ -136,7 +136,7 @@ def test_a_loss_over_other_classes_is_not_compared():
 
 
 class TestSelection:
-    """One model after the other, by what sites say of each."""
+    """Decisions on one model after another, from the sites' metrics."""
 
     def after(self, selection, round_, losses, classes=EDEMA, columns=BOTH, sites="abc", **facts):
         selection.begin()

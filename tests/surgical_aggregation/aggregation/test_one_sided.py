@@ -17,13 +17,13 @@ def test_a_class_with_one_kind_of_label_lacks_the_other(labels, lacks):
     assert lacking(["Edema"], column) == ({"Edema": lacks} if lacks else {})
 
 
-@pytest.mark.parametrize(("told", "why"), [
+@pytest.mark.parametrize(("lacks", "why"), [
     ({}, None),
     ({"a": "positive"}, None),
     ({"a": "positive", "b": "positive"}, "no site had a positive image"),
     ({"a": "negative", "b": "negative"}, "no site had a negative image"),
     ({"a": "negative", "b": "positive"}, "no site had both a positive and a negative image"),
 ])  # fmt: skip
-def test_a_class_was_never_learned_where_it_lacks_something_at_every_site(told, why):
-    assert never_learned({"sites": ["a", "b"], "lacking": told}) == why
+def test_a_class_was_never_learned_where_it_lacks_something_at_every_site(lacks, why):
+    assert never_learned({"sites": ["a", "b"], "lacking": lacks}) == why
     assert never_learned({"sites": []}) is None

@@ -1,4 +1,4 @@
-"""Classes imported into a model and removed from it, and what its manifest says of them then."""
+"""Importing classes into a model and removing them, and the manifest afterwards."""
 
 import numpy as np
 import pytest

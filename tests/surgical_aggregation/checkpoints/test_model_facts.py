@@ -1,4 +1,4 @@
-"""What a manifest says of a model, and what an older one lacks."""
+"""The facts in a model's manifest, and those that an older one lacks."""
 
 import numpy as np
 import pytest

@@ -16,17 +16,17 @@ CLIENT = "config/config_fed_client.conf"
 
 
 @pytest.fixture
-def said(tmp_path):
-    """What the guard says of an app with such files."""
+def validated(tmp_path):
+    """The guard's verdict on an app with such files."""
 
-    def said(**files):
+    def validated(**files):
         for name, text in {CLIENT: "tasks = []", **files}.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         return JobFiles(["CXR_SITES"]).validate(str(tmp_path))
 
-    return said
+    return validated
 
 
 @pytest.mark.parametrize("app", sorted(JOBS.glob("*/app_*")), ids=lambda app: str(app)[-30:])
@@ -44,9 +44,9 @@ def test_the_jobs_of_this_software_are_taken_with_and_without_their_marker(app, 
     ["config/comm_config.json", "config/resources.json", "config/evil.py", "fed_client.json",
      "config/deco/__init__.py", "config/config_fed_client.yml", "other/config_fed_client.conf"],
 )  # fmt: skip
-def test_a_file_that_flare_might_find_or_import_is_refused(said, name):
-    reason = "a job without code holds its configurations alone; this one also has '"
-    assert said(**{name: "{}"})[0].startswith(reason + name.rpartition("/")[0])
+def test_a_file_that_flare_might_find_or_import_is_refused(validated, name):
+    reason = "a job without code may have only its configuration files; this one has '"
+    assert validated(**{name: "{}"})[0].startswith(reason + name.rpartition("/")[0])
 
 
 @pytest.mark.parametrize(("text", "reason"), [
@@ -63,18 +63,18 @@ def test_a_file_that_flare_might_find_or_import_is_refused(said, name):
     ('components = [{ args { a = ["{a.__class__}"] } }]', "got '{a.__class__}'"),
     ('"{$SITE_SECRET}" = 1', "got '{$SITE_SECRET}'"),
 ])  # fmt: skip
-def test_a_setting_that_refers_to_more_than_settings_is_refused(said, text, reason):
-    assert reason in said(**{CLIENT: text})[0]
+def test_a_setting_that_refers_to_more_than_settings_is_refused(validated, text, reason):
+    assert reason in validated(**{CLIENT: text})[0]
 
 
-def test_references_to_settings_and_the_variables_of_the_kit_are_taken(said):
+def test_references_to_settings_and_the_variables_of_the_kit_are_taken(validated):
     text = 'sites = "{$CXR_SITES}", x { args { a = "{sites}", exclude = "(beta|gamma)$" } }'
-    assert said(**{CLIENT: f"# what it has\n{text}"}) == ("", {})
+    assert validated(**{CLIENT: f"# what it has\n{text}"}) == ("", {})
 
 
 @pytest.mark.parametrize(("part", "allowed", "mode", "reason"), [
     ('"a"', ["mine.gone.Old", "nvflare.apis.filter.Filter"], "enforce",
-     r"lacks 'mine\.New', but 'mine\.gone\.Old', which no longer exist\. .*deploy kit site"),
+     r"lacks 'mine\.New', and has 'mine\.gone\.Old', which no longer exist\. .*installed classes"),
     ('"a"', ["nvflare.apis.filter.Filter"], "enforce", r"lacks 'mine\.New'\. Where it is of"),
     *(('"a"', [allowed], "enforce", "$") for allowed in ("mine.New", "mine.", "*")),
     ('"a"', [], "warn", "$"),
@@ -93,8 +93,8 @@ def test_a_class_that_the_kit_does_not_allow_is_named_with_what_it_may_replace(
     arguments = f'path = "an argument", strategy = {part}'
     text = f'executors = [{{ executor {{ path = "mine.New", args {{ {arguments} }} }} }}]'
     (app / CLIENT).write_text(text)
-    said, _ = JobFiles().validate(str(app))
-    assert re.match(f"(class_allow_list in this kit's local/resources.json )?{reason}", said)
+    fault, _ = JobFiles().validate(str(app))
+    assert re.match(f"(class_allow_list in this kit's local/resources.json )?{reason}", fault)
 
 
 @pytest.mark.parametrize(("allowed", "refused"), [([], True), (["radiology-parts"], False)])
@@ -107,8 +107,8 @@ def test_a_part_counts_where_the_kit_names_its_package(tmp_path, monkeypatch, al
     app = tmp_path / "app"
     (app / "config").mkdir(parents=True)
     (app / CLIENT).write_text('executors = [{ executor { args { strategy = "silobn" } } }]')
-    said, _ = JobFiles(packages={group: allowed}).validate(str(app))
-    assert ("--allow radiology-parts" in said) is refused
+    fault, _ = JobFiles(packages={group: allowed}).validate(str(app))
+    assert ("add 'radiology-parts' to 'packages' of JobFiles" in fault) is refused
 
 
 @pytest.mark.parametrize(("meta", "blocked"), [({"job_id": "local"}, True), ({"name": "x"}, False)])

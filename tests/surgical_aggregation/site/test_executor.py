@@ -22,7 +22,7 @@ from tiny_tasks import COLUMNS, TASKS, column, folder, task
 
 @pytest.fixture
 def started(tmp_path):
-    """Starts a run at a site: its context, and the notes that only the hospital sees."""
+    """Starts a run at a site: its context, and its private notes."""
 
     def start(site, policy=None):
         engine = Engine(tmp_path, site=site)
@@ -50,7 +50,7 @@ def test_classes_given_by_name_are_declared_by_a_filter_that_lets_all_pass():
 
 
 def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, started, caplog):
-    """The log does not tell whether it withholds anything: FLARE may stream any log."""
+    """The log does not reveal whether it withholds anything: FLARE may stream any log."""
     caplog.set_level("INFO")
     logs = []
     for policy in ({"share": ["Edema", "Nodule/Mass"]}, {"share": ["Edema"]}):
@@ -58,7 +58,9 @@ def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, s
         fl_ctx, notes = started(site, policy)
         logs.append([r.getMessage() for r in caplog.records if "declared" not in r.getMessage()])
     assert logs[0] == logs[1]
-    assert "local_notes/job.txt says what this site's policy withholds" in logs[0][0]
+    assert (
+        "classes that this site's policy withholds, if any: see local_notes/job.txt" in logs[0][0]
+    )
     assert notes.count("policy withholds: no class") == 1
     assert notes.count("policy withholds: Nodule/Mass (not in 'share')") == 1
     assert fl_ctx.get_all_public_props()[CLASSES] == ["Edema"]
@@ -80,7 +82,7 @@ def test_a_site_that_cannot_name_its_classes_declares_none(
     fl_ctx, notes = started(site if policy else None, policy)
     assert CLASSES not in fl_ctx.get_all_public_props()
     assert "no classes to declare: " in notes and reason in notes
-    assert "no classes to declare; local_notes/job.txt says why" in caplog.text
+    assert "no classes to declare; see local_notes/job.txt" in caplog.text
     assert reason not in caplog.text
 
 
@@ -104,7 +106,7 @@ def test_a_site_that_cannot_start_says_why_in_its_notes_and_answers_with_an_erro
         monkeypatch.setattr(site, broken, raises)
     executor, fl_ctx = start(**args)
     assert f"{CANNOT_PARTICIPATE}: {noted}" in start.notes()
-    assert "cannot take part in the run; local_notes/job.txt says why" in caplog.text
+    assert "cannot participate in the run; see local_notes/job.txt" in caplog.text
     for name in TASKS:
         reply = executor.execute(name, task(body, COLUMNS), fl_ctx, Signal())
         assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
@@ -133,8 +135,8 @@ def test_where_the_machine_gains_nothing_mixed_precision_is_said_to_be_float32(
     fl_ctx = context(engine=Engine(tmp_path, site=site))
     for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
         executor.handle_event(event, fl_ctx)
-    said = "mixed precision needs a GPU, or a CPU with bfloat16; this site has neither: float32"
-    assert (said in caplog.text) != mixed
+    warning = "mixed precision needs a GPU, or a CPU with bfloat16; this site has neither: float32"
+    assert (warning in caplog.text) != mixed
 
 
 WITHHOLDS_EDEMA = {"share": ["Nodule/Mass"], "report_counts": True}
@@ -162,8 +164,8 @@ def test_a_personal_head_is_trained_for_all_classes(start, body, caplog):
     caplog.set_level("INFO")
     executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, personal_head=True)
     reply = executor.execute("train", task(body, round_=0), fl_ctx, Signal())
-    told = from_shareable(reply).meta[MetaKey.INITIAL_METRICS]
-    assert told["warmed_up"] == 1 and "train_loss" not in told  # of the withheld class, too
+    metrics = from_shareable(reply).meta[MetaKey.INITIAL_METRICS]
+    assert metrics["warmed_up"] == 1 and "train_loss" not in metrics  # of the withheld class, too
     executor.execute("test", task(body, round_=None, model=0), fl_ctx, Signal())
     kept = load(folder(fl_ctx) / "site_best.npz")
     assert wire.classes_of(kept.variables) == ("Edema", "Nodule/Mass")

@@ -19,8 +19,8 @@ def lines(tmp_path):
 
 def test_notes_and_errors_are_lines_of_json_with_their_dates(engine, tmp_path):
     assert note(context(engine=engine), "first") == notes_file("job") == "local_notes/job.txt"
-    said = note_error(context(engine=engine), "train failed", SiteError("no csv,\nnor \udcff"))
-    assert said == "train failed; local_notes/job.txt says why"
+    text = note_error(context(engine=engine), "train failed", SiteError("no csv,\nnor \udcff"))
+    assert text == "train failed; see local_notes/job.txt"
     first, second = lines(tmp_path)
     assert first.pop("date")[:2] == second.pop("date")[:2] == "20"
     assert first == {"note": "first"}
@@ -58,6 +58,6 @@ def test_only_the_sites_account_can_read_them(engine, tmp_path):
 def test_a_disk_that_takes_none_keeps_nothing_from_going_on(engine, tmp_path, capsys):
     (tmp_path / "server").mkdir()
     (tmp_path / "server/local_notes").write_text("no folder")
-    told = note(context(engine=engine), "Edema stays")
-    assert told == "local_notes/job.txt (which cannot be written: File exists)"
+    text = note(context(engine=engine), "Edema stays")
+    assert text == "local_notes/job.txt (which cannot be written: File exists)"
     assert "Edema stays" in capsys.readouterr().err

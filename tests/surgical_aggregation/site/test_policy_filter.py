@@ -25,7 +25,7 @@ METRICS = {
 
 @pytest.fixture
 def passed(tmp_path, tiny):
-    """What a filter makes of a result at the site; `engine` is that of the last call."""
+    """Output of the filter for a result at the site; `engine` is that of the last call."""
 
     def process(shareable, policy=None, through=PolicyGate, **components):
         site = tiny("Edema", "Nodule/Mass", "Mass")
@@ -88,8 +88,8 @@ def test_a_model_with_another_head_stays_for_a_reason_in_the_notes_alone(
     reply = passed(model(data, kind), WITHHOLDS_MASS)
     assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
     assert "DXO" not in reply
-    assert "policy keeps the result here; local_notes/job.txt says why" in caplog.text
-    assert "policy keeps the result here: " in passed.engine.notes()
+    assert "policy withholds the result; see local_notes/job.txt" in caplog.text
+    assert "policy withholds the result: " in passed.engine.notes()
     assert "Mass" not in caplog.text  # FLARE may stream any log to the server
     assert "units" not in caplog.text and passed.engine.logged == []  # events reach admins
 
@@ -105,7 +105,7 @@ def test_a_model_with_another_head_stays_for_a_reason_in_the_notes_alone(
 def test_a_model_that_cannot_be_judged_stays(passed, caplog, sent, policy, components):
     reply = passed(sent, policy, **components)
     assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
-    assert "this site's policy keeps the result here: " in passed.engine.notes()
+    assert "this site's policy withholds the result: " in passed.engine.notes()
     assert "AttributeError" not in caplog.text
 
 

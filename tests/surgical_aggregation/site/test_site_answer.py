@@ -33,6 +33,6 @@ def test_a_filter_that_would_let_models_pass_is_refused_by_name(each, send, need
     for name, value in {FLContextKey.SCOPE_OBJECT: scope, FLContextKey.RUNNER: runner}.items():
         fl_ctx.set_prop(name, value, private=True)
     whose = "this site, in local/privacy.json," if of == "site" else "the job"
-    need = f"the filter {type(each).__name__} of {whose} needs {needed}; it would get {send}"
+    need = f"the filter {type(each).__name__} of {whose} needs {needed}; it would receive {send}"
     with pytest.raises(SiteError, match=need) if needed else nullcontext():
         check_filters(send, fl_ctx)

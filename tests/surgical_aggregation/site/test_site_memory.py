@@ -65,11 +65,11 @@ def test_a_site_without_state_or_with_other_classes_starts_afresh_and_says_so(
 
 
 class TestDamage:
-    """The site's state is damaged after two rounds under FedBN, when a process starts anew."""
+    """The site's state is damaged after two rounds under FedBN, when a new process starts."""
 
     @pytest.fixture
     def damaged(self, process):
-        """Damages files; a new process."""
+        """Damage files, and start a new process."""
 
         def make(*names):
             first = process(strategy="fedbn")
@@ -87,8 +87,8 @@ class TestDamage:
         lost = again.run("test", best=2, model=2)  # not with the personal variables of before
         assert lost.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
         assert again.train(2).get_return_code() == ReturnCode.OK
-        said = "site_state.npz of job job is damaged (CheckpointError); goes on with this site's "
-        assert f"{said}state after 1 rounds of job job" in caplog.text
+        text = "site_state.npz of job job is damaged (CheckpointError); restored this site's "
+        assert f"{text}state after 1 rounds of job job" in caplog.text
         assert str(again.folder) not in caplog.text  # the reason holds it, and is in the notes
         assert str(again.folder) in start.notes()
         state, still = load_state(again.folder, 2)
@@ -129,21 +129,21 @@ class TestPersonal:
         batch_norm = sorted(set(body) - {"dense/kernel", "dense/bias"})
         assert kept.manifest["variable_kinds"]["batch_norm"] == batch_norm
 
-    @pytest.mark.parametrize("anew", [False, True], ids=["one process", "a process a round"])
+    @pytest.mark.parametrize("restarts", [False, True], ids=["one process", "a process a round"])
     @pytest.mark.parametrize(
         ("rounds", "best", "own"),
         [([0, 1, 2], 1, 0), ([0, 3, 4], 2, 0), ([0], 1, 0), ([0], 3, 0), ([0, 1, 3], 2, 1)],
         ids=["there", "away then", "stayed away", "in later rounds", "later"],
     )
     def test_the_best_model_has_the_personal_variables_of_its_round(
-        self, process, anew, rounds, best, own
+        self, process, restarts, rounds, best, own
     ):
-        """Those that the site had then, be it that it was away."""
+        """Those that the site had then, also if it was absent."""
         site, trained = process(strategy="fedbn"), {}
         for round_ in rounds:
             site.train(round_, best=best if round_ > best else None)
             trained[round_] = site.personal()["bn/gamma"]
-            site = process(strategy="fedbn") if anew else site
+            site = process(strategy="fedbn") if restarts else site
         assert site.run("test", best=best, model=best).get_return_code() == ReturnCode.OK
         kept = site.model("best")
         np.testing.assert_array_equal(kept.variables["bn/gamma"], trained[own])
@@ -164,13 +164,13 @@ class TestPersonal:
         assert "test failed: the model of round 2 is another one at every" in start.notes()
         assert not (site.folder / "site_best.npz").exists()
 
-    @pytest.mark.parametrize("anew", [False, True], ids=["one process", "a process a round"])
-    def test_its_manifest_says_what_the_site_knows_of_it(self, process, body, anew):
+    @pytest.mark.parametrize("restarts", [False, True], ids=["one process", "a process a round"])
+    def test_its_manifest_says_what_the_site_knows_of_it(self, process, body, restarts):
         site = process(strategy="fedbn")
         for round_ in (0, 1, 3):
             header = digest(body) if round_ == 0 else None
             site.train(round_, header=header, best=1 if round_ > 1 else None)
-            site = process(strategy="fedbn") if anew else site
+            site = process(strategy="fedbn") if restarts else site
         site.run("test", best=1, model=1)
         best, last = (facts_of(site.model(which)) for which in ("best", "last"))
         for facts in (best, last):

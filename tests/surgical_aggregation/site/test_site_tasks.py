@@ -22,7 +22,7 @@ HEAD = {"head/kernel", "head/bias"}
 
 @pytest.fixture
 def site(array_site):
-    """Counts what is read of it: `passes` are splits, `batches` a number."""
+    """Counts what is read from it: `passes` lists splits, `batches` is a number."""
     whole = array_site.data
     array_site.passes, array_site.batches = [], 0
 
@@ -96,8 +96,8 @@ def test_a_refit_gives_columns_alone_and_trains_nothing(process, caplog, strateg
     assert set(found) == HEAD
     kept = np.zeros((FEATURES, 2)) if send == "differences" else [[1, 2]] * FEATURES
     assert not np.allclose(found["head/kernel"], kept)
-    assert "north: the columns are fitted anew, with penalty 0." in caplog.text
-    # The optimizer and the order of images go on as if nothing had been asked.
+    assert "north: the columns are refitted, with penalty 0." in caplog.text
+    # The optimizer and the order of images are unaffected.
     after = north.sent(round_=1)
     for name, value in twin.sent(round_=1).data.items():
         np.testing.assert_array_equal(after.data[name], value)
@@ -108,8 +108,8 @@ def test_training_starts_from_the_announced_body_alone(start, process, body, mov
     site = process()
     site.body = {**body, "bn/beta": body["bn/beta"] + moved}
     assert site.train(3, header=digest(body)).get_return_code() == code
-    said = "Does a filter between server and site change it" in start.notes()
-    assert said == (code != "OK")
+    noted = "Does a filter between server and site change it" in start.notes()
+    assert noted == (code != "OK")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_failure_is_answered_with_an_error_and_explained_in_the_notes_alone(
     reply = process().run(name, round_=3, model=3)
     assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
     assert f"{name} failed: /data/p17.png is truncated" in start.notes()
-    assert f"{name} failed; local_notes/job.txt says why" in caplog.text
+    assert f"{name} failed; see local_notes/job.txt" in caplog.text
     assert "p17" not in caplog.text and "p17" not in str(reply)
 
 
@@ -188,9 +188,11 @@ def test_features_go_with_the_test_where_asked_for_and_permitted(process, monkey
     monkeypatch.setattr(feature_statistics, "FEWEST_IMAGES", 20)
     north = process(**args)
     north.train(3)
-    said = {name: north.sent(name).meta.get(headers.FEATURES) for name in ("validate", "test")}
-    assert [name for name, features in said.items() if features] == sent
-    for features in filter(None, said.values()):
+    sent_features = {
+        name: north.sent(name).meta.get(headers.FEATURES) for name in ("validate", "test")
+    }
+    assert [name for name, features in sent_features.items() if features] == sent
+    for features in filter(None, sent_features.values()):
         assert len(features["mean"]) == FEATURES
         assert feature_statistics.fault(features, FEATURES) is None
     if args.get("strategy"):
@@ -232,7 +234,7 @@ def possible(positives, reported):
 def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
     process, site, monkeypatch, caplog, policy, reported, fitting
 ):
-    """Whoever knows that all 64 images are labelled tries every number of positives."""
+    """An attacker who knows that all 64 images are labelled tries every number of positives."""
     caplog.set_level("INFO")
 
     def arrays(split):
@@ -257,14 +259,14 @@ def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
     assert f"training loss {sent[-1]['train_loss']:.4f}" in caplog.text
 
 
-@pytest.mark.parametrize(("args", "said"), [
+@pytest.mark.parametrize(("args", "lines"), [
     ({"policy": {}, "report_counts": True}, 1),
     ({"policy": {"report_counts": True}}, 0),
 ], ids=["the policy keeps them", "the job asks for none"])  # fmt: skip
-def test_else_counts_stay(process, caplog, args, said):
+def test_else_counts_stay(process, caplog, args, lines):
     caplog.set_level("INFO")
     north = process(**args)
     for dxo in map(north.sent, TASKS):
         names = {*dxo.data, *dxo.meta}
         assert not [n for n in names if "positives" in n or "negatives" in n or n == "images"]
-    assert caplog.text.count("this site's policy keeps them here") == said
+    assert caplog.text.count("this site's policy withholds them") == lines

@@ -10,7 +10,7 @@ from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE
 
-WARNS = "all that is not"
+WARNS = "everything that is not"
 
 
 @pytest.mark.parametrize("whole", ["cxr_study.common", "own.module.function", "*", WARNS, ""])
@@ -22,6 +22,6 @@ def test_where_a_job_may_name_a_whole_package_neither_server_nor_site_runs(tmp_p
     file.write_text(json.dumps({"class_allow_list": allowed, **mode}))
     for component in (RunRecord(), KerasExecutor()):
         component.handle_event(EventType.START_RUN, context(engine=engine))
-    said = f"{file}: with {whole} on 'class_allow_list', any job could run any command here"
-    assert [panic[: len(said)] for panic in panics] == [said] * bool(whole)
-    assert (f"{CANNOT_PARTICIPATE}: {said}" in engine.notes()) == bool(whole)
+    reason = f"{file}: with {whole} on 'class_allow_list', any job could run any command here"
+    assert [panic[: len(reason)] for panic in panics] == [reason] * bool(whole)
+    assert (f"{CANNOT_PARTICIPATE}: {reason}" in engine.notes()) == bool(whole)

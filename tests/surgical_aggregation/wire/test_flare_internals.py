@@ -49,8 +49,8 @@ def test_another_flare_is_refused_by_name_at_the_start(tmp_path, version, progra
     metadata.write_text(f"Metadata-Version: 2.1\nName: nvflare\nVersion: {version}\n")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {program}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    said = f"needs nvflare >=2.9,<2.10; got {version}. At the server, every site and here: pip i"
-    assert (said in done.stderr) == refused == bool(done.returncode), done.stderr
+    reason = f"needs nvflare >=2.9,<2.10; got {version}. At the server, every site and here: pip i"
+    assert (reason in done.stderr) == refused == bool(done.returncode), done.stderr
     assert program == IMPORT or "Traceback" not in done.stderr
 
 
@@ -63,8 +63,8 @@ def test_a_name_of_flare_that_is_missing_keeps_a_site_out_and_ends_a_run(monkeyp
     monkeypatch.setattr(record, "system_panic", lambda reason, _: panics.append(reason))
     record.handle_event(EventType.START_RUN, context(engine=engine))
     executor.handle_event(EventType.START_RUN, context(engine=engine))
-    for said in (*panics, engine.notes()):
-        assert f"the installed nvflare lacks {name}. Install nvflare>=2.9" in said
+    for text in (*panics, engine.notes()):
+        assert f"the installed nvflare lacks {name}. Reinstall nvflare>=2.9" in text
     assert len(panics) == 1 and CANNOT_PARTICIPATE in engine.notes()
 
 
@@ -133,7 +133,7 @@ def test_what_was_sent_is_forgotten_and_what_failed_is_not(monkeypatch, reliable
 
 @pytest.mark.parametrize("known", [True, False])
 def test_more_results_at_once_than_flare_has_threads_are_all_read(monkeypatch, known):
-    """As FLARE reads them: in a thread that waits for a piece, which another of them reads."""
+    """As in FLARE: a thread waits for a chunk, which another thread of the pool reads."""
     pool = stream_utils.CheckedExecutor(stream_utils.CALLBACK_THREAD_POOL_SIZE)
     monkeypatch.setattr(stream_utils, "callback_thread_pool", pool)
     engine, all_there, seconds = Engine(), threading.Barrier(80), 30 if known else 1
@@ -189,7 +189,7 @@ def test_a_result_that_cannot_be_read_does_not_end_the_servers_process(monkeypat
 
 
 def test_a_tasks_site_is_found_by_its_id_under_any_workflow():
-    """Also where the message does not say it: as `SelectHead` sees a task of FLARE's FedAvg."""
+    """Also if the message lacks it, as for `SelectHead` with a task of FLARE's FedAvg."""
     with running(ModelRefit(), sites=("north", "south")) as task:
         of = SimpleNamespace(controller=task.controller)
         task.runner = SimpleNamespace(current_wf=of, config=runner().config)

@@ -40,5 +40,5 @@ def test_so_are_task_and_reason_of_a_refusal_wherever_they_go():
 def test_a_jobs_id_leads_nowhere_else(job, tmp_path):
     for own in ("a03b9a66-2687-4d4c-a55c-390235f32b97", "simulate_job"):
         assert checked_job(own) == own
-    with pytest.raises(ValueError, match=r"letters, digits, '-' and '_' alone; got"):
+    with pytest.raises(ValueError, match=r"letters, digits, '-' and '_'; got"):
         site_folder(context(engine=Engine(tmp_path)), job)

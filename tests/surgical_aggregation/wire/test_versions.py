@@ -3,9 +3,10 @@
 import pytest
 
 from surgical_aggregation.wire import versions
-from surgical_aggregation.wire.versions import differences, told_versions, version_fault
+from surgical_aggregation.wire.versions import differences, parse_versions, version_fault
 
 OURS = versions.OURS
+UNKNOWN = "unknown (an earlier one declares none)"
 
 
 @pytest.mark.parametrize(
@@ -13,21 +14,21 @@ OURS = versions.OURS
     [
         ("1.2.3", None), ("1.2.0", None), ("1.2", None), ("1.2.4rc1", None),
         ("1.3.3", "1.3.3"), ("1.20.3", "1.20.3"), ("2.2.3", "2.2.3"), ("", ""), ("x\ny", r"x\ny"),
-        (None, "an earlier one, which tells none"), (3, "an earlier one, which tells none"),
+        (None, UNKNOWN), (3, UNKNOWN),
     ],
 )  # fmt: skip
-def test_major_and_minor_are_the_servers_else_both_versions_are_said(monkeypatch, theirs, refused):
+def test_major_and_minor_are_the_servers_else_both_versions_are_named(monkeypatch, theirs, refused):
     monkeypatch.setattr(versions, "__version__", "1.2.3")
-    said = version_fault(told_versions({OURS: theirs, "another": "1.2.3"}))
+    fault = version_fault(parse_versions({OURS: theirs, "another": "1.2.3"}))
     if refused is None:
-        assert said is None
+        assert fault is None
     else:
-        assert said.startswith(f"its version of {OURS} is {refused}; the server's is 1.2.3, and")
+        assert fault.startswith(f"its version of {OURS} is {refused}; the server's is 1.2.3, and")
 
 
-@pytest.mark.parametrize("told", [None, "0.1.0", ["0.1.0"], {1: "0.1.0"}])
-def test_what_is_no_table_of_versions_tells_none(told):
-    assert told_versions(told) == {}
+@pytest.mark.parametrize("declared", [None, "0.1.0", ["0.1.0"], {1: "0.1.0"}])
+def test_what_is_no_table_of_versions_has_none(declared):
+    assert parse_versions(declared) == {}
 
 
 def test_a_package_that_parties_have_in_different_versions_is_named_with_who_has_which():

@@ -94,9 +94,7 @@ class CheckpointPersistor(ModelPersistor):
     def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
         """Make the earlier run's best model this run's, if its file is there."""
         record = start.manifest.get("best")
-        if (
-            record is None or "job" not in start.manifest
-        ):  # a local training's, not an earlier job's
+        if record is None or "job" not in start.manifest:  # not an earlier job's
             return
         file = path.with_name(model_files.BEST_FILE)
         try:

@@ -206,7 +206,7 @@ class CollectingController(Controller):
         """Send a task to sites, and wait for accepted results; see the class.
 
         Args:
-            task: The task; its callbacks are called for accepted results only.
+            task: The task; its result callback gets only results that pass the checks.
             fl_ctx: Context of the run.
             targets: Sites or their names; None: all sites of the job.
             min_responses: Number of accepted results needed; 0: one from every site.

@@ -40,7 +40,7 @@ class SiteCheck(AskingController):
     variables to compare with its own network, and replies with its free disk space and the days
     until its certificate expires. No value, column or class is sent, so the task needs no guard.
 
-    A site that cannot participate gets no further task, and its later results are refused. The
+    A site that cannot participate carries out no further task, and its results are refused. The
     reason is in the site's notes, and in the server's log and record. Reasons are
 
         an invalid declaration (see `declaration_fault`: name, versions), a class that it is not

@@ -31,20 +31,20 @@ def received(select=None, whole=None, **site):
     return from_shareable((select or SelectHead()).process(whole or task(), context("a", **site)))
 
 
-def checked(sent, declared, permitted=None, props=(), **said):
+def checked(sent, declared, permitted=None, props=(), **sender):
     """Return code of site "a"'s result, and the reason of its refusal."""
-    engine, told = Engine(), {"site": "a", "task": "train", "round": 2}
+    engine, facts = Engine(), {"site": "a", "task": "train", "round": 2}
     props = {FLContextKey.TASK_NAME: "train", **dict(props)}
-    fl_ctx = context("a", declared, 2, engine=engine, props=props, **said)
+    fl_ctx = context("a", declared, 2, engine=engine, props=props, **sender)
     reply = CheckResult(permitted).process(sent, fl_ctx)
     assert (engine.events == [CONTRIBUTION_REFUSED]) == (reply is not sent)
-    refusal = fl_ctx.get_prop(REFUSAL) or {"reason": None, **told}
-    assert {**refusal, "reason": None} == {"reason": None, **told}
+    refusal = fl_ctx.get_prop(REFUSAL) or {"reason": None, **facts}
+    assert {**refusal, "reason": None} == {"reason": None, **facts}
     return reply.get_return_code(), refusal["reason"]
 
 
-def trains(declared, permitted=None, **said):
-    return checked(result({}, columns(declared)), declared, permitted, **said)[0] == ReturnCode.OK
+def trains(declared, permitted=None, **sender):
+    return checked(result({}, columns(declared)), declared, permitted, **sender)[0] == ReturnCode.OK
 
 
 class TestSelectHead:
@@ -111,11 +111,11 @@ class TestCheckResult:
         reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
         assert CheckResult().process(reply, context("a")) is reply
 
-    @pytest.mark.parametrize(("sent", "declared", "said", "reason"), REFUSED)
+    @pytest.mark.parametrize(("sent", "declared", "sender", "reason"), REFUSED)
     def test_what_differs_from_the_declaration_is_refused_in_one_line_of_the_log(
-        self, sent, declared, said, reason, caplog
+        self, sent, declared, sender, reason, caplog
     ):
-        code, why = checked(sent, declared, **said)
+        code, why = checked(sent, declared, **sender)
         (line,) = [record.getMessage() for record in caplog.records]
         assert code == ReturnCode.EXECUTION_RESULT_ERROR and reason in why
         assert reason in line and line.isprintable()
@@ -159,5 +159,5 @@ class TestPermitted:
         cls(table).handle_event(EventType.START_RUN, fl_ctx)
         fl_ctx.set_prop(FLContextKey.FATAL_SYSTEM_ERROR, True, private=True, sticky=True)
         cls(table).handle_event(EventType.START_RUN, fl_ctx)  # another such filter
-        (said,) = panics
-        assert reason in said
+        (panic,) = panics
+        assert reason in panic

@@ -1,4 +1,4 @@
-"""Who a message is from, which classes that site declares, and what is told of a refusal."""
+"""Who sent a message, which classes that site declares, and how a refusal is announced."""
 
 import pytest
 from nvflare.apis.client import Client
@@ -45,11 +45,11 @@ def test_a_site_is_who_sent_the_token_or_whom_the_workflow_names(claims, sent, s
 
 @pytest.fixture
 def message():
-    """Contexts of messages in one run, which share what is sticky."""
+    """Contexts of messages in one run, which share sticky properties."""
     manager = FLContextManager(identity_name="server", job_id="job")
 
-    def message(site="north", classes=("Edema",), **said):
-        return context(site, classes=classes, manager=manager, **said)
+    def message(site="north", classes=("Edema",), **facts):
+        return context(site, classes=classes, manager=manager, **facts)
 
     return message
 
@@ -66,8 +66,8 @@ def test_a_declaration_is_a_list_of_names_that_a_site_gives_under_its_own(
     declared, claims, counted, fault
 ):
     fl_ctx = context("west", declared, claims=claims)
-    everybody = {"north": ["Edema"], "west": ["Edema"]}
-    assert declared_classes(fl_ctx) == counted == job_sites.permitted_classes(fl_ctx, everybody)
+    all_sites = {"north": ["Edema"], "west": ["Edema"]}
+    assert declared_classes(fl_ctx) == counted == job_sites.permitted_classes(fl_ctx, all_sites)
     found = declaration_fault(fl_ctx)
     assert found is None if fault is None else fault in found
 
@@ -76,7 +76,7 @@ def test_a_declaration_stands_for_the_whole_run(message):
     job_sites.hold_to_declaration(message())
     again = message(classes=["Edema", "Mass"])
     assert declared_classes(again) == ()
-    fault = "declares ['Edema', 'Mass'], and has declared ['Edema'] before"
+    fault = "declares ['Edema', 'Mass'], but declared ['Edema'] before"
     assert fault in declaration_fault(again)
     job_sites.hold_to_declaration(again)  # which does not make it good
     assert fault in declaration_fault(again)

@@ -13,7 +13,7 @@ from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED
 
 
 def named(declared, policy=None):
-    """What is named of sites' classes, each site asking twice; and the events fired."""
+    """The reported pairs, if each site requests a task twice; and the events fired."""
     manager, found, listener = FLContextManager(job_id="job"), [], FLComponent()
     listener.handle_event = lambda event, fl_ctx: found.append(fl_ctx.get_prop(ALIKE))
     engine = Engine(listener=listener)
@@ -23,7 +23,7 @@ def named(declared, policy=None):
         fl_ctx = context(site, classes=classes, engine=engine, manager=manager)
         hold_to_declaration(fl_ctx)
         component.handle_event(CLASSES_DECLARED, fl_ctx)
-    return [told for told in found if told], engine.events
+    return [pair for pair in found if pair], engine.events
 
 
 @pytest.mark.parametrize(("judge", "nih", "south", "reason"), [
@@ -37,14 +37,14 @@ def named(declared, policy=None):
     (one_finding, "Pneumonia", "Pneumonie", "nearly the same"),
     (one_finding, "Pleuraerguss", "Épanchement pleural", "both are called Pleural E"),
 ])  # fmt: skip
-def test_two_spellings_at_two_sites_are_named_once_as_installed_packages_say(
+def test_two_spellings_at_two_sites_are_reported_once_by_the_rules_of_installed_packages(
     judge, nih, south, reason, monkeypatch
 ):
     if judge is None:  # as on a server without the application
         monkeypatch.setattr(look_alikes, "offered", lambda group: ())
     found, events = named({"nih": [nih, "Hernia"], "south": [south]})
-    assert [told["classes"] for told in found] == [{nih: ["nih"], south: ["south"]}] * bool(reason)
-    assert all(told["reason"].startswith(reason) for told in found)
+    assert [pair["classes"] for pair in found] == [{nih: ["nih"], south: ["south"]}] * bool(reason)
+    assert all(pair["reason"].startswith(reason) for pair in found)
     assert EventType.FATAL_SYSTEM_ERROR not in events
 
 

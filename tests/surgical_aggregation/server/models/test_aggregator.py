@@ -47,9 +47,9 @@ def give(aggregator, site, sent, model=MODEL, current_round=0):
     """Why a site's result is refused; None when it is taken."""
     fl_ctx = context(site, current_round=current_round, model=model)
     taken = aggregator.accept(sent, fl_ctx)
-    told = fl_ctx.get_prop(headers.REFUSAL)
-    assert taken == (told is None)
-    return told and told["reason"]
+    refusal = fl_ctx.get_prop(headers.REFUSAL)
+    assert taken == (refusal is None)
+    return refusal and refusal["reason"]
 
 
 def aggregate(aggregator, results, model=MODEL, **facts):
@@ -158,8 +158,8 @@ def raw(data, kind=DataKind.WEIGHTS):
 EDEMA, BOTH = train(9, ["Edema"]), train(9, ["Edema", "Mass"])
 HALF = {**from_shareable(EDEMA).data, "head/Edema/bias": np.float32([1, 2])}
 REFUSED = {
-    "a second one": ({}, "a", EDEMA, "has already given its result"),
-    "late": ({}, "b", train(9, ["Edema"], current_round=1), "belongs to round 1, and round 0 is"),
+    "a second one": ({}, "a", EDEMA, "has already sent a result"),
+    "late": ({}, "b", train(9, ["Edema"], current_round=1), "belongs to round 1, but round 0 is"),
     "nothing": ({}, "b", Shareable(), "belongs to round None"),
     "NaN": ({}, "b", train(np.nan, ["Edema"]), "'conv/kernel' has 2 values that are NaN"),
     "malformed": ({}, "b", raw(HALF), "bias of Edema"),
@@ -209,8 +209,9 @@ class TestAccept:
         sent = train(1, ["edema"], current_round=4)
         assert not SurgicalAggregator().accept(sent, fl_ctx)
         assert engine.events == [headers.CONTRIBUTION_REFUSED]
-        told = fl_ctx.get_prop(headers.REFUSAL)
-        assert (told["site"], told["round"]) == ("b", 4) and "'Edema'" in told["reason"]
+        refusal = fl_ctx.get_prop(headers.REFUSAL)
+        assert (refusal["site"], refusal["round"]) == ("b", 4)
+        assert "'Edema'" in refusal["reason"]
         assert "Edema" not in str(fl_ctx.get_all_public_props()) + str(sent)
         assert "Edema" not in str(fl_ctx.get_peer_context().get_all_public_props())
 
@@ -223,8 +224,8 @@ class TestAccept:
         """As differences from 1."""
         also = {} if variance is None else {VARIANCE: np.full(2, variance, np.float32)}
         sent = train(0, ["Edema"], also, kind=DataKind.WEIGHT_DIFF)
-        said = give(SurgicalAggregator(strategy), "a", sent)
-        assert said is None if why is None else why in said
+        reason = give(SurgicalAggregator(strategy), "a", sent)
+        assert reason is None if why is None else why in reason
 
     def test_where_heads_are_personal_columns_are_refused_and_the_aggregate_has_none(self):
         aggregator = SurgicalAggregator(personal_head=True)
@@ -255,7 +256,7 @@ def test_batch_normalisation_of_random_weights_is_not_frozen(panics, strategy, m
     aggregator = SurgicalAggregator(strategy)
     nothing = context(props={AppConstants.GLOBAL_MODEL: ModelLearnable()})
     aggregator.handle_event(AppEventType.INITIAL_MODEL_LOADED, nothing)
-    assert panics == []  # whoever could not load it has ended the run
+    assert panics == []  # the persistor has ended the run
     statistics = {"bn/moving_mean": np.full(2, mean, np.float32), VARIANCE: BODY[VARIANCE]}
     loaded = context(model=global_model({**BODY, **statistics}, batch_norm=statistics))
     aggregator.handle_event(AppEventType.INITIAL_MODEL_LOADED, loaded)
@@ -278,7 +279,7 @@ class TestFedAvg:
         with pytest.raises(ValueError, match="'conv/kernel' has 2 values that are NaN"):
             self.give(aggregator, "b", train(np.nan, ["Edema"]))
         assert fl_ctx.get_prop(headers.REFUSAL)["site"] == "b"
-        with pytest.raises(ValueError, match="already given its result"):
+        with pytest.raises(ValueError, match="already sent a result"):
             self.give(aggregator, "a", train(1, ["Edema"]))
         made = aggregator.aggregate_model()
         assert made.params["conv/kernel"].tolist() == [1, 1] and made.meta["round"] == 1
@@ -290,8 +291,8 @@ class TestFedAvg:
     def parts(self):
         yield SurgicalAggregator(), "task 'train' needs CheckResult and SelectHead among"
         yield MergeIntoGlobalModel("fedavgm"), "MergeIntoGlobalModel: optimizer 'fedavgm' cannot"
-        yield MergeIntoGlobalModel(average_decay=0.5), "average_decay 0.5 cannot be had under"
-        yield BestModelSelector(), "the choice of the best model cannot be had under FedAvg"
+        yield MergeIntoGlobalModel(average_decay=0.5), "FedAvg does not support average_decay 0.5"
+        yield BestModelSelector(), "FedAvg does not support the choice of the best model"
 
     def test_what_cannot_be_had_under_it_ends_the_run_at_its_start(self, panics):
         config = SimpleNamespace(

@@ -12,7 +12,7 @@ from surgical_aggregation.server.models.best_model_features import BestModelFeat
 from surgical_aggregation.server.models.model_files import BEST_FILE, checkpoint_folders
 from surgical_aggregation.wire.headers import RESULT
 
-SAID = {"mean": [1.0], "variance": [2.0], "limit": 3.0, "images": 60}
+STATISTICS = {"mean": [1.0], "variance": [2.0], "limit": 3.0, "images": 60}
 
 
 def test_of_the_sites_that_sent_some_and_in_both_copies_of_the_model(tmp_path, caplog):
@@ -24,18 +24,21 @@ def test_of_the_sites_that_sent_some_and_in_both_copies_of_the_model(tmp_path, c
         component.handle_event(event, context(site, engine=engine, props=props))
 
     received = AppEventType.VALIDATION_RESULT_RECEIVED
-    fire(received, site="south", features=SAID)
+    fire(received, site="south", features=STATISTICS)
     fire(EventType.END_WORKFLOW)
     assert "the best model has no statistics of features" in caplog.text  # for there is none
     files = [each / BEST_FILE for each in checkpoint_folders(context(engine=engine))]
     for file in files:
         save(Checkpoint({"a": np.float32([1])}, {"round": 4}), file)
-    fire(received, site="north", features={**SAID, "limit": 4.0})
+    fire(received, site="north", features={**STATISTICS, "limit": 4.0})
     fire(received, site="silent")
-    fire(received, workflow="validate_final", site="early", features=SAID)
+    fire(received, workflow="validate_final", site="early", features=STATISTICS)
     fire(EventType.END_WORKFLOW, workflow="validate_final")
     assert "features" not in load(files[0]).manifest
     fire(EventType.END_WORKFLOW)
     for best in map(load, files):
-        assert best.manifest["features"] == {"north": {**SAID, "limit": 4.0}, "south": SAID}
+        assert best.manifest["features"] == {
+            "north": {**STATISTICS, "limit": 4.0},
+            "south": STATISTICS,
+        }
         assert best.manifest["round"] == 4 and best.variables["a"] == 1

@@ -50,8 +50,8 @@ class Run:
         return self.context().get_prop(BEST_ROUND)
 
     def fire(self, event, site=None, round_=None, **props):
-        said = {FLContextKey.WORKFLOW: "train", headers.GONE: self.gone, **props}
-        fl_ctx = self.context(site, ("Edema",), round_, **said)
+        facts = {FLContextKey.WORKFLOW: "train", headers.GONE: self.gone, **props}
+        fl_ctx = self.context(site, ("Edema",), round_, **facts)
         self.selector.handle_event(event, fl_ctx)
         if AppEventType.GLOBAL_BEST_MODEL_AVAILABLE in self.engine.events:
             self.engine.events.remove(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE)
@@ -117,7 +117,7 @@ def test_sites_that_left_for_good_are_not_waited_for():
     run.round(0, dict.fromkeys("abcde", 0.5))
     run.round(1, {"a": 0.4, "b": 0.4})  # of five
     assert run.best_round == 0
-    run.gone = {"c": "no sign of life", "d": "likewise"}
+    run.gone = {"c": "no heartbeat", "d": "likewise"}
     run.round(2, {"a": 0.3, "b": 0.3})
     assert run.best_round == 2
 
@@ -126,8 +126,8 @@ def test_sites_that_left_for_good_are_not_waited_for():
 def test_losses_that_are_no_numbers_do_not_count_and_are_one_line_of_the_log(loss, caplog):
     run = Run()
     run.round(0, {"a": loss})
-    (said,) = [r.getMessage() for r in caplog.records if "usable" in r.getMessage()]
-    assert run.records == [] and said.isprintable() and len(said) < 2000
+    (line,) = [r.getMessage() for r in caplog.records if "usable" in r.getMessage()]
+    assert run.records == [] and line.isprintable() and len(line) < 2000
 
 
 def test_the_final_model_counts_with_what_those_sites_measured_whose_results_were_accepted(caplog):
@@ -135,7 +135,7 @@ def test_the_final_model_counts_with_what_those_sites_measured_whose_results_wer
     run.round(0, {"a": 0.5})
     assert run.final({"a": 0.25, "b": 0.125}) and run.best_round == 5
     assert [best["value"] for best in run.records] == [0.5, 0.25]
-    assert "what b measured does not count" in caplog.text
+    assert "b has no vote on this model: none of its training results was accepted" in caplog.text
     assert "what a measured" not in caplog.text
     assert "not_compared" not in run.manifest
     run = Run()  # of a continued run that makes no round
@@ -164,9 +164,9 @@ def test_a_candidate_can_be_the_best_and_leaves_early_stopping_as_it_was(logged)
     assert run.final({"a": 0.3, "b": 0.8}, "validate_refit", **{CANDIDATE: REFIT})
     assert [best.get(CANDIDATE) for best in run.records] == [None, AVERAGE]
     assert run.best_round == 0
-    said = " ".join(logged["info"])
-    assert "the model of round 5, averaged over late rounds, is the best: bce 0.5000" in said
-    assert "the model of round 5, its columns refitted, is not better" in said
+    lines = " ".join(logged["info"])
+    assert "the model of round 5, averaged over late rounds, is the best: bce 0.5000" in lines
+    assert "the model of round 5, its columns refitted, is not better" in lines
     count = len(logged["info"])  # where there is none, the model in memory is another
     assert not run.final({}, "validate_refit") and len(logged["info"]) == count
 

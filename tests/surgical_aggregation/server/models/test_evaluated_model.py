@@ -86,9 +86,9 @@ class TestEvaluatedModelLocator:
     @pytest.mark.parametrize(("arguments", "reason"), [
         ({}, "an evaluation needs a model; none is configured. Give the id of an earlier job"),
         ({"file": "checkpoints/nowhere.npz"}, "nowhere.npz' does not exist"),
-        ({"file": "../file.npz"}, "a job may name a checkpoint below"),
-        ({"job": "../earlier"}, "'../earlier' left none in"),
-        ({"job": "headless"}, "has no column of any class, so nothing can be measured"),
+        ({"file": "../file.npz"}, "a job may name only checkpoints below"),
+        ({"job": "../earlier"}, "job '../earlier' has no best.npz in"),
+        ({"job": "headless"}, "has no columns, so there is nothing to measure"),
     ])  # fmt: skip
     def test_without_a_model_to_measure_the_run_ends_with_the_reason(
         self, fl_ctx, panics, arguments, reason

@@ -63,7 +63,7 @@ def test_manifest_keeps_who_trained_a_class_in_which_rounds_and_what_is_removed(
 
 
 def test_manifest_keeps_in_which_rounds_each_sites_result_was_averaged_with_columns_or_not():
-    """Before there were such facts, those of the classes are all that is known."""
+    """Older manifests have only the facts of the classes."""
     last = model(classes={"Edema": {"rounds": [[0, 1, ["a", "old"]]]}})
     for round_, sites in [(2, "ab"), (3, "b"), (4, "ab"), (5, "a")]:
         nan = [np.nan] if round_ == 5 else None  # the round is dropped
@@ -94,7 +94,7 @@ def test_the_optimizer_takes_a_step_and_remembers_it_for_the_next():
     kinds = VariableKinds(frozenset({"bn/moving_mean"}))
     first, _ = merged(model({"Mass": 2}, **kinds.facts()), [3], {"Mass": 2}, **momentum)
     assert lists(first.body) == {"conv/kernel": [3], "bn/moving_mean": [4]}
-    second, _ = merged(first, [3], round_=1, **momentum)  # nobody moved; half of the last step
+    second, _ = merged(first, [3], round_=1, **momentum)  # no change; half of the last step
     assert lists(second.body) == {"conv/kernel": [4], "bn/moving_mean": [4]}
     assert second.moments["velocity/conv/kernel"].tolist() == [1]
     assert merged(second, [7])[0].moments == {}  # without one nothing is remembered
@@ -105,7 +105,7 @@ def test_the_optimizer_takes_a_step_and_remembers_it_for_the_next():
 def test_an_average_over_rounds_is_kept_beside_the_optimizers_moments():
     how = {"optimizer": "fedavgm", "momentum": 0.5, "average_decay": 0.75}
     first, _ = merged(model({"Mass": 2}), [3], {"Mass": 2}, **how)
-    second, _ = merged(first, [3], round_=1, **how)  # the optimizer goes on to 5; Mass is away
+    second, _ = merged(first, [3], round_=1, **how)  # the optimizer continues to 5; Mass is absent
     assert lists(second.body)["conv/kernel"] == [4]
     assert lists(second.moments) == {
         "velocity/conv/kernel": [1], "velocity/head/Mass/kernel": [0, 0],
@@ -118,7 +118,7 @@ def test_an_average_over_rounds_is_kept_beside_the_optimizers_moments():
 
 
 class TestDroppedRound:
-    """A step that is not finite leaves the model as it was; the run goes on."""
+    """A step that is not finite leaves the model unchanged; the run continues."""
 
     @pytest.mark.parametrize(
         ("value", "optimizer"),
@@ -142,9 +142,11 @@ class TestDroppedRound:
         _, fl_ctx = merged(model(), [1e38], round_=3, accepted={"a": small, "b": large}, **ADAM)
         drop = fl_ctx.get_prop(headers.DROP)
         assert drop["round"] == 3
-        lost = "1 variables would get values that are NaN or infinite, e.g. 'square/conv/kernel'"
+        lost = "1 variables would become NaN or infinite, e.g. 'square/conv/kernel'"
         assert lost in drop["reason"]
-        assert "came: b 1e+38 in 'conv/kernel'; a 7 in 'head/Mass/kernel'. Look" in drop["reason"]
+        assert (
+            "received: b 1e+38 in 'conv/kernel'; a 7 in 'head/Mass/kernel'. Check" in drop["reason"]
+        )
 
     def test_a_large_value_is_merged_if_finite_and_its_senders_need_not_be_known(self):
         after, fl_ctx = merged(model(), [1e38])

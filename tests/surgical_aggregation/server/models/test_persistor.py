@@ -70,7 +70,7 @@ class Server:
         self.persistor.handle_event(event, self.fl_ctx)
 
     def announce(self, record, model=MODEL):
-        """The model in memory is the best one."""
+        """The model in memory is selected as best."""
         self.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, model, **{BEST: record})
 
     def validated(self, model=MODEL):
@@ -78,7 +78,7 @@ class Server:
         self.fire(headers.MODEL_VALIDATED, model)
 
     def copies(self, name):
-        """A model of the job where it is: in its workspace and outside of it."""
+        """A model of the job, in its workspace and outside of it."""
         folders = (self.folder / "server/job/models", self.folder / "server/checkpoints/job")
         return [load(folder / name) for folder in folders if (folder / name).exists()]
 
@@ -94,7 +94,7 @@ class Server:
 
 
 def earlier(folder, record=RECORD, best=RECORD, **facts):
-    """An earlier job's last.npz, and its best.npz beside it where there is one."""
+    """An earlier job's last.npz, and its best.npz in the same folder if there is one."""
     save(Checkpoint(BODY, {**EARLIER, "best": record, **facts}, MOMENTS), folder / "last.npz")
     if best is not None:
         other = {"conv/kernel": np.float32([7, 7])}
@@ -188,7 +188,7 @@ def test_killed_between_its_two_files_a_run_goes_on_without_a_best_model_until_i
     later = Server(tmp_path / "later", tmp_path / "server/checkpoints/job/last.npz")
     assert later.load()["round"] == 2  # the round in which it was found, which is made again
     assert later.fl_ctx.get_prop(BEST) is None and later.kept() == {}
-    assert "best model, of round 1, is not beside the checkpoint" in logged["warning"][0]
+    assert "best model, of round 1, is not in the checkpoint's folder" in logged["warning"][0]
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
@@ -230,7 +230,7 @@ def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
         with pytest.raises(ValueError, match=rf"{name}\.npz' could not .* No space left"):
             server.save()
         server.announce(SECOND)
-    server.validated()  # FLARE would log what an event raises, and go on
+    server.validated()  # FLARE would log the error of an event and continue
     assert "last.npz' could not be written: No space left on device" in panics[0]
     assert server.kept() == {"best": ([1, 2], 1), "last": ([1, 2], 1)}
     Server(tmp_path, tmp_path / "server/checkpoints/job/last.npz").load()
@@ -238,7 +238,7 @@ def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
 
 
 class TestCandidate:
-    """A model made after training has a file of its own, and can be the best."""
+    """A candidate has its own file, and can be selected as best."""
 
     def test_it_is_written_beside_the_last_model_which_stays(self, tmp_path):
         server = Server(tmp_path)
@@ -268,7 +268,7 @@ class TestCandidate:
         assert server.kept() == {"best": ([7, 7], 3)} and logged["warning"] == []
         server = Server(tmp_path, earlier(tmp_path / "b", record, None))
         server.load()
-        assert "best model, of round 3, is not beside the checkpoint" in logged["warning"][0]
+        assert "best model, of round 3, is not in the checkpoint's folder" in logged["warning"][0]
 
     def test_of_the_best_models_round_it_is_not_taken_for_it(self, tmp_path):
         record, start = {**RECORD, "round": 3}, tmp_path / "average.npz"
@@ -280,7 +280,7 @@ class TestCandidate:
 
 
 class TestContinue:
-    """From an earlier job's last.npz, with or without its best.npz beside it."""
+    """From an earlier job's last.npz, with or without its best.npz in the same folder."""
 
     @pytest.mark.parametrize("by_id", [True, False], ids=["by the job's id", "by the file"])
     def test_round_history_moments_and_best_model_continue(self, tmp_path, logged, panics, by_id):
@@ -312,8 +312,12 @@ class TestContinue:
         server = Server(tmp_path, path)
         assert server.load()["round"] == (0 if best == "no job's" else 3)
         assert server.fl_ctx.get_prop(BEST) is None and server.kept() == {}
-        said = "" if best == "no job's" else "best model, of round 1, is not beside the checkpoint"
-        assert said in "".join(logged["warning"]) and bool(said) == bool(logged["warning"])
+        warning = (
+            ""
+            if best == "no job's"
+            else "best model, of round 1, is not in the checkpoint's folder"
+        )
+        assert warning in "".join(logged["warning"]) and bool(warning) == bool(logged["warning"])
         server.save()
         assert server.kept() == {"last": ([1, 2], None)}
 
@@ -340,7 +344,9 @@ class TestContinue:
     @pytest.mark.parametrize("job", ["b", "../a", "../checkpoints/a", "/etc", ".", "..", "*", "a/"])
     def test_an_unknown_job_ends_the_run_and_the_newest_are_named(self, tmp_path, panics, job):
         Server(tmp_path, "nowhere.npz", job).load()
-        assert f"{job!r} left none in" in panics[0] and panics[0].endswith("newest first: none.")
+        assert f"job {job!r} has no last.npz in" in panics[0] and panics[0].endswith(
+            "newest first: none."
+        )
         names = ["a", *(f"job{number:02}" for number in range(11))]
         for second, name in enumerate(names):
             os.utime(earlier(tmp_path / "server/checkpoints" / name), (second, second))
@@ -349,7 +355,7 @@ class TestContinue:
         server = Server(tmp_path, "nowhere.npz", job)
         server.load()
         assert server.model.is_empty()
-        assert panics[1].endswith(f"the newest first: {', '.join(names[:1:-1])}.")  # ten at most
+        assert panics[1].endswith(f"newest first: {', '.join(names[:1:-1])}.")  # ten at most
 
 
 def test_a_model_says_the_day_and_the_version_that_made_it_and_the_last_one_what_was_measured(

@@ -89,11 +89,11 @@ def test_where_the_disk_takes_no_more_the_run_ends_with_the_reason(
         file = takers[0]()
         with pytest.raises(NoRoomError):
             file.add(BODY)
-        assert file.arrays() == {}  # FLARE says why the message could not be read
+        assert file.arrays() == {}  # FLARE reports why the message could not be read
     else:
         assert not aggregator.accept(result(BODY, COLUMNS, kind=kind), fl_ctx)
     assert f"{str(tmp_path / 'server' / 'job')!r}" in panics[0]
-    assert "No space left on device. The results of all sites must have room" in panics[0]
+    assert "No space left on device. The disk must hold a round's results of all sites" in panics[0]
 
 
 def test_what_flare_receives_is_taken_piece_by_piece(tmp_path, monkeypatch):

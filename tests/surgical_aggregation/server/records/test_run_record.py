@@ -19,7 +19,7 @@ from surgical_aggregation.wire import headers
 
 
 class Run:
-    """A run with its record: what happens, and the lines."""
+    """A run with its record: fires events and reads the lines."""
 
     def __init__(self, folder):
         self.record = RunRecord()
@@ -28,7 +28,7 @@ class Run:
         self.fire(EventType.START_RUN)
 
     def fire(self, event, site=None, **props):
-        """The last line then."""
+        """Fire an event; returns the last line."""
         fl_ctx = context(site, current_round=2, engine=self.engine, props=props)
         self.record.handle_event(event, fl_ctx)
         return self.lines()[-1]
@@ -65,9 +65,9 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
     (EventType.FATAL_SYSTEM_ERROR, FLContextKey.EVENT_DATA, "no disk", "failed"),
 ])  # fmt: skip
 def test_an_event_is_a_line_at_once(run, event, name, facts, line):
-    told = facts if isinstance(facts, dict) else {"reason": facts}
-    told |= {"kind": None, "began": False} if line == "failed" else {}
-    assert run.fire(event, **{name: facts}) == {"event": line, **told}
+    expected = facts if isinstance(facts, dict) else {"reason": facts}
+    expected |= {"kind": None, "began": False} if line == "failed" else {}
+    assert run.fire(event, **{name: facts}) == {"event": line, **expected}
 
 
 def test_a_filter_is_a_line_once_for_each_site_whose_results_it_took_part_in(run):
@@ -78,12 +78,12 @@ def test_a_filter_is_a_line_once_for_each_site_whose_results_it_took_part_in(run
         sent = {AppConstants.TRAINING_RESULT: dxo.to_shareable()}  # as under FLARE's FedAvg
         taken = {AppConstants.AGGREGATION_ACCEPTED: accepted}
         run.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, **sent, **taken)
-    told = [(line["site"], line["filter"]) for line in run.lines()[2:]]
-    assert told == [("a", "SVT"), ("b", "SVT"), ("b", "x\\ny")]
+    filters = [(line["site"], line["filter"]) for line in run.lines()[2:]]
+    assert filters == [("a", "SVT"), ("b", "SVT"), ("b", "x\\ny")]
 
 
 class Raising(FLComponent):
-    """Raises at whatever happens, also when the run is ended for that."""
+    """Raises in every event, also when the run is ended for that."""
 
     def handle_event(self, event_type, fl_ctx):
         raise AttributeError("no 'METRICS_SELECTION_INFO'")
@@ -99,8 +99,8 @@ def test_what_a_component_raises_at_an_event_ends_the_run_once_and_by_name(run, 
         run.engine.fire_event(event, context(engine=run.engine))
     reason = "Raising failed: AttributeError: no 'METRICS_SELECTION_INFO'"
     began = event == AppEventType.ROUND_STARTED
-    told = {"reason": reason, "kind": "AttributeError", "began": began}
-    assert run.lines()[2:] == [{"event": "failed", **told}]
+    facts = {"reason": reason, "kind": "AttributeError", "began": began}
+    assert run.lines()[2:] == [{"event": "failed", **facts}]
 
 
 def test_a_run_has_its_code_and_its_seconds(run):
@@ -131,7 +131,7 @@ def test_who_is_there_and_who_is_not_and_why_is_on_record_and_in_the_log(run, lo
     line = run.fire(EventType.START_RUN, **{FLContextKey.JOB_META: {"deploy_map": deployed}})
     job = ["north", "south", "west"]
     assert line == {"event": "sites", "job": job, "deployed": ["north", "south"]}
-    why = "FLARE has not started the job there: it was not connected, or could not take it"
+    why = "FLARE has not started the job there: it was not connected, or could not run it"
     for absent in ({"west": "late"}, {}):
         collected = {"accepted": ["north", "south"], "absent": absent}
         line = run.fire(AppEventType.ROUND_DONE, **{headers.COLLECTED: collected})
@@ -148,9 +148,9 @@ def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
     run.refuse("south", 10)
     assert [line["site"] for line in run.lines()[2:]] == ["north"] * 10 + ["south"] * 10
     run.fire(AppEventType.ROUND_DONE)
-    (told, _) = run.lines()[22:]
+    (counted, _) = run.lines()[22:]
     of = {"site": "north", "task": "train", "round": 0}
-    assert told == {"event": "refused_too", **of, "count": 3}
+    assert counted == {"event": "refused_too", **of, "count": 3}
     run.refuse("north", 1, round_=1)  # of the next round, one by one again
     run.refuse("south", 12, task="test", round_=None)
     run.fire(EventType.END_WORKFLOW)
@@ -159,16 +159,16 @@ def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
 
 
 def test_an_admin_is_told_how_far_the_run_is(run):
-    def told():
+    def statistics():
         collector = GroupInfoCollector()
         asked = {InfoCollector.CTX_KEY_STATS_COLLECTOR: collector}
         run.fire(InfoCollector.EVENT_TYPE_GET_STATS, **asked)
         return collector.info["RunRecord"]
 
-    assert told() == {"rounds": 0, "best": None, "stopped": False}
+    assert statistics() == {"rounds": 0, "best": None, "stopped": False}
     run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{headers.BEST: BEST_MODEL})
     run.fire(AppEventType.ROUND_DONE)
-    assert told() == {"rounds": 1, "best": BEST_MODEL, "stopped": False}
+    assert statistics() == {"rounds": 1, "best": BEST_MODEL, "stopped": False}
     run.fire(headers.BEST_DROPPED, **{headers.DROPPED: {"reason": "other sites"}})
     run.fire(headers.TRAINING_STOPPED, **{headers.STOPPED: STOP})
-    assert told() == {"rounds": 1, "best": None, "stopped": True}
+    assert statistics() == {"rounds": 1, "best": None, "stopped": True}

@@ -14,7 +14,7 @@ BEST = {"round": 4, "metric": "bce", "value": 0.25, "sites": {"north": 0.2, "sou
 
 @pytest.fixture
 def tell(logged, tmp_path):
-    """Tells the summary of a workflow what happens in a run; the lines that it logs at the end."""
+    """Fires a run's events at the summary; returns the lines that it logs at the end."""
 
     def tell(*happened, workflow="test_best"):
         summary = RunSummary(workflow)

@@ -21,7 +21,7 @@ SOUTH = {"bce": 0.25, "bce/Edema": 1.0}
 
 
 class Server:
-    """A server with the component; tests say what its sites measure."""
+    """A server with the component, for which tests set the sites' metrics."""
 
     def __init__(self, component, folder):
         self.component = component
@@ -116,7 +116,7 @@ def test_what_cannot_be_kept_does_not_stop_the_run(server, monkeypatch, caplog):
 
     monkeypatch.setattr(server.component._receiver, "save", full)
     server.trained("north", NORTH)
-    assert "the metrics of north are not kept: the disk is full" in caplog.text
+    assert "the metrics of north are not written: the disk is full" in caplog.text
 
 
 def test_a_name_is_as_mlflow_takes_it():
@@ -144,7 +144,7 @@ def test_in_mlflow_every_site_has_a_run_of_its_own(tmp_path, monkeypatch, panics
 @pytest.mark.parametrize(
     ("tracker", "reason"),
     [
-        ("mlflow", "mlflow halted; None in sys.modules. Mend that (pip install mlflow), or set"),
+        ("mlflow", "mlflow halted; None in sys.modules. Fix this (pip install mlflow), or set"),
         ("wandb", "tracking must be one of tensorboard, mlflow, none; got 'wandb'."),
         ("tensorboard", "tracking = 'tensorboard' cannot start at the server: "),
         ("none", None),
@@ -163,4 +163,4 @@ def test_without_tensorboard_no_curves_are_kept_and_the_run_goes_on(
     monkeypatch.setattr(tracking, "find_spec", lambda _: None)
     track(Server(Tracking(), tmp_path))
     assert panics == [] and list(tmp_path.iterdir()) == []
-    assert "no curves are kept: tensorboard is not installed" in caplog.text
+    assert "no curves are written: tensorboard is not installed" in caplog.text

@@ -22,7 +22,7 @@ from workflow import SECONDS, runner, running
 
 
 class Base(Controller):
-    """Stands for a workflow of FLARE's."""
+    """Stands for a FLARE workflow."""
 
     def start_controller(self, fl_ctx):
         self.started = True
@@ -35,7 +35,7 @@ class Base(Controller):
 
 
 class Workflow(CollectingController, Base):
-    """A workflow that refuses what a test marks."""
+    """A workflow that refuses results marked by a test."""
 
     def current_round(self, fl_ctx):
         return 3
@@ -67,7 +67,7 @@ def start(panics, monkeypatch):
 
 def gone(task, site):
     """The heartbeat has found a site gone."""
-    task.fl_ctx.set_prop(GONE, {site: "no sign of life"}, private=True, sticky=True)
+    task.fl_ctx.set_prop(GONE, {site: "no heartbeat"}, private=True, sticky=True)
 
 
 class TestEnd:
@@ -77,12 +77,12 @@ class TestEnd:
         task.answer("south")
         assert not task.is_over(0.3)
         assert task.is_over() and panics == []
-        assert task.engine.said == [("silent", "west", "it has not asked for it")]
+        assert task.engine.announced == [("silent", "west", "it has not requested the task")]
         assert task.engine.events.count(CLASSES_DECLARED) == 2  # of those that asked
 
     @pytest.mark.parametrize("code", [ReturnCode.EXECUTION_EXCEPTION, ReturnCode.UNSAFE_JOB])
     def test_a_failed_result_or_a_second_one_does_not_count(self, start, panics, monkeypatch, code):
-        """FLARE would end the round at the failure, and the run for want of results."""
+        """FLARE would end the round at the failure, and the run for lack of results."""
         ending = runner()
         task = start(needed=2, wait=600, runner=ending)
         assert ending.ABORT_RETURN_CODES == [] and task.controller.started
@@ -108,7 +108,7 @@ class TestEnd:
             "task 'train' of round 3 needs accepted results of 3 of the 4 sites; got 1 "
             "(accepted: west; refused or silent: east: its configuration has no executor for the "
             "task (TASK_UNKNOWN); north: 'bce' must be a number; south: it still had time when "
-            "the task ended). Mend the sites, or lower min_clients."
+            "the task ended). Fix the sites, or lower min_clients."
         ]
 
     @pytest.mark.parametrize("needed", [0, 2])
@@ -120,7 +120,7 @@ class TestEnd:
             task.answer("north")
             task.answer("south")
         assert task.is_over()
-        assert task.engine.said[-1] == ("silent", "west", NOT_STARTED)
+        assert task.engine.announced[-1] == ("silent", "west", NOT_STARTED)
         collected = task.fl_ctx.get_prop(COLLECTED)
         assert collected["accepted"] == (["north", "south"] if needed else [])
         assert collected["absent"]["west"] == NOT_STARTED
@@ -128,16 +128,18 @@ class TestEnd:
 
     def test_while_it_waits_it_is_said_for_whom_and_for_how_long(self, start, monkeypatch):
         monkeypatch.setattr(collecting_controller, "_SAY", 0.05)
-        said = []
-        monkeypatch.setattr(Workflow, "log_info", lambda self, _, text: said.append(text))
+        lines = []
+        monkeypatch.setattr(Workflow, "log_info", lambda self, _, text: lines.append(text))
         task = start(needed=2, wait=1)
         task.answer("north")
         task.is_over(0.3)
         task.answer("south")
         assert task.is_over()
         of = r"task 'train' of round 3 waits for"
-        assert any(re.match(rf"{of} south, west, for \d s now; 1 of the 2 ", text) for text in said)
-        assert re.fullmatch(rf"{of} west, for \d s .* are accepted; up to \d s more", said[-1])
+        assert any(
+            re.match(rf"{of} south, west, for \d s now; 1 of the 2 ", text) for text in lines
+        )
+        assert re.fullmatch(rf"{of} west, for \d s .* are accepted; up to \d s more", lines[-1])
 
     def test_a_site_that_is_gone_or_whose_process_has_ended_is_not_waited_for(
         self, start, panics, monkeypatch
@@ -148,8 +150,8 @@ class TestEnd:
         assert not task.is_over(0.1)
         gone(task, "west")
         assert task.is_over() and panics == []
-        ended, silent = ("silent", "south", "its job process has ended"), "no sign of life"
-        assert task.engine.said == [ended, ("silent", "west", silent)]
+        ended, silent = ("silent", "south", "its job process has ended"), "no heartbeat"
+        assert task.engine.announced == [ended, ("silent", "west", silent)]
 
     def test_without_the_filters_that_guard_it_no_task_is_sent(self, start, panics):
         bare = runner()
@@ -164,7 +166,7 @@ class TestEnd:
     def test_an_abort_ends_it_without_a_word(self, start, panics):
         task = start()
         task.signal.trigger(True)
-        assert task.is_over() and panics == [] == task.engine.said
+        assert task.is_over() and panics == [] == task.engine.announced
 
     def test_a_failure_of_the_servers_own_is_told(self, start, panics):
         task = start(needed=1)
@@ -178,7 +180,7 @@ REFUSED = [
     (Shareable({"fault": "no metric"}), "no metric"),
     (Shareable({"raises": True}), "it could not be read (KeyError: 'auroc')"),
     (Shareable({"odd": True}), "it could not be read (TypeError: no file name)"),
-    (Shareable({"poor": True}), "the aggregator did not accept it; the server's log says why"),
+    (Shareable({"poor": True}), "the aggregator did not accept it; see the server's log"),
     (make_reply(ReturnCode.UNSAFE_JOB), "its policy takes the job for unsafe (UNSAFE_JOB)"),
     (make_reply(["odd"]), "it did not carry out the task (['odd'])"),
     (make_reply("no\n2026"), "it did not carry out the task (no\\n2026)"),
@@ -203,32 +205,32 @@ class TestResults:
         task = start(needed=2, wait=0, received=take)
         task.answer("west", result)
         task.answer("north")
-        assert task.engine.said == [("refused", "west", reason)] and passed == ["north"]
+        assert task.engine.announced == [("refused", "west", reason)] and passed == ["north"]
         assert not task.is_over(0.1)  # the others are waited for
         task.answer("south")
         assert task.is_over()
 
     def test_what_a_filter_has_refused_is_not_refused_again(self, start):
         task = start()
-        told = {REFUSAL: {"site": "west", "task": "train", "reason": "a class of another"}}
-        task.answer("west", make_reply(ReturnCode.EXECUTION_RESULT_ERROR), props=told)
-        assert task.engine.said == []
+        announced = {REFUSAL: {"site": "west", "task": "train", "reason": "a class of another"}}
+        task.answer("west", make_reply(ReturnCode.EXECUTION_RESULT_ERROR), props=announced)
+        assert task.engine.announced == []
 
     def test_what_was_not_asked_for_is_refused_and_no_reason_for_an_end(self, start, panics):
         task = start(needed=3, wait=600)
         task.answer("west", task_id="of the round before")
-        late = "it came when its task was over, or answers none"
-        assert task.engine.said == [("refused", "west", late)]
+        late = "it came after its task was over, or belongs to no task"
+        assert task.engine.announced == [("refused", "west", late)]
         task.fail("west", ReturnCode.EXECUTION_EXCEPTION)
         assert task.is_over()
-        assert "west: it could not carry out the task" in panics[0] and late not in panics[0]
+        assert "west: the task failed there; see its own log" in panics[0] and late not in panics[0]
 
     def test_what_could_not_be_read_is_tried_again_once(self, start, panics):
         task = start(needed=3, wait=600)
         unread = make_reply(ReturnCode.EXECUTION_RESULT_ERROR, {UNREADABLE: "BadZipFile: odd"})
-        said = ("refused", "west", "it could not be read (BadZipFile: odd)")
+        refused = ("refused", "west", "it could not be read (BadZipFile: odd)")
         task.answer("west", unread, task_id="not known")
-        assert task.engine.said == [said] and not task.is_over(0.1)
+        assert task.engine.announced == [refused] and not task.is_over(0.1)
         task.answer("north", unread, task_id="not known")
         task.answer("north")  # which counts
         task.answer("west", unread, task_id="not known")
@@ -259,21 +261,21 @@ class TestIdentity:
         task = start()
         for process, classes in (("first", ["Edema"]), ("second", ["Mass"])):
             task_id, _ = task.ask("west", classes=classes, process=process)
-        assert task.engine.said == []
+        assert task.engine.announced == []
         task.answer("west", task_id=task_id, classes=["Edema"], process="second")
-        ((_, site, reason),) = task.engine.said
-        assert site == "west" and reason.startswith("it declares ['Edema'], and has declared")
+        ((_, site, reason),) = task.engine.announced
+        assert site == "west" and reason.startswith("it declares ['Edema'], but declared")
 
     def test_who_passes_for_another_is_refused_under_its_own_name(self, start, panics):
         task = start(needed=2, wait=600)
         for _ in range(5):
             _, fl_ctx = task.ask("west", claims="north")
         assert site_of(fl_ctx) == "west"  # so filters learn whom the task is for
-        said = ("refused", "west", "it calls itself 'north'")
-        asked = ("request_refused", *said[1:])
-        assert task.engine.said == [asked]  # once
+        refused = ("refused", "west", "it calls itself 'north'")
+        request = ("request_refused", *refused[1:])
+        assert task.engine.announced == [request]  # once
         task.answer("west", claims="north")
-        assert task.engine.said == [asked, said]
+        assert task.engine.announced == [request, refused]
         task.answer("north")  # the victim is waited for
         task.answer("south")
         assert task.is_over()

@@ -29,20 +29,20 @@ BODY = {"conv/kernel": np.ones(1, np.float32)}
     ({"patience": 0, "num_rounds": 6}, [0] * 9, 6, None),
     ({"patience": 1, "num_rounds": 6}, [None] * 9, 6, None),
     ({"patience": 2, "num_rounds": 3}, [0] * 9, 3, None),
-], ids=["no better model", "a better one starts anew",
+], ids=["no better model", "a better one restarts the count",
         "rounds of a continued run count", "those that could not be compared do not",
         "no patience", "no best model", "the last round is no early stop"])  # fmt: skip
 def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, rounds, stopped):
     """FLARE's loop over rounds; `bests`: for each the round of the best model known in it."""
     settings = {"first": 0, "lost": 0, "num_rounds": 9, **settings}
     first, planned, lost = settings.pop("first"), settings["num_rounds"], settings.pop("lost")
-    training, said, made = FederatedTraining(**settings), [], 0
+    training, stops, made = FederatedTraining(**settings), [], 0
     facts = {"planned_rounds": first + planned, "not_compared": lost}
     engine, learnable = Engine(), GlobalModel(BODY, facts).to_learnable()
 
     def fire_event(event_type, fl_ctx):
         if event_type == TRAINING_STOPPED:
-            said.append(fl_ctx.get_prop(STOPPED))
+            stops.append(fl_ctx.get_prop(STOPPED))
 
     engine.fire_event = fire_event
     flare_internals.plan_rounds(training, first, planned)
@@ -54,8 +54,8 @@ def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, roun
         fl_ctx = context(current_round=first + made, engine=engine, props=props)
         training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
         made += 1
-    told = [{**stopped, "patience": settings["patience"]}] if stopped else []
-    assert made == rounds and said == told
+    expected = [{**stopped, "patience": settings["patience"]}] if stopped else []
+    assert made == rounds and stops == expected
     assert GlobalModel.from_learnable(learnable).manifest["planned_rounds"] == first + rounds
 
 
@@ -123,7 +123,7 @@ def test_the_metrics_that_come_with_a_model_are_checked(metrics, reason):
 
 
 def test_the_server_says_whose_a_result_is_and_of_which_round():
-    """FLARE's MetricsArtifactWriter believes both."""
+    """FLARE's MetricsArtifactWriter trusts both."""
     sent = result({}, {}, metrics={"bce": np.float32(0.5)})
     dxo = from_shareable(sent)
     dxo.set_meta_prop(FLMetaKey.SITE_NAME, "victim")

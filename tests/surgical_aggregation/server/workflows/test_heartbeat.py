@@ -28,49 +28,51 @@ class Network(Engine):
 
 @pytest.fixture
 def watched(monkeypatch):
-    """Two sites, and a look at them every 15 seconds: who is gone."""
+    """Two sites, and a function that polls them every 15 seconds and returns those gone."""
     now = SimpleNamespace(seconds=0.0, monotonic=lambda: now.seconds)
     monkeypatch.setattr(heartbeat, "time", now)
     network, watch = Network("north", "south"), SiteWatch(silence=60)
     fl_ctx = context(engine=network)
 
-    def look():
+    def poll():
         now.seconds += 15
         watch.poll_sites(fl_ctx)
         return fl_ctx.get_prop(GONE, {})
 
-    look.watch = watch
-    return network, look
+    poll.watch = watch
+    return network, poll
 
 
 def test_a_silent_site_is_gone_until_it_comes_back_and_the_log_says_so_once(watched, caplog):
-    network, look = watched
-    look()
+    network, poll = watched
+    poll()
     network.away = {"south"}
     for _ in range(4):
-        assert look() == {}
-    ((site, why),) = look().items()
-    assert site == "south" and why.startswith("no sign of life for 60 s; a site that was started")
-    assert look() == {site: why}
-    assert caplog.text.count("no sign of life of south for 60 s") == 1
+        assert poll() == {}
+    ((site, why),) = poll().items()
+    assert site == "south" and why.startswith(
+        "no heartbeat for 60 s; a restarted site cannot rejoin"
+    )
+    assert poll() == {site: why}
+    assert caplog.text.count("no heartbeat from south for 60 s") == 1
     network.away = set()
-    assert look() == look() == {}
-    assert caplog.text.count("all sites give signs of life again") == 1
+    assert poll() == poll() == {}
+    assert caplog.text.count("all sites reply to heartbeats again") == 1
 
 
 def test_one_answer_in_time_is_enough_and_a_site_without_any_is_only_starting(watched):
-    network, look = watched
+    network, poll = watched
     for away in ([], ["north"], ["north"], ["north"]) * 3:
         network.away = {"south", *away}
-        assert look() == {}
+        assert poll() == {}
 
 
 def test_a_site_that_dies_with_its_first_task_before_any_answer_is_gone_too(watched):
-    network, look = watched
+    network, poll = watched
     network.away = {"south"}
     given = context("south", engine=network)
-    look.watch.handle_event(EventType.AFTER_TASK_DATA_FILTER, given)
-    assert [list(look()) for _ in range(5)] == [[], [], [], [], ["south"]]
+    poll.watch.handle_event(EventType.AFTER_TASK_DATA_FILTER, given)
+    assert [list(poll()) for _ in range(5)] == [[], [], [], [], ["south"]]
 
 
 @pytest.mark.parametrize(("job", "end", "watched"), [
@@ -81,13 +83,13 @@ def test_a_site_that_dies_with_its_first_task_before_any_answer_is_gone_too(watc
 def test_looks_from_the_start_of_a_run_to_its_end_whatever_fails_but_not_in_the_simulator(
     job, end, watched, monkeypatch, caplog
 ):
-    looks = []
+    polls = []
 
-    def look(self, fl_ctx):
-        looks.append(fl_ctx)
+    def poll(self, fl_ctx):
+        polls.append(fl_ctx)
         raise RuntimeError("no network")
 
-    monkeypatch.setattr(SiteWatch, "look", look)
+    monkeypatch.setattr(SiteWatch, "poll_sites", poll)
     for silence in (0, -1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="silence must be a number of seconds above 0"):
             SiteWatch(silence=silence)
@@ -97,7 +99,7 @@ def test_looks_from_the_start_of_a_run_to_its_end_whatever_fails_but_not_in_the_
     watch.handle_event(EventType.START_RUN, fl_ctx)
     time.sleep(0.2)
     watch.handle_event(end, fl_ctx)
-    seen = len(looks)
+    seen = len(polls)
     time.sleep(0.1)
-    assert (seen > 1) == watched and len(looks) <= seen + 1
-    assert ("could not look after the sites" in caplog.text) == watched
+    assert (seen > 1) == watched and len(polls) <= seen + 1
+    assert ("the heartbeat request failed" in caplog.text) == watched

@@ -21,7 +21,7 @@ GOOD = {"bce": 0.3, "bce/Edema": 0.3, "auroc": 1.0, "auroc/Edema": 1.0, "images"
 
 
 def fault(sent, declares, features=2, has_head=True):
-    """Of what a site has measured of a model."""
+    """The fault of a site's metrics of a model."""
     props = {MEASURED: {"round": 3, "has_head": has_head, "features": features}}
     return ModelEvaluation().fault(sent, context("south", declares, props=props))
 
@@ -37,7 +37,7 @@ def test_settings_that_would_never_end_are_refused(workflow, setting):
 
 
 def test_the_other_sites_are_waited_for_as_configured(monkeypatch):
-    """FLARE's own would wait for all targets."""
+    """FLARE's workflow would wait for all targets."""
     waits, fl_ctx, signal = [], context(), Signal()
     monkeypatch.setattr(ModelEvaluation, "broadcast_and_wait", lambda *args: waits.append(args))
     monkeypatch.setattr(fl_ctx, "get_run_abort_signal", lambda: signal)
@@ -71,8 +71,8 @@ def test_what_has_no_metrics_cannot_be_read():
     ("features", "reason"), [(2, None), (3, "the mean and variance of features must be as many")]
 )
 def test_statistics_are_of_the_measured_models_features(features, reason):
-    said = {"mean": [0.0, 1.0], "variance": [1.0, 0.0], "limit": 2.0, "images": 60}
-    dxo = DXO(DataKind.METRICS, data=GOOD, meta={FEATURES: said})
+    statistics = {"mean": [0.0, 1.0], "variance": [1.0, 0.0], "limit": 2.0, "images": 60}
+    dxo = DXO(DataKind.METRICS, data=GOOD, meta={FEATURES: statistics})
     sent = ModelEvaluation().read(dxo.to_shareable())
     found = fault(sent, ["Edema"], features)
     assert found is None if reason is None else found.startswith(reason)
@@ -80,7 +80,7 @@ def test_statistics_are_of_the_measured_models_features(features, reason):
 
 @pytest.mark.parametrize("owner", ["SRV_other", "a/b", ("a", 1)])
 def test_the_server_says_which_model_a_site_measured(owner):
-    """FLARE's own makes a file name and a key of the results of it."""
+    """FLARE's workflow uses it as a file name and as a key of the results."""
     result = DXO(DataKind.METRICS, data={"images": 7}, meta={"odd": 1}).to_shareable()
     result.add_cookie(AppConstants.MODEL_OWNER, owner)
     task = SimpleNamespace(props={AppConstants.MODEL_OWNER: "SRV_best"})

@@ -97,7 +97,7 @@ def test_a_result_with_a_body_is_not_taken(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("how", "warned"), [
     ({"model": "none"}, []),
     ({"best": None}, ["there is no best model to refit"]),
-    ({"best": {**BEST, CANDIDATE: REFIT}}, []),  # an earlier job has fitted them anew
+    ({"best": {**BEST, CANDIDATE: REFIT}}, []),  # an earlier job has refitted them
 ])  # fmt: skip
 def test_without_a_wish_or_a_best_model_to_be_fitted_nothing_is_sent(
     tmp_path, monkeypatch, logged, panics, how, warned
@@ -110,8 +110,11 @@ def test_without_a_wish_or_a_best_model_to_be_fitted_nothing_is_sent(
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ({"best": {**BEST, "strategy": "fedbn"}}, "every site has a model of its own"),
-        ({"head": {}}, "or a personal head). Take refit_model=none"),
+        (
+            {"best": {**BEST, "strategy": "fedbn"}},
+            "here each has a personal model (strategy 'fedbn'",
+        ),
+        ({"head": {}}, "or a personal head). Set model to 'none'"),
         ({"aggregator_id": "other"}, "an Aggregator is needed; got NoneType. Check aggregator_id"),
     ],
 )

@@ -20,7 +20,7 @@ SITES = ("north", "south")
 
 @pytest.fixture
 def flow(tmp_path, monkeypatch, panics):
-    """Run the workflow with so much free disk; the tasks that it gave, as far as it came."""
+    """Run the workflow with so much free disk; returns the tasks that it sent."""
 
     def flow(free, of=CheckpointPersistor, aborted=False):
         body = tiny_job.initial_body(tmp_path / "body.npz")
@@ -52,8 +52,8 @@ def test_without_room_for_a_round_no_site_is_asked_and_an_evaluation_needs_none(
     flow, panics, free, of, asks
 ):
     assert len(flow(free, of)) == asks
-    said = "the server's disk needs 0.0 MB for the results of 2 sites"
-    assert [reason[: len(said)] for reason in panics] == [said] * (not asks)
+    reason = "the server needs 0.0 MB of disk space for the results of 2 sites"
+    assert [panic[: len(reason)] for panic in panics] == [reason] * (not asks)
 
 
 def test_a_run_that_has_ended_at_its_start_asks_nobody(flow, panics):
@@ -73,5 +73,5 @@ def test_the_question_has_names_and_shapes_of_the_body_alone(flow, tmp_path):
     (7, None, None),
 ])  # fmt: skip
 def test_an_answer_of_whatever_kind_is_safe_for_a_log(data, cannot, disk):
-    told = site_check._told(DXO(DataKind.APP_DEFINED, data=data).to_shareable())
-    assert (told[headers.CANNOT], told[headers.FREE_DISK]) == (cannot, disk)
+    reply = site_check._parsed_reply(DXO(DataKind.APP_DEFINED, data=data).to_shareable())
+    assert (reply[headers.CANNOT], reply[headers.FREE_DISK]) == (cannot, disk)

@@ -119,5 +119,5 @@ def test_a_received_body_normalises_also_after_the_first_outputs(kind, nested):
 
 
 def test_a_normalisation_over_other_axes_than_the_last_ones_is_refused():
-    with pytest.raises(SiteError, match=r"'normal' needs to be over the last axes.*axis \(1,\)"):
+    with pytest.raises(SiteError, match=r"'normal' must be over the last axes.*axis \(1,\)"):
         LocalModel(normalising(axis=1), ("A",))

@@ -16,8 +16,8 @@ def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay
         "share": ["Edema", "Nodule/Mass"], "min_images": 100, "min_positives": 20,
         "report_counts": True, "report_features": True, "site_files": "/data/sites",
     }  # fmt: skip
-    said = SitePolicy(("Edema", "Nodule/Mass"), 100, 20, True, True, "/data/sites")
-    assert policy(**written) == said
+    expected = SitePolicy(("Edema", "Nodule/Mass"), 100, 20, True, True, "/data/sites")
+    assert policy(**written) == expected
 
 
 @pytest.mark.parametrize(("key", "value", "needed"), [

@@ -28,7 +28,7 @@ def received(classes=2, seed=5):
 
 
 def objective(data, kernel, bias, before, penalty, weights=(1.0, 1.0)):
-    """The docstring's formula, column by column in plain words."""
+    """The docstring's formula, column by column."""
     total, deviation = 0.0, data.features.std(axis=0)
     for c in range(len(bias)):
         known = ~np.isnan(data.labels[:, c])

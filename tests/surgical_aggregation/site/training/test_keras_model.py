@@ -36,7 +36,7 @@ def data():
 
 
 class StopAt:
-    """Says stop when it is asked for the nth time."""
+    """Returns True at the nth call."""
 
     def __init__(self, number):
         self.asked = 0

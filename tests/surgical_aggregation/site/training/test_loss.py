@@ -60,7 +60,7 @@ def local_model(missing=MISSING, **options):
 
 @pytest.fixture(scope="module")
 def batch():
-    """One batch; of the third class nothing is known."""
+    """One batch; the third class has no labels."""
     images = np.random.default_rng(0).normal(size=(64, 3)).astype(np.float32)
     labels = (images > 0).astype(np.float32)
     labels[:, 2] = np.nan
