@@ -78,11 +78,11 @@ def limits(sites: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         >>> limits({"a": {"limit": 2, "variance": [1]}, "b": {"limit": 2, "variance": [10]}})
         {'a': 2.0, 'b': 0.8}
     """
-    widths = {site: of["limit"] * float(np.mean(of["variance"])) for site, of in sites.items()}
+    widths = {site: s["limit"] * float(np.mean(s["variance"])) for site, s in sites.items()}
     median = sorted(widths.values())[(len(widths) - 1) // 2] if widths else 0.0
     return {
-        site: of["limit"] * min(1.0, WIDER * median / (widths[site] or 1.0))
-        for site, of in sites.items()
+        site: own["limit"] * min(1.0, WIDER * median / (widths[site] or 1.0))
+        for site, own in sites.items()
     }
 
 

@@ -95,8 +95,8 @@ def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> di
     per_class = {"bce": bce(labels, probabilities), "auroc": auroc(labels, probabilities)}
     values = {
         f"{metric}/{name}": float(value)
-        for metric, of in per_class.items()
-        for name, value in zip(classes, of, strict=True)
+        for metric, all_values in per_class.items()
+        for name, value in zip(classes, all_values, strict=True)
         if np.isfinite(value)
     }
     return mean_over(values, classes)
@@ -212,7 +212,7 @@ def without_counts(values: Mapping[str, float]) -> dict[str, float]:
 
 def _decimals(values: Mapping[str, float], name: str) -> int:
     """Decimals that the AUROC of a class may have, from the counts in `values`."""
-    pairs = math.prod(values.get(f"{of}/{name}", math.inf) for of in (POSITIVES, NEGATIVES))
+    pairs = math.prod(values.get(f"{kind}/{name}", math.inf) for kind in (POSITIVES, NEGATIVES))
     return math.floor(math.log10(min(max(pairs, 10), 10 ** (_MOST_DECIMALS + 1)))) - 1
 
 

@@ -29,8 +29,8 @@ class Measured:
 
     def mean(self, sites: Iterable[str]) -> float:
         """Mean loss over `sites`, which must have measured it."""
-        of = sorted(sites)
-        return sum(self.losses[site] for site in of) / len(of)
+        ordered = sorted(sites)
+        return sum(self.losses[site] for site in ordered) / len(ordered)
 
 
 class Verdict(NamedTuple):
@@ -255,7 +255,7 @@ class Selection:
         if record["metric"] != self.metric:
             return f"its loss is {record['metric']!r}, and this run's is {self.metric!r}"
         best = _of_record(record)
-        earlier = {site: of for site, of in best.classes.items() if site in sites}
+        earlier = {site: names for site, names in best.classes.items() if site in sites}
         self._all.sites = {**earlier, **self._all.sites, **self._classes}
         return self._all.objection(best)
 
@@ -273,9 +273,9 @@ class Selection:
 def _of_record(best: dict[str, Any]) -> Measured:
     """The model of a record, without sites whose classes it lacks (as older records do)."""
     classes = best.get("classes", {})
-    has = best.get("columns", [name for of in classes.values() for name in of])
+    columns = best.get("columns", [name for names in classes.values() for name in names])
     losses = {site: loss for site, loss in best.get("sites", {}).items() if site in classes}
-    return Measured(best["round"], frozenset(has), losses, classes)
+    return Measured(best["round"], frozenset(columns), losses, classes)
 
 
 def _limited(model: Measured, best: Measured, common: set[str]) -> tuple[Measured, str]:

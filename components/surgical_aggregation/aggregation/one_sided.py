@@ -27,7 +27,9 @@ def lacking(classes: Sequence[str], labels: NDArray[np.floating]) -> dict[str, s
         >>> lacking(["Edema", "Mass"], np.array([[1.0, 0.0], [0.0, 0.0]]))
         {'Mass': 'positive'}
     """
-    positives, negatives = (np.atleast_1d(of.any(axis=0)) for of in (labels > 0.5, labels < 0.5))
+    positives, negatives = (
+        np.atleast_1d(present.any(axis=0)) for present in (labels > 0.5, labels < 0.5)
+    )
     return {
         name: NEGATIVE if positive else POSITIVE
         for name, positive, negative in zip(classes, positives, negatives, strict=True)

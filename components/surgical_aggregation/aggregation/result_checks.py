@@ -96,8 +96,8 @@ def _array_fault(
         steps = np.abs(value - start)
     if far := np.count_nonzero(steps > farthest):
         return (
-            f"{name!r} has {far} values that moved by more than {farthest:.4g}, at most by "
-            f"{steps.max():.2g}; training should not move a value so far in a round: if it has "
+            f"{name!r} has {far} values that moved by more than {farthest:.4g} (largest step "
+            f"{steps.max():.2g}); training should not move a value so far in a round: if it has "
             "diverged, lower the site's learning rate"
         )
     return None

@@ -105,7 +105,7 @@ def _origin(source: Checkpoint, name: str) -> dict[str, Any]:
         "model_sha256": digest(source.variables),
         "round": manifest.get("round"),
         "created": manifest.get("created"),
-        "auroc": {site: of[name] for site, of in measured.items() if name in of},
+        "auroc": {site: own[name] for site, own in measured.items() if name in own},
     }
 
 
@@ -126,14 +126,14 @@ def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     sites = {name: facts.get(name, {}).get("sites", []) for name in gone}
     removed = {name: {"round": manifest.round, "sites": sites[name]} for name in gone}
     kept = manifest.without("best", BEST_OF_ROUNDS).with_facts(
-        classes={name: of for name, of in facts.items() if name not in gone},
+        classes={name: own for name, own in facts.items() if name not in gone},
         removed={**manifest.get("removed", {}), **removed},
     )
     if measured := kept.get("validation"):
         auroc = {
             site: left
-            for site, of in measured["auroc"].items()
-            if (left := {name: value for name, value in of.items() if name not in gone})
+            for site, values in measured["auroc"].items()
+            if (left := {name: value for name, value in values.items() if name not in gone})
         }
         kept = kept.with_facts(validation={**measured, "auroc": auroc})
     dropped = {name for name in checkpoint.variables if wire.class_of(name) in gone}

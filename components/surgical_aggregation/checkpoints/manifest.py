@@ -136,9 +136,11 @@ class Manifest(Mapping[str, Any]):
         before, sites = self.get("classes", {}), dict(contributed(self))
         now = {}
         for name in {name for result in accepted.values() for name in result.columns}:
-            of = {site: sent.lacking for site, sent in accepted.items() if name in sent.columns}
-            lacking = {site: lacks[name] for site, lacks in of.items() if name in lacks}
-            now[name] = with_round(before.get(name, {}), round_, [*of], lacking)
+            by_site = {
+                site: sent.lacking for site, sent in accepted.items() if name in sent.columns
+            }
+            lacking = {site: lacks[name] for site, lacks in by_site.items() if name in lacks}
+            now[name] = with_round(before.get(name, {}), round_, [*by_site], lacking)
         for site in accepted:
             sites[site] = _with_span(sites.get(site, ()), round_, round_)
         declared = {site: dict(versions[site]) for site in accepted if site in versions}
@@ -186,7 +188,7 @@ def with_round(
         rounds[-1][1] = round_
     else:
         rounds.append([round_, round_, trained])
-    lacks = {site: of for site, of in facts.get("lacking", {}).items() if site not in sites}
+    lacks = {site: kind for site, kind in facts.get("lacking", {}).items() if site not in sites}
     lacks = dict(sorted({**lacks, **lacking}.items()))
     rest = {name: value for name, value in facts.items() if name != "lacking"}
     return {
@@ -215,10 +217,12 @@ def contributed(manifest: Mapping[str, Any]) -> dict[str, Spans]:
         {'a': ((0, 3),), 'b': ((2, 3),)}
     """
     if (given := manifest.get("contributed")) is not None:
-        return {site: tuple((first, last) for first, last in of) for site, of in given.items()}
+        return {
+            site: tuple((first, last) for first, last in of_site) for site, of_site in given.items()
+        }
     found: dict[str, Spans] = {}
-    trained = [of for of in manifest.get("classes", {}).values() if "imported" not in of]
-    for first, last, sites in sorted(each for of in trained for each in of.get("rounds", ())):
+    trained = [facts for facts in manifest.get("classes", {}).values() if "imported" not in facts]
+    for first, last, sites in sorted(each for facts in trained for each in facts.get("rounds", ())):
         for site in sites:
             found[site] = _with_span(found.get(site, ()), first, last)
     return dict(sorted(found.items()))

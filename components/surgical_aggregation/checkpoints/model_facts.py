@@ -107,7 +107,7 @@ class ModelFacts:
     def never_learned(self) -> dict[str, str]:
         """Class of the model that no site could teach -> why, in words."""
         trained = {name: self.trained[name] for name in self.classes if name in self.trained}
-        return {name: of.never_learned for name, of in trained.items() if of.never_learned}
+        return {name: t.never_learned for name, t in trained.items() if t.never_learned}
 
 
 def facts_of(checkpoint: Checkpoint) -> ModelFacts:

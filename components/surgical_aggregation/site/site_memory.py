@@ -195,7 +195,7 @@ class SiteMemory:
         self._unchanged_since = state.round if newest else 0
         self.initial_body = state.facts.get("initial_body_sha256")
         self._trained = dict(state.facts.get("trained", {}))
-        self._auroc = {int(r): of for r, of in state.facts.get("auroc", {}).items()}
+        self._auroc = {int(r): values for r, values in state.facts.get("auroc", {}).items()}
         return f"restored this site's state after {state.round} rounds of job {job}"
 
     def begin_round(self, round_: int, best: int | None) -> None:
@@ -209,7 +209,7 @@ class SiteMemory:
 
     def measured(self, round_: int, values: Mapping[str, float]) -> None:
         """Keep the validation AUROCs of the site's personal model of a round."""
-        kept = {r: of for r, of in self._auroc.items() if r in self._kept}
+        kept = {r: aurocs for r, aurocs in self._auroc.items() if r in self._kept}
         if self.training.has_personal:
             self._auroc = {**kept, round_: of_classes("auroc", values)}
 

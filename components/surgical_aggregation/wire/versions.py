@@ -33,7 +33,7 @@ def parse_versions(declared: object) -> dict[str, str]:
     """The usable versions in a site's declaration, safe for a log."""
     if not isinstance(declared, Mapping):
         return {}
-    return {name: one_line(of) for name in PACKAGES if isinstance(of := declared.get(name), str)}
+    return {name: one_line(v) for name in PACKAGES if isinstance(v := declared.get(name), str)}
 
 
 def version_fault(theirs: Versions) -> str | None:
@@ -58,9 +58,9 @@ def differences(versions: Mapping[str, Versions]) -> list[str]:
     found = []
     for package in PACKAGES:
         parties: dict[str, list[str]] = {}
-        for party, of in versions.items():
-            if package in of:
-                parties.setdefault(of[package], []).append(party)
+        for party, installed in versions.items():
+            if package in installed:
+                parties.setdefault(installed[package], []).append(party)
         if len(parties) > 1:
             each = ", ".join(f"{version} ({', '.join(who)})" for version, who in parties.items())
             found.append(f"{package} {each}")

@@ -160,7 +160,7 @@ def sites_by_class(fl_ctx: FLContext) -> dict[str, list[str]]:
 
 def versions_by_site(fl_ctx: FLContext) -> dict[str, Mapping[str, str]]:
     """Site -> the versions that it declared in this job, sorted by name."""
-    return {site: of.versions for site, of in sorted(_declarations(fl_ctx).items())}
+    return {site: its.versions for site, its in sorted(_declarations(fl_ctx).items())}
 
 
 def unpermitted(fl_ctx: FLContext, permitted: Table | None) -> str | None:
@@ -183,7 +183,7 @@ def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, 
         allowed = [set(table.get(site_of(fl_ctx), ())) for table in tables(fl_ctx, permitted)]
     except privacy_json.PolicyError:
         return ()
-    return tuple(name for name in declared_classes(fl_ctx) if all(name in of for of in allowed))
+    return tuple(name for name in declared_classes(fl_ctx) if all(name in a for a in allowed))
 
 
 def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:

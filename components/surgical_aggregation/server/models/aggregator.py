@@ -265,7 +265,9 @@ class SurgicalAggregator(ModelAggregator):
 
     def _average(self, accepted: Mapping[str, SiteResult]) -> dict[str, Array]:
         sent = [wire.join(result.body, result.columns) for result in accepted.values()]
-        return mean_by_name(sent, [self._weights(*of) for of in accepted.items()])
+        return mean_by_name(
+            sent, [self._weights(site, result) for site, result in accepted.items()]
+        )
 
     def _similarity(self, accepted: Mapping[str, SiteResult]) -> dict[str, float]:
         return column_similarity([result.columns for result in accepted.values()])

@@ -84,7 +84,7 @@ class BestModelSelector(FLComponent):
             self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx)
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and final:
             site, facts = site_of(fl_ctx), GlobalModel.current(fl_ctx).manifest.get("classes", {})
-            if selection.votes(site, [s for of in facts.values() for s in of.get("sites", ())]):
+            if selection.votes(site, [s for f in facts.values() for s in f.get("sites", ())]):
                 self._measure(fl_ctx)
             else:
                 why = "none of its training results was accepted"

@@ -119,8 +119,8 @@ def save_to_job(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
     in_job, lasting = (folder / name for folder in checkpoint_folders(fl_ctx))
     with _written(lasting):
         save(checkpoint, lasting)
-        if (of := study(fl_ctx)) != DEFAULT_STUDY:
-            (lasting.parent / STUDY_FILE).write_text(of, encoding="utf-8")
+        if (name := study(fl_ctx)) != DEFAULT_STUDY:
+            (lasting.parent / STUDY_FILE).write_text(name, encoding="utf-8")
     with _written(in_job):
         give_second_name(lasting, in_job)
 
@@ -139,8 +139,8 @@ def name_in_job(name: str, second: str, fl_ctx: FLContext) -> None:
 def _of_this_study(job: Path, fl_ctx: FLContext) -> bool:
     """Whether a folder of checkpoints belongs to the running job's study."""
     file = job / STUDY_FILE
-    of = file.read_text(encoding="utf-8") if file.is_file() else DEFAULT_STUDY
-    return of == study(fl_ctx)
+    name = file.read_text(encoding="utf-8") if file.is_file() else DEFAULT_STUDY
+    return name == study(fl_ctx)
 
 
 @contextmanager

@@ -188,9 +188,9 @@ class RunRecord(FLComponent):
                 self._write("filtered", site=site, filter=name)
 
     def _refused(self, refusal: dict[str, Any]) -> None:
-        of = (refusal["site"], refusal["task"], refusal["round"])
-        self._refusals[of] += 1
-        if self._refusals[of] <= MAX_LINES:
+        key = (refusal["site"], refusal["task"], refusal["round"])
+        self._refusals[key] += 1
+        if self._refusals[key] <= MAX_LINES:
             self._write("refused", **refusal)
 
     def _count_refusals(self) -> None:

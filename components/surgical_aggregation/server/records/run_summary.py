@@ -61,8 +61,8 @@ class RunSummary(FLComponent):
         if "round" not in newest and not newest.get("failed", {}).get("began"):
             return tests
         lines = []
-        if of := newest.get("stopped"):
-            after = f"after round {of['round']}: patience {of['patience']}"
+        if stop := newest.get("stopped"):
+            after = f"after round {stop['round']}: patience {stop['patience']}"
             lines.append(f"  stopped early, {after}")
         if best := newest.get("best"):
             made = f" ({best[headers.CANDIDATE]})" if headers.CANDIDATE in best else ""

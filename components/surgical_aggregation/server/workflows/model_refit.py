@@ -97,8 +97,8 @@ class ModelRefit(AskingController):
             return
         columns = from_shareable(aggregator.aggregate(fl_ctx)).data
         refit_of(model, columns).set_current(fl_ctx)
-        of = f"the model of round {model.manifest['round']}"
-        self.log_info(fl_ctx, f"the columns of {of} are refitted; validation is next")
+        name = f"the model of round {model.manifest['round']}"
+        self.log_info(fl_ctx, f"the columns of {name} are refitted; validation is next")
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
         """Nothing to stop."""
