@@ -57,7 +57,7 @@ def test_what_the_published_method_could_not_start_from_is_refused_before_the_re
     save(Checkpoint(random, {"head_features": 2}), tmp_path / "random.npz")
     wish = {"initial_body": tmp_path / "random.npz", "settings": {"strategy": "fedavg"}}
     check(request_of(**wish))
-    with pytest.raises(StrategyError, match="freezes batch normalisation"):
+    with pytest.raises(StrategyError, match="freezes the initial body's batch normalisation"):
         check(request_of(**wish, published=True))
 
 

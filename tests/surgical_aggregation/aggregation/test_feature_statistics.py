@@ -33,13 +33,13 @@ def test_few_images_or_a_feature_that_is_not_finite_give_none():
 
 @pytest.mark.parametrize(("change", "why"), [
     ({"mean": 3}, "must be lists"),
-    ({"mean": [1.0]}, "must be as many"),
-    ({"mean": [], "variance": []}, "must be as many"),
+    ({"mean": [1.0]}, "need one number per feature"),
+    ({"mean": [], "variance": []}, "need one number per feature"),
     ({"variance": [1.0, float("nan"), 0]}, "got nan"),
     ({"mean": [1.0, "2", 0]}, "got '2'"),
     ({"variance": [1.0, -1.0, 0]}, "variance of a feature must be from 0 to"),
     ({"variance": [1.0, 1e300, 0]}, "to 4.29077e+09; got 1e+300"),
-    ({"variance": [0, 0.0, 0]}, "no feature varies"),
+    ({"variance": [0, 0.0, 0]}, "all features are constant"),
     ({"mean": [1.0, -1e30, 0]}, "mean of a feature must be from -65504 to 65504; got -1e+30"),
     ({"limit": 1e308}, "limit must be from 0 to 100.1; got 1e+308"),
     ({"images": 3}, "number of images must be from 50 to 1e+12; got 3"),

@@ -132,6 +132,6 @@ def test_a_site_without_its_keys_takes_no_part_and_is_told_what_to_do(filter_):
     fl_ctx, without = encrypted.insecure(context("server")), filter_()
     without.tenseal_context_file = "elsewhere.tenseal"
     without.handle_event(EventType.START_RUN, fl_ctx)
-    needed = r"needs elsewhere\.tenseal in the startup folder: .* by `surgagg deploy poc prepare"
+    needed = r"needs elsewhere\.tenseal in the startup folder: .* `nvflare poc prepare -he`"
     with pytest.raises(SiteError, match=needed):
         site_answer.check(Shareable(), None, fl_ctx)

@@ -75,7 +75,7 @@ def test_references_to_settings_and_the_variables_of_the_kit_are_taken(validated
 @pytest.mark.parametrize(("part", "allowed", "mode", "reason"), [
     ('"a"', ["mine.gone.Old", "nvflare.apis.filter.Filter"], "enforce",
      r"lacks 'mine\.New', and has 'mine\.gone\.Old', which no longer exist\. .*installed classes"),
-    ('"a"', ["nvflare.apis.filter.Filter"], "enforce", r"lacks 'mine\.New'\. Where it is of"),
+    ('"a"', ["nvflare.apis.filter.Filter"], "enforce", r"lacks 'mine\.New'\. If the list was made"),
     *(('"a"', [allowed], "enforce", "$") for allowed in ("mine.New", "mine.", "*")),
     ('"a"', [], "warn", "$"),
     ('{ path = "os.system", args { command = "id" } }', ["mine.New"], "enforce", "lacks 'os.sys"),

@@ -68,7 +68,7 @@ def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, s
 
 
 @pytest.mark.parametrize(("policy", "reason"), [
-    ({"share": []}, "none of its classes"),
+    ({"share": []}, "withholds all of its classes"),
     ({"min_positives": 1}, "/data/p17.png is gone"),
     (None, "Site component with id 'site'"),
 ], ids=["kept away by its policy", "cannot count", "not there"])  # fmt: skip

@@ -161,7 +161,10 @@ class TestPersonal:
         refused = ReturnCode.EXECUTION_EXCEPTION
         wanted = [refused, ReturnCode.OK if rounds else refused]
         assert [reply.get_return_code() for reply in replies] == wanted
-        assert "test failed: the model of round 2 is another one at every" in start.notes()
+        assert (
+            "test failed: the model of round 2 needs this site's personal variables"
+            in start.notes()
+        )
         assert not (site.folder / "site_best.npz").exists()
 
     @pytest.mark.parametrize("restarts", [False, True], ids=["one process", "a process a round"])
@@ -221,7 +224,7 @@ def test_another_checkpoint_is_none(tmp_path, variables, manifest):
     save(Checkpoint(variables, manifest), tmp_path / STATE_FILE)
     state, damaged = load_state(tmp_path)
     assert state is None
-    assert "no site's state" in str(damaged[STATE_FILE])
+    assert "is not a site's state" in str(damaged[STATE_FILE])
 
 
 @given(st.data())

@@ -56,7 +56,7 @@ def test_a_dense_head_becomes_a_copied_column_per_class():
     (DENSE, "ABC", r"a head of 3 classes needs a kernel \(features, 3\).*got \(3, 2\)"),
     ({**DENSE, "head/bias": np.ones(3)}, "AB", r"got \(3, 2\) and \(3,\)"),
     ({**DENSE, "head/kernel": np.ones(2)}, "AB", r"got \(2,\)"),
-    (DENSE, "AA", "a class twice"),
+    (DENSE, "AA", "a repeated class"),
 ])  # fmt: skip
 def test_what_is_no_head_of_these_classes_is_refused(variables, classes, reason):
     with pytest.raises(wire.WireError, match=reason):

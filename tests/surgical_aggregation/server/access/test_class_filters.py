@@ -85,7 +85,7 @@ class TestSelectHead:
 def test_one_that_does_not_know_its_site_passes_nothing_and_ends_the_run(make, panics):
     whole = result(BODY, columns(CLASSES))
     reply = make().process(whole, context("a", classes=CLASSES, authenticated=False))
-    assert f"{make.__name__} must know which site a message is of" in panics[0]
+    assert f"{make.__name__} needs the site of a message" in panics[0]
     assert "Edema" not in str(reply) and "conv" not in str(reply)
 
 

@@ -117,7 +117,7 @@ def test_starts_from_the_checkpoint_and_records_its_digest(tmp_path, panics, log
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
-        (None, "none is configured. Make one"),
+        (None, "none is configured. Set `file` of the job's InitialBody"),
         ("nowhere.npz", "nowhere.npz' does not exist"),
         ("featureless.npz", "head_features"),
     ],

@@ -181,7 +181,7 @@ REFUSED = [
     (Shareable({"raises": True}), "it could not be read (KeyError: 'auroc')"),
     (Shareable({"odd": True}), "it could not be read (TypeError: no file name)"),
     (Shareable({"poor": True}), "the aggregator did not accept it; see the server's log"),
-    (make_reply(ReturnCode.UNSAFE_JOB), "its policy takes the job for unsafe (UNSAFE_JOB)"),
+    (make_reply(ReturnCode.UNSAFE_JOB), "its policy considers the job unsafe (UNSAFE_JOB)"),
     (make_reply(["odd"]), "it did not carry out the task (['odd'])"),
     (make_reply("no\n2026"), "it did not carry out the task (no\\n2026)"),
 ]

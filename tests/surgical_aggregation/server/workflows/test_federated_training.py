@@ -103,7 +103,7 @@ class TestStart:
         assert started == (made, made, 9 - made, [True] * (made == 9), 9) and not panics
         del manifest["planned_rounds"]
         self.start(monkeypatch, manifest, num_rounds=0)
-        assert "got 0, and no earlier job's model" in panics[0]
+        assert "got 0 and a start model without them" in panics[0]
 
 
 @pytest.mark.parametrize(

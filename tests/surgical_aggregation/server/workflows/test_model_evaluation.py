@@ -68,7 +68,8 @@ def test_what_has_no_metrics_cannot_be_read():
 
 
 @pytest.mark.parametrize(
-    ("features", "reason"), [(2, None), (3, "the mean and variance of features must be as many")]
+    ("features", "reason"),
+    [(2, None), (3, "the mean and variance of features need one number per feature")],
 )
 def test_statistics_are_of_the_measured_models_features(features, reason):
     statistics = {"mean": [0.0, 1.0], "variance": [1.0, 0.0], "limit": 2.0, "images": 60}

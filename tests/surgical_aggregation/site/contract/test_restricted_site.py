@@ -31,7 +31,7 @@ def test_what_is_not_shared_or_has_too_few_positives_is_withheld(policy, stay):
     ("policy", "reason"),
     [
         ({"min_images": 6}, "needs 'min_images' 6 training images; there are 5"),
-        ({"share": ()}, r"none of its classes .*Edema \(not in 'share'\); Nod"),
+        ({"share": ()}, r"withholds all of its classes: .*Edema \(not in 'share'\); Nod"),
     ],
 )
 def test_a_site_with_too_little_takes_no_part(policy, reason):
@@ -75,7 +75,7 @@ class TestFindSite:
         assert not isinstance(found(north), PermittedSite)  # a policy holds for its job only
 
     def test_an_unusable_policy_is_not_ignored_also_where_the_head_stays(self, tiny):
-        with pytest.raises(SiteError, match="none of its classes"):
+        with pytest.raises(SiteError, match="withholds all of its classes"):
             found(tiny("Mass"), {"share": []}, head_stays=True)
         with pytest.raises(PolicyError, match="'share' needs a list"):
             found(tiny("Mass"), {"share": "Mass"}, head_stays=True)

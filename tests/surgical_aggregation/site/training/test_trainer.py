@@ -62,8 +62,8 @@ def test_personal_variables_of_another_round_can_be_looked_at_without_losing_the
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
-        ({"personal/dense/kernel": np.zeros(1)}, "those of another model or strategy"),
-        ({"optimizer/0": np.zeros(9)}, "that of another model, or of other classes"),
+        ({"personal/dense/kernel": np.zeros(1)}, "of another model or strategy"),
+        ({"optimizer/0": np.zeros(9)}, "of another model, or of other classes"),
     ],
 )
 def test_the_state_of_another_model_or_strategy_is_refused(training, state, reason):
