@@ -87,7 +87,7 @@ def save(checkpoint: Checkpoint, path: Path) -> None:
         raise
 
 
-def give_second_name(path: Path, second: Path) -> None:
+def link_or_copy(path: Path, second: Path) -> None:
     """Hard-link `second` to `path` atomically; copy if the disk has no hard links.
 
     Checkpoints are replaced, never written in place, so each name keeps its content.

@@ -63,7 +63,7 @@ def plan_rounds(workflow: Any, first: int, number: int) -> None:
     workflow._num_rounds = number
 
 
-def need_results(workflow: Any, number: int) -> None:
+def set_min_results(workflow: Any, number: int) -> None:
     """Set how many results a ScatterAndGather requests from `broadcast_and_wait`; may be 0.
 
     FLARE 2.9 refuses 0 in the constructor, and keeps the number in `_min_clients`.
@@ -71,7 +71,7 @@ def need_results(workflow: Any, number: int) -> None:
     workflow._min_clients = number
 
 
-def end_for_no_return_code(fl_ctx: FLContext) -> None:
+def ignore_abort_return_codes(fl_ctx: FLContext) -> None:
     """Keep FLARE from ending the job because of the return code of one site's result.
 
     FLARE 2.9's server runner does so for UNSAFE_JOB, TASK_UNKNOWN and RUN_MISMATCH, its attribute
@@ -81,7 +81,7 @@ def end_for_no_return_code(fl_ctx: FLContext) -> None:
         runner.ABORT_RETURN_CODES = []
 
 
-def refuse_what_cannot_be_read(job: str) -> None:
+def refuse_unreadable_results(job: str) -> None:
     """Keep the server's job process running if it cannot decode a site's result.
 
     FLARE 2.9's cell would end the process, and so the job for all sites. Here the workflow receives
@@ -110,7 +110,7 @@ def refuse_what_cannot_be_read(job: str) -> None:
     cell.decode_payload = decode_or_refuse
 
 
-def ask_no_sooner(seconds: float, fl_ctx: FLContext) -> None:
+def raise_request_interval(seconds: float, fl_ctx: FLContext) -> None:
     """Raise the interval between a waiting site's task requests to at least `seconds`.
 
     FLARE 2.9's server runner reads `config.task_request_interval` whenever it replies to a site.

@@ -112,7 +112,7 @@ def test_a_keras_file_gets_classes_and_keeps_its_own(home):
     # and again, with the classes that it has now
     imported(home, "Hernia", "new.keras", "more.keras")
     assert in_keras(home / "more.keras", home).shape == (4, 4)
-    assert "has ['Mass'] already" in imported(home, "Mass", "new.keras", "x.keras", code=2)
+    assert "already has ['Mass']" in imported(home, "Mass", "new.keras", "x.keras", code=2)
 
 
 def test_a_keras_file_from_elsewhere_gets_classes_too(home):

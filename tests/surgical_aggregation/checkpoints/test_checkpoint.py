@@ -139,7 +139,7 @@ def test_fortran_order_and_any_number_are_read(saved):
 
 def test_where_the_disk_has_no_links_a_copy_is_as_private(saved, monkeypatch):
     monkeypatch.setattr(os, "link", lambda *_: (saved / "a").stat())
-    checkpoint.give_second_name(saved, saved.with_name("second.npz"))
+    checkpoint.link_or_copy(saved, saved.with_name("second.npz"))
     assert saved.with_name("second.npz").stat().st_mode & 0o777 == 0o600
 
 

@@ -99,7 +99,7 @@ UNKNOWN = r"must be among \['Edema', 'Mass', 'Nodule/Mass'\]; got \['mass'\]"
 @pytest.mark.parametrize(("change", "classes", "reason"), [
     *((change, ["Edema", "mass"], UNKNOWN) for change in (imported, remove, keep)),
     *((change, [], "got none") for change in (imported, remove, keep)),
-    (imported, ["Edema", "Mass"], r"has \['Mass'\] already"),
+    (imported, ["Edema", "Mass"], r"already has \['Mass'\]"),
     (remove, CLASSES, "at least one class"),
 ])  # fmt: skip
 def test_unknown_classes_none_all_or_own_ones_are_refused(change, classes, reason):

@@ -82,7 +82,7 @@ def test_flares_runner_asks_for_the_return_codes_that_end_a_job():
     runner = ServerRunner.__new__(ServerRunner)
     fl_ctx = context()
     fl_ctx.set_prop("__runner__", runner, private=True, sticky=False)
-    flare_internals.end_for_no_return_code(fl_ctx)
+    flare_internals.ignore_abort_return_codes(fl_ctx)
     assert runner.ABORT_RETURN_CODES == [] != ServerRunner.ABORT_RETURN_CODES
 
 
@@ -176,7 +176,7 @@ def test_a_result_that_cannot_be_read_does_not_end_the_servers_process(monkeypat
         StreamHeaderKey.PAYLOAD_ENCODING: "fobs",
     }  # fmt: skip
     for _ in range(2):
-        flare_internals.refuse_what_cannot_be_read("job")
+        flare_internals.refuse_unreadable_results("job")
     assert not hasattr(cell.decode_payload.__wrapped__, "__wrapped__")
     message = SimpleNamespace(headers=headers, result=lambda: b"no message")
     with pytest.raises(RuntimeError, match="main") if topic == "get_task" else nullcontext():

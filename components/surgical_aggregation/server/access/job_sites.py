@@ -142,7 +142,7 @@ def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
     )
 
 
-def hold_to_declaration(fl_ctx: FLContext) -> None:
+def bind_declaration(fl_ctx: FLContext) -> None:
     """Bind the site of a message to its present declaration, if that is valid."""
     if declaration_fault(fl_ctx, asking=True) is None:
         declarations = {**_declarations(fl_ctx), site_of(fl_ctx): declaration(fl_ctx)}

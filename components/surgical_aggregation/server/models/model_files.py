@@ -16,7 +16,7 @@ from nvflare.apis.job_def import DEFAULT_STUDY
 from surgical_aggregation.checkpoints.checkpoint import (
     Checkpoint,
     CheckpointError,
-    give_second_name,
+    link_or_copy,
     save,
 )
 from surgical_aggregation.extras import offered_body
@@ -122,10 +122,10 @@ def save_to_job(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
         if (name := study(fl_ctx)) != DEFAULT_STUDY:
             (lasting.parent / STUDY_FILE).write_text(name, encoding="utf-8")
     with _written(in_job):
-        give_second_name(lasting, in_job)
+        link_or_copy(lasting, in_job)
 
 
-def name_in_job(name: str, second: str, fl_ctx: FLContext) -> None:
+def link_in_job(name: str, second: str, fl_ctx: FLContext) -> None:
     """Link a checkpoint of the job to a second name, in both folders.
 
     Raises:
@@ -133,7 +133,7 @@ def name_in_job(name: str, second: str, fl_ctx: FLContext) -> None:
     """
     for folder in reversed(checkpoint_folders(fl_ctx)):
         with _written(folder / second):
-            give_second_name(folder / name, folder / second)
+            link_or_copy(folder / name, folder / second)
 
 
 def _of_this_study(job: Path, fl_ctx: FLContext) -> bool:

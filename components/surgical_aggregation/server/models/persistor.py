@@ -168,7 +168,7 @@ class CheckpointPersistor(ModelPersistor):
         if self._unsaved_best is None:
             return
         self._unsaved_best = None
-        model_files.name_in_job(name, model_files.BEST_FILE, fl_ctx)
+        model_files.link_in_job(name, model_files.BEST_FILE, fl_ctx)
         if made:  # the manifest of the last model has the record of the best one
             model_files.save_to_job(self._checkpoint(self._last), model_files.LAST_FILE, fl_ctx)
 

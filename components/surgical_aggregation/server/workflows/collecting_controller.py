@@ -175,8 +175,8 @@ class CollectingController(Controller):
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Keep FLARE from ending the job because of one site's reply."""
-        flare_internals.end_for_no_return_code(fl_ctx)
-        flare_internals.refuse_what_cannot_be_read(fl_ctx.get_job_id())
+        flare_internals.ignore_abort_return_codes(fl_ctx)
+        flare_internals.refuse_unreadable_results(fl_ctx.get_job_id())
         super().start_controller(fl_ctx)
 
     def current_round(self, fl_ctx: FLContext) -> int | None:
@@ -258,7 +258,7 @@ class CollectingController(Controller):
                 status.reasons[site] = reason
                 asked = headers.REQUEST_REFUSED
                 announce(self, fl_ctx, site, status.task, status.round, reason, asked)
-            job_sites.hold_to_declaration(fl_ctx)
+            job_sites.bind_declaration(fl_ctx)
             self.fire_event(headers.CLASSES_DECLARED, fl_ctx)
             if callback:
                 callback(client_task, fl_ctx)

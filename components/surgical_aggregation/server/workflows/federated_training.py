@@ -100,7 +100,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Load the model, and set the first round and the number of rounds."""
-        flare_internals.need_results(self, self.min_clients)
+        flare_internals.set_min_results(self, self.min_clients)
         super().start_controller(fl_ctx)
         model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         if not isinstance(model, ModelLearnable) or model.is_empty():

@@ -39,4 +39,4 @@ class Polling(FLComponent):
             )
             return
         sites = len(fl_ctx.get_engine().get_clients())
-        flare_internals.ask_no_sooner(sites / self.requests_per_second, fl_ctx)
+        flare_internals.raise_request_interval(sites / self.requests_per_second, fl_ctx)

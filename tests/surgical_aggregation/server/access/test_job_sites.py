@@ -73,31 +73,29 @@ def test_a_declaration_is_a_list_of_names_that_a_site_gives_under_its_own(
 
 
 def test_a_declaration_stands_for_the_whole_run(message):
-    job_sites.hold_to_declaration(message())
+    job_sites.bind_declaration(message())
     again = message(classes=["Edema", "Mass"])
     assert declared_classes(again) == ()
     fault = "declares ['Edema', 'Mass'], but declared ['Edema'] before"
     assert fault in declaration_fault(again)
-    job_sites.hold_to_declaration(again)  # which does not make it good
+    job_sites.bind_declaration(again)  # which does not make it good
     assert fault in declaration_fault(again)
     assert declared_classes(message()) == ("Edema",)
 
 
 def test_another_process_of_the_site_may_declare_others(message):
-    job_sites.hold_to_declaration(message(process="first"))
+    job_sites.bind_declaration(message(process="first"))
     second = message(classes=["Mass"], process="second")
     assert declared_classes(second) == ()  # with a result: only when it asks for a task
     assert declaration_fault(second, asking=True) is None
-    job_sites.hold_to_declaration(second)
+    job_sites.bind_declaration(second)
     assert declared_classes(second) == ("Mass",)
     assert declared_classes(message(classes=["Fracture"], process="second")) == ()
 
 
 def test_an_impostor_does_not_change_what_the_victim_is_held_to(message):
-    job_sites.hold_to_declaration(message("north"))
-    job_sites.hold_to_declaration(
-        message("west", classes=["Mass"], claims="north", process="other")
-    )
+    job_sites.bind_declaration(message("north"))
+    job_sites.bind_declaration(message("west", classes=["Mass"], claims="north", process="other"))
     assert declared_classes(message("north")) == ("Edema",)
     assert declared_classes(message("west", classes=["Fracture"])) == ("Fracture",)
 

@@ -8,7 +8,7 @@ from nvflare.apis.fl_context import FLContextManager
 from cxr_study.data.labels.vocabulary import one_finding
 from flare import Engine, context
 from surgical_aggregation.server.access import look_alikes
-from surgical_aggregation.server.access.job_sites import hold_to_declaration
+from surgical_aggregation.server.access.job_sites import bind_declaration
 from surgical_aggregation.wire.headers import ALIKE, CLASSES_DECLARED
 
 
@@ -21,7 +21,7 @@ def named(declared, policy=None):
     component.handle_event(EventType.START_RUN, context(policy=policy, engine=engine))
     for site, classes in [*declared.items()] * 2:
         fl_ctx = context(site, classes=classes, engine=engine, manager=manager)
-        hold_to_declaration(fl_ctx)
+        bind_declaration(fl_ctx)
         component.handle_event(CLASSES_DECLARED, fl_ctx)
     return [pair for pair in found if pair], engine.events
 

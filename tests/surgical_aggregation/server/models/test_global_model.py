@@ -153,7 +153,7 @@ class TestDroppedRound:
         assert after.body["conv/kernel"].tolist() == [np.float32(1e38)]
         assert fl_ctx.get_engine().events == []
         _, fl_ctx = merged(model(), [np.nan, 1])
-        assert "came: not known" in fl_ctx.get_prop(headers.DROP)["reason"]
+        assert "Largest values received: unknown." in fl_ctx.get_prop(headers.DROP)["reason"]
 
 
 def task(current_round=0, first=0, **facts):

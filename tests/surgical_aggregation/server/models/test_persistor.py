@@ -111,7 +111,7 @@ def test_starts_from_the_checkpoint_and_records_its_digest(tmp_path, panics, log
     assert (manifest["job"], manifest["round"]) == ("job", 0)
     assert manifest["initial_body_sha256"] == digest(BODY)
     assert model.moments.keys() == MOMENTS.keys() and not panics
-    assert "columns of 'Edema' and 'edema', which are one class" in logged["warning"][0]
+    assert "columns of 'Edema' and 'edema', two spellings of one class" in logged["warning"][0]
 
 
 @pytest.mark.parametrize(

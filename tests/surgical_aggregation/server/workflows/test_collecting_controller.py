@@ -52,7 +52,7 @@ class Workflow(CollectingController, Base):
 @pytest.fixture
 def start(panics, monkeypatch):
     """Start a task at three sites."""
-    monkeypatch.setattr(collecting_controller, "_LOOK", 0.02)
+    monkeypatch.setattr(collecting_controller, "_POLL_SECONDS", 0.02)
     open_ = []
 
     def start(**options):
@@ -91,7 +91,7 @@ class TestEnd:
             task.answer("north", task_id=task_id)
         task.fail("west", code)
         assert not task.is_over(0.3)
-        monkeypatch.setattr(collecting_controller, "_LOOK", 5)  # an answer is noticed at once
+        monkeypatch.setattr(collecting_controller, "_POLL_SECONDS", 5)  # a reply is noticed at once
         task.is_over(0.1)
         task.answer("south")
         assert task.is_over(2) and panics == []
@@ -127,7 +127,7 @@ class TestEnd:
         assert len(panics) == (not needed) and all("3 of the 3 sites; got 0" in p for p in panics)
 
     def test_while_it_waits_it_is_said_for_whom_and_for_how_long(self, start, monkeypatch):
-        monkeypatch.setattr(collecting_controller, "_SAY", 0.05)
+        monkeypatch.setattr(collecting_controller, "_LOG_SECONDS", 0.05)
         lines = []
         monkeypatch.setattr(Workflow, "log_info", lambda self, _, text: lines.append(text))
         task = start(needed=2, wait=1)
