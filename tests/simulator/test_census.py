@@ -7,7 +7,7 @@ import pytest
 
 from cxr_audit.census.census import STATES
 from cxr_audit.census.flare_counts import from_flare_job
-from cxr_audit.census.take_census import take
+from cxr_audit.census.take_census import take_census
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_data import load_labels
@@ -34,7 +34,7 @@ def test_every_class_has_the_counts_that_its_site_would_share_and_small_ones_are
     assert {site.site: {*site.classes} for site in counted} == {s: {*c} for s, c in CLASSES.items()}
     for shared in counted:
         labels = load_labels(read_site_file(run.folder / f"phantom/sites/{shared.site}.yaml"))
-        own = take(labels, 64, 10).shared.to_json()
+        own = take_census(labels, 64, 10).shared.to_json()
         assert shared.to_json() == own
     features = json.loads(statistics.read_text())
     withheld = 0

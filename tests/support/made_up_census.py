@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_audit.census.census import CellCount, take
+from cxr_audit.census.census import CellCount, count_data
 from cxr_audit.census.pixels import BINS
 from cxr_audit.census.shareable_census import share
 from cxr_study.data.labels.label_table import LabelPolicy, apply_policy
@@ -56,7 +56,7 @@ def site_labels():
 
 @pytest.fixture
 def census(site_labels):
-    return take(*site_labels)
+    return count_data(*site_labels)
 
 
 @pytest.fixture

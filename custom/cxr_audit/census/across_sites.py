@@ -1,4 +1,4 @@
-"""Sites compared with each other by what they share alone, and images that are at two of them."""
+"""Comparison of sites by their shared censuses alone, and images that are at two of them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from cxr_audit.census.pixels import BITS, ImageHashes
 from cxr_audit.census.shareable_census import CensusError, SharedCensus
 
 NEAR = 32
-"""Bits in which the hashes of two images that count as the same may differ."""
+"""Largest number of bits in which the hashes of two images that count as equal may differ."""
 
 _COMPARED = 4096  # images compared at a time
 
@@ -22,7 +22,11 @@ class EqualImages:
     """An image that is at two sites.
 
     Attributes:
-        bits: In which the hashes differ, of `BITS`.
+        site: Name of the one site.
+        image: Name of the image there; "" where the image itself is not available.
+        other_site: Name of the other site.
+        other_image: Name of the image there, likewise.
+        bits: Number of bits in which the hashes differ, of `BITS`.
         exact: Whether the decoded pixels are known to be the same.
     """
 
@@ -42,8 +46,7 @@ class Across:
         sites: At least one.
         distances: Jensen-Shannon distances of the histograms of grey values of the sites that
             share one, shape (n, n): 0 the same, 1 no grey value in common.
-        equal: Images at two sites, of those whose images are at hand or that share hashes; names
-            of images that are not at hand are "".
+        equal: Images at two sites, of the sites whose images are available or that share hashes.
     """
 
     sites: Sequence[SharedCensus]
@@ -52,11 +55,15 @@ class Across:
 
     @property
     def intensities(self) -> dict[str, Sequence[int]]:
-        """Histograms of grey values of the sites that share one."""
+        """Site -> histogram of grey values, of the sites that share one."""
         return {s.site: s.intensity for s in self.sites if s.intensity is not None}
 
     def to_json(self) -> dict[str, Any]:
-        """The comparison as plain JSON values, without the sites themselves."""
+        """The comparison as plain JSON values, without the sites themselves.
+
+        Returns:
+            "intensity_distances" (sites, and distances rounded to 4 decimals) and "equal_images".
+        """
         return {
             "intensity_distances": {
                 "sites": list(self.intensities),
@@ -67,32 +74,46 @@ class Across:
 
 
 def compare(sites: Sequence[SharedCensus], hashes: Sequence[ImageHashes] = ()) -> Across:
-    """Compare sites by Jensen-Shannon distance (Endres and Schindelin, IEEE Trans IT 49, 2003).
+    """Compare sites by their histograms of grey values and by hashes of their images.
 
     Args:
         sites: At least one, with different names.
-        hashes: Of the sites whose images are at hand; of others, what they share counts.
+        hashes: Of the sites whose images are available; of others the hashes that they share.
 
     Raises:
         CensusError: Two sites have the same name.
+
+    Source:
+        Jensen-Shannon distance: Endres and Schindelin, A new metric for probability distributions,
+        IEEE Transactions on Information Theory 49, 2003.
     """
     names = [site.site for site in sites]
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
         raise CensusError(f"sites need different names; more than one is called '{twice[0]}'.")
     at_hand = {each.site for each in hashes}
-    told = [
+    of_others = [
         ImageHashes(site.site, unknown := [""] * len(shared), shared, unknown)
         for site in sites
         if (shared := site.image_hashes) is not None and site.site not in at_hand
     ]
     greys = [np.array(s.intensity, float) for s in sites if s.intensity is not None]
     distances = np.array([[jensenshannon(a, b, base=2) for b in greys] for a in greys])
-    return Across(sites, distances.reshape(len(greys), len(greys)), equal_images([*hashes, *told]))
+    return Across(
+        sites, distances.reshape(len(greys), len(greys)), equal_images([*hashes, *of_others])
+    )
 
 
 def equal_images(sites: Sequence[ImageHashes]) -> list[EqualImages]:
-    """Images that are at two sites, the most alike first; each of a site with its nearest."""
+    """Find images that are at two sites.
+
+    Args:
+        sites: Hashes of at least two sites.
+
+    Returns:
+        Each image of a site with its nearest at another one, where their hashes differ in at most
+        `NEAR` bits; exact copies first, then the most similar.
+    """
     found = []
     for one, other in combinations(sites, 2):
         for index, (nearest, bits) in enumerate(zip(*_nearest(one, other), strict=True)):
@@ -104,7 +125,7 @@ def equal_images(sites: Sequence[ImageHashes]) -> list[EqualImages]:
 
 
 def _nearest(one: ImageHashes, other: ImageHashes) -> tuple[np.ndarray, np.ndarray]:
-    """For each image of one site the nearest of the other, and the bits between them."""
+    """For each image of one site the nearest of the other, and the bits in which they differ."""
     nearest = np.zeros(len(one.values), np.int64)
     least = np.full(len(one.values), BITS + 1.0)
     for start in range(0, len(one.values), _COMPARED):
@@ -120,5 +141,5 @@ def _nearest(one: ImageHashes, other: ImageHashes) -> tuple[np.ndarray, np.ndarr
 
 
 def _signs(values: np.ndarray) -> np.ndarray:
-    """Hashes as -1 and 1, of which products count equal bits quickly."""
+    """Hashes as -1 and 1, whose products count equal bits in a matrix multiplication."""
     return np.unpackbits(values, axis=1).astype(np.float32) * 2 - 1

@@ -28,7 +28,7 @@ STATES = {
 }
 """Labels as read."""
 OUTCOMES = ("positive", "negative", "soft", "not labelled")
-"""Labels after the policy; soft: between 0 and 1."""
+"""Labels after the policy; "soft" is between 0 and 1."""
 
 UNKNOWN = "unknown"
 AGES = (*(f"{start}-{start + 9}" for start in range(0, 90, 10)), "90+", UNKNOWN)
@@ -41,7 +41,12 @@ _PER_PATIENT = {"1": (1, 1), "2": (2, 2), "3-5": (3, 5), "6-10": (6, 10), "11+":
 
 @dataclass(frozen=True)
 class CellCount:
-    """Images in a cell, and of how many patients (images, where patients are unknown)."""
+    """The images of a cell.
+
+    Attributes:
+        images: Number of images.
+        patients: Number of their patients; of images, where patients are unknown.
+    """
 
     images: int
     patients: int
@@ -66,21 +71,29 @@ class ClassCensus:
 
 @dataclass(frozen=True)
 class Census:
-    """A site's data. An image is used when it is in a split and can be decoded.
+    """The complete census of a site; an image is used when it is in a split and can be decoded.
 
     Attributes:
-        patients_known: Whether the data set tells patients apart.
+        site: Name of the site.
+        dataset: Key of `readers.DATASETS`.
+        patients_known: Whether the data set identifies patients.
         blank: What blank labels count as.
-        rows: Rows of the csv files; `views_read` counts them by view.
+        rows: Rows of the csv files.
         dropped: Reason -> rows left out; the others are used.
-        total: Images used; `views`, `sex`, `age` (decades) and `splits` count them by cell.
+        total: Images used.
         per_patient: Images per patient -> patients.
+        views_read: View -> rows of the csv files.
+        views: View -> images used.
+        sex: Sex -> images used.
+        age: Decade -> images used.
         age_quantiles: Minimum, quartiles and maximum of the known ages; empty when none is known.
+        splits: Split -> images used.
+        classes: Class -> its labels.
         cooccurrence: Images positive for both classes, in the order of `classes`.
         bad_images: Unusable images of the splits: `image`, `status` and `detail`.
         duplicates_across: Duplicates of an image in another split.
-        noted: What contradicts that an image is a radiograph of a chest in the view that its row
-            says -> images that are used all the same.
+        noted: Contradiction to the image being a chest radiograph of the view in its row -> number
+            of images with it; they are used.
     """
 
     site: str
@@ -104,7 +117,7 @@ class Census:
     noted: Mapping[str, int]
 
 
-def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Census:
+def count_data(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Census:
     """Count a site's data.
 
     Args:
@@ -165,6 +178,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
 
 
 def _tally(rows: pd.DataFrame) -> CellCount:
+    """Count images and patients of some rows."""
     return CellCount(len(rows), rows["patient"].nunique())
 
 
@@ -177,15 +191,18 @@ def _tallies(
 
 
 def _outcome(labels: pd.Series) -> np.ndarray:
+    """The outcome of each label after the policy, of `OUTCOMES`."""
     conditions = [labels == 1, labels == 0, labels.isna()]
     return np.select(conditions, ["positive", "negative", "not labelled"], "soft")
 
 
 def _decade(age: float) -> str:
+    """The cell of an age in years; NaN is `UNKNOWN`."""
     return UNKNOWN if np.isnan(age) else AGES[min(int(age) // 10, 9)]
 
 
 def _noted(index: pd.DataFrame) -> dict[str, int]:
+    """Count the contradictions that were found in usable images."""
     notes = index["notes"][index["status"] == "ok"].str.split("; ").explode()
     return {str(note): int(n) for note, n in notes[notes != ""].value_counts().items()}
 

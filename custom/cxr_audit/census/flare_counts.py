@@ -1,9 +1,9 @@
 """Shared censuses as counts of FLARE's statistics, for the job `jobs/census`.
 
 A cell of a census is a feature with a count: "sex: F", "label positive: Edema". A withheld cell is
-left out; an empty one is 0. What is no count is a feature with count 1: "uncertain zeros: Edema",
-"blank: negative". All belong to one data set, because FLARE aborts a job where a data set has no
-feature at a site. Hashes of images are left out.
+left out; an empty one is 0. What is not a count becomes a feature with count 1: "uncertain zeros:
+Edema", "blank: negative". All belong to one data set, because FLARE aborts a job where a data set
+has no feature at a site. Hashes of images are left out.
 """
 
 import json
@@ -21,7 +21,14 @@ _GLOBAL = "Global"  # FLARE's name for the sum over the sites
 
 
 def to_counts(census: SharedCensus) -> dict[str, int]:
-    """A shared census as counts by feature."""
+    """A shared census as counts by feature.
+
+    Args:
+        census: What a site shares.
+
+    Returns:
+        Feature -> count; see the module's docstring.
+    """
     counts: dict[str, int | None] = {
         "total: images": census.images,
         "total: patients": census.patients,
@@ -39,7 +46,11 @@ def to_counts(census: SharedCensus) -> dict[str, int]:
 
 
 def from_counts(site: str, counts: Mapping[str, int]) -> SharedCensus:
-    """The reverse of `to_counts`.
+    """A shared census from its counts; the reverse of `to_counts`.
+
+    Args:
+        site: Name of the site.
+        counts: Feature -> count.
 
     Raises:
         CensusError: They are not those of a census.
@@ -82,7 +93,13 @@ def from_counts(site: str, counts: Mapping[str, int]) -> SharedCensus:
 
 
 def from_flare_job(path: Path) -> list[SharedCensus]:
-    """Shared censuses, sorted by site, from the job's `statistics/census.json` at the server.
+    """Read the shared censuses that the job `jobs/census` has collected.
+
+    Args:
+        path: The job's `statistics/census.json` at the server.
+
+    Returns:
+        The censuses, sorted by site.
 
     Raises:
         CensusError: The file is not JSON or holds something else.

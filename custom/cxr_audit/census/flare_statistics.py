@@ -8,7 +8,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics
 
 from cxr_audit.census.flare_counts import DATASET, to_counts
-from cxr_audit.census.take_census import take
+from cxr_audit.census.take_census import take_census
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import find_site_file, read_site_file
@@ -25,15 +25,15 @@ class CensusStatistics(Statistics):
     """Counts of a site's data without those that are too small to share.
 
     Runs on the client, behind FLARE's `StatisticsExecutor`. It holds only what a site may share, so
-    no privacy filter of FLARE has anything to remove (`MinCountCleanser` looks at a feature's total
-    alone). A site with a policy (see `site_policy`) counts nothing unless it says 'report_counts',
+    no privacy filter of FLARE has anything to remove (`MinCountCleanser` checks a feature's total
+    alone). A site with a policy (see `site_policy`) counts nothing unless it sets 'report_counts',
     and then only the classes that it shares. Errors are written to the site's notes alone (see
     `local_notes`).
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
         sites: Folder of site files, at the site; see `find_site_file`.
-        image_size: Side of the images that are looked at, pixels.
+        image_size: Side of the images when they are decoded, pixels.
         min_count: Smallest number of patients behind a count; at least `LEAST_MIN_COUNT`.
     """
 
@@ -48,28 +48,35 @@ class CensusStatistics(Statistics):
         self._fl_ctx: FLContext | None = None
 
     def initialize(self, fl_ctx: FLContext) -> None:
-        """Keep the context, which has the site's policy; errors show when a task asks."""
+        """Keep the context, which has the site's policy; errors are raised with the counts."""
         self._fl_ctx = fl_ctx
 
     def features(self) -> dict[str, list[Feature]]:
-        """Features of the one data set."""
+        """Features of the one data set; the counts are computed on the first call."""
         return {DATASET: [Feature(name, DataType.INT) for name in self._counts]}
 
     def count(self, dataset_name: str, feature_name: str) -> int:
-        """One count."""
+        """Count of a feature.
+
+        Args:
+            dataset_name: `DATASET`.
+            feature_name: One of `features`.
+        """
         return self._counts[feature_name]
 
     @cached_property
     def _counts(self) -> dict[str, int]:
+        """Feature -> count; errors are noted at the site, and the server gets no reason."""
         if self._fl_ctx is None:
             return self._counted(NO_POLICY)
         try:
             return self._counted(site_policy(self._fl_ctx))
         except Exception as error:  # which FLARE would put into the error log
-            said = note_error(self._fl_ctx, "this site counts nothing", error)
-            raise SiteError(said) from None
+            note = note_error(self._fl_ctx, "this site counts nothing", error)
+            raise SiteError(note) from None
 
     def _counted(self, policy: SitePolicy) -> dict[str, int]:
+        """Take the census under the site's policy."""
         if not policy.report_counts:
             raise SiteError(
                 "a census needs 'report_counts' true in this site's local/privacy.json; it is not."
@@ -81,4 +88,4 @@ class CensusStatistics(Statistics):
         stay = withheld(policy, labelled, lambda: train.to_numpy(np.float32))
         labels = replace(labels, table=table.drop(columns=list(stay)))
         least = max(LEAST_MIN_COUNT, self.min_count)  # in this order: NaN is not above it
-        return to_counts(take(labels, self.image_size, least).shared)
+        return to_counts(take_census(labels, self.image_size, least).shared)

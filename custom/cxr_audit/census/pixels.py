@@ -1,10 +1,11 @@
-"""What the pictures of a site are: one histogram of grey values, and a perceptual hash of each.
+"""The pixels of a site: one histogram of grey values, and a perceptual hash of each image.
 
-The hash is the sign of the 255 lowest frequencies of an image's cosine transform, against their
-median (Zauner, "Implementation and benchmarking of perceptual image hash functions", 2010). The
-same picture in another size, compression or contrast has nearly the same hash; on 1,000 NIH
-radiographs 99 % of such copies differ in at most 30 bits, and images of different patients in 56
-or more. Cropped copies are found in part, mirrored ones not at all.
+The hash has a bit for each of the 256 lowest frequencies of an image's cosine transform: whether it
+is above their median (Zauner, "Implementation and benchmarking of perceptual image hash functions",
+2010); the constant term's is always 0. The same picture in another size, compression or contrast
+has nearly the same hash; on 1,000 NIH radiographs 99 % of such copies differ in at most 30 bits,
+and images of different patients in 56 or more. Cropped copies are found in part, mirrored ones not
+at all.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ PER = 10_000
 """Unit of that histogram: pixels per 10,000."""
 
 BITS = 256
-"""Of a hash."""
+"""Bits of a hash."""
 
 _MEASURED = 1024  # images between two reports of progress
 _SIDE = 32  # pixels along an edge that the transform sees
@@ -32,12 +33,13 @@ _HASHED = 4096  # images hashed at a time
 
 @dataclass(frozen=True, eq=False)
 class ImageHashes:
-    """The images of a site.
+    """Hashes of the images of a site.
 
     Attributes:
-        images: Their names; "" where they are not at hand.
-        values: Their hashes, uint8 (images, BITS / 8).
-        digests: Of their pixels; "" where they are not at hand.
+        site: Name of the site.
+        images: Names of the images; "" where they are not available.
+        values: Perceptual hashes, uint8 (images, BITS / 8).
+        digests: BLAKE2b of the pixels; "" where they are not available.
     """
 
     site: str
@@ -49,7 +51,12 @@ class ImageHashes:
 def measure(
     pixels: np.ndarray, rows: np.ndarray, progress: Callable[[int, int], None] | None = None
 ) -> np.ndarray:
-    """Look at every image once: those `rows` of uint8 (m, size, size) pixels.
+    """Histogram of grey values of a site's images.
+
+    Args:
+        pixels: uint8 (m, size, size), may be memory-mapped; each image is read once.
+        rows: Rows of the images that count, (n,).
+        progress: Called as progress(done, total).
 
     Returns:
         Pixels of `PER` in each bin of grey values, mean over the images, rounded, shape (BINS,).
@@ -60,7 +67,8 @@ def measure(
         if progress is not None and (i + 1 == len(rows) or (i + 1) % _MEASURED == 0):
             progress(i + 1, len(rows))
     histogram = counts.reshape(BINS, -1).sum(axis=1)
-    return np.rint(PER * histogram / max(1, histogram.sum())).astype(int)
+    shares: np.ndarray = np.rint(PER * histogram / max(1, histogram.sum())).astype(int)
+    return shares
 
 
 def hash_images(
@@ -69,10 +77,13 @@ def hash_images(
     """Hash a site's images.
 
     Args:
-        site: Its name.
+        site: Name of the site.
         images: Names of the images, (n,).
         pixels: uint8 (m, size, size).
         rows: Row of each image in `pixels`, (n,).
+
+    Returns:
+        Perceptual hashes and digests of the pixels, in the order of `rows`.
     """
     signs = np.zeros((len(rows), BITS), bool)
     for start in range(0, len(rows), _HASHED):
@@ -80,7 +91,7 @@ def hash_images(
         small = [np.asarray(image.resize((_SIDE, _SIDE), Image.Resampling.BOX)) for image in block]
         found = dctn(np.stack(small).astype(np.float32), axes=(1, 2))[:, :_KEPT, :_KEPT]
         found = found.reshape(len(block), BITS)
-        found[:, 0] = -np.inf  # brightness says nothing
+        found[:, 0] = -np.inf  # the constant term is the brightness
         signs[start : start + _HASHED] = found > np.median(found[:, 1:], axis=1, keepdims=True)
     digests = [blake2b(np.asarray(pixels[row]).tobytes(), digest_size=16) for row in rows]
     values = np.packbits(signs, axis=1)

@@ -1,12 +1,12 @@
-"""The part of a census that a site may share: no small count, and none that gives one away.
+"""The part of a census that a site may share: no small count, and none that reveals one.
 
-Counts of fewer than `min_count` patients are small, and withheld. Labels are shared as read, with
-the policy that says what they become: a second table could be compared with the first. Not shared
-are co-occurring classes, splits, names of images, and pictures.
+Counts of fewer than `min_count` patients are small, and withheld. Labels are shared as read,
+together with the policy for them: a second table could be compared with the first. Not shared are
+co-occurring classes, splits, names of images, and pictures.
 
 A site shares counts that add up to a total it shares as well, so a small count withheld alone would
-be the total less the others. Withholding is statistical disclosure control for one release, not
-differential privacy: two releases that differ by a few images tell something about these.
+be the total minus the others. Withholding is statistical disclosure control for one release, not
+differential privacy: two releases that differ by a few images may reveal something about these.
 """
 
 import json
@@ -32,6 +32,7 @@ from cxr_audit.census.pixels import BINS, BITS
 from cxr_study.common.yaml_files import NeedError, said
 
 FORMAT = 1
+"""Version of the JSON file."""
 _AGE_SINKS = (UNKNOWN, *AGES[-2::-1])  # the oldest first: they are few
 _STATE_SINKS = ("negative", "blank", "not labelled", "uncertain", "positive")
 
@@ -45,6 +46,8 @@ class CensusError(ValueError):
 
 
 def _cells(*names: str) -> AfterValidator:
+    """Validator of a table: exactly these cells, in this order."""
+
     def check(cells: Cells) -> Cells:
         if set(cells) != set(names):
             raise NeedError(f"the cells {', '.join(names)}")
@@ -54,12 +57,14 @@ def _cells(*names: str) -> AfterValidator:
 
 
 def _bins(counts: Sequence[int]) -> Sequence[int]:
+    """Refuse a histogram with another number of bins."""
     if len(counts) != BINS:
         raise NeedError(f"{BINS} numbers", len(counts))
     return counts
 
 
 def _hashes(values: Any) -> np.ndarray:
+    """Hashes as uint8 (n, BITS / 8), from hexadecimal texts."""
     try:
         found = np.array([list(bytes.fromhex(text)) for text in values], np.uint8)
     except (TypeError, ValueError) as error:
@@ -75,7 +80,12 @@ _Counts = dict[str, _Count | None]
 
 @dataclass(frozen=True)
 class SharedClass:
-    """Labels of a class as read, images by `census.STATES`, and what uncertain ones count as."""
+    """The labels of a class as shared.
+
+    Attributes:
+        uncertain: What uncertain labels count as.
+        read: Labels as read: images by `census.STATES`.
+    """
 
     uncertain: str
     read: Annotated[_Counts, _cells(*STATES)]
@@ -83,16 +93,21 @@ class SharedClass:
 
 @dataclass(frozen=True, eq=False)
 class SharedCensus:
-    """What a site tells others about its data, in numbers of images by cell.
+    """The part of a site's census that others may see, in numbers of images by cell.
 
     Attributes:
+        site: Name of the site.
         min_count: Smallest number of patients behind a count.
         images: Images that are used.
-        patients: None where the data set does not tell patients apart.
+        patients: None where the data set does not identify patients.
         blank: What blank labels count as; None where undecided, because there are none.
+        views: View -> images.
+        sex: Sex -> images.
+        age: Decade -> images.
+        classes: Class -> its labels.
         intensity: Pixels of `pixels.PER` in each bin of grey values; None where not shared.
-        image_hashes: See `pixels`, in no order that tells anything; None where not
-            shared. Who has a picture can tell from them whether the site has it.
+        image_hashes: See `pixels`, sorted, so that their order reveals nothing; None where not
+            shared. Anyone who has a picture can find out from them whether the site has it.
     """
 
     site: str
@@ -108,7 +123,11 @@ class SharedCensus:
     image_hashes: Annotated[np.ndarray, PlainValidator(_hashes)] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The census as plain JSON values; `read_shared` reads them."""
+        """The census as plain JSON values; `read_shared` reads them.
+
+        Returns:
+            The fields, with hashes as hexadecimal texts, and the format's version.
+        """
         values = asdict(self) | {"format": FORMAT}
         if self.image_hashes is not None:
             values["image_hashes"] = [row.tobytes().hex() for row in self.image_hashes]
@@ -126,7 +145,7 @@ def share(
     Args:
         census: The site's own.
         min_count: Smallest number of patients behind a count, at least 2.
-        intensity: Shape (BINS,); see `pixels.measure`.
+        intensity: Shape (BINS,); see `pixels.measure`. None: it stays at the site.
         image_hashes: Of the images; None: they stay at the site.
 
     Raises:
@@ -162,14 +181,17 @@ def suppress(cells: Mapping[str, CellCount], min_count: int, sinks: Sequence[str
 
     A cell is small when it has images, but of fewer than `min_count` patients. If one is, the first
     filled sink is withheld too, and then further ones until at least two are withheld and they sum
-    to `min_count` times their number; if the sinks do not suffice, all are. Apart from what is
-    small, this looks at known sums only: whoever knows the rule, the total and all shared cells can
-    exclude none of the values 1 to `min_count` - 1 for a small cell.
+    to `min_count` times their number; if the sinks do not suffice, all are. Apart from the small
+    cells, the rule depends on known sums only: someone who knows the rule, the total and all shared
+    cells can exclude none of the values 1 to `min_count` - 1 for a small cell.
 
     Args:
         cells: Every image is in exactly one.
         min_count: Smallest number of patients that is shared.
         sinks: All cells in the order in which they may be withheld, the least useful first.
+
+    Returns:
+        Cell -> images, or None where withheld.
 
     Source:
         Complementary cell suppression: Hundepool et al., Statistical Disclosure Control, 2012,
@@ -191,7 +213,10 @@ def suppress(cells: Mapping[str, CellCount], min_count: int, sinks: Sequence[str
 
 
 def read_shared(path: Path) -> SharedCensus:
-    """Read a shared census from a file of `write_audit`'s folder `shared`.
+    """Read a shared census.
+
+    Args:
+        path: A file of the folder `shared` that `write_audit` writes.
 
     Raises:
         CensusError: The file does not hold a shared census; names file and place.
@@ -211,9 +236,16 @@ def read_shared(path: Path) -> SharedCensus:
 
 
 def outcomes(census: SharedCensus, class_name: str) -> Cells:
-    """Labels of a class after the policy, by `census.OUTCOMES`; None where withheld.
+    """Labels of a class after the policy.
 
-    Withheld labels that all become the same are the total less all others.
+    Withheld labels that all have the same outcome are the total minus all others.
+
+    Args:
+        census: What a site shares.
+        class_name: One of its classes.
+
+    Returns:
+        Outcome of `census.OUTCOMES` -> images; None where withheld.
     """
     entry = census.classes[class_name]
     becomes = {state: outcome(state, entry.uncertain, census.blank) for state in STATES}
@@ -227,7 +259,16 @@ def outcomes(census: SharedCensus, class_name: str) -> Cells:
 
 
 def outcome(state: str, uncertain: str, blank: str | None) -> str:
-    """What a label as read becomes: one of `census.OUTCOMES`."""
+    """The outcome of a label under a policy.
+
+    Args:
+        state: Label as read, of `census.STATES`.
+        uncertain: What uncertain labels count as, e.g. "zeros".
+        blank: What blank labels count as; None: undecided.
+
+    Returns:
+        One of `census.OUTCOMES`.
+    """
     if state == "blank":
         return "negative" if blank == "negative" else "not labelled"
     if state == "uncertain":
@@ -237,7 +278,15 @@ def outcome(state: str, uncertain: str, blank: str | None) -> str:
 
 
 def prevalence(census: SharedCensus, class_name: str) -> float | None:
-    """Share of the labelled images that are positive; None where withheld or undefined."""
+    """Share of the labelled images of a class that are positive.
+
+    Args:
+        census: What a site shares.
+        class_name: One of its classes.
+
+    Returns:
+        None where a count is withheld, or no image is labelled.
+    """
     after = outcomes(census, class_name)
     positive, unlabelled = after["positive"], after["not labelled"]
     if positive is None or unlabelled is None or census.images == unlabelled:

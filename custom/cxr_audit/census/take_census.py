@@ -1,4 +1,4 @@
-"""Take the census of a site whose data are at hand, and the part of it to share."""
+"""Take the census of a site whose data are available, and the part of it to share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,12 @@ from cxr_study.data.sites.site_data import SiteLabels, prepare
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A picture, uint8 (size, size), and the classes it is positive for."""
+    """A sample picture.
+
+    Attributes:
+        pixels: uint8 (size, size).
+        present: Classes that it is positive for.
+    """
 
     pixels: np.ndarray
     present: Sequence[str]
@@ -23,9 +28,12 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class SiteCensus:
-    """The complete census of a site at hand, what it would share, and its pictures.
+    """The census of a site whose data are available.
 
     Attributes:
+        census: Complete; stays at the site.
+        shared: The part that may be shared.
+        samples: Sample pictures; they stay at the site.
         hashes: Of all images.
     """
 
@@ -35,14 +43,14 @@ class SiteCensus:
     hashes: pixels.ImageHashes
 
 
-def take(
+def take_census(
     labels: SiteLabels,
     size: int,
     min_count: int,
     progress: Report | None = None,
     share_hashes: bool = False,
 ) -> SiteCensus:
-    """Look at all images of a site, at `size` x `size` pixels, and count.
+    """Decode all images of a site, at `size` x `size` pixels, and count.
 
     Args:
         labels: The site's.
@@ -55,7 +63,7 @@ def take(
         CensusError: The site has too few patients to share anything.
     """
     table, prepared = prepare(labels, size, progress)
-    counted = census.take(labels, table, prepared.index)
+    counted = census.count_data(labels, table, prepared.index)
     usable = (prepared.index["status"] == "ok").to_numpy()
     table, rows = table[usable], prepared.index["row"].to_numpy()[usable]
     intensity = pixels.measure(prepared.pixels, rows, progress)
@@ -71,9 +79,16 @@ def take(
 def choose_samples(
     table: pd.DataFrame, pixels: np.ndarray, rows: np.ndarray, number: int = 8
 ) -> list[Sample]:
-    """Choose a picture for each of the rarest classes, and one without any; at most `number`.
+    """Choose a picture for each of the rarest classes, and one without any.
 
-    For a class not yet shown it is the first picture in the table of those with the fewest classes.
+    For a class that no chosen picture shows, it is the one with the fewest classes, the first of
+    these in the table.
+
+    Args:
+        table: Label table of usable images.
+        pixels: uint8 (m, size, size).
+        rows: Row of each image of the table in `pixels`.
+        number: Largest number of pictures.
     """
     labelled = classes(table)
     positive = (table[labelled] == 1).to_numpy()

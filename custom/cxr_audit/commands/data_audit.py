@@ -47,7 +47,7 @@ def audit(
     from cxr_study.common import progress
 
     if site_files:
-        with progress.bar("looking at images") as report:
+        with progress.bar("reading images") as report:
             page = write_audit(
                 site_files,
                 out,

@@ -1,1 +1,1 @@
-"""The report of an audit: the data of sites, before anyone trains on them."""
+"""The report of an audit: the data of sites, before training."""

@@ -1,4 +1,7 @@
-"""The figures of an audit as SVG elements: patients, pixels and labels."""
+"""The figures of an audit as SVG elements: patients, pixels and labels.
+
+The argument `name` of each makes the element's ids unique on the page; see `drawing.svg`.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,10 +47,15 @@ def in_percent(axis: Axis) -> None:
 
 @mpl.rc_context(page.STYLE)
 def ages(sites: Mapping[str, tuple[Cells, int]], name: str) -> str:
-    """Draw ages by ten years as shares of each site's images; withheld counts leave a gap."""
+    """Draw ages by ten years as shares of each site's images; withheld counts leave a gap.
+
+    Args:
+        sites: Site -> images by decade, and all its images.
+        name: See the module's docstring.
+    """
     bins = [age for age in AGES if age != UNKNOWN]
     figure, axes = _shares("age, years", "images")
-    for (site, (cells, images)), (colour, marker) in _with_looks(sites):
+    for (site, (cells, images)), (colour, marker) in _with_styles(sites):
         shares = [np.nan if (n := cells[age]) is None else n / max(1, images) for age in bins]
         label = page.short(site, 18)
         axes.plot(range(len(bins)), shares, color=colour, marker=marker, ms=4, label=label)
@@ -57,10 +65,15 @@ def ages(sites: Mapping[str, tuple[Cells, int]], name: str) -> str:
 
 @mpl.rc_context(page.STYLE)
 def intensities(sites: Mapping[str, Sequence[int]], name: str) -> str:
-    """Draw the mean histogram of grey values of each site."""
+    """Draw the mean histogram of grey values of each site.
+
+    Args:
+        sites: Site -> histogram; see `pixels.measure`.
+        name: See the module's docstring.
+    """
     edges = np.linspace(0, 256, pixels.BINS + 1)
     figure, axes = _shares("grey value (0 black, 255 white)", "pixels")
-    for (site, counts), (colour, _) in _with_looks(sites):
+    for (site, counts), (colour, _) in _with_styles(sites):
         shares = np.array(counts) / pixels.PER
         axes.stairs(shares, edges, color=colour, linewidth=1.5, label=page.short(site, 18))
         if len(sites) == 1:
@@ -71,7 +84,12 @@ def intensities(sites: Mapping[str, Sequence[int]], name: str) -> str:
 
 @mpl.rc_context(page.STYLE)
 def labels(census: Census, name: str) -> str:
-    """Draw what each class's labels are as read and after the policy, as shares of the images."""
+    """Draw each class's labels as read and after the policy, as shares of the images.
+
+    Args:
+        census: Of the site.
+        name: See the module's docstring.
+    """
     classes = list(census.classes)
     figure = Figure((FULL_WIDTH, 0.95 + 0.2 * len(classes)), layout="constrained")
     read = {s: [e.read[s].images for e in census.classes.values()] for s in STATES}
@@ -87,8 +105,8 @@ def labels(census: Census, name: str) -> str:
             shares = np.array(images) / max(1, census.total.images)
             some = np.flatnonzero(images)
             if some.size:
-                looks: dict[str, Any] = {"linewidth": 0.0, "label": cell} | _FILLS[cell]
-                axes.barh(some, shares[some], 0.72, left=left[some], **looks)
+                style: dict[str, Any] = {"linewidth": 0.0, "label": cell} | _FILLS[cell]
+                axes.barh(some, shares[some], 0.72, left=left[some], **style)
             left += shares
         axes.set(xlim=(0, 1), ylim=(len(classes) - 0.4, -0.6))
         in_percent(axes.xaxis)
@@ -101,7 +119,15 @@ def labels(census: Census, name: str) -> str:
 
 @mpl.rc_context(page.STYLE | {"axes.grid": False})
 def cooccurrence(census: Census, name: str) -> str:
-    """Draw how many of the images positive for one class are positive for another as well."""
+    """Draw which share of the images positive for one class is positive for another as well.
+
+    A row is a class; its cells have numbers of images, and their color is the share of the row's
+    images.
+
+    Args:
+        census: Of the site.
+        name: See the module's docstring.
+    """
     classes = [page.short(c) for c in census.classes]
     counts = np.array(census.cooccurrence, float)
     shares = counts / np.maximum(np.diag(counts), 1)[:, None]
@@ -133,7 +159,12 @@ def cooccurrence(census: Census, name: str) -> str:
 
 @mpl.rc_context(page.STYLE)
 def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
-    """Draw which site labels which class, and how common it is there."""
+    """Draw which site labels which class, and its prevalence there.
+
+    Args:
+        sites: At least one.
+        name: See the module's docstring.
+    """
     classes = union(sites)
     shares = [[prevalence(s, c) if c in s.classes else None for c in classes] for s in sites]
     top = max([value for row in shares for value in row if value] or [1.0])
@@ -152,8 +183,8 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
         for y, (class_name, value) in enumerate(zip(classes, row, strict=True)):
             labelled = class_name in site.classes
             text = "" if not labelled else WITHHELD if value is None else f"{100 * value:.1f}"
-            looks: dict[str, Any] = {"va": "center", "fontsize": 7, "color": page.MUTED}
-            axes.text((value or 0) + 0.012 * top, y, text, **looks)
+            style: dict[str, Any] = {"va": "center", "fontsize": 7, "color": page.MUTED}
+            axes.text((value or 0) + 0.012 * top, y, text, **style)
             if not labelled:
                 axes.axhspan(y - 0.5, y + 0.5, color="#F4F6F8", linewidth=0)
         axes.set(xlim=(0, 1.16 * top), ylim=(len(classes) - 0.4, -0.6))
@@ -163,7 +194,7 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
     return page.svg(figure, name, "How common each class is at each site that labels it")
 
 
-def _with_looks(sites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Any], tuple[str, str]]]:
+def _with_styles(sites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Any], tuple[str, str]]]:
     """Each site's name and values, with its colour and marker."""
     return zip(sites.items(), page.site_styles(len(sites)), strict=True)
 
@@ -177,6 +208,7 @@ def _shares(across: str, of: str) -> tuple[Figure, Axes]:
 
 
 def _finish(figure: Figure, axes: Axes, sites: int, name: str, title: str) -> str:
+    """Start the vertical axis at 0, add a legend for several sites, and write the figure as SVG."""
     axes.set_ylim(bottom=0)
     if sites > 1:
         page.legend_above(axes, handlelength=1.4)
@@ -184,5 +216,6 @@ def _finish(figure: Figure, axes: Axes, sites: int, name: str, title: str) -> st
 
 
 def _compact(count: int) -> str:
+    """A count in at most four characters, e.g. "2.1k"."""
     thousands = f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"
     return str(count) if count < 1000 else thousands

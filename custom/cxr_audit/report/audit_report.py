@@ -1,4 +1,4 @@
-"""Writes the audit of sites: a page for people, and the numbers as JSON."""
+"""Writes the audit of sites: a page, and the numbers as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from cxr_audit.census import census as cells
 from cxr_audit.census.across_sites import Across, compare
 from cxr_audit.census.shareable_census import SharedCensus
-from cxr_audit.census.take_census import SiteCensus, take
+from cxr_audit.census.take_census import SiteCensus, take_census
 from cxr_audit.report import audit_figures, audit_view
 from cxr_study.common.errors import InputError
 from cxr_study.common.files import replace
@@ -28,29 +28,29 @@ def write_audit(
     progress: Report | None = None,
     share_hashes: bool = False,
 ) -> Path:
-    """Write the audit of sites whose data are here.
+    """Write the audit of sites whose data are available.
 
     `audit.html` and `audit.json` stay at the site: they have names of images, pictures and every
     count. `shared/<site>.json` is what the site may send to others. Comparisons between sites, in
-    the page and in `audit.json`, are made of shared parts alone.
+    the page and in `audit.json`, use the shared parts alone.
 
     Args:
         site_files: At least one; their names are the sites'.
-        folder: Made when it does not exist.
+        folder: Created where it does not exist.
         size: Side of the images, pixels.
         min_count: Smallest number of patients behind a count that is shared, at least 2.
-        progress: See `take`.
-        share_hashes: See `take`.
+        progress: See `take_census`.
+        share_hashes: See `take_census`.
 
     Returns:
-        The page's path.
+        Path of the page.
 
     Raises:
         CensusError: Two sites have the same name, or one has too few patients to share anything.
-        ValueError: A site's files are not as they should be; see `site_data.load_labels`.
+        ValueError: A site's files are unusable; see `site_data.load_labels`.
     """
     loaded = [load_labels(read_site_file(path)) for path in site_files]
-    sites = [take(labels, size, min_count, progress, share_hashes) for labels in loaded]
+    sites = [take_census(labels, size, min_count, progress, share_hashes) for labels in loaded]
     across = compare([site.shared for site in sites], [site.hashes for site in sites])
     (folder / "shared").mkdir(parents=True, exist_ok=True)
     values = {}
@@ -65,7 +65,14 @@ def write_audit(
 
 
 def write_cross_site(shared: Sequence[SharedCensus], folder: Path) -> Path:
-    """Compare sites from what they shared, in `cross_site.json` and the page that it returns.
+    """Compare sites by what they shared, in `cross_site.json` and a page.
+
+    Args:
+        shared: At least one census.
+        folder: Created where it does not exist.
+
+    Returns:
+        Path of the page.
 
     Raises:
         CensusError: Two sites have the same name.
@@ -79,7 +86,13 @@ def write_cross_site(shared: Sequence[SharedCensus], folder: Path) -> Path:
 
 
 def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -> str:
-    """Make the page of all sites, with those whose data are here; `known` notices come first."""
+    """The page of all sites as HTML.
+
+    Args:
+        across: The sites compared.
+        sites: Complete censuses of those whose data are available.
+        known: Notices that come first.
+    """
     given = {"across": across, "sites": sites, "known": known}
     return template(__package__).render(
         **given, cells=cells, figures=audit_figures, picture=picture, view=audit_view
@@ -87,16 +100,17 @@ def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -
 
 
 def _known(loaded: Sequence[SiteLabels]) -> list[Notice]:
-    """What is known of patients and labels before any image has been looked at."""
+    """Notices about patients and labels that need no image."""
     try:
         notes = check_disjoint(loaded)
     except InputError as error:
         notes = [str(error)]
-    told = [("Patients at two sites.", note) for note in notes]
+    found = [("Patients at two sites.", note) for note in notes]
     for labels in loaded:
-        told += [(f"Labels of {labels.site.site}.", note) for note in labels.read.attrs["notes"]]
-    return [Notice(of, f"{note[0].upper()}{note[1:].rstrip('.')}.") for of, note in told]
+        found += [(f"Labels of {labels.site.site}.", note) for note in labels.read.attrs["notes"]]
+    return [Notice(of, f"{note[0].upper()}{note[1:].rstrip('.')}.") for of, note in found]
 
 
 def _write_json(path: Path, values: object) -> None:
+    """Write JSON values atomically; NaN is refused."""
     replace(path, json.dumps(values, indent=1, allow_nan=False) + "\n")

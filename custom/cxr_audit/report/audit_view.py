@@ -1,4 +1,4 @@
-"""What an audit says in words and numbers, without HTML."""
+"""Texts and numbers of an audit's page, without HTML."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -11,7 +11,7 @@ from cxr_study.reports.page.numbers import UNDEFINED
 
 
 def ratio(part: int, whole: int) -> str:
-    """Write a part of a whole as a percentage, or a dash where there is no whole."""
+    """Write a part of a whole as a percentage, or a dash where the whole is 0."""
     return share(part / whole) if whole else UNDEFINED
 
 
@@ -21,14 +21,22 @@ def share(value: float) -> str:
 
 
 def positive_share(census: Census, class_name: str) -> float | None:
-    """Share of the labelled images that are positive; None where no image is labelled."""
+    """Share of the labelled images of a class that are positive.
+
+    Args:
+        census: Of the site.
+        class_name: One of its classes.
+
+    Returns:
+        None where no image is labelled.
+    """
     labels = census.classes[class_name].labels
     labelled = census.total.images - labels["not labelled"]
     return labels["positive"] / labelled if labelled else None
 
 
 def headline(census: Census) -> str:
-    """A site in one sentence."""
+    """A site in one sentence: images, patients, classes, and range of prevalences."""
     of = f" of {counted(census.total.patients, 'patient')}"
     patients = of if census.patients_known else ", patients unknown"
     classes = counted(len(census.classes), "class", "classes")
@@ -43,7 +51,7 @@ def headline(census: Census) -> str:
 
 
 def across_headline(sites: Sequence[SharedCensus]) -> str:
-    """All sites in one sentence."""
+    """All sites in one sentence: sites, images, and classes by number of sites that label them."""
     numbers = [sum(name in site.classes for site in sites) for name in union(sites)]
     images = counted(sum(site.images for site in sites), "image")
     return (
@@ -54,13 +62,13 @@ def across_headline(sites: Sequence[SharedCensus]) -> str:
 
 
 def union(sites: Sequence[SharedCensus]) -> list[str]:
-    """Classes of any site, those of most sites first."""
+    """Classes of all sites, those that most sites label first."""
     labels = {name: [name in site.classes for site in sites] for s in sites for name in s.classes}
     return sorted(labels, key=lambda name: (-sum(labels[name]), labels[name][::-1], name))
 
 
 def policy(census: Census) -> str:
-    """What blank labels count as, in a sentence."""
+    """A sentence on what blank labels count as."""
     blank = any(entry.read["blank"].images for entry in census.classes.values())
     return f"Blank labels count as {census.blank}." if blank else "No label is blank."
 
@@ -82,22 +90,29 @@ def _in_use(kinds: Iterable[str], counts: Sequence[Mapping[str, int]]) -> list[s
 
 
 def is_few(split: str, positives: int) -> bool:
-    """Whether so few positive images in a split deserve a mark."""
+    """Whether a split has so few positive images of a class that the number is highlighted."""
     return positives == 0 or (split == "test" and positives < FEW_IMAGES)
 
 
 def local_ages(census: Census) -> dict[str, tuple[Cells, int]]:
-    """Images of a site by age, and how many they are."""
+    """Site -> images by age, and all images; for `audit_figures.ages`."""
     return {census.site: ({a: t.images for a, t in census.age.items()}, census.total.images)}
 
 
 def shared_ages(sites: Sequence[SharedCensus]) -> dict[str, tuple[Cells, int]]:
-    """The same of each site, as far as shared."""
+    """Site -> images by age, as shared, and all images; for `audit_figures.ages`."""
     return {site.site: (site.age, site.images) for site in sites}
 
 
 def site_notices(census: Census) -> Iterator[Notice]:
-    """What to know about a site before training on it, most important first."""
+    """What to know about a site before training on it, most important first.
+
+    Args:
+        census: Of the site.
+
+    Yields:
+        Notices about patients, duplicates, unusable images and labels, each only where it applies.
+    """
     if not census.patients_known:
         yield Notice(
             "Patients unknown.",
@@ -128,6 +143,7 @@ def site_notices(census: Census) -> Iterator[Notice]:
 
 
 def _label_notices(census: Census) -> Iterator[Notice]:
+    """Notices about labels: missing or few positives, uncertain labels, missing labels."""
     for split in SPLITS:
         missing = [n for n, entry in census.classes.items() if not entry.positives[split]]
         if missing:
@@ -156,7 +172,11 @@ def _label_notices(census: Census) -> Iterator[Notice]:
 
 
 def equal_notices(pairs: Sequence[EqualImages]) -> Iterator[Notice]:
-    """Images that two sites have, a notice for each two sites."""
+    """Images that two sites have, a notice for each pair of sites.
+
+    Args:
+        pairs: See `across_sites.equal_images`.
+    """
     for one, other in dict.fromkeys((pair.site, pair.other_site) for pair in pairs):
         found = [pair for pair in pairs if (pair.site, pair.other_site) == (one, other)]
         exact = sum(pair.exact for pair in found)
@@ -171,7 +191,11 @@ def equal_notices(pairs: Sequence[EqualImages]) -> Iterator[Notice]:
 
 
 def across_notices(sites: Sequence[SharedCensus]) -> Iterator[Notice]:
-    """What to know about the sites together."""
+    """What to know about the sites together: different policies, and different prevalences.
+
+    Args:
+        sites: What each of them shares.
+    """
     mixed, apart = [], []
     for name in union(sites):
         labelled = [site for site in sites if name in site.classes]

@@ -1,4 +1,4 @@
-from cxr_audit.census.census import CellCount, take
+from cxr_audit.census.census import CellCount, count_data
 
 
 def images(tallies):
@@ -37,4 +37,4 @@ def test_labels_are_counted_as_read_and_after_the_policy_of_their_class(census, 
     assert edema.positives == {"train": 2, "validation": 0, "test": 1}
     labels, in_split, index = site_labels
     both = in_split.assign(Mass=[1.0, 0, 0, 1, 0, 0, 0, 0])
-    assert take(labels, both, index).cooccurrence == [[3, 1], [1, 2]]
+    assert count_data(labels, both, index).cooccurrence == [[3, 1], [1, 2]]
