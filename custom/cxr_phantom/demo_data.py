@@ -1,4 +1,4 @@
-"""The phantom as demo data: made on first use and cached, with a body to start from.
+"""The phantom as demo data: written on first use and cached, with a body to start from.
 
 The server imports this module, which therefore imports nothing that a server may lack.
 """
@@ -22,6 +22,8 @@ DEMO_SITES = ("nih", "chexpert")
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
 SEED = 0
+"""Defaults of the demo study: frontal images of each site, side of the images in pixels, and seed.
+"""
 _PHANTOM_VERSION = 3  # raise it when the phantom changes
 _REFERENCE_SIDE = 512  # pixels
 
@@ -29,12 +31,20 @@ PRETRAINED_BODY = Path(__file__).with_name("pretrained_body.npz")
 """The small DenseNet's pre-trained body.
 
 Made by `python -m cxr_phantom.pretrain <file>` on two cores; on another processor or another number
-of cores its last bits differ.
-"""
+of cores its last bits differ."""
 
 
 def initial_body(name: str | None, *, simulated: bool) -> Path | None:
-    """`PRETRAINED_BODY` by the name "drawings"; unnamed only in the simulator, on the phantom."""
+    """The pre-trained body, where a job asks for it or the demo needs one.
+
+    Args:
+        name: Of the initial body in the job's settings; None or "" where it has none.
+        simulated: Whether the job runs in FLARE's simulator.
+
+    Returns:
+        `PRETRAINED_BODY` for the name "drawings"; without a name only in the simulator, on the
+        phantom; else None.
+    """
     on_phantom = os.environ.get("CXR_SITES", NAME) in ("", NAME)
     wanted = name == DRAWINGS or (not name and simulated and on_phantom)
     return PRETRAINED_BODY if wanted else None
@@ -43,10 +53,10 @@ def initial_body(name: str | None, *, simulated: bool) -> Path | None:
 def demo_study(seed: int = SEED, images: int | None = None) -> Path:
     """Folder of the demo study's site files, in the cache; written where it is not there.
 
-    Several processes may ask at once: one writes, the others wait.
+    Safe to call from several processes at once: one writes, the others wait.
 
     Args:
-        seed: Of the phantom; with another, other patients are drawn.
+        seed: Of the phantom; another seed draws other patients.
         images: Frontal images of each site. Default: `IMAGES_PER_SITE`.
     """
     images = images or IMAGES_PER_SITE
@@ -54,14 +64,22 @@ def demo_study(seed: int = SEED, images: int | None = None) -> Path:
 
 
 def demo_data_sets(images: int) -> Path:
-    """The same of all data sets that the phantom imitates, with so many frontal images each."""
+    """Folder of site files of all data sets that the phantom imitates; see `demo_study`.
+
+    Args:
+        images: Frontal images of each data set.
+    """
     from cxr_phantom.drawing.rendering import SITES
 
     return _phantom(f"{images}-{'-'.join(SITES)}", images, tuple(SITES), SEED)
 
 
 def reference_chest() -> NDArray[np.uint8]:
-    """A drawn chest, uint8 (512, 512), the same on every call."""
+    """A drawn chest without findings, the same on every call.
+
+    Returns:
+        uint8 (512, 512).
+    """
     import numpy as np
 
     from cxr_phantom.drawing.anatomy import sample_anatomy
@@ -70,6 +88,7 @@ def reference_chest() -> NDArray[np.uint8]:
 
     rng = np.random.default_rng(0)
     shape = (1, len(UNION_CLASSES))
+    picture: NDArray[np.uint8]
     (picture,) = render(
         np.zeros(shape),
         "nih",
@@ -88,6 +107,7 @@ PHANTOM = DemoData(DEMO_SITES, demo_study, reference_chest)
 
 
 def _phantom(name: str, images: int, sites: tuple[str, ...], seed: int) -> Path:
+    """Folder of the phantom's site files in the cache; a lock lets one process at a time write."""
     from filelock import FileLock
 
     from cxr_study.common import files, progress

@@ -20,9 +20,16 @@ _BATCH = 32  # pictures drawn at once
 def pretrained_body(
     *, images: int = IMAGES, epochs: int = EPOCHS, size: int = 64, seed: int = 0
 ) -> Checkpoint:
-    """Train a small DenseNet to tell the categories of `source_images` apart; keep its body.
+    """Train a small DenseNet to classify `source_images`, and keep its body.
 
-    The manifest says how the body was made, and its accuracy on unseen pictures.
+    Args:
+        images: Number of pictures to train on; a tenth as many measure the accuracy.
+        epochs: Number of passes.
+        size: Side of the pictures, pixels.
+        seed: Of pictures and order.
+
+    Returns:
+        The body; its manifest records how it was made, and its accuracy on unseen pictures.
     """
     import keras
 
@@ -57,7 +64,12 @@ def pretrained_body(
 
 
 def source_images(n: int, seed: int, size: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    """Draw n simple shapes, none of them a chest, with random place, scale, angle and light.
+    """Draw simple shapes, none of them a chest, with random place, scale, angle and contrast.
+
+    Args:
+        n: Number of pictures.
+        seed: Of the pictures.
+        size: Side of the pictures, pixels.
 
     Returns:
         Pictures (n, size, size), uint8, and the index of each one's category in
@@ -100,11 +112,13 @@ def _develop(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     ground += uniform(rng, n, 0, 0.06) * smooth_noise(rng, n, size, 16)
     contrast = uniform(rng, n, 0.2, 0.5) * np.where(ground.mean((1, 2), keepdims=True) < 0.5, 1, -1)
     grain = uniform(rng, n, 0.01, 0.06) * rng.standard_normal(shape.shape, dtype=np.float32)
-    return (np.clip(ground + contrast * shape + grain, 0, 1) * 255).astype(np.uint8)
+    pictures: np.ndarray = (np.clip(ground + contrast * shape + grain, 0, 1) * 255).astype(np.uint8)
+    return pictures
 
 
 def _radius(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.square(x) + np.square(y))
+    radius: np.ndarray = np.sqrt(np.square(x) + np.square(y))
+    return radius
 
 
 def _ring(t: _Things) -> np.ndarray:
@@ -117,7 +131,8 @@ def _triangle(t: _Things) -> np.ndarray:
 
 def _cross(t: _Things) -> np.ndarray:
     narrow, wide = np.minimum(np.abs(t.x), np.abs(t.y)), np.maximum(np.abs(t.x), np.abs(t.y))
-    return edge(t.between(0.15, 0.28) - narrow, 0.1) * edge(1.1 - wide, 0.1)
+    shape: np.ndarray = edge(t.between(0.15, 0.28) - narrow, 0.1) * edge(1.1 - wide, 0.1)
+    return shape
 
 
 def _star(t: _Things) -> np.ndarray:
@@ -152,6 +167,7 @@ _DRAWERS: dict[str, Callable[[_Things], np.ndarray]] = {
     "ramp": lambda t: edge(t.x, t.between(2, 5)),
 }
 SOURCE_CATEGORIES = tuple(_DRAWERS)
+"""Names of the shapes."""
 
 
 if __name__ == "__main__":

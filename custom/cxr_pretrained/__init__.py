@@ -1,1 +1,1 @@
-"""Networks with weights that come as a package, so that no download is needed."""
+"""Networks whose weights come as a package, so that no download is needed."""

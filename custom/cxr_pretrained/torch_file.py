@@ -1,4 +1,8 @@
-"""Weights that PyTorch saved, read without PyTorch; needs no Keras either."""
+"""Weights that PyTorch saved, read without PyTorch and without Keras.
+
+The format is that of `torch.save` before version 1.6: five pickles (magic number, version, facts of
+the machine, the object, keys of its storages), then the values of each storage.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +26,20 @@ _DTYPES: Mapping[str, np.dtype[Any]] = {
 
 
 class TorchFileError(ValueError):
-    """It is no file of weights that PyTorch 1.0 to 1.5 saved, is damaged, or holds more."""
+    """Not a file of weights that PyTorch 1.0 to 1.5 saved, or damaged, or with other content."""
 
 
 @dataclass(frozen=True)
 class _Tensor:
-    """Where the values of a tensor are: in which storage, from where, and how far apart."""
+    """Location of a tensor's values.
+
+    Attributes:
+        storage: Key of the storage.
+        dtype: Type of the values.
+        offset: Of the first value in the storage, in values.
+        shape: Of the tensor.
+        strides: Steps along each axis, in values.
+    """
 
     storage: str
     dtype: np.dtype[Any]
@@ -37,10 +49,10 @@ class _Tensor:
 
 
 class _Weights(pickle.Unpickler):
-    """An unpickler that makes ordered dicts of tensors, and calls nothing else."""
+    """An unpickler that creates ordered dicts of tensors, and calls nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a name stands for."""
+        """The object for a global name of the pickle; refuses all that weights do not need."""
         if (module, name) == ("collections", "OrderedDict"):
             return OrderedDict
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
@@ -64,17 +76,24 @@ def _tensor(
     strides: tuple[int, ...],
     *_: Any,
 ) -> _Tensor:
+    """Replacement of `torch._utils._rebuild_tensor_v2`."""
     return _Tensor(*storage, offset, shape, strides)
 
 
 def read(content: bytes) -> dict[str, npt.NDArray[Any]]:
-    """The arrays that `torch.save` of PyTorch 1.0 to 1.5 wrote for a model's `state_dict`, by name.
+    """Read the arrays that PyTorch 1.0 to 1.5 saved for a model's `state_dict`.
 
-    Such a file is a pickle, which may call anything where it is loaded. Here it can make ordered
-    dicts and tensors of its own values alone.
+    Such a file is a pickle, which may call any function when it is loaded. Here it can only create
+    ordered dicts and tensors of its own values.
+
+    Args:
+        content: Of the file that `torch.save` wrote.
+
+    Returns:
+        Name -> array, float32 or int64.
 
     Raises:
-        TorchFileError: See there.
+        TorchFileError: It is not such a file, or it would call another function.
     """
     stream = io.BytesIO(content)
     try:
@@ -93,7 +112,7 @@ def read(content: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _values(stream: io.BytesIO, dtype: np.dtype[Any]) -> bytes:
-    """The bytes of the next storage; its number of values stands before them."""
+    """The bytes of the next storage, which come after the number of its values."""
     size = int.from_bytes(stream.read(8), "little") * dtype.itemsize
     values = stream.read(size)
     if len(values) != size:
@@ -102,8 +121,10 @@ def _values(stream: io.BytesIO, dtype: np.dtype[Any]) -> bytes:
 
 
 def _array(tensor: _Tensor, storages: dict[str, bytes]) -> npt.NDArray[Any]:
+    """A copy of a tensor's values as an array."""
     size = tensor.dtype.itemsize
     strides = [stride * size for stride in tensor.strides]
     values = storages[tensor.storage]  # NumPy refuses what would reach beyond them
     view = np.ndarray(tensor.shape, tensor.dtype, values, tensor.offset * size, strides)
-    return view.copy(order="C")
+    array: npt.NDArray[Any] = view.copy(order="C")
+    return array

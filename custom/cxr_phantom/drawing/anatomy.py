@@ -1,4 +1,4 @@
-"""The build of a patient's chest and the findings that show in it."""
+"""The anatomy of a patient's chest, with the findings that change its shape."""
 
 from typing import Any
 
@@ -16,12 +16,25 @@ chests; see `sample_anatomy` for the fields.
 
 
 def fields_per_picture(anatomy: Anatomy) -> dict[str, np.ndarray]:
-    """Every field as (n, 1, 1); see `canvas.per_picture`."""
+    """Every field as (n, 1, 1), to broadcast over pictures; see `canvas.per_picture`."""
     return {name: per_picture(anatomy[name]) for name in anatomy.dtype.names}
 
 
 def sample_anatomy(n: int, rng: np.random.Generator) -> Anatomy:
-    """Draw the chests of n different patients as in a PA view at full inspiration."""
+    """Draw the chests of n different patients as in a PA view at full inspiration.
+
+    Normal values are cut at two standard deviations.
+
+    Args:
+        n: Number of patients.
+        rng: Source of randomness.
+
+    Returns:
+        n chests without findings. Fields are in picture units, but for: female (0 or 1);
+        magnification and aeration (factors); tilt, rotation, dome and rib_slope (coefficients);
+        rib_start (share of the spacing); rib_contrast and vessels (densities); vessel_phase
+        (radians); gas (in the stomach, 0 to 1).
+    """
 
     def normal(mean: float, deviation: float) -> np.ndarray:
         return mean + deviation * np.clip(rng.standard_normal(n), -2, 2)
@@ -62,8 +75,14 @@ def sample_anatomy(n: int, rng: np.random.Generator) -> Anatomy:
 
 
 def vary_exposure_of(anatomy: Anatomy, rng: np.random.Generator) -> Anatomy:
-    """The same chests at another visit: other position and depth of inspiration, same build."""
-    visit, n = anatomy.copy(), len(anatomy)
+    """The same chests at another visit: other position and depth of inspiration, same build.
+
+    Args:
+        anatomy: Chests; not changed.
+        rng: Source of randomness.
+    """
+    visit: Anatomy = anatomy.copy()
+    n = len(anatomy)
     breath = 0.03 * rng.standard_normal(n)
     visit.centre += 0.02 * rng.standard_normal(n)
     visit.tilt += 0.012 * rng.standard_normal(n)

@@ -1,4 +1,4 @@
-"""The chest from the front, where things lie in it, and from the side: its X-ray density."""
+"""Drawn chests as X-ray density: from the front, with geometry for findings, and from the side."""
 
 from dataclasses import dataclass, fields
 
@@ -22,11 +22,11 @@ INNER = 0.1  # distance of the medial lung border from the midline
 
 @dataclass(frozen=True)
 class Chest:
-    """Drawn chests: the density of each pixel and the geometry that findings are placed by.
+    """Drawn chests: the density of each pixel and the geometry by which findings are placed.
 
     Attributes:
         anatomy: What was drawn.
-        rng: Source of randomness of whoever paints on them.
+        rng: Source of randomness for what is painted on them.
         x: Distance from the midline, positive towards the patient's left; (n, size, size).
         y: Distance downwards; (n, size, 1).
         a: Absolute value of x.
@@ -56,33 +56,55 @@ class Chest:
     @property
     def size(self) -> int:
         """Pixels along an edge."""
-        return self.density.shape[-1]
+        return int(self.density.shape[-1])
 
-    def take(self, rows: np.ndarray, rng: np.random.Generator) -> "Chest":
-        """Copies of the chests at the given indices, with another source of randomness."""
+    def select(self, rows: np.ndarray, rng: np.random.Generator) -> "Chest":
+        """Copies of some chests.
+
+        Args:
+            rows: Indices of the chests.
+            rng: Source of randomness of the copies.
+        """
         arrays = {f.name: getattr(self, f.name)[rows] for f in fields(self) if f.name != "rng"}
         return Chest(rng=rng, **arrays)
 
     def uniform(self, low: float, high: float) -> np.ndarray:
-        """One number per chest between low and high: shape (n, 1, 1)."""
+        """A number for each chest, uniform between low and high: shape (n, 1, 1)."""
         return uniform(self.rng, len(self), low, high)
 
     def pick(self, probability: float = 0.5) -> np.ndarray:
-        """One boolean per chest, true with the given probability: shape (n, 1, 1)."""
+        """A boolean for each chest, true with the given probability: shape (n, 1, 1)."""
         return pick(self.rng, len(self), probability)
 
     def noise(self, cells: int) -> np.ndarray:
-        """See `canvas.smooth_noise`."""
+        """Smooth noise over each chest; see `canvas.smooth_noise`."""
         return smooth_noise(self.rng, len(self), self.size, cells)
 
     def sides(self, both: float = 0.0) -> np.ndarray:
-        """1 on a random side of each chest, with probability `both` on both; (n, size, size)."""
-        return ((self.left == self.pick()) | self.pick(both)).astype(np.float32)
+        """Mask of a random side of each chest.
+
+        Args:
+            both: Probability of both sides.
+
+        Returns:
+            1 on the chosen side, else 0; float32 (n, size, size).
+        """
+        mask: np.ndarray = ((self.left == self.pick()) | self.pick(both)).astype(np.float32)
+        return mask
 
     def spot(
         self, top: float, bottom: float, side: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A random place in the open lung, between two fractions of its height: x, y, (n, 1, 1)."""
+        """A random place in the open lung.
+
+        Args:
+            top: Smallest distance from the apex, as a fraction of the lung's height.
+            bottom: Largest distance, likewise.
+            side: 1 for the patient's left, -1 for the right, (n, 1, 1). None: at random.
+
+        Returns:
+            x and y in chest coordinates, each float32 (n, 1, 1).
+        """
         if side is None:
             side = np.where(self.pick(), 1, -1)
         apex, base = per_picture(self.anatomy.apex), per_picture(self.anatomy.right_base)
@@ -95,11 +117,26 @@ class Chest:
     def distance_from(
         self, x: np.ndarray, y: np.ndarray, aspect: float | np.ndarray = 1.0
     ) -> np.ndarray:
-        """Distance of each pixel from (x, y), with x stretched by `aspect`."""
-        return np.sqrt(np.square((self.x - x) / aspect) + np.square(self.y - y))
+        """Distance of each pixel from (x, y).
+
+        Args:
+            x: (n, 1, 1).
+            y: (n, 1, 1).
+            aspect: Width by height of the ellipses of equal distance.
+        """
+        distance: np.ndarray = np.sqrt(np.square((self.x - x) / aspect) + np.square(self.y - y))
+        return distance
 
     def draw_lines(self, points: np.ndarray, width: float) -> np.ndarray:
-        """Trace point sequences (n, samples, 2) given in chest coordinates."""
+        """Draw sequences of points on the picture.
+
+        Args:
+            points: (n, samples, 2) as (x, y) in chest coordinates.
+            width: Of the lines, in picture units.
+
+        Returns:
+            Coverage, see `canvas.trace`.
+        """
         x, y, scale = points[..., 0], points[..., 1], self.anatomy.magnification[:, None]
         across = (x + self.anatomy.tilt[:, None] * y) * scale + self.anatomy.centre[:, None]
         return trace(np.stack([across, (y - 0.02) * scale], axis=-1), self.size, width)
@@ -113,7 +150,12 @@ class Chest:
 
 
 def lung_border(anatomy: Anatomy, y: np.ndarray) -> np.ndarray:
-    """Distance of the lateral lung border from the midline at height y (shape (n, ...))."""
+    """Distance of the lateral lung border from the midline; 0 above the apex.
+
+    Args:
+        anatomy: n chests.
+        y: Heights, shape (n, ...).
+    """
     apex, base, width = (
         np.reshape(value, (-1,) + (1,) * (y.ndim - 1)).astype(np.float32)
         for value in (anatomy.apex, anatomy.right_base, anatomy.lung_width)
@@ -124,7 +166,12 @@ def lung_border(anatomy: Anatomy, y: np.ndarray) -> np.ndarray:
 
 
 def posterior_ribs(anatomy: Anatomy, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Posterior ribs, broken where the anatomy says so, at chest coordinates x and y.
+    """Posterior ribs, broken where the anatomy has a fracture.
+
+    Args:
+        anatomy: n chests.
+        x: Chest coordinates, (n, size, size).
+        y: Chest coordinates, (n, size, 1).
 
     Returns:
         1 on a rib, 0 between ribs, shape (n, size, size).
@@ -140,7 +187,13 @@ def posterior_ribs(anatomy: Anatomy, x: np.ndarray, y: np.ndarray) -> np.ndarray
 
 
 def draw_chest(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Chest:
-    """Draw chests of `size` pixels along an edge without findings; `rng` gives their texture."""
+    """Draw chests from the front, without findings other than those of their shape.
+
+    Args:
+        anatomy: n chests in their view; see `rendering.project`.
+        size: Pixels along an edge.
+        rng: Gives the texture.
+    """
     n, pixel = len(anatomy), 2 / size
     p = fields_per_picture(anatomy)
     column, row = axes(size)
@@ -232,12 +285,15 @@ def draw_chest(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Chest:
 
 
 def draw_lateral(anatomy: Anatomy, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Density of chests that look to the left, float32 (n, size, size); no finding shows.
+    """Draw chests that face left in the picture; no finding shows.
 
     Args:
         anatomy: The n chests.
         size: Pixels along an edge.
         rng: Gives texture.
+
+    Returns:
+        X-ray density, float32 (n, size, size).
     """
     column, row = axes(size)
     p = fields_per_picture(anatomy)

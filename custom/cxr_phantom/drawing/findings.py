@@ -1,7 +1,7 @@
-"""What findings do to a chest: some change its shape, most are painted on it, each by a painter.
+"""Effects of findings on a chest: some change its shape, most are painted on it, each by a painter.
 
-Side, place and size are random; weak examples are hard to see, as in the clinic. A painter gives
-the density to add.
+Side, place and size are random; faint examples are hard to see, as in the clinic. A painter takes
+n chests that have the finding, and returns the density to add, (n, size, size).
 """
 
 from collections.abc import Callable, Mapping
@@ -25,23 +25,34 @@ _REPLACING = ("Hernia", "Pleural Effusion")  # hide what lies beneath, which the
 
 @dataclass(frozen=True)
 class Shown:
-    """One finding in some of n chests: its rows, how plainly (0 to 1) it shows, its randomness."""
+    """A finding in some of n chests.
+
+    Attributes:
+        rows: Indices of the chests that have it, (k,).
+        visibility: How clearly it shows in each of them, from 0 to 1, (k,).
+        rng: Source of randomness of this finding alone.
+    """
 
     rows: np.ndarray
     visibility: np.ndarray
     rng: np.random.Generator
 
     def between(self, low: float, high: float) -> np.ndarray:
-        """A number for each row, the higher the plainer."""
+        """A number for each row, from `low` at visibility 0 to `high` at 1; shape (k,)."""
         return low + (high - low) * self.visibility
 
     def sides(self) -> np.ndarray:
-        """-1 or 1 at random for each row."""
+        """-1 or 1 at random for each row; shape (k,)."""
         return self.rng.choice([-1, 1], len(self.rows))
 
 
 def deform(anatomy: Anatomy, shown: Mapping[str, Shown]) -> Anatomy:
-    """Change the shape of chests: a wide heart, a flat diaphragm, a lost volume."""
+    """Change the shape of chests by their findings: a wide heart, a flat diaphragm, a lost volume.
+
+    Args:
+        anatomy: n chests; not changed.
+        shown: Finding -> the chests that have it, for all findings.
+    """
     anatomy = anatomy.copy()
     finding = shown["Cardiomegaly"]
     growth = finding.between(1.2, 1.55)
@@ -77,14 +88,21 @@ def deform(anatomy: Anatomy, shown: Mapping[str, Shown]) -> Anatomy:
 
 
 def paint(chest: Chest, shown: Mapping[str, Shown]) -> None:
-    """Add every finding to `chest.density`, in place; the chests are already deformed."""
+    """Add every finding to `chest.density`, in place.
+
+    Args:
+        chest: n chests, already deformed.
+        shown: Finding -> the chests that have it, for all findings.
+    """
     for name, painter in PAINTERS.items():
         finding = shown[name]
         if len(finding.rows):
             strength = _FAINTEST + (_PLAINEST - _FAINTEST) * per_picture(finding.visibility)
             if name in _REPLACING:
                 strength = np.minimum(strength, 1)
-            chest.density[finding.rows] += strength * painter(chest.take(finding.rows, finding.rng))
+            chest.density[finding.rows] += strength * painter(
+                chest.select(finding.rows, finding.rng)
+            )
 
 
 def atelectasis(chest: Chest) -> np.ndarray:
@@ -99,7 +117,8 @@ def atelectasis(chest: Chest) -> np.ndarray:
         plate = edge(chest.uniform(0.013, 0.028) - np.abs(across), 0.03)
         plate *= edge(chest.uniform(0.14, 0.26) - along, 0.08) * chest.uniform(0.3, 0.7)
         total = np.maximum(total, plate * shown)
-    return total * chest.thorax
+    density: np.ndarray = total * chest.thorax
+    return density
 
 
 def consolidation(chest: Chest) -> np.ndarray:
@@ -114,7 +133,8 @@ def consolidation(chest: Chest) -> np.ndarray:
     lobe *= chest.sides() * edge(chest.a - chest.uniform(0.0, 0.2), 0.12)
     texture = 1 + 0.12 * chest.noise(9)
     filled = lobe * (chest.uniform(0.3, 0.8) * texture - 1.6 * chest.markings)
-    return filled * chest.lung
+    density: np.ndarray = filled * chest.lung
+    return density
 
 
 def edema(chest: Chest) -> np.ndarray:
@@ -132,7 +152,8 @@ def edema(chest: Chest) -> np.ndarray:
             ends = (side * inner, y), (side * outer, y)
             lines.append(curve(*ends, samples=chest.size // 4))
     kerley = chest.draw_lines(np.concatenate(lines, axis=1), 0.02)
-    return strength * (haze * chest.lung + 0.3 * kerley * chest.thorax)
+    density: np.ndarray = strength * (haze * chest.lung + 0.3 * kerley * chest.thorax)
+    return density
 
 
 def emphysema(chest: Chest) -> np.ndarray:
@@ -144,7 +165,8 @@ def emphysema(chest: Chest) -> np.ndarray:
         distance = chest.distance_from(x, y)
         bulla = -0.12 * edge(radius - distance, 0.04) + 0.12 * bump(distance - radius, 0.014)
         total += bulla * shown
-    return total * chest.lung
+    density: np.ndarray = total * chest.lung
+    return density
 
 
 def fibrosis(chest: Chest) -> np.ndarray:
@@ -154,7 +176,8 @@ def fibrosis(chest: Chest) -> np.ndarray:
     net = np.maximum(net, bump(chest.noise(14), 0.2))
     basal = edge(chest.y - per_picture(anatomy.right_base) + chest.uniform(0.2, 0.5), 0.4)
     peripheral = 0.35 + 0.65 * edge(chest.a - 0.42, 0.25)
-    return net * basal * peripheral * chest.uniform(0.4, 0.75) * chest.lung
+    density: np.ndarray = net * basal * peripheral * chest.uniform(0.4, 0.75) * chest.lung
+    return density
 
 
 def infiltration(chest: Chest) -> np.ndarray:
@@ -163,7 +186,8 @@ def infiltration(chest: Chest) -> np.ndarray:
     mirrored = np.where(chest.pick(0.5), np.abs(chest.x) - np.abs(x), chest.x - x)
     zone = bump(mirrored, 0.28) * bump(chest.y - y, 0.3)
     grains = np.clip(chest.noise(30) + 0.2, 0, 2)
-    return zone * grains * chest.uniform(0.2, 0.42) * chest.lung
+    density: np.ndarray = zone * grains * chest.uniform(0.2, 0.42) * chest.lung
+    return density
 
 
 def lung_lesion(chest: Chest) -> np.ndarray:
@@ -176,7 +200,8 @@ def lung_lesion(chest: Chest) -> np.ndarray:
     fluid = chest.pick(0.4) * edge(chest.y - y - 0.3 * radius, 0.03) * inside
     strength = chest.uniform(0.35, 0.75)
     cavity = strength * np.maximum(ring, 0.8 * fluid) - 0.12 * inside * (1 - ring)
-    return cavity * (0.3 * chest.thorax + 0.7 * chest.lung)
+    density: np.ndarray = cavity * (0.3 * chest.thorax + 0.7 * chest.lung)
+    return density
 
 
 def lung_opacity(chest: Chest) -> np.ndarray:
@@ -185,7 +210,8 @@ def lung_opacity(chest: Chest) -> np.ndarray:
     mirrored = np.where(chest.pick(0.25), np.abs(chest.x) - np.abs(x), chest.x - x)
     veil = np.square(mirrored / 0.38) + np.square((chest.y - y) / chest.uniform(0.3, 0.5))
     veil = edge(1 - np.sqrt(veil), 0.9) * edge(mirrored * np.sign(x) + 0.5, 0.3)
-    return veil * (chest.uniform(0.18, 0.5) - 0.4 * chest.markings) * chest.lung
+    density: np.ndarray = veil * (chest.uniform(0.18, 0.5) - 0.4 * chest.markings) * chest.lung
+    return density
 
 
 def mass(chest: Chest) -> np.ndarray:
@@ -196,7 +222,10 @@ def mass(chest: Chest) -> np.ndarray:
     angle = np.arctan2(chest.y - y, chest.x - x)
     lobes = 1 + 0.1 * np.cos(3 * angle + chest.uniform(0, 6)) + 0.05 * np.cos(7 * angle)
     ball = np.sqrt(np.clip(1 - np.square(distance / (radius * lobes)), 0, 1))
-    return ball * chest.uniform(0.45, 0.95) * (0.25 * chest.thorax + 0.75 * chest.lung)
+    density: np.ndarray = (
+        ball * chest.uniform(0.45, 0.95) * (0.25 * chest.thorax + 0.75 * chest.lung)
+    )
+    return density
 
 
 def nodule(chest: Chest) -> np.ndarray:
@@ -206,7 +235,8 @@ def nodule(chest: Chest) -> np.ndarray:
         x, y = chest.spot(0.12, 0.85)
         disc = edge(chest.uniform(0.04, 0.065) - chest.distance_from(x, y), 0.035)
         total = np.maximum(total, disc * chest.uniform(0.35, 0.7) * shown)
-    return total * chest.lung
+    density: np.ndarray = total * chest.lung
+    return density
 
 
 def pneumonia(chest: Chest) -> np.ndarray:
@@ -218,7 +248,8 @@ def pneumonia(chest: Chest) -> np.ndarray:
         patch = bump(chest.distance_from(x + dx, y + dy), chest.uniform(0.06, 0.11))
         fluff = np.maximum(fluff, patch)
     fluff = np.clip(fluff * (1 + 0.4 * chest.noise(14)), 0, 1.3)
-    return fluff * chest.uniform(0.3, 0.65) * chest.lung
+    density: np.ndarray = fluff * chest.uniform(0.3, 0.65) * chest.lung
+    return density
 
 
 def fracture(chest: Chest) -> np.ndarray:
@@ -227,7 +258,10 @@ def fracture(chest: Chest) -> np.ndarray:
     across = np.abs(chest.x - per_picture(anatomy.break_at))
     ends = edge(0.15 - across, 0.05) - 1.5 * bump(across, 0.02)
     near = bump(chest.y - per_picture(anatomy.break_height), 0.12)
-    return ends * near * posterior_ribs(anatomy, chest.x, chest.y) * chest.uniform(0.35, 0.65)
+    density: np.ndarray = (
+        ends * near * posterior_ribs(anatomy, chest.x, chest.y) * chest.uniform(0.35, 0.65)
+    )
+    return density
 
 
 def hernia(chest: Chest) -> np.ndarray:
@@ -240,7 +274,8 @@ def hernia(chest: Chest) -> np.ndarray:
     fluid = edge(chest.y - y - radius * chest.uniform(0.0, 0.5), 0.03)
     level = HEART_DENSITY + 0.1 - (1 - fluid) * chest.uniform(0.4, 0.9)
     wall = 0.3 * bump(distance - radius, 0.02)
-    return inside * (level - chest.density) + wall
+    density: np.ndarray = inside * (level - chest.density) + wall
+    return density
 
 
 def pleural_effusion(chest: Chest) -> np.ndarray:
@@ -250,7 +285,8 @@ def pleural_effusion(chest: Chest) -> np.ndarray:
     surface = per_picture(anatomy.right_base) + 0.07 - depth
     surface = surface - chest.uniform(0.12, 0.2) * np.power(chest.a / 0.62, 4)
     fluid = edge(chest.y - surface, 0.06) * chest.thorax * chest.sides(0.3)
-    return fluid * np.maximum(0.95 * ABDOMEN_DENSITY - chest.density, 0)
+    density: np.ndarray = fluid * np.maximum(0.95 * ABDOMEN_DENSITY - chest.density, 0)
+    return density
 
 
 def pleural_other(chest: Chest) -> np.ndarray:
@@ -266,7 +302,8 @@ def pleural_other(chest: Chest) -> np.ndarray:
     wall = bump(lung_border(anatomy, chest.y) - chest.a - 0.035, 0.014)
     wall = wall * bump(chest.y - 0.1, 0.14)
     rind = np.maximum(dome * chest.pick(0.7), wall * chest.pick(0.6)) * chest.sides(0.5)
-    return np.maximum(total, rind) * chest.uniform(0.5, 1.1) * chest.thorax
+    density: np.ndarray = np.maximum(total, rind) * chest.uniform(0.5, 1.1) * chest.thorax
+    return density
 
 
 def pleural_thickening(chest: Chest) -> np.ndarray:
@@ -278,7 +315,8 @@ def pleural_thickening(chest: Chest) -> np.ndarray:
     apical = edge(apex + chest.uniform(0.25, 0.5) - chest.y, 0.15)
     lateral = bump(chest.y - chest.uniform(-0.3, 0.1), 0.22)
     band *= np.where(chest.pick(0.65), apical, lateral)
-    return band * chest.sides(0.35) * chest.uniform(0.45, 0.9) * chest.lung
+    density: np.ndarray = band * chest.sides(0.35) * chest.uniform(0.45, 0.9) * chest.lung
+    return density
 
 
 def pneumothorax(chest: Chest) -> np.ndarray:
@@ -291,7 +329,8 @@ def pneumothorax(chest: Chest) -> np.ndarray:
     air = (1 - collapsed) * chest.lung * side
     line = edge(0.045 - np.abs(chest.a - visceral + 0.02), 0.04) * chest.lung * side
     removed = -chest.markings - chest.uniform(0.06, 0.18)
-    return air * removed + 0.22 * line + 0.4 * gap * collapsed * chest.lung * side
+    density: np.ndarray = air * removed + 0.22 * line + 0.4 * gap * collapsed * chest.lung * side
+    return density
 
 
 def support_devices(chest: Chest) -> np.ndarray:
@@ -303,7 +342,8 @@ def support_devices(chest: Chest) -> np.ndarray:
     total = np.zeros_like(chest.density)
     for device, shown in zip(devices, chosen, strict=True):
         total = np.maximum(total, device(chest) * shown[:, None, None])
-    return total * chest.uniform(0.45, 1.2)
+    density: np.ndarray = total * chest.uniform(0.45, 1.2)
+    return density
 
 
 def _near(chest: Chest, value: float, deviation: float = 0.03) -> np.ndarray:
@@ -315,12 +355,13 @@ def _pacemaker(chest: Chest) -> np.ndarray:
     """A case below a clavicle and a lead to the tip of the right ventricle."""
     side = chest.rng.choice([-1, 1], len(chest))
     x, y = side * _near(chest, 0.5), _near(chest, -0.45)
-    beside = np.abs(chest.x - per_picture(x)) - 0.07
-    case = edge(0.015 - np.maximum(beside, np.abs(chest.y - per_picture(y)) - 0.05), 0.03)
+    sideways = np.abs(chest.x - per_picture(x)) - 0.07
+    case = edge(0.015 - np.maximum(sideways, np.abs(chest.y - per_picture(y)) - 0.05), 0.03)
     atrium = _near(chest, -0.25), _near(chest, 0.1)
     tip = _near(chest, 0.2), _near(chest, 0.33)
     lead = curve((x, y), (side * 0.1, y - 0.3), atrium, tip, samples=2 * chest.size)
-    return np.maximum(case, 0.8 * chest.draw_lines(lead, 0.02))
+    density: np.ndarray = np.maximum(case, 0.8 * chest.draw_lines(lead, 0.02))
+    return density
 
 
 def _central_line(chest: Chest) -> np.ndarray:
@@ -381,4 +422,4 @@ PAINTERS: Mapping[str, Callable[[Chest], np.ndarray]] = {
     "Fracture": fracture,
     "Support Devices": support_devices,
 }
-"""In the order in which they are painted."""
+"""Finding -> painter, in the order in which they are painted."""

@@ -22,7 +22,7 @@ _BATCH = 32  # pictures drawn at once: at 64 x 64 their arrays stay in a core's 
 
 @dataclass(frozen=True)
 class Device:
-    """The look of one machine's pictures.
+    """Imaging characteristics of a machine.
 
     Attributes:
         share: Share of the site's examinations.
@@ -33,7 +33,7 @@ class Device:
         blur: 0 for none to 1 for about a pixel; below 0 it enhances edges.
         noise: Standard deviation of the grain, as a share of the brightness range.
         border: Widest collimation border, in picture units.
-        markers: Texts that may stand in the upper corners.
+        markers: Texts that may appear in the upper corners.
     """
 
     share: float
@@ -47,7 +47,6 @@ class Device:
     markers: tuple[str, ...]
 
 
-# Shares of the views: NIH 67,310 PA of 112,120; CheXpert 29,420 PA of 191,010; MIMIC about 2 in 5.
 SITES = {
     "nih": (
         Device(0.38, "PA", 1.35, (0.24, 0.97), 0.02, 0.0, 0.008, 0.0, ("L",)),
@@ -65,10 +64,22 @@ SITES = {
         Device(0.25, "AP", 0.88, (0.1, 0.98), 0.08, 0.5, 0.03, 0.1, ("AP",)),
     ),
 }
+"""Site -> its machines.
+
+Shares of the views: NIH 67,310 PA of 112,120; CheXpert 29,420 PA of 191,010; MIMIC about 2 in 5."""
 
 
 def choose_devices(site: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the machines of n examinations in the site's proportions: indices, shape (n,)."""
+    """Draw the machines of examinations in the site's proportions.
+
+    Args:
+        site: Key of `SITES`.
+        n: Number of examinations.
+        rng: Source of randomness.
+
+    Returns:
+        Indices of the site's machines, shape (n,).
+    """
     shares = [device.share for device in SITES[site]]
     return rng.choice(len(shares), size=n, p=shares)
 
@@ -84,7 +95,7 @@ def render(
     lateral: np.ndarray,
     visibility: np.ndarray,
 ) -> np.ndarray:
-    """Draw chest radiographs, uint8 (n, size, size); those from the front show their findings.
+    """Draw chest radiographs; those from the front show their findings.
 
     Every finding has its own stream of random numbers, so two calls with equal generators and
     different labels draw the same chests with the same noise, apart from the findings.
@@ -97,7 +108,10 @@ def render(
         anatomy: The n chests in PA view.
         devices: Index of each picture's machine among the site's, (n,); decides between PA and AP.
         lateral: Whether each picture is taken from the side, shape (n,).
-        visibility: How plainly each finding shows, from 0 to 1, shape (n, 20).
+        visibility: How clearly each finding shows, from 0 to 1, shape (n, 20).
+
+    Returns:
+        uint8 (n, size, size).
     """
     n, machines = len(labels), SITES[site]
     streams = rng.spawn(3 + -(-n // _BATCH))[3:]  # 3 spare ones keep pictures as they were
@@ -138,12 +152,17 @@ def _draw(
 
 
 def project(anatomy: Anatomy, pa: np.ndarray) -> Anatomy:
-    """The chests in their view: PA as they are, AP where `pa`, bool (n,), is false.
+    """Chests as they appear in their view: PA unchanged, AP distorted.
 
-    An AP picture is taken close up, mostly of a lying patient: heart and mediastinum are magnified,
-    the diaphragm stands higher.
+    An AP picture is taken at a short distance, mostly of a lying patient: heart and mediastinum are
+    magnified, the diaphragm is higher.
+
+    Args:
+        anatomy: n chests in PA view; not changed.
+        pa: Whether each picture is PA, bool (n,).
     """
-    seen, rows = anatomy.copy(), np.flatnonzero(~pa)
+    seen: Anatomy = anatomy.copy()
+    rows = np.flatnonzero(~pa)
     seen.heart_width[rows] *= 1.12
     seen.mediastinum_width[rows] *= 1.12
     seen.right_base[rows] -= 0.07
@@ -154,7 +173,16 @@ def project(anatomy: Anatomy, pa: np.ndarray) -> Anatomy:
 
 
 def expose(density: np.ndarray, device: Device, rng: np.random.Generator) -> np.ndarray:
-    """Turn density, float32 (n, size, size), into 8-bit pictures as a machine would."""
+    """Turn density into 8-bit pictures as a machine would.
+
+    Args:
+        density: float32 (n, size, size).
+        device: The machine.
+        rng: Source of randomness of exposure, grain, markers and collimation.
+
+    Returns:
+        uint8 (n, size, size).
+    """
     n, size = len(density), density.shape[-1]
     film = 1 - np.exp(-device.attenuation * uniform(rng, n, 0.88, 1.12) * np.maximum(density, 0))
     film += device.blur * (blur(film) - film)
@@ -167,7 +195,8 @@ def expose(density: np.ndarray, device: Device, rng: np.random.Generator) -> np.
     for text in device.markers:
         film = np.maximum(film, _marker(text, n, size, rng))
     film *= _collimation(device.border, n, size, rng)
-    return (film * np.float32(255) + np.float32(0.5)).astype(np.uint8)
+    pictures: np.ndarray = (film * np.float32(255) + np.float32(0.5)).astype(np.uint8)
+    return pictures
 
 
 def _marker(text: str, n: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -181,7 +210,10 @@ def _marker(text: str, n: int, size: int, rng: np.random.Generator) -> np.ndarra
     j = np.floor((x - left) / scale).astype(int)
     inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
     shown = pick(rng, n, 0.8) * uniform(rng, n, 0.7, 1.0)
-    return inside * glyph[np.clip(i, 0, rows - 1), np.clip(j, 0, columns - 1)] * shown
+    pictures: np.ndarray = (
+        inside * glyph[np.clip(i, 0, rows - 1), np.clip(j, 0, columns - 1)] * shown
+    )
+    return pictures
 
 
 def _collimation(widest: float, n: int, size: int, rng: np.random.Generator) -> np.ndarray:

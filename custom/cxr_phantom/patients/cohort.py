@@ -22,6 +22,7 @@ from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNIO
 # Per patient: NIH 112,120 images of 30,805 patients; frontal images of CheXpert 191,027 of 64,540
 # and of MIMIC-CXR-JPG 243,324 of 65,379.
 FRONTALS_PER_PATIENT = {"nih": 3.64, "chexpert": 2.96, "mimic": 3.72}
+"""Site -> mean number of frontal images of a patient."""
 # Per frontal image: CheXpert 32,387 laterals; of MIMIC's 377,110 images 15,769 do not say their
 # view and 243,324 are frontal.
 LATERALS_PER_FRONTAL = {"nih": 0.0, "chexpert": 0.17, "mimic": 0.485}
@@ -61,7 +62,7 @@ class Cohort:
             devices), `view` ("PA", "AP" or "lateral"), `sex` ("F" or "M"), `age` (int, years).
         present: 1 where an image shows a finding of `UNION_CLASSES`, else 0; (n, 20), int. All
             images of an examination agree.
-        visibility: How plainly a present finding shows, from 0 to 1; (n, 20), float32.
+        visibility: How clearly a present finding shows, from 0 to 1; (n, 20), float32.
     """
 
     images: pd.DataFrame
@@ -75,10 +76,13 @@ class Cohort:
 def sample_cohort(
     site: str, frontals: int, rng: np.random.Generator, rare_at_least: float = 0.1
 ) -> Cohort:
-    """Draw the images of a site; laterals come on top of the `frontals`.
+    """Draw the patients, examinations and images of a site.
 
-    At least the share `rare_at_least` of the images shows even the rarest finding; 0 gives the real
-    shares.
+    Args:
+        site: "nih", "chexpert" or "mimic".
+        frontals: Number of frontal images; laterals are added to these.
+        rng: Source of randomness.
+        rare_at_least: Smallest share of the images that shows a finding; 0 for the real shares.
     """
     # Examinations of a person are geometric.
     mean = FRONTALS_PER_PATIENT[site] / (1 + _SECOND_FRONTAL[site])
@@ -123,10 +127,17 @@ def sample_cohort(
 def read_reports(
     cohort: Cohort, site: str, rare_at_least: float, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Draw CheXpert's labels of the reports, the same for all images of an examination.
+    """Draw the labels that CheXpert's labeller would read from the reports.
 
-    Shares of uncertain and stated labels are CheXpert's. The less a finding shows, the more often
-    it is called uncertain; an absent one that is neither uncertain nor stated is blank.
+    They are the same for all images of an examination. Shares of uncertain and stated labels are
+    CheXpert's. The less clearly a finding shows, the more often it is labelled uncertain; an absent
+    one that is neither uncertain nor stated is blank.
+
+    Args:
+        cohort: The images.
+        site: "nih", "chexpert" or "mimic".
+        rare_at_least: As for `sample_cohort`.
+        rng: Source of randomness.
 
     Returns:
         For each of CheXpert's 14 observations the labels as read (see `label_table`), shape (n,).
@@ -155,11 +166,17 @@ def _lateral_share(site: str, view: np.ndarray) -> np.ndarray:
     pa = np.average(view == "PA")
     wanted = LATERALS_PER_FRONTAL[site] * (1 + _SECOND_FRONTAL[site])
     of_pa = min(_WITH_LATERAL, wanted / max(pa, 1e-9))
-    return np.where(view == "PA", of_pa, (wanted - of_pa * pa) / max(1 - pa, 1e-9))
+    chance: np.ndarray = np.where(view == "PA", of_pa, (wanted - of_pa * pa) / max(1 - pa, 1e-9))
+    return chance
 
 
 def _tendency(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Tendency of each examination to each finding: a Gaussian copula, uniform on (0, 1)."""
+    """Tendency of each examination to each finding: a Gaussian copula, uniform on (0, 1).
+
+    Latent normals of an examination are the weighted sum of the patient's, which last, and its own;
+    both are correlated as `correlations` gives. An image shows a finding where the tendency is
+    above one minus the finding's share.
+    """
     from scipy.special import ndtr  # here, for every command imports this module
 
     mixing = np.linalg.cholesky(correlations())
@@ -177,13 +194,17 @@ def _doubt(share: float, visibility: np.ndarray) -> np.ndarray:
 
 
 def label_shares(site: str, rare_at_least: float) -> pd.DataFrame:
-    """How often a site's images show each finding, at least `rare_at_least`, and what reports say.
+    """How often a site's images show each finding, and how often reports state or doubt it.
+
+    Args:
+        site: "nih", "chexpert" or "mimic".
+        rare_at_least: Lower limit of the shares of images that show a finding.
 
     Returns:
         One row per class of `UNION_CLASSES` and the columns `present` (share of the images that
         show it), and for CheXpert's classes (else NaN) `uncertain_if_present`,
         `uncertain_if_absent` and `stated_if_absent` (share of the images without it whose report
-        calls it uncertain, or says that it is absent).
+        calls it uncertain, or states that it is absent).
     """
     counts = _counts()
     shares = pd.DataFrame(index=list(UNION_CLASSES))
@@ -192,13 +213,15 @@ def label_shares(site: str, rare_at_least: float) -> pd.DataFrame:
     shares["present"] = shares["present"].fillna(_shares(counts["cxr-lt"])["present"])
     shares["present"] = shares["present"].clip(lower=rare_at_least)
     cells = _shares(counts["chexpert"]).drop(columns="present")
-    return shares.join(cells.loc[list(CHEXPERT_CLASSES)])
+    frame: pd.DataFrame = shares.join(cells.loc[list(CHEXPERT_CLASSES)])
+    return frame
 
 
 def _shares(counts: pd.DataFrame) -> pd.DataFrame:
+    """Shares of labels from the counts of a data set; half of the uncertain ones are present."""
     true = _TRUE_OF_UNCERTAIN * counts["uncertain"]
     present, absent = counts["positive"] + true, counts["negative"] + counts["blank"] + true
-    return pd.DataFrame(
+    frame: pd.DataFrame = pd.DataFrame(
         {
             "present": present / (present + absent),
             "uncertain_if_present": true / present,
@@ -206,24 +229,30 @@ def _shares(counts: pd.DataFrame) -> pd.DataFrame:
             "stated_if_absent": counts["negative"] / absent,
         }
     )
+    return frame
 
 
 @cache
 def _counts() -> dict[str, pd.DataFrame]:
+    """Data set -> counts of labels, by class, of the official files."""
     counts = pd.read_csv(Path(__file__).with_name("label_counts.csv"), comment="#")
     return {str(name): part.set_index("class") for name, part in counts.groupby("dataset")}
 
 
 @cache
 def correlations() -> np.ndarray:
-    """Correlations of the latent normals, (20, 20) by `UNION_CLASSES`, read-only."""
+    """Correlations of the latent normals, read-only.
+
+    Returns:
+        (20, 20) by `UNION_CLASSES`: NIH's where it labels both classes, else from `_CAUSES`.
+    """
     severity = dict.fromkeys(UNION_CLASSES, _SEVERITY)
     loadings = pd.DataFrame({"severity": severity, **_CAUSES}).fillna(0)
     wanted = loadings @ loadings.T
     csv = Path(__file__).with_name("nih_correlations.csv")
     nih = pd.read_csv(csv, comment="#", index_col="class")
     wanted.loc[list(NIH_CLASSES), list(NIH_CLASSES)] = nih
-    matrix = wanted.to_numpy(copy=True)
+    matrix: np.ndarray = wanted.to_numpy(copy=True)
     np.fill_diagonal(matrix, 1)
     matrix.flags.writeable = False
     return matrix

@@ -46,9 +46,10 @@ _PATIENTS_OF = {"validate": 0.0076, "test": 0.0045}  # 500 and 293 of 65,379
 
 @dataclass(frozen=True)
 class SiteLayout:
-    """Where a site's data lie.
+    """Where a site's data are.
 
     Attributes:
+        dataset: Key of `readers.DATASETS`.
         labels: The csv to train from.
         images: Folder that the images' names are relative to.
         names: Image of each row of the cohort, as the label table names it.
@@ -63,14 +64,25 @@ class SiteLayout:
 
 
 def write_csv(table: pd.DataFrame, csv: Path) -> None:
-    """Write a csv, compressed where its name ends with .gz, reproducibly."""
+    """Write a csv with reproducible bytes.
+
+    Args:
+        table: Written without its index.
+        csv: File, compressed where its name ends with .gz; its folder is created.
+    """
     csv.parent.mkdir(parents=True, exist_ok=True)
     packing = {"method": "gzip", "mtime": 0} if csv.suffix == ".gz" else None
     table.to_csv(csv, index=False, lineterminator="\n", compression=packing)
 
 
 def write_nih(folder: Path, cohort: Cohort, size: int) -> SiteLayout:
-    """Write the label csv for images of `size` pixels along an edge into the site's folder."""
+    """Write NIH's label csv.
+
+    Args:
+        folder: Of the site.
+        cohort: The images.
+        size: Side of the images, pixels.
+    """
     images = cohort.images
     names = [
         f"{person + 1:08d}_{visit:03d}.png"
@@ -98,7 +110,13 @@ def write_nih(folder: Path, cohort: Cohort, size: int) -> SiteLayout:
 
 
 def write_chexpert(folder: Path, cohort: Cohort, reports: dict[str, np.ndarray]) -> SiteLayout:
-    """Write the label csv into the site's folder, with the labels of `read_reports`."""
+    """Write CheXpert's label csv.
+
+    Args:
+        folder: Of the site.
+        cohort: The images.
+        reports: Labels of `read_reports`.
+    """
     images = cohort.images
     side = np.where(images["lateral"], "lateral", "frontal")
     names = [
@@ -128,9 +146,16 @@ def write_mimic(
     size: int,
     rng: np.random.Generator,
 ) -> SiteLayout:
-    """Write the label csv files; one examination has no labels, as a few of MIMIC's.
+    """Write the csv files of MIMIC-CXR-JPG and of CXR-LT; the latter is the one to train from.
 
-    CXR-LT's csv is the one to train from.
+    One examination has no labels in MIMIC's csv, as a few of the real ones.
+
+    Args:
+        folder: Of the site.
+        cohort: The images.
+        reports: Labels of `read_reports`.
+        size: Side of the images, pixels.
+        rng: Source of numbers, dates, views and the official split.
     """
     images = cohort.images
     study = images["study"].to_numpy()
@@ -203,11 +228,12 @@ def _dates(images: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
     """In the future, as MIMIC's are; later visits have later dates."""
     year = 2110 + rng.integers(80, size=images["person"].max() + 1)[images["person"]]
     day = 30 * images["visit"].to_numpy()
-    return 10_000 * (year + day // 360) + 100 * (1 + day // 30 % 12) + 1
+    dates: np.ndarray = 10_000 * (year + day // 360) + 100 * (1 + day // 30 % 12) + 1
+    return dates
 
 
 def _official_split(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Split of each image; at least one patient validates and one tests."""
+    """MIMIC's official split of each image; at least one patient validates and one tests."""
     people = person[-1] + 1
     order, split = rng.permutation(people), np.full(people, "train", dtype=object)
     start = 0
@@ -215,7 +241,8 @@ def _official_split(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         end = start + max(1, round(share * people))
         split[order[start:end]] = name
         start = end
-    return split[person]
+    of_images: np.ndarray = split[person]
+    return of_images
 
 
 def _cells(labels: np.ndarray) -> np.ndarray:

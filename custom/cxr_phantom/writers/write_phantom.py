@@ -1,6 +1,6 @@
 """Write the phantom to disk: sites in the official layouts of the data sets they imitate.
 
-<root>/nih/, chexpert/, mimic/              labels and pictures; see the modules of layouts
+<root>/nih/, chexpert/, mimic/              labels and pictures; see `official_layouts`
 <root>/truth/<site>.csv                     labels of all 20 findings, for evaluation only
 <root>/sites/<site>.yaml, <site>_split.csv  what a site needs to train
 """
@@ -126,7 +126,16 @@ def write_pictures(
     rng: np.random.Generator,
     report: Callable[[int], None],
 ) -> None:
-    """Draw and save every image of a site; `report` is called with the number of new images."""
+    """Draw and save every image of a site.
+
+    Args:
+        cohort: The images.
+        layout: Where they are saved.
+        site: Whose machines to imitate.
+        size: Side of the images, pixels.
+        rng: Source of randomness.
+        report: Called with the number of images written since the last call.
+    """
     images = cohort.images
     first_visits = images.drop_duplicates("person")
     patients = sample_anatomy(len(first_visits), rng)
