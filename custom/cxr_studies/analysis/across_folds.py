@@ -1,15 +1,16 @@
 """Means over folds, with intervals by patient, of sites whose patients are cut into folds.
 
-Each patient is tested in one fold. An AUROC is that of each fold, averaged: models of different
-folds rank no patients together. Where several seeds test the same fold, they are averaged as well.
-Resamples are drawn fold by fold, the same for all rows, so that differences are paired.
+Each patient is tested in one fold. An AUROC is computed in each fold and averaged over folds,
+because models of different folds rank no patients together. Where several seeds test the same
+fold, they are averaged as well. Resamples are drawn fold by fold, the same for all rows, so
+differences are paired.
 
 The data frame has a line for each pair of rows, or for a row by itself, and group of classes:
 
     scenario, method, strategy            of the row
     other_method, other_strategy          of the row that is subtracted; "" where none is
-    group                                 of `GROUPS`, each class at each site counts once
-    classes                               how many (class, site) the means are over
+    group                                 of `GROUPS`; each class at each site counts once
+    classes                               number of (class, site) that the means are over
     auroc, auroc_low, auroc_high          mean, or difference, with its 95 % interval
 
 Classes with few patients are in no mean: see `FEWEST`.
@@ -23,14 +24,15 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 
-from cxr_studies.analysis.patient_intervals import reached
-from cxr_studies.analysis.study_results import StudyResults, counts_on, with_ends
+from cxr_studies.analysis.patient_intervals import resample_runs
+from cxr_studies.analysis.study_results import StudyResults, compared_model, interval_columns
 from cxr_studies.plan.row import Row
 from cxr_study.common.progress import Report
 from cxr_study.evaluation.bootstrap import percentile_interval
 
 FEWEST = 30
-"""Patients with a positive image, and with a negative one, at a site and over all folds."""
+"""Least number of patients with a positive image, and with a negative one, that a class needs at a
+site, over all folds."""
 
 GROUPS = {
     "own": ("shared", "unique"),
@@ -38,8 +40,8 @@ GROUPS = {
     "unique": ("unique",),
     "elsewhere": ("elsewhere",),
 }
-"""Name -> of which kinds of classes: those that all sites label, or several, that the tested site
-alone does, and that others do."""
+"""Group -> kinds of classes in it: labelled by several or all sites (shared), by the tested site
+alone (unique), or by other sites only (elsewhere)."""
 
 _KEYS = ["scenario", "method", "strategy", "other_method", "other_strategy", "group", "classes"]
 _Areas = dict[tuple[str, str], np.ndarray]  # (site, class) -> AUROC itself, then on resamples
@@ -53,16 +55,24 @@ def across_folds(
     processes: int = 1,
     report: Report = lambda done, total: None,
 ) -> pd.DataFrame:
-    """The data frame; see above.
+    """Mean AUROCs over folds and their paired differences, with 95 % intervals by patient.
+
+    The point estimate and each resample are averaged in the same way: over the folds and seeds in
+    which a (class, site) is defined, then over the classes and sites of a group. The interval is
+    the percentile interval of the resampled means.
 
     Args:
         results: Of a study whose data file has the key `folds`.
-        folds: How many there are; a run's fold is its seed modulo that.
-        resamples: Of the patients.
-        processes: How many share the work.
-        report: Called after each run.
+        folds: Number of folds; a run tests the fold that is its seed modulo this number.
+        resamples: Bootstrap resamples of the patients of each test set.
+        processes: Number of processes that share the work.
+        report: Called as report(done, total) after each run.
+
+    Returns:
+        One line for each scenario, row or ordered pair of rows, and group; see the module's
+        docstring for the columns. Values that are not defined are NaN.
     """
-    found = reached(results, resamples=resamples, processes=processes, report=report)
+    found = resample_runs(results, resamples=resamples, processes=processes, report=report)
     rows = []
     for scenario in dict.fromkeys(run.scenario for run in results.finished):
         areas: dict[Row, _Areas] = {}
@@ -73,7 +83,7 @@ def across_folds(
                 if (run.scenario, run.row) != (scenario, row):
                     continue
                 for (model, test), each in found[run.key].items():
-                    if model != counts_on(results.results[run.key].classes, test):
+                    if model != compared_model(results.results[run.key].classes, test):
                         continue
                     drawn = np.vstack([each.values["auroc"], each.drawn["auroc"]]).T
                     for name, few, area in zip(each.classes, each.fewest, drawn, strict=True):
@@ -88,11 +98,12 @@ def across_folds(
         pairs = [(row, None) for row in areas] + list(permutations(areas, 2))
         for row, other in pairs:
             rows += _lines(scenario, row, other, areas, kinds)
-    return pd.DataFrame(rows, columns=[*_KEYS, *with_ends("auroc")])
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=[*_KEYS, *interval_columns("auroc")])
+    return frame
 
 
 def _kinds(results: StudyResults, scenario: str) -> dict[tuple[str, str], str]:
-    """(Site, class) -> which of the kinds of classes it is there."""
+    """(Site, class) -> "shared", "unique" or "elsewhere", as `GROUPS` uses them."""
     scores = results.scores[results.scores["scenario"] == scenario]
     scores = scores.drop_duplicates(["test", "class"])
     labelled = np.where(scores["sites"] > 1, "shared", "unique")
@@ -107,7 +118,7 @@ def _lines(
     areas: Mapping[Row, _Areas],
     kinds: Mapping[tuple[str, str], str],
 ) -> list[dict[str, object]]:
-    """A line for each group of which both rows have a class."""
+    """Lines of a row, or of a pair of rows: one for each group of which both have a class."""
     lines: list[dict[str, object]] = []
     for group, of in GROUPS.items():
         places = [
@@ -124,6 +135,6 @@ def _lines(
             *((other.method, other.strategy) if other else ("", "")),
             *(group, len(places)),
         )
-        ends = with_ends("auroc", float(mean[0]), *percentile_interval(mean[1:]))
+        ends = interval_columns("auroc", float(mean[0]), *percentile_interval(mean[1:]))
         lines.append({**dict(zip(_KEYS, keys, strict=True)), **ends})
     return lines

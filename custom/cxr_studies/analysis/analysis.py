@@ -14,7 +14,7 @@ from rich.text import Text
 from cxr_studies.analysis.claim_checks import Judged, judge
 from cxr_studies.analysis.patient_intervals import PatientIntervals, patient_intervals
 from cxr_studies.analysis.significance import class_tests, significance
-from cxr_studies.analysis.study_results import StudyResults, with_ends
+from cxr_studies.analysis.study_results import StudyResults, interval_columns
 from cxr_studies.analysis.subgroups import subgroups
 from cxr_studies.papers.claims import read_claims
 from cxr_studies.plan.row import Row
@@ -23,7 +23,16 @@ from cxr_study.common.progress import bar
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """Results with what follows from them; see the functions that `analyse` calls."""
+    """The results of a study with everything computed from them.
+
+    Attributes:
+        results: What the finished runs reach.
+        tests: Paired tests of surgical aggregation against the other rows; see `significance`.
+        by_patient: Bootstrap intervals of single runs; see `patient_intervals`.
+        by_class: DeLong's tests, class by class; see `class_tests`.
+        by_subgroup: AUROCs by sex, age and view; see `subgroups`.
+        judged: The papers' claims about the study with their verdicts; see `judge`.
+    """
 
     results: StudyResults
     tests: pd.DataFrame
@@ -34,7 +43,14 @@ class Analysis:
 
 
 def analyse(results: StudyResults, processes: int) -> Analysis:
-    """Compute it all, in so many processes at the same time."""
+    """Compute everything that the report shows.
+
+    Progress bars are shown on the terminal, as the bootstrap of new runs takes minutes.
+
+    Args:
+        results: See `gather`.
+        processes: Number of processes that compute at the same time.
+    """
     with bar("resampling patients") as report:
         by_patient = patient_intervals(results, processes=processes, report=report)
     with bar("testing classes") as report:
@@ -46,13 +62,13 @@ def analyse(results: StudyResults, processes: int) -> Analysis:
 
 
 def runs(results: StudyResults) -> pd.DataFrame:
-    """All runs of a study, the unfinished ones without figures.
+    """All planned runs of a study; those that are not finished have no measurements.
 
     Returns:
-        Columns scenario, method, strategy, seed, key, sites, seconds, rounds, best_round, code,
-        sources and machine.
+        Columns scenario, method, strategy, seed, key, sites (JSON list), seconds (wall time),
+        rounds, best_round, code, sources and machine; see `Result`.
     """
-    return pd.DataFrame(
+    frame: pd.DataFrame = pd.DataFrame(
         {
             **run.facts,
             "key": run.key,
@@ -67,12 +83,20 @@ def runs(results: StudyResults) -> pd.DataFrame:
         for run in results.runs
         for result in [results.results.get(run.key)]
     )
+    return frame
 
 
 def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None:
     """Print mean AUROCs over all classes with half their intervals over seeds; "-": not defined.
 
-    Strategies are shown where there are several, and models where sites have their own.
+    The column of strategies is shown where there are several, the column of models where sites
+    have their own.
+
+    Args:
+        title: Of the study.
+        factor: What varies from scenario to scenario; the heading of the first column.
+        seeds: See `study_results.over_seeds`.
+        console: Where the table is printed.
     """
     tests = list(dict.fromkeys(seeds["test"]))
     shown = seeds[seeds["group"] == "all"]
@@ -83,17 +107,23 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
     for keys, rows in shown.groupby(["scenario", "method", "strategy", "model"], sort=False):
         scenario, method, strategy, model = keys
         row = Row(method, strategy)
-        beside = {"strategy": row.strategy_title, "model": model}
-        by_test = {each["test"]: _told(each) for _, each in rows.iterrows()}
-        words = scenario, row.title, *(beside[column] for column in several)
-        table.add_row(*words, *(by_test.get(test, "") for test in tests))
+        named = {"strategy": row.strategy_title, "model": model}
+        by_test = {each["test"]: _mean_text(each) for _, each in rows.iterrows()}
+        cells = scenario, row.title, *(named[column] for column in several)
+        table.add_row(*cells, *(by_test.get(test, "") for test in tests))
     console.print(table)
 
 
 def show_folds(title: str, folds: pd.DataFrame, console: Console) -> None:
-    """Print means over folds with their intervals by patient; see `across_folds`."""
+    """Print means over folds with their 95 % intervals by patient.
+
+    Args:
+        title: Of the study.
+        folds: See `across_folds`, as read back from its csv: an empty `other_method` is NaN.
+        console: Where the table is printed.
+    """
     own = folds[folds["other_method"].isna()]
-    groups, columns = list(dict.fromkeys(own["group"])), ["group", *with_ends("auroc")]
+    groups, columns = list(dict.fromkeys(own["group"])), ["group", *interval_columns("auroc")]
     table = Table(title=f"{title}: mean AUROC over folds, 95 % interval by patient", box=None)
     for heading in ("method", *groups):
         table.add_column(heading)
@@ -107,12 +137,13 @@ def show_folds(title: str, folds: pd.DataFrame, console: Console) -> None:
 
 
 def show_claims(results: StudyResults, console: Console) -> None:
-    """Print what came out of each claim that the papers have about the study."""
+    """Print the verdict on each of the papers' claims about the study, a line for each."""
     for each in judge(read_claims(), results):
         console.print(Text.assemble((each.verdict, "bold"), f": {each.claim.text}."))
 
 
-def _told(row: pd.Series) -> str:
+def _mean_text(row: pd.Series) -> str:
+    """Mean AUROC with half its interval, e.g. "0.853 ± 0.012"; "-" where it is not defined."""
     if np.isnan(row["auroc"]):
         return "-"
     half = row["auroc_high"] - row["auroc"]

@@ -1,9 +1,9 @@
-"""Whether what the papers claim about a study holds in it, over its seeds.
+"""Whether the papers' claims about a study hold in it, over its seeds.
 
-A claim consists of comparisons. For each seed a comparison gives one number that the claim says is
-above 0, or above minus a margin, see `claims`, and the 95 % t interval of these numbers decides. No
-interval could show that two methods are comparable; that is judged where both should have the same
-models, and nowhere else.
+A claim consists of comparisons. For each seed a comparison gives one number that is claimed to be
+above 0, or above minus a margin (see `claims`), and the 95 % t interval of these numbers decides.
+No interval can show that two methods are equal; that is judged only where both should have the
+same models, by comparing their arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cxr_studies.analysis.intervals_and_tests import (
     interval,
     verdict,
 )
-from cxr_studies.analysis.study_results import StudyResults, counts_on
+from cxr_studies.analysis.study_results import StudyResults, compared_model
 from cxr_studies.papers.claims import EVERY_SITE, KINDS, Claim, Comparison
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import SERVER
@@ -39,9 +39,11 @@ _COLUMNS = [
 
 @dataclass(frozen=True)
 class Finding:
-    """What came out of a comparison.
+    """The result of a comparison.
 
     Attributes:
+        comparison: What was compared.
+        scenarios: Names of the scenarios that were to be run with all its rows.
         difference: The number that is claimed to be above 0, or above minus the margin, over the
             seeds for which all of these scenarios define it; None without such a seed.
         verdict: `HOLDS` where the interval is above that, `DOES_NOT_HOLD` where it is below, else
@@ -57,7 +59,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with the findings of its comparisons, as far as the study was to run them."""
+    """A claim with the findings of those of its comparisons that the study was to run."""
 
     claim: Claim
     findings: tuple[Finding, ...]
@@ -72,9 +74,16 @@ class Judged:
 
 
 def judge(claims: Sequence[Claim], results: StudyResults) -> tuple[Judged, ...]:
-    """Judge the claims about a study, in their order; those of other studies are left out.
+    """Judge the claims about a study.
 
-    What a claim says of all its study's scenarios is judged over all of this one's.
+    A claim about all scenarios of its study is judged over all scenarios that this one has.
+
+    Args:
+        claims: Of any studies; those of other studies are left out.
+        results: Of the study. Its key `claims` may name another study whose claims are tested.
+
+    Returns:
+        The claims with at least one finding, in the order given.
     """
     evidence = StudyEvidence(results)
     about = results.study.claims or results.study.name
@@ -88,6 +97,9 @@ def judge(claims: Sequence[Claim], results: StudyResults) -> tuple[Judged, ...]:
 
 def table(judged: Sequence[Judged]) -> pd.DataFrame:
     """All findings, one line each.
+
+    Args:
+        judged: See `judge`.
 
     Returns:
         Columns claim, source, published; kind, better and worse (names of rows), model ("" where
@@ -106,7 +118,7 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
                     "claim": each.claim.text,
                     "source": each.claim.source,
                     "published": each.claim.published,
-                    "kind": KINDS[which.kind].said,
+                    "kind": KINDS[which.kind].phrase,
                     "better": which.better.name,
                     "worse": which.worse.name,
                     "model": which.model or "",
@@ -116,11 +128,24 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
                 }
             )
     frame = pd.DataFrame(lines).rename(columns={"mean": "difference"}).reindex(columns=_COLUMNS)
-    return frame.astype(dict.fromkeys(("difference", "low", "high"), float))
+    typed: pd.DataFrame = frame.astype(dict.fromkeys(("difference", "low", "high"), float))
+    return typed
 
 
 class StudyEvidence:
-    """What the runs of a study say about two of its rows, seed by seed."""
+    """What the runs of a study show about two of its rows, seed by seed.
+
+    Args:
+        results: Of the study.
+
+    Attributes:
+        study: The study.
+        results: Key -> result of each finished run.
+        runs: (scenario, row, seed) -> planned run.
+        tests: Test sets with results, and `EVERY_SITE`.
+        reached: (scenario, method, strategy, seed, test, group) -> model -> mean AUROC.
+        places: (scenario, test, group) that any run has a mean of.
+    """
 
     def __init__(self, results: StudyResults):
         self.study = results.study
@@ -135,7 +160,7 @@ class StudyEvidence:
         self.places = {(key[0], *key[4:]) for key in self.reached}
 
     def finding(self, which: Comparison) -> Finding | None:
-        """What came out of a comparison; None where the study was not to run it."""
+        """The result of a comparison; None where the study was not to run it."""
         scenarios = self.scenarios(which)
         if not scenarios:
             return None
@@ -161,7 +186,12 @@ class StudyEvidence:
         ]
 
     def numbers(self, which: Comparison, scenarios: Sequence[Scenario]) -> dict[int, float]:
-        """Seed -> the number of a comparison, where all scenarios define it."""
+        """Seed -> the number of a comparison, for the seeds in which all scenarios define it.
+
+        Args:
+            which: The comparison; its kind decides how AUROCs become one number, see `KINDS`.
+            scenarios: See `scenarios`.
+        """
         number = KINDS[which.kind].number
         numbers = {
             seed: number(partial(self._aurocs, seed), which, scenarios)
@@ -170,7 +200,16 @@ class StudyEvidence:
         return {seed: number for seed, number in numbers.items() if not np.isnan(number)}
 
     def same(self, which: Comparison, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> bool:
-        """Whether both rows of a comparison have ended with the same models in finished runs."""
+        """Whether both rows of a comparison ended with the same models.
+
+        Args:
+            which: The comparison.
+            scenarios: In which both rows are compared.
+            seeds: Of finished runs.
+
+        Returns:
+            True where the digests of all their models agree, in every scenario and seed.
+        """
         better, worse = (
             [
                 self.results[self.runs[each.name, row, seed].key].digests
@@ -182,6 +221,7 @@ class StudyEvidence:
         return better == worse
 
     def _aurocs(self, seed: int, which: Comparison, scenario: Scenario) -> list[float]:
+        """Mean AUROCs of a comparison's rows with a seed in a scenario; NaN where not defined."""
         models = (None, which.model, None)  # of the better row, the worse one and the baseline
         return [
             self._auroc(seed, which, row, model, scenario.name)
@@ -191,6 +231,7 @@ class StudyEvidence:
     def _auroc(
         self, seed: int, which: Comparison, row: Row, meant: str | None, scenario: str
     ) -> float:
+        """Mean AUROC of one row; over `EVERY_SITE` the mean of test sets that have the group."""
         tests = self.study.tests if which.test == EVERY_SITE else (which.test,)
         aurocs = []
         for test in tests:
@@ -202,8 +243,8 @@ class StudyEvidence:
 
 
 def _of_models(models: dict[str, float], test: str, meant: str | None) -> float:
-    """The AUROC of the model that is meant or counts, else the mean over sites that define it."""
-    if only := meant or counts_on(models, test):
+    """AUROC of the named model or of the compared one, else the mean over sites that define it."""
+    if only := meant or compared_model(models, test):
         return models.get(only, np.nan)
     defined = [v for model, v in models.items() if model != SERVER and not np.isnan(v)]
     return fmean(defined) if defined else np.nan

@@ -18,6 +18,7 @@ HOLDS, DOES_NOT_HOLD, NOT_DECIDED = "holds", "does not hold", "not decided"
 PAIRED_T, WILCOXON = "paired t-test", "Wilcoxon signed-rank test"
 
 SIGNIFICANCE = 0.05
+"""Level of all tests, and below which Shapiro-Wilk rejects normality."""
 
 _PAIRS = 3  # at least: what Shapiro-Wilk needs
 _DECIMALS = 12  # what differs by less is equal, and ties in ranks are ties
@@ -27,7 +28,14 @@ _ROUNDING = 1e-28  # a variance below it is that of equal numbers
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds and its 95 % t interval; no ends with fewer than two seeds."""
+    """A mean over seeds with its 95 % t interval.
+
+    Attributes:
+        mean: Arithmetic mean.
+        low: Lower end; None with fewer than two seeds.
+        high: Upper end, likewise.
+        seeds: Number of values.
+    """
 
     mean: float
     low: float | None
@@ -36,7 +44,19 @@ class Interval:
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """Mean of values of several seeds with its t interval; None for no value."""
+    """Mean of the values of several seeds with its 95 % t interval.
+
+    Args:
+        values: One for each seed, none of them NaN.
+
+    Returns:
+        None for no value; an interval without ends for one. Where all values are equal, both ends
+        are the mean.
+
+    Example:
+        >>> interval([0.8, 0.9]).mean
+        0.8500000000000001
+    """
     if not values:
         return None
     mean = fmean(values)
@@ -50,7 +70,15 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 
 def verdict(difference: Interval | None) -> str:
-    """What the interval of a difference says of the claim that it is positive."""
+    """Whether a difference is shown to be positive.
+
+    Args:
+        difference: With its interval; None where there is no seed.
+
+    Returns:
+        `HOLDS` where the whole interval is above 0, `DOES_NOT_HOLD` where it is below,
+        `NOT_DECIDED` where it includes 0 or is not defined.
+    """
     if difference is None or difference.low is None or difference.high is None:
         return NOT_DECIDED
     if difference.low > 0:
@@ -69,10 +97,11 @@ class PairedTest:
         normality: p of Shapiro-Wilk on the differences; None where they do not vary or fewer than
             3 are left.
         t: Of the paired t-test, as the papers have it, whichever test decided; None likewise.
+        t_p: Two-sided p of that t-test.
         difference: Mean of first minus second with its 95 % t interval, over the pairs; None
             without a pair. It is the mean also where the test is of ranks.
-        pairs: How many were compared.
-        left_out: How many were not, for one side or both are not defined.
+        pairs: Number of pairs that were compared.
+        left_out: Number of pairs that were not, because one side or both are not defined.
     """
 
     test: str | None
@@ -89,15 +118,18 @@ class PairedTest:
 def compare_pairs(first: Sequence[float | None], second: Sequence[float | None]) -> PairedTest:
     """Test whether two methods differ, value by value.
 
-    As in the papers a paired t-test, where Shapiro-Wilk leaves the differences for normal (p >=
-    0.05); where it does not, a Wilcoxon signed-rank test, exact for up to 50 pairs without ties,
-    with pairs that do not differ dropped. Differences that are all the same, and not 0, are not
-    normal.
+    As in the papers this is a paired t-test where Shapiro-Wilk does not reject normality of the
+    differences (p >= 0.05). Otherwise it is a Wilcoxon signed-rank test, exact for up to 50 pairs
+    without ties, with pairs that do not differ dropped. Differences that are all equal, and not 0,
+    count as not normal.
 
     Args:
-        first: AUROCs of the one method, one per class, or one mean per run; None or NaN where not
+        first: AUROCs of one method, one per class, or one mean per run; None or NaN where not
             defined.
         second: Of the other method, for the same classes or runs in the same order.
+
+    Returns:
+        The test; differences are rounded to 12 decimals first, so that equal ones are ties.
 
     Source:
         Kulkarni et al., arXiv:2301.06683, v2, section IV; the signed ranks are this project's.
@@ -122,13 +154,24 @@ def compare_pairs(first: Sequence[float | None], second: Sequence[float | None])
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Adjust the p values of a family of tests, so that it is wrong at most as often as one test.
+    """Adjust the p values of a family of tests by Holm's step-down procedure.
 
-    A test that could not decide, None, is no member and stays None.
+    The probability that any true null hypothesis of the family is rejected is then at most the
+    level of a single test.
+
+    Args:
+        p_values: Of the family; None for a test that could not decide, which is no member.
+
+    Returns:
+        Adjusted p values in the same order, at most 1; None where the p value is None.
 
     Source:
         Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of
         Statistics 6, 1979, 65-70.
+
+    Example:
+        >>> holm([0.01, None, 0.04])
+        [0.02, None, 0.04]
     """
     # statsmodels' multipletests gives the same, but looks for garbage in each call: 0.1 s.
     members = np.array([p for p in p_values if p is not None])
@@ -140,10 +183,16 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return [None if p is None else next(left) for p in p_values]
 
 
-def mark(p: float | None) -> str:
-    """Mark of significance as in ML4H 2024: * p <= 0.05, ** <= 0.01, *** <= 0.001, else ns.
+def significance_mark(p: float | None) -> str:
+    """Mark of significance as in ML4H 2024.
 
-    "" where there is no p. The marks of arXiv:2301.06683, v1, do not include the limits.
+    The marks of arXiv:2301.06683, v1, do not include the limits.
+
+    Args:
+        p: Adjusted p value, or None where no test could decide.
+
+    Returns:
+        "***" for p <= 0.001, "**" for p <= 0.01, "*" for p <= 0.05, else "ns"; "" for None.
     """
     if p is None:
         return ""
@@ -158,8 +207,12 @@ class DelongTest:
     """Two AUROCs of one class on the same images, compared.
 
     Attributes:
-        difference: First area minus second, with the ends of its 95 % interval, `low` and `high`.
+        first: AUROC of the first model.
+        second: AUROC of the second model.
+        difference: First minus second.
         error: Standard error of the difference.
+        low: Lower end of the difference's 95 % interval.
+        high: Upper end of it.
         z: Difference over its standard error; 0 where the two rank all pairs of a positive and a
             negative alike. None where the areas differ but their difference has no variance.
         p: Two-sided; 1 where z is 0, None where z is None.
@@ -178,13 +231,13 @@ class DelongTest:
 def delong_test(labels: Floats, first: Floats, second: Floats) -> DelongTest | None:
     """Test whether two models have the same AUROC on the same images; two-sided.
 
-    It takes images for independent. Where patients have several images they are not, and the
-    interval comes out too narrow, p too small: the bootstrap by patient (`bootstrap`) accounts for
+    The test assumes that images are independent. Where patients have several images, they are not:
+    the interval is too narrow and p too small. The bootstrap by patient (`bootstrap`) accounts for
     it.
 
     Args:
         labels: 1, 0 or NaN (not labelled: left out), shape (images,).
-        first: Scores of the one model, same shape.
+        first: Scores of one model, same shape.
         second: Scores of the other.
 
     Returns:
@@ -216,7 +269,10 @@ def delong_test(labels: Floats, first: Floats, second: Floats) -> DelongTest | N
 
 
 def _placements(labels: Floats, scores: Floats) -> tuple[Floats, Floats] | None:
-    """Shares of the negatives below each positive, and of the positives below each negative."""
+    """Shares of the negatives below each positive, and of the positives below each negative.
+
+    Ties count half. The mean of either array is the AUROC. None where it is not defined.
+    """
     positives, negatives = scores[labels == 1], scores[labels == 0]
     m, n = len(positives), len(negatives)
     together = np.concatenate([positives, negatives])

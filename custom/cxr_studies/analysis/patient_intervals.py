@@ -1,17 +1,17 @@
-"""Patient-level bootstrap intervals of the figures of single runs.
+"""Patient-level bootstrap intervals of the metrics of single runs.
 
-Intervals over seeds say how much a training varies; these say how much a test set does. Patients
-are drawn again with all their images; see `bootstrap`. What the models reach on the resamples is
-kept in the runs' folders, so that only new runs take long.
+Intervals over seeds show how much a training varies; these show how much a test set does. Patients
+are drawn with replacement, with all their images; see `bootstrap`. The metrics on the resamples are
+kept in the runs' folders, so only new runs take long.
 
 Data frames of means have a line for each finished run, model, test set and group of classes:
 
     scenario, method, strategy, seed, model, test, group
-    classes                         over how many the means are
+    classes                         number of classes that the means are over
     auroc, auroc_low, auroc_high    mean over the classes with the ends of its 95 % interval
     auprc, auprc_low, auprc_high    likewise
 
-That of classes has one for each finished run, test set and class:
+The data frame of classes has a line for each finished run, test set and class:
 
     scenario, method, strategy, seed, test, class
     patient_low, patient_high       ends of the 95 % interval of a difference of AUROCs
@@ -36,9 +36,9 @@ from cxr_studies.analysis.study_results import (
     RUN,
     StudyResults,
     by_group,
-    counts_on,
-    shared_out,
-    with_ends,
+    compared_model,
+    interval_columns,
+    run_in_processes,
 )
 from cxr_studies.plan.run_folder import GLOBAL, RUNS, Result, predictions
 from cxr_study.common.progress import Report
@@ -53,8 +53,8 @@ from cxr_study.evaluation.bootstrap import (
 )
 
 RESAMPLED = "resampled-2"
-"""In a run's folder: what its models reach on resamples, made anew where it is missing. Rename it
-when the same resamples no longer give the same numbers."""
+"""Cache in a run's folder: metrics of its models on the resamples, computed where it is missing.
+Rename it when the same resamples no longer give the same numbers."""
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
 
@@ -69,14 +69,14 @@ _BY_CLASS = [
 
 @dataclass(frozen=True, eq=False)
 class PatientIntervals:
-    """All three data frames.
+    """The three data frames; see the module's docstring for their columns.
 
     Attributes:
         means: Of every model on every test set.
         differences: Surgical aggregation minus every other row, with the same scenario and seed;
             the model is the other row's. Where surgical aggregation has no global model, it is
             that of the same site.
-        classes: The same differences class by class, of models as `counts_on` has them.
+        classes: The same differences class by class, of the models that `compared_model` chooses.
     """
 
     means: pd.DataFrame
@@ -91,8 +91,17 @@ def patient_intervals(
     processes: int = 1,
     report: Report = lambda done, total: None,
 ) -> PatientIntervals:
-    """All three data frames; see above."""
-    of_key = reached(results, resamples=resamples, processes=processes, report=report)
+    """Bootstrap intervals of every run, and of its difference to surgical aggregation.
+
+    Differences are paired: both models are measured on the same resamples of a test set.
+
+    Args:
+        results: Of the study.
+        resamples: Bootstrap resamples of the patients of each test set.
+        processes: Number of processes that share the work.
+        report: Called as report(done, total) after each run.
+    """
+    of_key = resample_runs(results, resamples=resamples, processes=processes, report=report)
     runs = {tuple(run.facts.values()): run for run in results.finished}
     surgical = {other.key: of_key[ours.key] for ours, other in results.pairs()}
     means, differences, by_class = [], [], []
@@ -108,7 +117,9 @@ def patient_intervals(
             continue
         differing = {m: difference_interval(first, second, m, classes) for m in METRICS}
         differences.append(facts | _figures(differing))
-        if facts["group"] == "all" and model == counts_on(results.results[run.key].classes, test):
+        if facts["group"] == "all" and model == compared_model(
+            results.results[run.key].classes, test
+        ):
             for name in classes:
                 one = difference_interval(first, second, "auroc", [name])
                 low, high = (one.low, one.high) if one else (np.nan, np.nan)
@@ -120,28 +131,39 @@ def patient_intervals(
     )
 
 
-def reached(
+def resample_runs(
     results: StudyResults, *, resamples: int, processes: int, report: Report
 ) -> dict[str, dict[tuple[str, str], Resampled]]:
-    """Key of a run -> (model, test set) -> what the model reaches there, on resamples too."""
+    """Metrics of all finished runs, on the test sets themselves and on resamples.
+
+    Args:
+        results: Of the study.
+        resamples: Bootstrap resamples of the patients of each test set.
+        processes: Number of processes that share the work.
+        report: Called as report(done, total) after each run.
+
+    Returns:
+        Key of a run -> (model, test set) -> metrics of each class.
+    """
     jobs = [(results.folder, key, result, resamples) for key, result in results.results.items()]
-    found = shared_out(_reached, jobs, processes=processes, report=report)
+    found = run_in_processes(_resample_run, jobs, processes=processes, report=report)
     return dict(zip(results.results, found, strict=True))
 
 
 def _figures(estimates: Mapping[Metric, Estimate | None]) -> dict[str, float]:
+    """Columns of a line: number of classes, and each metric with the ends of its interval."""
     figures: dict[str, float] = {}
     for metric, found in estimates.items():
         figures["classes"] = 0 if found is None else found.classes
         ends = () if found is None else (found.value, found.low, found.high)
-        figures |= with_ends(metric, *ends)
+        figures |= interval_columns(metric, *ends)
     return figures
 
 
-def _reached(
+def _resample_run(
     folder: Path, key: str, result: Result, resamples: int
 ) -> dict[tuple[str, str], Resampled]:
-    """(model, test set) -> what a run's model reaches there; kept in the run's folder."""
+    """(model, test set) -> metrics on resamples of one run; cached in the run's folder."""
     kept = Memory(folder / RUNS / key / RESAMPLED, verbose=0).cache(resample)
     found = {}
     with warnings.catch_warnings():  # joblib's, of a disk that is slow for a moment

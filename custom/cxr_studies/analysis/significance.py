@@ -6,8 +6,8 @@
     scenario                 whose classes are paired; "" where scenarios are
     test, group             test set, and classes of `study_results.GROUPS`
     method, strategy        of the other row
-    model                   of it, as tables have it: see `as_tables`
-    pairs, left_out         how many were compared, and how many not, for one side is not defined
+    model                   of it, as tables name it: see `with_table_models`
+    pairs, left_out         number of pairs compared, and of pairs with a side that is not defined
     by                      the test that decided; "" where none could
     difference, low, high   mean of surgical minus other over the pairs, with its 95 % t interval
     statistic, p            of the test that decided; see `compare_pairs`
@@ -19,13 +19,13 @@ several models of sites, the mean over those that define it is compared. Means o
 the seeds that both sides define. Without a pair there is no line.
 
 "scenarios" are the papers' ablations: a pair is a scenario, its value the mean AUROC, averaged over
-seeds. "runs" are the same without averaging; runs with one seed have splits in common, so that its
-p is smaller than it should be. "classes" is the papers' study of real sites: within a scenario a
-pair is a class, its value the AUROC, averaged over seeds. Scenarios and classes are taken for
+seeds. "runs" are the same without averaging; runs with one seed have splits in common, so the p
+value is smaller than it should be. "classes" is the papers' study of real sites: within a scenario
+a pair is a class, its value the AUROC, averaged over seeds. Scenarios and classes are assumed to be
 independent, as in the papers.
 
-A family is what has pairing, test set and group in common: all other rows and, of "classes", all
-scenarios. Within it p is adjusted by Holm's procedure.
+A family consists of the lines with the same pairing, test set and group: all other rows and, of
+"classes", all scenarios. Within it p is adjusted by Holm's procedure.
 
 `class_tests` has one line for each scenario, other row, seed, test set and class of the test set:
 
@@ -38,12 +38,12 @@ scenarios. Within it p is adjusted by Holm's procedure.
     z, p                               see `DelongTest`
     tests, holm, mark                  size of the line's family, p adjusted for it, and its mark
 
-Models are as `counts_on` has them. NaN is not defined: a model lacks the class, or the
+Models are those that `compared_model` chooses. NaN is not defined: a model lacks the class, or the
 test set has fewer than two positives or two negatives.
 
-A family is what has scenario, row, seed and test set in common: the classes. Seeds are not pooled:
-their models are tested on images that are partly or all the same, so their p values are not those
-of independent tests, and a median of them is no p value.
+Here a family consists of the classes with the same scenario, row, seed and test set. Seeds are not
+pooled: their models are tested on images that are partly or all the same, so their p values are not
+those of independent tests, and a median of them is no p value.
 
 Source:
     Kulkarni et al., ML4H 2024, section 2.6; families and seeds are this project's.
@@ -59,15 +59,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cxr_studies.analysis.intervals_and_tests import compare_pairs, delong_test, holm, mark
+from cxr_studies.analysis.intervals_and_tests import (
+    compare_pairs,
+    delong_test,
+    holm,
+    significance_mark,
+)
 from cxr_studies.analysis.study_results import (
     RUN,
     StudyResults,
-    as_tables,
     by_group,
-    counted,
+    compared_predictions,
     reference,
-    shared_out,
+    run_in_processes,
+    with_table_models,
 )
 from cxr_studies.plan.run_folder import Result
 from cxr_study.common.progress import Report
@@ -80,11 +85,12 @@ DELONG_WARNING = (
     "DeLong's test takes images for independent. Where patients have several, they are not: its p "
     "values are too small and its intervals too narrow. Those by patient account for it."
 )
-"""To be said wherever a line of `class_tests` has more images than patients."""
+"""To be shown wherever a line of `class_tests` has more images than patients."""
 
 FAMILY = ["pairing", "test", "group"]
+"""Columns that the lines of a family of `significance` have in common."""
 CLASS_FAMILY = ["scenario", "method", "strategy", "seed", "test"]
-"""Columns that lines of a family have in common."""
+"""Columns that the lines of a family of `class_tests` have in common."""
 
 _ADJUSTED = ["tests", "holm", "mark"]
 
@@ -101,7 +107,15 @@ _CLASS_COLUMNS = [
 
 
 def significance(results: StudyResults) -> pd.DataFrame:
-    """Test surgical aggregation against every other row; no line without anything to compare."""
+    """Test surgical aggregation against every other row by paired tests.
+
+    Args:
+        results: Of the study.
+
+    Returns:
+        One line for each comparison with at least one pair; see the module's docstring for the
+        columns. Empty where nothing was trained by surgical aggregation.
+    """
     by_class = by_group(results.scores)
     means = _opposed(results.means, results, [])
     lines = [
@@ -114,11 +128,15 @@ def significance(results: StudyResults) -> pd.DataFrame:
 
 
 def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.DataFrame:
-    """Lines of other rows beside the reference's: AUROC `other` and `surgical`, both or neither."""
+    """Lines of the other rows, each with the AUROC `other` and that of the reference, `surgical`.
+
+    Both are NaN where one of them is. `unit`: columns that identify a line within a run.
+    """
     row = reference(results.runs)
     if row is None:
-        return pd.DataFrame()
-    models = as_tables(lines).groupby([*RUN, "group", *unit], sort=False)
+        frame: pd.DataFrame = pd.DataFrame()
+        return frame
+    models = with_table_models(lines).groupby([*RUN, "group", *unit], sort=False)
     lines = models[["auroc"]].mean().reset_index()
     ours = (lines["method"] == row.method) & (lines["strategy"] == row.strategy)
     same = ["scenario", "seed", "test", "group", *unit]
@@ -126,12 +144,14 @@ def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.
     opposed = opposed.rename(columns={"auroc": "other", "auroc_ours": "surgical"})
     defined = opposed["other"].notna() & opposed["surgical"].notna()
     opposed.loc[~defined, ["other", "surgical"]] = np.nan
-    return opposed
+    frame: pd.DataFrame = opposed
+    return frame
 
 
 def _lines(
     pairing: str, opposed: pd.DataFrame, line: Sequence[str], pair: list[str]
 ) -> list[dict[str, Any]]:
+    """A test for each group of lines that agree in the columns `line`; `pair`: those of a pair."""
     lines: list[dict[str, Any]] = []
     if opposed.empty:
         return lines
@@ -149,10 +169,19 @@ def _lines(
 def class_tests(
     results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
 ) -> pd.DataFrame:
-    """Test surgical aggregation against every other row, class by class; see above."""
+    """Test surgical aggregation against every other row by DeLong's test, class by class.
+
+    Args:
+        results: Of the study.
+        processes: Number of processes that share the work.
+        report: Called as report(done, total) after each pair of runs.
+
+    Returns:
+        One line for each class of each test set that both runs have; see the module's docstring.
+    """
     pairs, kept = list(results.pairs()), results.results
     jobs = [(results.folder, (a.key, kept[a.key]), (b.key, kept[b.key])) for a, b in pairs]
-    found = shared_out(_of_classes, jobs, processes=processes, report=report)
+    found = run_in_processes(_of_classes, jobs, processes=processes, report=report)
     lines = [
         {**run.facts, **line}
         for (_, run), several in zip(pairs, found, strict=True)
@@ -167,7 +196,7 @@ def _of_classes(
 ) -> list[dict[str, Any]]:
     """Two finished runs on the test sets that they have in common, class by class."""
     lines = []
-    ours, theirs = counted(folder, *surgical), counted(folder, *other)
+    ours, theirs = compared_predictions(folder, *surgical), compared_predictions(folder, *other)
     for test, (_, _, table, scores) in ours.items():
         if test not in theirs or surgical[1].tests[test] != other[1].tests[test]:
             continue
@@ -191,14 +220,23 @@ def _of_classes(
 
 
 def adjusted(lines: pd.DataFrame, family: list[str]) -> pd.DataFrame:
-    """Lines of tests (p is NaN where one could not decide) with tests, holm and mark."""
+    """Add the columns tests, holm and mark to lines of tests.
+
+    Args:
+        lines: With a column p, NaN where a test could not decide.
+        family: Columns that the lines of a family have in common; see `holm`.
+
+    Returns:
+        A new data frame in the same order.
+    """
 
     def adjust(p_values: pd.Series) -> np.ndarray:
         return np.array(holm([_known(p) for p in p_values]), float)
 
     families = lines.groupby(family)["p"]
     lines = lines.assign(tests=families.transform("count"), holm=families.transform(adjust))
-    return lines.assign(mark=[mark(_known(p)) for p in lines["holm"]])
+    frame: pd.DataFrame = lines.assign(mark=[significance_mark(_known(p)) for p in lines["holm"]])
+    return frame
 
 
 def _known(p: float) -> float | None:

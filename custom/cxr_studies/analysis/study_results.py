@@ -1,12 +1,12 @@
-"""A study with what its finished runs reach: what figures, tables and tests are made of.
+"""A study with the metrics of its finished runs: the input of figures, tables and tests.
 
 `scores` has a row for each run, model, test set and class of the test set:
 
     scenario, method, strategy, seed   of the run
-    model                              "global", the site whose own it is, or "server"; see
-                                       `run_folder`
+    model                              "global", the site that the model belongs to, or "server";
+                                       see `run_folder`
     test, class
-    sites                              how many of the scenario's sites label the class
+    sites                              number of the scenario's sites that label the class
     shared                             whether all of them do
     labelled                           whether the tested site does; True where it is no site's
     predicted                          whether the model has the class
@@ -48,6 +48,8 @@ from cxr_study.evaluation.calibration import calibration_error, reliability
 from surgical_aggregation.aggregation.metrics import auroc, bce
 
 METRICS = ("auroc", "auprc", "bce", "ece")
+"""Columns of `scores`: area under the ROC and the precision-recall curve, binary cross-entropy, and
+expected calibration error."""
 
 GROUPS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
     "all": lambda scores: pd.Series(True, index=scores.index),
@@ -64,7 +66,7 @@ tested where there are labels for evaluation only."""
 T = TypeVar("T")
 
 RUN = ["scenario", "method", "strategy", "seed", "model", "test"]
-"""Columns that tell a model on a test set from others."""
+"""Columns that identify a model on a test set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +74,11 @@ class StudyResults:
     """What came out of a study.
 
     Attributes:
+        study: The study.
         folder: Of the studies, with the folders of runs and test sets.
-        runs: Planned ones; two may be one, with the same key.
+        runs: Planned ones; two may have the same key and are then one run.
         results: Key -> what is kept of a finished run.
-        scores: Class by class; see above.
+        scores: Class by class; see the module's docstring.
         means: Over classes, of every run; see `by_run`.
         seeds: Over seeds of those; see `over_seeds`.
     """
@@ -94,7 +97,11 @@ class StudyResults:
         return tuple(run for run in self.runs if run.key in self.results)
 
     def pairs(self) -> Iterator[tuple[Run, Run]]:
-        """Each finished run of another row, after the reference's of its scenario and seed."""
+        """Each finished run of another row with the reference's of the same scenario and seed.
+
+        Yields:
+            (run of the reference, run of the other row); see `reference`.
+        """
         row = reference(self.runs)
         ours = {(run.scenario, run.seed): run for run in self.finished if run.row == row}
         for run in self.finished:
@@ -103,7 +110,12 @@ class StudyResults:
 
 
 def gather(study: Study, runs: Sequence[Run], folder: Path) -> StudyResults | None:
-    """Measure what the finished runs of a study have left.
+    """Measure the models of the finished runs of a study on their test sets.
+
+    Args:
+        study: The study.
+        runs: Its planned runs; see `plan.runs`.
+        folder: Of the studies.
 
     Returns:
         None where no run is finished.
@@ -120,41 +132,62 @@ def gather(study: Study, runs: Sequence[Run], folder: Path) -> StudyResults | No
 def reference(runs: Iterable[Run]) -> Row | None:
     """The row that all others are compared with: surgical aggregation.
 
-    With FedBN+, as in the papers, where it is among the runs, else with the strategy that comes
-    first; None where nothing is trained by surgical aggregation.
+    Args:
+        runs: Planned or finished ones.
+
+    Returns:
+        With FedBN+, as in the papers, where that is among the runs, else with the strategy that
+        comes first; None where nothing is trained by surgical aggregation.
     """
     rows = dict.fromkeys(run.row for run in runs if run.row.method == "surgical")
     return max(rows, key=lambda row: row.strategy == "fedbn+", default=None)
 
 
-def counts_on(models: Collection[str], test: str) -> str | None:
-    """Which of a run's models is tested on a test set where rows are compared.
+def compared_model(models: Collection[str], test: str) -> str | None:
+    """Which of a run's models is used on a test set where rows are compared.
 
-    The global one, else the one of the site whose test split it is; None where that is no site's,
-    such as the test set of a data set that is cut into sites.
+    Args:
+        models: Names of the run's models.
+        test: Name of the test set.
+
+    Returns:
+        The global model, else the one of the site whose test split it is; None where the test set
+        is no site's, such as that of a data set that is cut into sites.
     """
     return next((model for model in (GLOBAL, test) if model in models), None)
 
 
-def counted(folder: Path, key: str, result: Result) -> dict[str, Predicted]:
-    """Test set -> the model of a finished run that counts there; see `counts_on`."""
+def compared_predictions(folder: Path, key: str, result: Result) -> dict[str, Predicted]:
+    """Predictions of the models of a finished run that are compared; see `compared_model`.
+
+    Args:
+        folder: Of the studies.
+        key: Of the run.
+        result: Of the run.
+
+    Returns:
+        Test set -> predictions; without the test sets on which no single model is compared.
+    """
     return {
         each.test: each
         for each in predictions(folder, key, result)
-        if each.model == counts_on(result.classes, each.test)
+        if each.model == compared_model(result.classes, each.test)
     }
 
 
-def shared_out(
+def run_in_processes(
     work: Callable[..., T], jobs: Sequence[tuple[Any, ...]], *, processes: int, report: Report
 ) -> list[T]:
-    """Do all jobs, as many at a time as there are processes; what came out, in the jobs' order.
+    """Call a function for each job, several at a time.
 
     Args:
-        work: A function of a module, called with the values of each job.
-        jobs: What can be pickled, and so can what comes out.
-        processes: How many; 1: this one.
-        report: Called after each job.
+        work: A function of a module (it is pickled), called with the values of each job.
+        jobs: Arguments and results must be picklable.
+        processes: Number of processes; with 1 everything runs in this one.
+        report: Called as report(done, total) after each job.
+
+    Returns:
+        The results in the order of the jobs.
     """
     found = []
     for each in Parallel(n_jobs=processes, return_as="generator")(delayed(work)(*j) for j in jobs):
@@ -163,27 +196,40 @@ def shared_out(
     return found
 
 
-def as_tables(lines: pd.DataFrame) -> pd.DataFrame:
-    """The lines of `scores`, or of means of them, that tables have, with the models' names there.
+def with_table_models(lines: pd.DataFrame) -> pd.DataFrame:
+    """The lines of `scores`, or of means of them, that tables show, with the models' names there.
 
-    A global model is `GLOBAL`, the server's `SERVER`. Models that data sets have trained alone keep
-    their names. All other models of sites are `LOCAL`: the one of the site whose test split it is;
-    where that is no site's, there is a line for each of them.
+    The global model keeps the name `GLOBAL` and the server's `SERVER`. Models that data sets have
+    trained alone keep their names. All other models of sites are named `LOCAL`: the one of the
+    site whose test split it is; where that is no site's, there is a line for each of them.
+
+    Args:
+        lines: With the columns `RUN`.
     """
     own = lines["model"] == lines["test"]
     run = [lines[name] for name in ("scenario", "method", "strategy", "seed", "test")]
     alone = (lines["method"] == "individual") & lines["model"].isin(list(DATA_SETS))
     named = alone | lines["model"].isin([GLOBAL, SERVER])
     kept = lines[named | own | ~own.groupby(run).transform("any")]
-    return kept.assign(model=kept["model"].where(named, LOCAL))
+    frame: pd.DataFrame = kept.assign(model=kept["model"].where(named, LOCAL))
+    return frame
 
 
 def by_group(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores of each of `GROUPS`, with `group`; NaN where the model lacks a class of it."""
+    """The scores of each group of classes.
+
+    Args:
+        scores: See the module's docstring.
+
+    Returns:
+        The rows of each of `GROUPS`, with the column `group`; a class may be in several. Metrics
+        are NaN in a whole group where the model lacks one of its classes.
+    """
     groups = [scores[chosen(scores)].assign(group=name) for name, chosen in GROUPS.items()]
     lines = pd.concat(groups, ignore_index=True)
     whole = lines.groupby([*RUN, "group"])["predicted"].transform("all")
-    return lines.assign(**{metric: lines[metric].where(whole) for metric in METRICS})
+    frame: pd.DataFrame = lines.assign(**{metric: lines[metric].where(whole) for metric in METRICS})
+    return frame
 
 
 def by_run(scores: pd.DataFrame) -> pd.DataFrame:
@@ -198,7 +244,8 @@ def by_run(scores: pd.DataFrame) -> pd.DataFrame:
     for metric in METRICS:
         means |= {metric: (metric, "mean"), f"{metric}_sd": (metric, "std")}
     lines = by_group(scores).groupby([*RUN, "group"], sort=False)
-    return lines.agg(**counts, **means).reset_index()
+    frame: pd.DataFrame = lines.agg(**counts, **means).reset_index()
+    return frame
 
 
 def over_seeds(
@@ -207,6 +254,11 @@ def over_seeds(
     columns: Sequence[str] = METRICS,
 ) -> pd.DataFrame:
     """Means of some columns over seeds, with their 95 % t intervals.
+
+    Args:
+        means: One line for each seed, such as `by_run` gives.
+        keys: Columns that the lines of a mean have in common.
+        columns: Those that are averaged.
 
     Returns:
         Columns `keys`, seeds (how many define the AUROC), and for each of `columns` the mean with
@@ -217,22 +269,43 @@ def over_seeds(
         row = dict(zip(keys, values, strict=True)) | {"seeds": int(several["auroc"].count())}
         for name in columns:
             found = interval(several[name].dropna().tolist())
-            row |= with_ends(name, *((found.mean, found.low, found.high) if found else ()))
+            row |= interval_columns(name, *((found.mean, found.low, found.high) if found else ()))
         rows.append(row)
-    ends = [end for name in columns for end in with_ends(name)]
-    return pd.DataFrame(rows, columns=[*keys, "seeds", *ends])
+    ends = [end for name in columns for end in interval_columns(name)]
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=[*keys, "seeds", *ends])
+    return frame
 
 
-def with_ends(
+def interval_columns(
     name: str, value: float | None = None, low: float | None = None, high: float | None = None
 ) -> dict[str, float]:
-    """Columns `<name>`, `<name>_low` and `<name>_high` of a figure; NaN where it has none."""
+    """Columns of a metric with the ends of its interval.
+
+    Args:
+        name: Of the metric.
+        value: The metric; None becomes NaN, as for the ends.
+        low: Lower end.
+        high: Upper end.
+
+    Example:
+        >>> interval_columns("auroc", 0.8, 0.7, 0.9)
+        {'auroc': 0.8, 'auroc_low': 0.7, 'auroc_high': 0.9}
+    """
     ends = np.array((value, low, high), float).tolist()
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 def scores(runs: Sequence[Run], results: Mapping[str, Result], folder: Path) -> pd.DataFrame:
-    """Measure the finished ones of some runs of a study; see above."""
+    """Measure the models of all finished runs, class by class.
+
+    Args:
+        runs: Planned runs of a study.
+        results: Key -> result of each finished run.
+        folder: Of the studies.
+
+    Returns:
+        See the module's docstring for the columns.
+    """
     # The fully labelled baseline has a single site, whatever the scenario's are.
     federated = [run for run in runs if run.row.method != "complete"]
     labelled = {(run.scenario, run.seed): run.what["sites"].values() for run in federated}
@@ -245,13 +318,20 @@ def scores(runs: Sequence[Run], results: Mapping[str, Result], folder: Path) -> 
             facts = {**run.facts, "model": each.model, "test": each.test}
             own = run.what["sites"].get(each.test)
             rows += [{**facts, **line} for line in _measure(each, sites, own)]
-    return pd.DataFrame(rows)
+    frame: pd.DataFrame = pd.DataFrame(rows)
+    return frame
 
 
 def _measure(
     model: Predicted, sites: Collection[Collection[str]], own: Collection[str] | None
 ) -> Iterator[dict[str, Any]]:
-    """One model on one test set, class by class."""
+    """One model on one test set, class by class.
+
+    Args:
+        model: With its predictions.
+        sites: Classes that each site of the scenario labels.
+        own: Classes that the tested site labels; None where the test set is no site's.
+    """
     for name in class_columns(model.table):
         labels = model.table[name].to_numpy(float)
         known = ~np.isnan(labels)
@@ -272,7 +352,7 @@ def _measure(
 
 
 def _metrics(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-    """Of one class, over its labelled images."""
+    """`METRICS` of one class; labels 0 or 1 and probabilities, both of shape (labelled images,)."""
     from sklearn.metrics import average_precision_score  # here, for it takes a second
 
     column = labels[:, None], probabilities[:, None]

@@ -6,19 +6,19 @@ A data frame with one line for each finished run, test set and subgroup:
     kind, subgroup                "sex", "age" or "view", and which
     images, patients              of the subgroup
     unknown                       images of the test set whose subgroup is not known: left out
-    of                            how many classes the test set has
-    classes, auroc, auroc_sd      how many of them the subgroup defines, with mean and sample SD of
-                                  their AUROCs
-    few                           how many of these have fewer than 10 positives, or negatives
-    compared, compared_auroc      how many classes have 10 positives and 10 negatives in every
+    of                            number of classes that the test set has
+    classes, auroc, auroc_sd      number of them that the subgroup defines, with mean and sample SD
+                                  of their AUROCs
+    few                           number of these with fewer than 10 positives, or negatives
+    compared, compared_auroc      number of classes with 10 positives and 10 negatives in every
                                   subgroup of the kind, and the mean over them
 
 A class without positives or without negatives in a subgroup is not defined there and left out of
-its mean; one with fewer than 10 stays, but says little. Means of subgroups are over different
-classes; `compared_auroc` is over the same ones in all of them, none of which rests on a few.
+its mean; one with fewer than 10 stays, but its AUROC is imprecise. Means of subgroups are over
+different classes; `compared_auroc` is over the same ones in all of them, each with enough images.
 
-Models are as `counts_on` has them; NaN is not defined, also where a model lacks a class of the test
-set. Where a test set says nothing of a kind there is no line.
+Models are those that `compared_model` chooses; NaN is not defined, also where a model lacks a class
+of the test set. Where a test set has no information of a kind there is no line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ from typing import Any
 import pandas as pd
 
 from cxr_studies.analysis import study_results
-from cxr_studies.analysis.study_results import RUN, StudyResults, counted, shared_out
+from cxr_studies.analysis.study_results import (
+    RUN,
+    StudyResults,
+    compared_predictions,
+    run_in_processes,
+)
 from cxr_studies.plan.run_folder import Result
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
@@ -46,30 +51,47 @@ _COLUMNS = [
 def subgroups(
     results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
 ) -> pd.DataFrame:
-    """Measure every finished run in every subgroup; see above."""
+    """Measure every finished run in every subgroup of its test sets.
+
+    Args:
+        results: Of the study.
+        processes: Number of processes that share the work.
+        report: Called as report(done, total) after each run.
+
+    Returns:
+        See the module's docstring for the columns.
+    """
     kept = results.results
     jobs = [(results.folder, key, result) for key, result in kept.items()]
-    found = shared_out(_measured, jobs, processes=processes, report=report)
+    found = run_in_processes(_measured, jobs, processes=processes, report=report)
     by_key = dict(zip(kept, found, strict=True))
     lines = [{**run.facts, **line} for run in results.finished for line in by_key[run.key]]
-    return pd.DataFrame(lines, columns=_COLUMNS)
+    frame: pd.DataFrame = pd.DataFrame(lines, columns=_COLUMNS)
+    return frame
 
 
 def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds of the counts, and of auroc and compared_auroc with their 95 % t intervals.
 
-    Of the columns see `study_results.over_seeds`.
+    Args:
+        lines: See `subgroups`.
+
+    Returns:
+        Columns as of `study_results.over_seeds`, with the mean counts.
     """
     keys = [name for name in _KEYS if name != "seed"]
     counts = ["images", "patients", "classes", "few", "compared"]
     means = lines.groupby(keys, sort=False)[counts].mean().reset_index()
-    return means.merge(study_results.over_seeds(lines, keys, ("auroc", "compared_auroc")), on=keys)
+    frame: pd.DataFrame = means.merge(
+        study_results.over_seeds(lines, keys, ("auroc", "compared_auroc")), on=keys
+    )
+    return frame
 
 
 def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
     """A run in every subgroup of its test sets."""
     lines = []
-    for test, (model, _, table, scores) in counted(folder, key, result).items():
+    for test, (model, _, table, scores) in compared_predictions(folder, key, result).items():
         labelled = class_columns(table)
         whole = scores.reindex(columns=labelled).to_numpy(float)
         lines += [

@@ -3,4 +3,4 @@
 BEST_FILE = "best.npz"
 LAST_FILE = "last.npz"
 ROUNDS_FILE = "rounds.jsonl"
-"""Files that it writes."""
+"""Files of a training: the best model, the last one, and a line of JSON for each round."""

@@ -26,7 +26,7 @@ SETTINGS = (
     "focal_gamma", "mixed_precision", "seed", "threads", "num_rounds", "patience", "average_decay",
     "refit_model",
 )  # fmt: skip
-"""Settings of a job that mean something without a federation."""
+"""Settings of a job that also apply without a federation."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class BaselineRun:
         method: One of `METHODS`.
         sites: Names of the sites whose data are used; one with "individual".
         settings: Setting -> value; see `all_settings`.
-        out: Folder for what `baseline.train_alone` writes.
+        out: Folder for the files that `train_alone` writes.
         site_files: Folder of <site>.yaml; None: the phantom.
         initial_body: Checkpoint to start from; None: the phantom's.
     """
@@ -51,7 +51,16 @@ class BaselineRun:
 
 
 def all_settings(method: str, settings: Settings) -> dict[str, Any]:
-    """Settings of one of `METHODS`: those of the federated job, with some changed.
+    """All settings of a training without a federation.
+
+    Defaults are those of the federated job of the same recipe.
+
+    Args:
+        method: One of `METHODS`.
+        settings: Setting -> value, of those that are changed.
+
+    Returns:
+        Setting -> value, checked and of the right type, for the names of `SETTINGS`.
 
     Raises:
         JobError: There is no such method or setting, a value is of another type or out of range, or
@@ -81,10 +90,14 @@ def all_settings(method: str, settings: Settings) -> dict[str, Any]:
 def train(
     run: BaselineRun, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
-    """Train, in this process; see `baseline.train_alone`. Calls progress(rounds made, rounds).
+    """Train in this process; see `without_federation.train_alone`.
 
     Sets TensorFlow up, so it must come before the process's first TensorFlow operation, or after
     another run with as many threads.
+
+    Args:
+        run: What to train.
+        progress: Called as progress(rounds made, rounds).
 
     Raises:
         ValueError: A site, its data, the initial checkpoint or a setting is unusable.

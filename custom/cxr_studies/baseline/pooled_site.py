@@ -53,15 +53,21 @@ class PooledSite(Site):
 
     @property
     def network_facts(self) -> Mapping[str, Any]:
-        """The members'; see `Site.network_facts`."""
+        """Facts about the network, the same for all members; see `Site.network_facts`."""
         return self.members[0].network_facts
 
     def model(self) -> keras.Model:
-        """The members' network."""
+        """A new Keras model of the members' network."""
         return self.members[0].model()
 
     def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
-        """Batches of the members' splits; without training, one member after the other."""
+        """Batches of the members' splits, shuffled together for training, else one after the other.
+
+        Args:
+            split: "train", "validation" or "test".
+            training: Whether to shuffle and augment.
+            first_pass: Number of the first pass over the data, which seeds order and augmentation.
+        """
         images = pool([member.labelled_images(split) for member in self.members])
         return self.members[0].batches(images, training=training, first_pass=first_pass)
 
@@ -89,7 +95,7 @@ class ImageRows:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the pixels."""
+        """Type of the pixels: uint8."""
         return self.arrays[0].dtype
 
     @property
@@ -112,7 +118,17 @@ class ImageRows:
 
 
 def pool(parts: Sequence[Images]) -> Images:
-    """Concatenate images of one side and with the same columns, without copying a store."""
+    """Concatenate images of one side and with the same columns, without copying a store.
+
+    Args:
+        parts: Images of several sites.
+
+    Returns:
+        Images whose table has the rows of all parts, and whose pixels are `ImageRows`.
+
+    Raises:
+        ValueError: The images differ in side.
+    """
     pixels = ImageRows([part.pixels for part in parts])
     rows = [part.rows + start for part, start in zip(parts, pixels.starts, strict=True)]
     table = pd.concat([part.table for part in parts], ignore_index=True)

@@ -44,16 +44,16 @@ def train_alone(
 ) -> None:
     """Train a site's model by itself, round by round as in a federation of one.
 
-    The model of round r is the one that round r starts from. The best has the smallest mean over
-    sites of the validation loss, the final one included; that of round 0 counts only where no
-    column had to be warmed up, for a federation has no such model. When the best model is
-    `patience` rounds older (0: never), round r is the last.
+    The model of round r is the one that round r starts from. The best model has the smallest mean
+    over sites of the validation loss, and the final model counts as well. The model of round 0
+    counts only if no column had to be warmed up, because a federation has no such model. Training
+    stops after `patience` rounds without a better model.
 
     Writes to `out`, in every round: best.npz and last.npz, checkpoints under wire names, and a
     line of rounds.jsonl: {"round", "mean_validation_bce", "mean_validation_auroc",
     "sites": {name: loss}, "images" (trained on in each round), "validate_seconds",
-    "train_seconds"}, null where there is none. In the end perhaps average.npz and refit.npz,
-    candidates for the best model as a federation's are.
+    "train_seconds"}, null where there is none. At the end, if asked for, average.npz and
+    refit.npz, which are candidates for the best model as in a federation.
 
     Args:
         site: Whose data to train with, e.g. a `PooledSite`.
@@ -61,19 +61,19 @@ def train_alone(
         initial: Checkpoint to start from: a body, and columns of any classes.
         measured_at: Name -> site on whose validation split models are measured; each has the
             classes of `site`.
-        rounds: How many at most.
-        patience: Rounds without a better model after which to stop.
+        rounds: Largest number of rounds.
+        patience: Rounds without a better model after which to stop; 0: never.
         average_decay: Of the average over late rounds, a candidate for the best model, as in
             `MergeIntoGlobalModel`. Default 0: there is none.
         refit_model: "best" or "last": that model with its columns refitted is a candidate, too.
-        out: Folder; made where it is not there.
-        facts: For the manifests, beside what those of a federated run hold.
+        out: Folder; created where it does not exist.
+        facts: For the manifests, in addition to those of a federated run.
         progress: Called as progress(rounds made, rounds).
 
     Raises:
         InputError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
-        StrategyError: Nor the strategy; see `Strategy.check_start`.
+        StrategyError: The initial checkpoint does not fit the strategy; see `Strategy.check_start`.
     """
     from surgical_aggregation.site.training.trainer import LocalTraining
 
@@ -151,8 +151,12 @@ def train_alone(
 
 def _measured(
     training: LocalTraining, splits: Mapping[str, tf.data.Dataset]
-) -> tuple[dict[str, float], dict[str, dict]]:
-    """Loss by site; AUROC, "mean" and of "classes", by site."""
+) -> tuple[dict[str, float], dict[str, dict[str, Any]]]:
+    """Validation metrics of the current model.
+
+    Returns:
+        Loss by site; AUROC by site: "mean" over classes, and of "classes".
+    """
     values = {
         name: training.model.evaluate(data, training.classes) for name, data in splits.items()
     }
@@ -168,12 +172,13 @@ def _measured(
 
 
 def _receive(training: LocalTraining, variables: Mapping[str, Any]) -> None:
+    """Load a body and columns, under wire names, into the model."""
     body, columns = wire.split(variables)
     training.receive(body, columns)
 
 
 def _start(training: LocalTraining, initial: Checkpoint) -> bool:
-    """Load the initial model; whether columns had to be warmed up."""
+    """Load the initial model and warm up columns that it lacks; whether there were any."""
     body, columns = wire.split(initial.variables)
     find(training.options.strategy).check_start(body, training.model.kinds)
     training.receive(body, {name: columns[name] for name in training.classes if name in columns})
@@ -186,7 +191,7 @@ def _start(training: LocalTraining, initial: Checkpoint) -> bool:
 def _manifest(
     initial: Checkpoint, training: LocalTraining, sites: list[str], round_: int
 ) -> dict[str, Any]:
-    """Facts about the model of a round, as of a federated run's."""
+    """Manifest of the model of a round, as in a federated run."""
     before = initial.manifest.get("classes", {})
     trained = {
         name: _trained(before.get(name, {}), sites, round_, training.lacking.get(name))
@@ -202,6 +207,7 @@ def _manifest(
 def _trained(
     before: Mapping[str, Any], sites: list[str], rounds: int, lacks: str | None
 ) -> dict[str, Any]:
+    """Manifest entry of a class after some rounds; `lacks`: the kind of label that no image has."""
     facts = dict(before)
     for round_ in range(rounds):
         facts = with_round(facts, round_, sites, dict.fromkeys(sites, lacks) if lacks else {})

@@ -81,7 +81,7 @@ def baseline(
 
 
 def _write_card(run: BaselineRun) -> Path:
-    """Write the card of a run's best model beside it."""
+    """Write the model card of a run's best model into the run's folder; its path."""
     from cxr_study.reports.card.model_card import CardSource, write
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.checkpoints.model_facts import facts_of
@@ -119,7 +119,7 @@ def _runs(
 
 
 def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
-    """Say how well the best models do on the test splits, and where they are, with their cards."""
+    """Print AUROCs of the best models on the test splits, and the paths of models and cards."""
     from rich.text import Text
 
     from cxr_study.reports.run import run_view
@@ -143,7 +143,11 @@ def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
 def _measured(
     run: BaselineRun, site_files: Path
 ) -> Iterator[tuple[str, int, dict[Group, MeanAuroc]]]:
-    """Site, round of the best model, and group of classes -> its mean AUROC there."""
+    """Results of a run's best model on each site's test split.
+
+    Yields:
+        Site, round of the best model, and group of classes -> its mean AUROC there.
+    """
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Predictor
     from cxr_study.evaluation.scores import score

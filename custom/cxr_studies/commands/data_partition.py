@@ -81,7 +81,7 @@ def partition(
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         for folder in new[1:]:
-            with suppress(OSError):  # somebody else has put something into it
+            with suppress(OSError):  # not empty: another process has written into it
                 folder.rmdir()
         raise
     header = read_split(out / "split.csv").header
@@ -91,8 +91,8 @@ def partition(
         in_splits = [parts[split]["images"] for split in SPLITS]
         patients, images = (sum(each[of] for each in parts.values()) for of in _COUNTED)
         counts = (f"{count:,}" for count in (patients, *in_splits, images))
-        told = ", ".join(f"{name} {positives[name]:,}" for name in names)
-        rows.append([path.stem, *counts, told])
+        labels = ", ".join(f"{name} {positives[name]:,}" for name in names)
+        rows.append([path.stem, *counts, labels])
     headings = ("site", "patients", *SPLITS, "images", "classes, positive patients")
     console.print(table("Sites", headings, rows))
     for path, missing in cut.items():

@@ -18,7 +18,7 @@ from cxr_study.cli.systems import PROJECT
 app = typer.Typer(
     name="study",
     no_args_is_help=True,
-    help="Rerun the papers' studies, or make one.",
+    help="Rerun the papers' studies, or run your own.",
     epilog="Example:  surgagg study run clients shared-classes --phantom --quick",
 )
 console = Console()
@@ -31,9 +31,9 @@ def run(
     ],
     data: Annotated[str, Option(help="Data file: which data, and which recipe.")] = "",
     phantom: Annotated[bool, Option("--phantom", help="Drawn images, in place of --data.")] = False,
-    out: Annotated[
-        Path, Option(help="Folder for all runs; those that are there are not made again.")
-    ] = Path("runs/studies"),
+    out: Annotated[Path, Option(help="Folder for all runs; finished ones are reused.")] = Path(
+        "runs/studies"
+    ),
     quick: Annotated[
         bool,
         Option(
@@ -48,9 +48,7 @@ def run(
     ] = None,
     at_once: Annotated[
         int,
-        Option(
-            help="Runs side by side at most, say on one GPU; 0: as cores and memory allow.", min=0
-        ),
+        Option(help="Most runs at a time, e.g. 1 on one GPU; 0: as cores and memory allow.", min=0),
     ] = 0,
     poc: Annotated[
         bool, Option("--poc", help="Federated runs with real services, TLS and an admin session.")
@@ -59,10 +57,10 @@ def run(
         Path, Option(help="FLARE's project file for --poc, which has the sites.")
     ] = PROJECT,
 ) -> None:
-    """Make every run of some studies that is not made yet, side by side, and report on them.
+    """Run studies, several runs at a time, and write their reports.
 
     Federated runs in FLARE's simulator, or one after the other in a POC. A failed run does not stop
-    the others; the same command goes on where an earlier one was interrupted.
+    the others; the same command resumes an interrupted one.
     """
     check_data(data, phantom, "a study needs --data <data file>")
     from cxr_studies.plan.data_file import read_data
@@ -75,25 +73,25 @@ def run(
         quick=quick and not scenarios,
     )
     found = read_data(data or "phantom")
-    read = [read_study(study).on(found) for study in studies]
+    read = [read_study(study).with_sites_of(found) for study in studies]
     for study in read:
-        trainings(study, selection)  # a misspelt scenario is told at once: the rest takes a while
+        trainings(study, selection)  # refuses a misspelt scenario before the slow imports
     import pandas as pd
 
     from cxr_studies.analysis import analysis
     from cxr_studies.analysis.study_results import gather
     from cxr_studies.report.study_report import write as report
-    from cxr_studies.runner.run_study import make
+    from cxr_studies.runner.run_study import run_studies
     from cxr_study.common.files import replace
 
     origins = {}  # file in a report's folder -> study file, data file and selection, in words
     for study, given in zip(read, studies, strict=True):
-        told = f"study {path_of(given)}, data {found.path}, {selection}\n"
+        origin = f"study {path_of(given)}, data {found.path}, {selection}\n"
         path = out / study.name / "origin.txt"
-        origins[path] = told
-        if path.is_file() and (other := path.read_text(encoding="utf-8")) != told:
+        origins[path] = origin
+        if path.is_file() and (other := path.read_text(encoding="utf-8")) != origin:
             say(f"{path.parent} has a report of {other.strip()}; this one will replace it.")
-    made = make(
+    made = run_studies(
         read,
         found,
         out,
@@ -102,18 +100,18 @@ def run(
         console=console,
         project=project if poc else None,
     )
-    for study, (path, told) in zip(read, origins.items(), strict=True):
+    for study, (path, origin) in zip(read, origins.items(), strict=True):
         results = gather(study, made.runs[study.name], out)
         if results is not None:
             analysis.show(study.title, study.factor, results.seeds, console)
             analysis.show_claims(results, console)
             command = shlex.join(["surgagg", *sys.argv[1:]])
-            page = report(results, found, path.parent, made.had, command)
+            page = report(results, found, path.parent, made.data_use, command)
             if found.folds:
                 folds = pd.read_csv(page.parent / "folds.csv")
                 analysis.show_folds(study.title, folds, console)
             say(f"report  {page}")
-            replace(path, told)
+            replace(path, origin)
     for failure in made.failures:
         say(f"failed: {failure.run.name}: {failure.reason} The log is {failure.log}")
     if made.failures:
@@ -122,7 +120,7 @@ def run(
 
 @app.command("list", epilog="Example:  surgagg study list")
 def list_() -> None:
-    """The studies that come with the package, and where their files are, to be copied."""
+    """List the studies that come with the package, and the folder of their files, to copy."""
     from rich.table import Table
 
     from cxr_studies.plan.study_file import path_of, read_study

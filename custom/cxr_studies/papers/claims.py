@@ -1,7 +1,15 @@
-"""What the papers claim about their studies: `published_claims.yaml`.
+"""The papers' claims about their studies, as comparisons that can be computed.
 
-A claim consists of comparisons, of numbers that it says are above 0: in what one row of a study
-beats another. Where the better row may be behind, they are claimed to be above minus the margin.
+The file `published_claims.yaml` has, for each study, a list of claims:
+
+    claim, published, source    in words, the published numbers, and where they are
+    comparisons                 a list of:
+        better, worse           row(s), "<method> <strategy>"; several worse ones are several
+        tests, groups           test sets and groups of classes; all combinations are compared
+        kind, model, margin, other_test, scenarios    optional; see `Comparison`
+
+A comparison gives a number that is claimed to be above 0: by how much one row of a study is better
+than another. With a margin it is claimed to be above minus the margin.
 """
 
 from __future__ import annotations
@@ -21,24 +29,25 @@ from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario
 
 EVERY_SITE = "every site"
-"""In place of a test set: the mean over all of them that have such classes."""
+"""In place of a test set: the mean over all test sets that have classes of the group."""
 
 _FILE = Path(__file__).with_name("published_claims.yaml")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two rows on a test set.
+    """Two rows compared on a test set.
 
     Attributes:
+        better: Row that is claimed to be better.
+        worse: Row that it is compared with.
         test: The test set, or `EVERY_SITE`.
         kind: Of `KINDS`.
         group: Of `study_results.GROUPS`; "more_even" and "holds_up" have their own.
         scenarios: Names; none: all of the study.
-        model: Site whose model of the worse row is meant, or the server's. None: the global one,
-            else that of the site whose test set it is, else the mean over those that define the
-            figure.
-        margin: How far the better row may be behind.
+        model: Model of the worse row: a site's name, or the server's. None: the global one, else
+            that of the site whose test set it is, else the mean over those that define the metric.
+        margin: By how much the better row may be behind.
         other_test: Of "leads_more": where the lead is claimed to be smaller than on the test set.
     """
 
@@ -54,23 +63,25 @@ class Comparison:
 
     @property
     def baseline(self) -> Row:
-        """The fully labelled one, whose batch norm is trained."""
+        """The fully labelled baseline, whose batch norm is trained."""
         return Row("complete", "fedavg")
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """All that have to be trained."""
+        """All rows that have to be trained for the comparison."""
         return (self.better, self.worse, *([self.baseline] if self.kind == "nearer" else []))
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the papers claim about a study.
+    """A claim of the papers about a study.
 
     Attributes:
+        text: The claim in words.
         study: Name of the study's file.
         source: Paper, and section, table or figure.
-        comparisons: What has to be above 0.
+        published: The numbers that the paper gives for it, in words.
+        comparisons: Each gives a number that has to be above 0.
     """
 
     text: str
@@ -97,6 +108,7 @@ def read_claims() -> tuple[Claim, ...]:
 
 
 def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
+    """The comparisons of an entry of the file: all combinations of its lists."""
     names = ("kind", "model", "margin", "other_test")
     rest = {name: entry[name] for name in names if name in entry}
     better = Row(*entry["better"].split())
@@ -114,11 +126,13 @@ classes and of one seed; NaN where it is not defined, or not finished."""
 
 
 def _lead(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
+    """Better row minus worse row."""
     better, worse = aurocs(which, scenario)
     return better - worse
 
 
 def _nearer(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
+    """How much nearer the better row is to the fully labelled baseline than the worse one."""
     better, worse, goal = aurocs(which, scenario)
     return abs(goal - worse) - abs(goal - better)
 
@@ -130,6 +144,7 @@ def _loses_less(to: str, aurocs: Aurocs, which: Comparison, scenario: Scenario) 
 
 
 def _leads_more(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
+    """How much larger the lead is on the test set than on the other one."""
     other = replace(which, test=str(which.other_test))
     return _lead(aurocs, which, scenario) - _lead(aurocs, other, scenario)
 
@@ -140,6 +155,7 @@ def _mean(
     which: Comparison,
     scenarios: Sequence[Scenario],
 ) -> float:
+    """Mean of a number over scenarios."""
     return fmean(of(aurocs, which, each) for each in scenarios)
 
 
@@ -149,7 +165,7 @@ def _growth(
     which: Comparison,
     scenarios: Sequence[Scenario],
 ) -> float:
-    """How far a line through the leads rises, from the first scenario along it to the last."""
+    """Rise of a regression line through the leads, from the first scenario along it to the last."""
     places = [along(each) for each in scenarios]
     if len(set(places)) < 2:
         return math.nan
@@ -159,13 +175,14 @@ def _growth(
 
 @dataclass(frozen=True)
 class Kind:
-    """What a row is claimed to be, or to have, beside another one, and the number that says so.
+    """A kind of claim, and the number that it says is above 0.
 
     Attributes:
+        phrase: Verb of the sentence "<better> <phrase> <worse>".
         number: Of one seed; NaN where a scenario does not define it.
     """
 
-    said: str
+    phrase: str
     number: Callable[[Aurocs, Comparison, Sequence[Scenario]], float]
 
 
@@ -195,4 +212,4 @@ KINDS: Mapping[str, Kind] = {
     ),
     "same": Kind("has the same models as", partial(_mean, _lead)),
 }
-"""Kinds of claims, as the file calls them."""
+"""Kind of claim, as the file names it -> its phrase and number."""

@@ -1,7 +1,7 @@
-"""Which data the papers had, and how ours are others: then figures are not compared.
+"""The data that the papers used, and how ours differ: then results are not compared.
 
 Version 1 and FedFBN state 224,316 images of CheXpert; their splits have 223,414, as train.csv has.
-What they do with blank labels nobody says; CheXpert's authors count them as negative.
+None of the papers states how blank labels count; CheXpert's authors count them as negative.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from cxr_study.data.labels.vocabulary import UNION_CLASSES
 
 
 @dataclass(frozen=True)
-class Had:
-    """What a data set was used as.
+class DataUse:
+    """How a data set was used.
 
     Attributes:
         images: Of all splits together.
-        labels: Whose: the reader, see `readers.DATASETS`.
-        classes: How many of the 20 of NIH and CheXpert.
+        labels: Whose labels: the reader, see `readers.DATASETS`.
+        classes: Number of the 20 classes of NIH and CheXpert that it has.
         views: "frontal" or "all"; "frontal" where there are no others.
         uncertain: What uncertain labels count as, and blank ones.
     """
@@ -40,41 +40,53 @@ class Had:
         )
 
 
-_NIH = Had(112_120, "nih", 14)
+_NIH = DataUse(112_120, "nih", 14)
 _WHOLE = {
     "nih": _NIH,
-    "chexpert": Had(223_414, "chexpert", 13, "all"),
-    "mimic": Had(377_110, "mimic", 13, "all"),
+    "chexpert": DataUse(223_414, "chexpert", 13, "all"),
+    "mimic": DataUse(377_110, "mimic", 13, "all"),
 }
-PUBLISHED: Mapping[str, Mapping[str, Had]] = MappingProxyType(
+PUBLISHED: Mapping[str, Mapping[str, DataUse]] = MappingProxyType(
     {
         "ml4h2024": {
             "nih": _NIH,
-            "chexpert": Had(191_027, "chexpert", 13),
-            "mimic": Had(243_324, "cxr-lt", 20),
+            "chexpert": DataUse(191_027, "chexpert", 13),
+            "mimic": DataUse(243_324, "cxr-lt", 20),
         },
         "arxiv2301.06683v1": _WHOLE,
         "arxiv2303.06180": _WHOLE,
     }
 )
-"""Key of `published_results.SOURCES` -> data set -> what it was there."""
+"""Key of `published_results.SOURCES` -> data set -> how it was used there."""
 
 
-def ours(found: DataSet) -> Had:
-    """What a data set of ours is used as."""
+def data_use_of(found: DataSet) -> DataUse:
+    """How a data set of ours is used.
+
+    Args:
+        found: The data set as read.
+    """
     policy = found.site.policy
     by_class = [f"{name} {each}" for name, each in sorted(policy.by_class.items())]
     uncertain = ", ".join([policy.uncertain, *by_class, f"blank {policy.blank}"])
     views = "frontal" if found.site.dataset == "nih" else found.site.views
     classes = len(set(found.classes) & set(UNION_CLASSES))
-    return Had(found.images, found.site.dataset, classes, views, uncertain)
+    return DataUse(found.images, found.site.dataset, classes, views, uncertain)
 
 
-def differences(source: str, had: Mapping[str, Had]) -> dict[str, str]:
-    """Data set -> ours and theirs in words, of each that is not what it was in a source."""
+def differences(source: str, data_use: Mapping[str, DataUse]) -> dict[str, str]:
+    """Differences between our use of data sets and a paper's.
+
+    Args:
+        source: Key of `PUBLISHED`.
+        data_use: Data set -> how ours is used.
+
+    Returns:
+        Data set -> both uses in words, for each that differs.
+    """
     theirs = PUBLISHED[source]
     return {
         name: f"here {here}; there {theirs[name]}"
-        for name, here in had.items()
+        for name, here in data_use.items()
         if here != theirs[name]
     }

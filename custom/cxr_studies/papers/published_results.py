@@ -1,18 +1,18 @@
-"""What the papers report, to stand beside ours: facts from their tables and text.
+"""The papers' results, from their tables and text, for comparison with ours.
 
 `published_results.csv` has one line for each mean AUROC:
 
     source           key of `SOURCES`
     table            its number there; "text" where it is in no table
-    study, scenario   of the shipped study that makes the experiment again; "average" over its
+    study, scenario   of the shipped study that repeats the experiment; "average" over its
                      scenarios
     method, strategy as `rows` has them. No strategy: the source has one model without a federation,
-                     which stands beside ours with either batch norm. In the tables of ML4H 2024 it
-                     is fedavg: "trained with all weights unfrozen"
+                     which is shown with ours of either batch norm. In the tables of ML4H 2024 it is
+                     fedavg: "trained with all weights unfrozen"
     model            "global", "local" (of each site), the site whose model it is, or "server":
-                     FedFBN's "FedBN (Global)", which does not say whose batch norm it has
+                     FedFBN's "FedBN (Global)"; whose batch norm it has is not stated
     test, group      test set and classes as in `study_results`; or the site that labels the classes
-    classes          how many; of ML4H 2024's ablations on MIMIC those that the models have
+    classes          their number; of ML4H 2024's ablations on MIMIC those that the models have
     auroc            mean over classes
     sd               over classes, of an average over scenarios
     low, high        95 % bootstrap interval of the mean, as printed
@@ -21,7 +21,7 @@
                      marks (ns: p > 0.05, * p <= 0.05, ** p <= 0.01, *** p <= 0.001), version 1 of
                      arXiv:2301.06683 p values, FedFBN neither
 
-The averages in the text of arXiv:2301.06683, v1, are left out: those of one experiment stand there
+The averages in the text of arXiv:2301.06683, v1, are left out: those of one experiment are printed
 twice, for another one too, and their SD is not that of their table. Its "federated learning" has
 the partial loss. FedFBN is fedbn+.
 """
@@ -45,24 +45,26 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "arxiv2303.06180": "arXiv:2303.06180",
     }
 )
-"""Source -> what it is called in captions. All are by Kulkarni et al."""
+"""Source -> its name in captions. All are by Kulkarni et al."""
 
 AVERAGE = "average"
-"""What stands for a scenario where a mean is over all of them."""
+"""In place of a scenario: the mean over all of them."""
 
 LOCAL = "local"
-"""What stands for a model where every site has its own: that of the site that is tested."""
+"""In place of a model: that of the tested site, where every site has its own."""
 
 _FILE = Path(__file__).with_name("published_results.csv")
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a mean is of.
+    """What a mean is of: the key by which our cells and published ones are matched.
 
     Attributes:
         scenario: Name, or `AVERAGE`.
-        model: `run_folder.GLOBAL` or `SERVER`, `LOCAL`, or the site whose own it is.
+        row: Method and strategy.
+        model: `run_folder.GLOBAL` or `SERVER`, `LOCAL`, or the site that it belongs to.
+        test: Test set.
         group: Of its classes; see `study_results.GROUPS`.
     """
 
@@ -75,7 +77,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Published:
-    """A line of the file; see above. None is what the source does not print, or ""."""
+    """A line of the file; see the module's docstring. What is not printed is None or ""."""
 
     source: str
     table: str
@@ -92,7 +94,7 @@ class Published:
 
     @property
     def citation(self) -> str:
-        """Where it stands."""
+        """Paper and table, e.g. "ML4H 2024, Table 2"."""
         where = self.table if self.table == "text" else f"Table {self.table}"
         return f"{SOURCES[self.source]}, {where}"
 
@@ -105,13 +107,17 @@ def read() -> tuple[Published, ...]:
 
 
 def as_shipped(study: Study) -> frozenset[str]:
-    """Names of the scenarios that the shipped study of the same name has, too."""
+    """Names of the scenarios that the shipped study of the same name has, unchanged."""
     known = _scenarios(study.name)
     return frozenset(scenario.name for scenario in study.scenarios if scenario in known)
 
 
 def of_study(study: Study) -> tuple[Published, ...]:
-    """What is published of scenarios as shipped and of their average, by any source."""
+    """Published results of a study's unchanged scenarios and, if all are unchanged, their average.
+
+    Args:
+        study: Shipped, or one with the name of a shipped study.
+    """
     names = as_shipped(study)
     if names and len(names) == len(study.scenarios) == len(_scenarios(study.name)):
         names |= {AVERAGE}
@@ -121,18 +127,27 @@ def of_study(study: Study) -> tuple[Published, ...]:
 
 
 def find(lines: Iterable[Published], place: Place) -> Published | None:
-    """The first line of a place; one without a strategy is of every strategy."""
+    """The published result of a place.
+
+    Args:
+        lines: Published results.
+        place: What the mean is of.
+
+    Returns:
+        The first match; a line without a strategy matches every strategy. None without a match.
+    """
     anyhow = Place(place.scenario, Row(place.row.method, ""), place.model, place.test, place.group)
     return next((line for line in lines if line.place in (place, anyhow)), None)
 
 
 @cache
 def _scenarios(name: str) -> tuple[Scenario, ...]:
-    """Of a shipped study; none where no study of the name is shipped."""
+    """Scenarios of the shipped study of that name; none where there is no such study."""
     return read_study(name).scenarios if name in shipped() else ()
 
 
 def _line(values: Mapping[str, str]) -> Published:
+    """A line of the csv with its types."""
     names = (values[name] for name in ("model", "test", "group"))
     sd, low, high, bce = (
         float(values[name]) if values[name] else None for name in ("sd", "low", "high", "bce")

@@ -1,4 +1,8 @@
-"""Which classes each site labels: from a file, as published, or drawn at random."""
+"""Which classes each site labels: from a file, as published, or drawn at random.
+
+A class set is the sorted tuple of the classes that a site labels; `ClassSets` has one for each
+site of a data set that is cut.
+"""
 
 from collections.abc import Sequence
 from functools import cache
@@ -16,6 +20,7 @@ ClassSets = tuple[tuple[str, ...], ...]
 
 
 def _sorted(labelled: tuple[str, ...]) -> tuple[str, ...]:
+    """The classes of a site in alphabetical order; refuses none, and one twice."""
     if not labelled or len(set(labelled)) < len(labelled):
         raise NeedError("classes, each once")
     return tuple(sorted(labelled))
@@ -51,7 +56,15 @@ def published_sites() -> tuple[int, ...]:
 
 
 def read_class_sets(path: Path, sites: int, shared: int | None = None) -> ClassSets:
-    """Read class sets from a file like `ml4h2024_class_sets.yaml`; arguments as for `published`.
+    """Read class sets from a file like `ml4h2024_class_sets.yaml`.
+
+    Args:
+        path: YAML file with the key `clients` or `shared_classes`, or both.
+        sites: Number of sites.
+        shared: Number of classes that all sites label. None: those of the key `clients`.
+
+    Returns:
+        Sorted classes of each site.
 
     Raises:
         InputError: The file cannot be read, lacks them, or has a site without classes or with
@@ -64,9 +77,18 @@ def read_class_sets(path: Path, sites: int, shared: int | None = None) -> ClassS
 def draw(classes: Sequence[str], sites: int, *, shared: int, seed: int) -> ClassSets:
     """Draw class sets: `shared` random classes at every site, each of the others at one.
 
+    Args:
+        classes: All classes of the data set; their order does not matter.
+        sites: Number of sites.
+        shared: Number of classes that every site labels.
+        seed: Of the draw.
+
     Returns:
         Sorted classes of each site; all classes occur, and the sites' numbers of classes differ
         by one at most.
+
+    Raises:
+        InputError: There are fewer classes than `shared`, or than sites where none is shared.
     """
     if not 0 <= shared <= len(classes) or (shared == 0 and len(classes) < sites):
         raise InputError(
@@ -91,6 +113,9 @@ def class_sets_of(
         shared: Number of classes that every site labels. None: as published for so many sites.
         seed: Of the draw.
 
+    Returns:
+        Sorted classes of each site.
+
     Raises:
         InputError: They are neither published nor can be drawn.
     """
@@ -107,11 +132,13 @@ def class_sets_of(
 
 @cache
 def _published() -> _ClassSetFile:
+    """The shipped file of class sets, read once."""
     path = Path(__file__).with_name("ml4h2024_class_sets.yaml")
     return read_model(_ClassSetFile, path, "file of class sets", InputError)
 
 
 def _choose(file: _ClassSetFile, source: str, sites: int, shared: int | None) -> ClassSets:
+    """The class sets of a file for so many sites; `source` names the file in messages."""
     key, number = ("clients", sites) if shared is None else ("shared_classes", shared)
     known: dict[int, ClassSets] = getattr(file, key)
     if number not in known:
@@ -126,7 +153,15 @@ def _choose(file: _ClassSetFile, source: str, sites: int, shared: int | None) ->
 
 
 def check_known(sets: ClassSets, classes: Sequence[str]) -> None:
-    """Refuse class sets with a class that is not among the labels' `classes`; name the nearest."""
+    """Refuse class sets with a class that the labels do not have.
+
+    Args:
+        sets: Classes of each site.
+        classes: Those that the labels have.
+
+    Raises:
+        InputError: A class is not among `classes`; the message has the nearest name.
+    """
     for place, labelled in enumerate(sets, start=1):
         for name in labelled:
             if name not in classes:

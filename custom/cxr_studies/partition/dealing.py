@@ -38,20 +38,21 @@ def rarest_findings(table: pd.DataFrame) -> pd.Series:
     """
     has = (table[classes(table)] == POSITIVE).groupby(table["patient"]).any()
     has = has[sorted(has, key=lambda name: (has[name].sum(), name))]
-    return has.idxmax(axis=1).where(has.any(axis=1), "")
+    series: pd.Series = has.idxmax(axis=1).where(has.any(axis=1), "")
+    return series
 
 
 def deal(patients: pd.DataFrame, sites: int, skew: Skew, seed: int) -> np.ndarray:
     """Deal patients out to sites; each site gets the same share of a group in every split.
 
-    Shares are rounded at random up or down, so that no site is favoured. They are drawn again, at
+    Shares are rounded at random up or down, so that no site is favored. They are drawn again, at
     most 100 times, until every split of every site has a patient.
 
     Args:
         patients: With columns `split`, `group` and `positive` (any label), in random order. Of
             positive and negative patients of a group a site gets the same share.
-        sites: Their number.
-        skew: Its alpha counts.
+        sites: Number of sites.
+        skew: Gives alpha, the parameter of the Dirichlet distribution.
         seed: Of the draws.
 
     Returns:
@@ -69,7 +70,7 @@ def deal(patients: pd.DataFrame, sites: int, skew: Skew, seed: int) -> np.ndarra
     for _ in range(_DRAWS):
         ends = rng.dirichlet(np.full(sites, skew.alpha), size=len(groups)).cumsum(axis=1)[:, :-1]
         place = (number + rng.random(pile.ngroups)[pile_of]) / size
-        site = (ends[group_of] <= place[:, None]).sum(axis=1)
+        site: np.ndarray = (ends[group_of] <= place[:, None]).sum(axis=1)
         if len(np.unique(split_of * sites + site)) == len(splits) * sites:
             return site
     raise InputError(

@@ -86,7 +86,15 @@ def write_sites(
 
 
 def positive_counts(assignment: pd.DataFrame, table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Site -> class -> patients with any positive label of it, but for unused ones."""
+    """Number of patients with a positive label, by site and class.
+
+    Args:
+        assignment: Site and split of each patient, with the columns patient, site and split.
+        table: Label table as read.
+
+    Returns:
+        Site -> class -> patients with any positive label of it; unused patients do not count.
+    """
     used = assignment[assignment["split"].isin(SPLITS)].set_index("patient")["site"]
     has = (table[class_columns(table)] == POSITIVE).groupby(table["patient"]).any()
     counts: dict[str, dict[str, int]] = has.groupby(used).sum().to_dict("index")
@@ -98,9 +106,19 @@ def split_sites(
 ) -> pd.DataFrame:
     """Put every patient in one split, as `split_patients` does, and cut each split into sites.
 
-    So the test patients of all sites together are the same, however many sites there are. In each
+    The test patients of all sites together are therefore the same for any number of sites. In each
     split and altogether, sites' numbers of patients differ by one at most; in each split also
-    their numbers of positive patients. With a skew they differ as `Skew` says, alike in each split.
+    their numbers of positive patients. With a skew they differ as `Skew` describes, alike in each
+    split.
+
+    Args:
+        table: Label table as read.
+        sites: Names of the sites.
+        seed: Of split and cut.
+        skew: How sites differ in size or findings; None: not at all.
+
+    Returns:
+        Columns patient, site and split, sorted by patient.
 
     Raises:
         InputError: There are too few patients to give each split of each site one.
@@ -118,7 +136,10 @@ def split_sites(
     if skew is not None:
         cut["group"] = cut["patient"].map(rarest_findings(table)) if skew.by == "label" else ""
         cut["site"] = np.array(sites)[deal(cut, len(sites), skew, seed)]
-        return cut.sort_values("patient", ignore_index=True)[["patient", "site", "split"]]
+        frame: pd.DataFrame = cut.sort_values("patient", ignore_index=True)[
+            ["patient", "site", "split"]
+        ]
+        return frame
     # Each stratum of each split, one after the other, is dealt out to the sites like cards: of
     # whatever stands together they get equally many. Who goes where, the classes decide.
     cut = cut.sort_values(["split", "positive"], kind="stable")
@@ -128,13 +149,24 @@ def split_sites(
         moved = stratified(table, parts, seed)
         whose = {p: site for site, part in zip(sites, moved, strict=True) for p in part}
         cut.loc[dealt.index, "site"] = dealt["patient"].map(whose)
-    return cut.sort_values("patient", ignore_index=True)[["patient", "site", "split"]]
+    frame: pd.DataFrame = cut.sort_values("patient", ignore_index=True)[
+        ["patient", "site", "split"]
+    ]
+    return frame
 
 
 def write_copy(
     site: SiteFile, path: Path, classes: Sequence[str], split: Path, truth: Path | None = None
 ) -> None:
-    """Write a site file of the same data and decisions with other classes, split and truth."""
+    """Write a site file of the same data and decisions with other classes, split and truth.
+
+    Args:
+        site: Site file that is copied.
+        path: File to write.
+        classes: Those that the copy lists. Policies and distinctions of other classes are left out.
+        split: Split file of the copy.
+        truth: File with the labels of all classes, for evaluation; None: there is none.
+    """
     by_class = {name: policy for name, policy in site.policy.by_class.items() if name in classes}
     distinct = [name for name in site.distinct if name in classes]
     write_site_file(
@@ -157,12 +189,16 @@ def write_copy(
 
 
 def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
-    """Write a site file of the NIH images at hand, any part of them, without a split.
+    """Write a site file, without a split, of the NIH images that are present, all or some.
 
     Args:
         nih_dir: Folder with `Data_Entry_2017*.csv` (or `.csv.gz`) and the images, in `images` or at
             any depth.
-        out_dir: Receives `nih.yaml`, and a csv of the images at hand where some are missing.
+        out_dir: Receives `nih.yaml`, and a csv of the images that are present where some are
+            missing.
+
+    Returns:
+        Path of `nih.yaml`.
 
     Raises:
         ImageError: None of the images is there.

@@ -9,11 +9,12 @@ from typing import Literal
 from cxr_study.common.errors import InputError
 
 LEAST_ALPHA = 0.01
+"""Smallest alpha: below it a Dirichlet draw gives nearly all patients to one site."""
 
 
 @dataclass(frozen=True)
 class Skew:
-    """How sites differ.
+    """How sites differ in size, or in the findings of their patients.
 
     Attributes:
         by: "quantity": in their numbers of patients, positive and negative ones alike. "label": in
@@ -40,7 +41,14 @@ class Skew:
 
 
 def skew_of(quantity_skew: float | None, label_skew: float | None) -> Skew | None:
-    """The skew of one of two alphas; None: sites do not differ.
+    """The skew of one of two alphas.
+
+    Args:
+        quantity_skew: Alpha of unequal numbers of patients; None: equal ones.
+        label_skew: Alpha of unequal shares of each finding; None: equal ones.
+
+    Returns:
+        None where both are None: sites do not differ.
 
     Raises:
         InputError: Both are given, or one is out of its range.

@@ -4,7 +4,7 @@ A YAML file, with phantoms that are drawn for it:
 
     data: phantom
     images: 2000                      # of each data set
-    settings: {batch_size: 16}              # of all trainings; see the jobs for what there is
+    settings: {batch_size: 16}        # of all trainings; the jobs list what there is
 
 or with real data; paths are relative to the file:
 
@@ -18,13 +18,13 @@ or with real data; paths are relative to the file:
 
 or with the sites of hospitals, which keep their own splits, for studies with `sites: all`:
 
-    sites: [sites/a.yaml, sites/b.yaml]   # site files; a site is called as its file
+    sites: [sites/a.yaml, sites/b.yaml]   # site files; a site is named as its file
     initial_body: initial.npz             # default: the demo study's
-    folds: 5                              # split anew: seed 0 tests the first fold of the patients
+    folds: 5                              # seed 0 tests the first fold of the patients
 
-A study needs the data sets that it names; more do no harm. Of MIMIC the folder has CXR-LT's label
-csv, too: it labels the classes of both NIH and CheXpert. The shipped files named after papers have
-the data of each.
+A study needs the data sets that it names; more do no harm. The folder of MIMIC also holds CXR-LT's
+label csv, which labels the classes of both NIH and CheXpert. The shipped files named after papers
+have the data of each.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ _Source = Annotated[
 
 
 def _lines(value: object) -> object:
+    """The key `data`: "phantom" becomes an empty mapping, anything but a mapping is refused."""
     if value == _PHANTOM:
         return {}
     if not value or not isinstance(value, dict):
@@ -89,6 +90,7 @@ def _lines(value: object) -> object:
 
 
 def _check_sources(sources: dict[str, Source]) -> dict[str, Source]:
+    """Refuse a folder without the official files, and a site file that cannot be read."""
     for name, source in sources.items():
         if isinstance(source, WholeDataSet):
             continue
@@ -103,6 +105,7 @@ def _check_sources(sources: dict[str, Source]) -> dict[str, Source]:
 
 
 def _site_files(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Refuse site files that cannot be read, and two of the same name."""
     if len({path.stem for path in paths}) < len(paths):
         raise NeedError("another file name for each site")
     for path in paths:
@@ -111,19 +114,20 @@ def _site_files(paths: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 class StudyData(FileModel):
-    """What a data file says, with absolute paths.
+    """The keys of a data file, with absolute paths.
 
     Attributes:
-        data: Data set -> where it is; empty for the phantom, and beside `sites`.
+        data: Data set -> where it is; empty for the phantom, and with `sites`.
         sites: Site files of hospitals.
-        folds: Into how many the sites' patients are cut; seed s tests fold s modulo their number.
-            None: the sites keep their splits.
-        images: Of each data set of the phantom; None where the data are real.
+        folds: Number of folds that the sites' patients are cut into; seed s tests fold s modulo
+            that number. None: the sites keep their splits.
+        images: Frontal images of each data set of the phantom; None where the data are real.
         initial_body: Checkpoint to start from; None: the demo study's.
         preset: See `PRESETS`; None: none.
-        settings: Setting -> value; win over the preset's. `run_settings.check` looks at them.
+        settings: Setting -> value; win over the preset's. Checked by `run_settings.check`.
         per_site: Site -> setting -> value, at that site alone, in a federation or where it trains
-            alone; win over `settings` and the preset's. `run_settings.check_per_site` looks.
+            alone; win over `settings` and the preset's. Checked by `run_settings.check_per_site`.
+        path: Of the file; not a key.
     """
 
     data: Annotated[
@@ -146,7 +150,7 @@ class StudyData(FileModel):
     def _check_keys(self) -> StudyData:
         keys = self.model_fields_set
         if self.sites and "data" in keys:
-            raise ValueError("key 'data' has no use beside 'sites'.")
+            raise ValueError("key 'data' has no use together with 'sites'.")
         if self.folds and not self.sites:
             raise ValueError("key 'folds' cuts the patients of 'sites'; it has no use without.")
         real = bool(self.sources)
@@ -159,7 +163,7 @@ class StudyData(FileModel):
 
     @property
     def name(self) -> str:
-        """Of the file."""
+        """Name of the file, without its suffix."""
         return self.path.stem
 
     @property
@@ -178,16 +182,22 @@ class StudyData(FileModel):
         return bool(self.sites) or self.images is not None
 
     def has(self, data_set: str) -> bool:
-        """Whether it has a data set; of the phantom all are drawn."""
+        """Whether the file has a data set, e.g. "nih"; the phantom has all."""
         return self.images is not None or data_set in self.sources
 
 
 def read_data(source: str | Path) -> StudyData:
-    """Read and check a data file, given by its path or by the name of a shipped one.
+    """Read and check a data file.
+
+    Args:
+        source: Path of the file, or name of a shipped one, e.g. "phantom".
+
+    Returns:
+        Its keys, with absolute paths.
 
     Raises:
-        InputError: The file does not exist or is not YAML, a key is missing, unknown or not what
-            it should be, or data are not where it says; names the file and the key.
+        InputError: The file does not exist or is not YAML, a key is missing, unknown or has an
+            unusable value, or data are not where it points; names the file and the key.
     """
     path = shipped_files.find(source, "data_files", "data file").absolute()
     return read_model(StudyData, path, "data file", InputError).model_copy(update={"path": path})

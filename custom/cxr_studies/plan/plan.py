@@ -21,7 +21,8 @@ from cxr_study.deployment.poc_system import PocProject
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 
 FORMAT = 2
-"""Of runs; raise it when the same settings no longer give the same run."""
+"""Version of what a run's key covers; raise it when the same settings no longer give the same run.
+"""
 
 _PACKAGES = ("surgical-aggregation", "nvflare", "tensorflow", "keras", "numpy")
 
@@ -29,7 +30,13 @@ _PACKAGES = ("surgical-aggregation", "nvflare", "tensorflow", "keras", "numpy")
 def check(
     study: Study, data: StudyData, selection: Selection, project: Path | None = None
 ) -> tuple[str, ...]:
-    """Refuse what could not be made, before any data are read; for the arguments see `runs`.
+    """Refuse a study that could not be run, before any data are read.
+
+    Args:
+        study: What is varied.
+        data: On which data.
+        selection: Of scenarios, methods and seeds.
+        project: See `runs`.
 
     Returns:
         Names of the data sets that are needed, of those that the data file has.
@@ -86,6 +93,10 @@ def runs(
         project: FLARE's project file: federated runs are made in a POC. Default None: in FLARE's
             simulator.
 
+    Returns:
+        The runs; two may have the same key, for instance where a training does not depend on the
+        scenario. Trainings whose sites share no class are left out.
+
     Raises:
         InputError: What is selected is unknown or nothing, or a data set cannot be cut so.
         ValueError: The initial body is unusable.
@@ -107,9 +118,14 @@ def runs(
 
 @dataclass
 class _Planner:
-    """Says what runs are, and writes the site files that they need; see `runs`.
+    """Describes the runs, and writes the site files that they need; see `runs`.
 
     Attributes:
+        study: What is varied.
+        data: On which data.
+        found: Name -> data set.
+        folder: For site files and test sets.
+        project: FLARE's project file, or None.
         given: Whether the sites are the data file's, with splits of their own.
     """
 
@@ -127,7 +143,10 @@ class _Planner:
         self.body_digest = digest(load(self.initial_body).variables)
 
     def run(self, scenario: Scenario, row: Row, seed: int) -> list[Run]:
-        """The run of a scenario with a row and a seed; none where its sites share no class."""
+        """The run of a scenario with a row and a seed; none where its sites share no class.
+
+        `what` decides the run's key: everything that changes its result is in it, and nothing else.
+        """
         labelled, folder = self._sites(scenario, row, seed)
         union = sorted(set(chain.from_iterable(labelled.values())))
         if not union:
@@ -200,15 +219,17 @@ class _Planner:
                 shared = set.intersection(*map(set, labelled.values()))
                 labelled = dict.fromkeys(labelled, tuple(sorted(shared)))
             if self.given:
-                folder = self.files.given(found, labelled, seed=seed, folds=self.data.folds)
+                folder = self.files.write_given(found, labelled, seed=seed, folds=self.data.folds)
                 return labelled, folder
-            return labelled, self.files.wholes(labelled, seed=seed)
+            return labelled, self.files.write_whole(labelled, seed=seed)
         name = str(scenario.cut)
         classes = self.found[name].classes
         if row.method == "complete":
-            return {name: classes}, self.files.wholes({name: classes}, seed=seed)
+            return {name: classes}, self.files.write_whole({name: classes}, seed=seed)
         sets = class_sets_of(classes, int(scenario.sites), shared=scenario.shared, seed=seed)
-        folder = self.files.parts(name, sets, seed=seed, share=scenario.used, skew=scenario.skew)
+        folder = self.files.write_cut(
+            name, sets, seed=seed, share=scenario.used_share, skew=scenario.skew
+        )
         return dict(zip(scenario.site_names, sets, strict=True)), folder
 
     def _tested(
@@ -223,7 +244,7 @@ class _Planner:
         if self.given:
             return folder
         if name not in scenario.data_sets:
-            return self.files.test_only(name)
+            return self.files.write_test_only(name)
         whole = {name: self.found[name].classes}
         sites = {site: labelled[site] for site in labelled if site in self.found}
-        return self.files.wholes(sites or whole, seed=seed)
+        return self.files.write_whole(sites or whole, seed=seed)

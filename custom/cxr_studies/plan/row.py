@@ -20,20 +20,36 @@ TITLES: Mapping[str, str] = {
 """Method -> its name in tables. "complete" trains on a whole data set with the labels of all its
 classes, which the other methods have cut into sites: the baseline of the papers' ablations."""
 
+BATCH_NORM: Mapping[str, str] = {
+    "fedavg": "batch norm averaged",
+    "fedbn": "batch norm local",
+    "fedbn+": "batch norm frozen",
+    "fixbn": "batch norm statistics frozen",
+}
+"""Strategy -> what happens to batch norm in a federation, in words for prose and captions."""
+
 SOLO_STRATEGIES: Mapping[str, str] = {
     "fedavg": "batch norm trained",
     "fedbn+": "batch norm frozen",
-    "fixbn": "batch norm's statistics frozen",
+    "fixbn": "batch norm statistics frozen",
 }
-"""What strategies mean without a federation."""
+"""Strategy -> what happens to batch norm without a federation, in words."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a method (of `TITLES`) with a strategy.
+    """A line of the tables: a method with a strategy, and perhaps with a variant of it.
 
-    A study may have variants of a strategy, by name: "fedavg refit" is "fedavg" with the settings
-    that the study file gives the variant "refit".
+    A variant is named after a blank: "fedavg refit" is "fedavg" with the settings that the study
+    file gives the variant "refit".
+
+    Attributes:
+        method: A key of `TITLES`.
+        strategy: Strategy of the job, with the variant if there is one.
+
+    Example:
+        >>> Row("surgical", "fedbn+ refit").batch_norm
+        'batch norm frozen, refit'
     """
 
     method: str
@@ -66,11 +82,17 @@ class Row:
 
     @property
     def title(self) -> str:
-        """The method, for people."""
+        """The method's name in tables."""
         return TITLES[self.method]
 
     @property
+    def batch_norm(self) -> str:
+        """What happens to batch norm, and the variant, in words: for prose and captions."""
+        words = (BATCH_NORM if self.federated else SOLO_STRATEGIES)[self.job_strategy]
+        return f"{words}, {self.variant}" if self.variant else words
+
+    @property
     def strategy_title(self) -> str:
-        """The strategy, for people."""
+        """The strategy in tables: the value in a federation, else in words; and the variant."""
         shown = self.job_strategy if self.federated else SOLO_STRATEGIES[self.job_strategy]
         return f"{shown}, {self.variant}" if self.variant else shown

@@ -1,4 +1,8 @@
-"""The settings of a study's runs: those of the data file on top of a preset's and the jobs' own."""
+"""The settings of a study's runs.
+
+In rising precedence: the jobs' defaults, the preset, the data file's `settings`, the scenario's,
+the variant's, and `per_site` for a site alone, except what a scenario or variant sets.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,10 @@ from cxr_study.runs.run_request import check_network
 OWN_SETTINGS = (
     "continues", "initial_body", "min_clients", "seed", "sites", "strategy", "tracking", "union",
 )  # fmt: skip
-"""Settings that a study sets itself."""
+"""Settings that a study sets itself; data files and scenarios must leave them out."""
 
 NETWORK = ("backbone", "image_size", "hidden")
-"""Settings of the network, which all runs have in common."""
+"""Settings of the network, which all runs of a study have in common."""
 
 _SAME_RECIPE = {"complete": "centralised"}
 """Method that differs from one of `baseline_run.METHODS` in its site files alone -> that one."""
@@ -58,11 +62,11 @@ def check(
 
 
 def check_per_site(data: StudyData, sites: Sequence[str]) -> None:
-    """Refuse settings for one site that is none of a study's, or that it cannot have of its own.
+    """Refuse settings of one site: for a site of no scenario, or that must be equal at all sites.
 
     Args:
         data: With settings for some sites.
-        sites: All of the study's, whichever scenario has them.
+        sites: Names of the sites of all scenarios.
 
     Raises:
         InputError: See above; names the file and the key.
@@ -77,6 +81,7 @@ def check_per_site(data: StudyData, sites: Sequence[str]) -> None:
 
 
 def _refuse_own(place: str, settings: Settings, own: Sequence[str]) -> None:
+    """Refuse settings that the study sets itself; `place` names where they are given."""
     if taken := [name for name in settings if name in own]:
         raise InputError(
             f"{place}: {taken[0]!r} is the study's, the same in all its runs; leave it out."
@@ -90,6 +95,7 @@ def _check(
     row: Row = _ANY,
     own: Sequence[str] = (*OWN_SETTINGS, *NETWORK),
 ) -> None:
+    """Refuse settings with which the job, or the training without a federation, could not run."""
     _refuse_own(place, settings, own)
     try:
         if row.federated:
@@ -108,10 +114,21 @@ def job_of(
     given: Settings,
     per_site: Mapping[str, Settings] = MappingProxyType({}),
 ) -> Job:
-    """The job of a federated row, with the `union` of the sites' classes.
+    """The job of a federated row.
 
-    All sites take part in every round, with one thread each. Settings win over the preset, but not
+    Every round waits for all sites, each with one thread. Settings win over the preset, but not
     over the row's strategy; those for one site win over both.
+
+    Args:
+        row: Method and strategy.
+        sites: Names of all sites.
+        union: Classes of all sites together; used by methods with a head for the union.
+        preset: Name of a preset, or None.
+        given: Setting -> value, for all sites.
+        per_site: Site -> setting -> value.
+
+    Raises:
+        ValueError: A setting is unknown, or its value unusable.
     """
     own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}
     if METHODS[row.method].union_head:
@@ -128,10 +145,21 @@ def all_settings(
     given: Settings,
     per_site: Mapping[str, Settings] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Every setting of a training, those that nobody has set included.
+    """Every setting of a training, including defaults.
 
-    `given` wins over the preset, see `PRESETS`; the union has the classes of all sites. Without a
-    federation, what a preset or `per_site` says for one site counts where that site trains alone.
+    Without a federation, what a preset or `per_site` sets for one site applies where that site
+    trains alone.
+
+    Args:
+        row: Method and strategy.
+        sites: Names of the sites whose data are used.
+        union: Classes of all sites together.
+        preset: Name of a preset, or None; `given` wins over it.
+        given: Setting -> value, for all sites.
+        per_site: Site -> setting -> value.
+
+    Returns:
+        Setting -> value.
 
     Raises:
         ValueError: A setting is unknown, or its value unusable.
@@ -150,11 +178,18 @@ def all_settings(
 
 
 def baseline_method(row: Row) -> str:
-    """Which of `baseline_run.METHODS` trains a row without a federation."""
+    """The key of `baseline_run.METHODS` that trains a row without a federation."""
     return _SAME_RECIPE.get(row.method, row.method)
 
 
 def network(data: StudyData) -> dict[str, Any]:
-    """The settings of all trainings' network: backbone, image_size and hidden."""
+    """The settings of the network of all trainings.
+
+    Args:
+        data: With preset and settings.
+
+    Returns:
+        backbone, image_size and hidden.
+    """
     found = all_settings(_ANY, ("site",), (), data.preset, data.settings)
     return {name: found[name] for name in NETWORK}

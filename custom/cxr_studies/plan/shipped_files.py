@@ -1,4 +1,4 @@
-"""YAML files that come with the package, to be named instead of a path."""
+"""YAML files that come with the package, given by name instead of a path."""
 
 from pathlib import Path
 
@@ -7,14 +7,17 @@ from cxr_study.common.spelling import nearest
 
 
 def names(folder: str) -> tuple[str, ...]:
-    """Names of the shipped files in a folder of the studies, sorted."""
+    """Names of the shipped files in a folder of `cxr_studies`, sorted and without suffix."""
     return tuple(sorted(path.stem for path in _folder(folder).glob("*.yaml")))
 
 
 def find(source: str | Path, folder: str, kind: str) -> Path:
     """Path of a file that is given by its path or by the name of a shipped one.
 
-    A path ends with ".yaml"; the folder of the shipped files is below `cxr_studies`.
+    Args:
+        source: A path that ends with ".yaml", or a name.
+        folder: Folder of the shipped files, below `cxr_studies`.
+        kind: What the file is, for the message.
 
     Raises:
         InputError: It is neither; the message offers the nearest names.

@@ -1,4 +1,7 @@
-"""The site files of a study: of data sets, whole or cut, and of the data file's sites."""
+"""The site files of a study: of data sets, whole or cut, and of the data file's sites.
+
+Folders of site files are named by a digest of their content, so runs and studies share them.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,14 @@ from cxr_study.runs.simulated_run import prepare
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A data set.
+    """A data set, or a site, as read.
 
     Attributes:
         site: Site file of all of it, named as the data set is; its split is not used.
-        table: Label table as read, of the views that the site file says.
-        images: How many rows of the table have an image file.
-        digest: SHA-256 of labels as decided, patients and sizes of the image files, shortened.
+        table: Label table as read, of the views that the site file selects.
+        classes: Those that the site file lists, else all of the table.
+        images: Number of rows of the table that have an image file.
+        digest: SHA-256 of labels after the policy, patients and sizes of image files, shortened.
     """
 
     site: SiteFile
@@ -49,10 +53,18 @@ class DataSet:
 
 
 def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, DataSet]:
-    """Find data sets, or draw them; those that `data` does not have are left out.
+    """Find data sets, or draw them.
+
+    Args:
+        data: On which data a study runs.
+        names: Of the data sets; those that `data` does not have are left out.
+        folder: For their site files, a folder for each.
+
+    Returns:
+        Name -> data set.
 
     Raises:
-        ValueError: One is not where it should be, or not what it should be.
+        ValueError: Files are missing, or not those of the data set.
     """
     if data.images is not None:
         from cxr_phantom.demo_data import demo_data_sets  # real data need no phantom
@@ -67,7 +79,14 @@ def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, 
 
 
 def given_sites(data: StudyData, seed: int) -> dict[str, DataSet]:
-    """Sites with splits of their own; of the phantom, drawn anew for every seed.
+    """Sites with splits of their own; of the phantom, other patients are drawn for each seed.
+
+    Args:
+        data: On which data a study runs.
+        seed: Of the run; changes nothing where the data are real.
+
+    Returns:
+        Name of the site -> its data.
 
     Raises:
         ValueError: A site file, or what it names, is unusable.
@@ -99,6 +118,7 @@ def _site_file(name: str, source: Source, folder: Path) -> Path:
 
 
 def _read(path: Path) -> DataSet:
+    """Read a site file with its labels, and find its images."""
     site = read_site_file(path)
     table = select_views(site, read_labels(site))
     classes = labelled_classes(site, class_columns(table))
@@ -113,12 +133,17 @@ def _read(path: Path) -> DataSet:
 
 @dataclass(frozen=True)
 class ScenarioFiles:
-    """Writes the site files of scenarios into folders, each folder once."""
+    """Writes the site files of scenarios into folders, each folder once.
+
+    Attributes:
+        found: Name -> data set.
+        folder: Receives the folders.
+    """
 
     found: Mapping[str, DataSet]
     folder: Path
 
-    def parts(
+    def write_cut(
         self,
         name: str,
         class_sets: ClassSets,
@@ -127,11 +152,22 @@ class ScenarioFiles:
         share: Fraction,
         skew: Skew | None = None,
     ) -> Path:
-        """Folder of the sites that a data set is cut into, `<name>-1.yaml` and so on.
+        """Write the sites that a data set is cut into, `<name>-1.yaml` and so on.
 
-        Their test patients together are those of `wholes` with the same seed.
+        Their test patients together are those of `write_whole` with the same seed.
 
-        `share` is of each site's training patients, to be used; with a `skew` sites differ.
+        Args:
+            name: Of the data set.
+            class_sets: Classes of each site.
+            seed: Of split and cut.
+            share: Share of each site's training patients that is used.
+            skew: How sites differ in size or findings; None: not at all.
+
+        Returns:
+            Folder of the site files.
+
+        Raises:
+            InputError: There are too few patients, or the labels do not have a class.
         """
         data = self.found[name]
         what = {"digest": data.digest, "parts": class_sets, "seed": seed, "share": str(share)}
@@ -145,27 +181,43 @@ class ScenarioFiles:
             share=float(share),
             skew=skew,
         )
-        return written(self.folder, {**what, "recipe": RECIPE}, cut)
+        return write_once(self.folder, {**what, "recipe": RECIPE}, cut)
 
-    def wholes(self, labelled: Mapping[str, Sequence[str]], *, seed: int) -> Path:
-        """Folder of whole data sets as sites, `<name>.yaml` each; labelled: name -> classes."""
+    def write_whole(self, labelled: Mapping[str, Sequence[str]], *, seed: int) -> Path:
+        """Write whole data sets as sites, `<name>.yaml` each.
+
+        Args:
+            labelled: Name of a data set -> classes that the site labels.
+            seed: Of the split.
+
+        Returns:
+            Folder of the site files.
+        """
         digests = {name: [self.found[name].digest, *classes] for name, classes in labelled.items()}
         what = {"wholes": digests, "seed": seed, "recipe": RECIPE}
         split = partial(split_patients, seed=seed)
         return self._copies(what, self.found, labelled, split, f"70/10/20 {SCHEME}", seed)
 
-    def test_only(self, name: str) -> Path:
-        """Folder with a data set that no site trains on: all its images are in the test split."""
+    def write_test_only(self, name: str) -> Path:
+        """Write a data set that no site trains on: all its images are in the test split.
+
+        Args:
+            name: Of the data set.
+
+        Returns:
+            Folder of its site file.
+        """
 
         def split(table: pd.DataFrame) -> pd.DataFrame:
             patients = table[["patient"]].drop_duplicates().assign(split="test")
-            return patients.sort_values("patient", ignore_index=True)
+            frame: pd.DataFrame = patients.sort_values("patient", ignore_index=True)
+            return frame
 
         data = self.found[name]
         what, labelled = {"test only": data.digest}, {name: data.classes}
         return self._copies(what, self.found, labelled, split, "all patients are tested")
 
-    def given(
+    def write_given(
         self,
         sites: Mapping[str, DataSet],
         labelled: Mapping[str, Sequence[str]],
@@ -173,9 +225,16 @@ class ScenarioFiles:
         seed: int,
         folds: int | None = None,
     ) -> Path:
-        """Folder of sites with truth of their own, `<name>.yaml` each; and splits, without folds.
+        """Write sites with truth of their own, `<name>.yaml` each.
 
-        With folds a seed tests its own one, see `split_fold`.
+        Args:
+            sites: Name -> site, as its site file describes it.
+            labelled: Name -> classes that the site labels.
+            seed: Decides which fold is tested.
+            folds: Number of folds of the patients, see `split_fold`. None: sites keep their splits.
+
+        Returns:
+            Folder of the site files.
 
         Raises:
             InputError: Folds are asked for where a split file has patients of other sites.
@@ -212,7 +271,16 @@ class ScenarioFiles:
         scheme: str = "",
         seed: int | None = None,
     ) -> Path:
-        """Folder of copies of site files with such classes, and another split or their own."""
+        """Folder of copies of site files with other classes, and with another split or their own.
+
+        Args:
+            what: Decides the content, JSON-serialisable; its digest names the folder.
+            found: Name -> data set.
+            labelled: Name -> classes, of the sites that are written.
+            split: Split of a label table; None: the site's own.
+            scheme: How it was split, for the header of the split file.
+            seed: Of the split, likewise.
+        """
 
         def write(half: Path) -> None:
             for name, classes in labelled.items():
@@ -224,30 +292,39 @@ class ScenarioFiles:
                 write_split(split(data.table), data.table, csv, scheme=scheme, seed=seed)
                 write_copy(data.site, path, classes, csv, data.site.truth)
 
-        return written(self.folder, what, write)
+        return write_once(self.folder, what, write)
 
 
 def decode(found: Mapping[str, DataSet], runs: Iterable[Run], folder: Path, size: int) -> None:
-    """Find out what is wrong with images before anything starts, and decode them once.
+    """Check all images before any run starts, and decode them once into the cache.
 
-    Runs of sites with splits of their own are looked at, too.
+    Args:
+        found: Name -> data set.
+        runs: Those of sites with splits of their own are checked, too.
+        folder: Of the scenarios' site files.
+        size: Side of the images, pixels.
 
     Raises:
         ValueError: An image is unusable, or two sites have a patient in common.
     """
     files = ScenarioFiles(found, folder)
     for name in found:
-        prepare(files.test_only(name), [name], size)
+        prepare(files.write_test_only(name), [name], size)
     given = [run.where for run in runs if run.where["given"]]
     for place, sites in dict.fromkeys((each["site_files"], (*each["sites"],)) for each in given):
         prepare(Path(place), sites, size)
 
 
-def written(folder: Path, what: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
-    """A folder with something in it, which appears whole or not at all.
+def write_once(folder: Path, what: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
+    """Folder for some content, written where it is not there yet; it appears whole or not at all.
 
-    `what` is in it, JSON-serialisable, and names it. Where it is not there yet, `write` is called
-    with an empty folder beside it.
+    Args:
+        folder: Receives the folder.
+        what: Decides the content, JSON-serialisable; its key names the folder.
+        write: Called with an empty folder to fill, which is then renamed.
+
+    Returns:
+        Path of the folder.
     """
     target = folder / key_of(what)
     if target.is_dir():
@@ -264,4 +341,5 @@ def written(folder: Path, what: Mapping[str, Any], write: Callable[[Path], objec
 
 
 def _digest(file: Path | None) -> str:
+    """SHA-256 of a file, shortened to 16 digits; "" for None."""
     return "" if file is None else hashlib.sha256(file.read_bytes()).hexdigest()[:16]

@@ -1,11 +1,11 @@
-"""The study file: which scenarios, methods, strategies and seeds a study consists of, or a part.
+"""The study file: which scenarios, methods, strategies and seeds a study consists of.
 
 A YAML file, named as the study; custom/STUDIES.md has one with all keys.
 
 With `sites: all` the sites are those of the data file, the same in every scenario, and models are
 tested on their test splits: there is no key `tests`. The phantom's are nih and chexpert, with other
-patients for each seed. `settings` win over the data file's, `model: last` tests the last model and
-not the best, and `methods` are those that the scenario has.
+patients for each seed. A scenario's `settings` win over the data file's, `model: last` tests the
+last model and not the best, and `methods` are those that the scenario has.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from cxr_study.data.readers import DATASETS
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 ALL_SITES = "all"
-"""In place of sites: those of the data file."""
+"""Value of the key `sites`: those of the data file."""
 
 _DataSets = Annotated[tuple[Annotated[Text, one_of(DATA_SETS)], ...], Field(min_length=1), EachOnce]
 _Methods = Annotated[tuple[Annotated[Text, one_of(TITLES)], ...], Field(min_length=1), EachOnce]
@@ -48,6 +48,7 @@ _Strategies = Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
 
 
 def _sites(value: object, info: ValidationInfo) -> int | str | tuple[str, ...]:
+    """The key `sites`: a number with `cut`, else names of data sets or `ALL_SITES`."""
     if info.data.get("cut") is not None:
         if type(value) is not int or value < 2:
             raise NeedError("a whole number of 2 or more")
@@ -55,12 +56,13 @@ def _sites(value: object, info: ValidationInfo) -> int | str | tuple[str, ...]:
     if value == ALL_SITES:
         return ALL_SITES
     if not isinstance(value, list) or len(value) < 2:
-        raise NeedError("two data sets or more, or a number beside 'cut', or 'all'")
+        raise NeedError("two data sets or more, or with 'cut' a number, or 'all'")
     names: tuple[str, ...] = TypeAdapter(_DataSets).validate_python(value)
     return names
 
 
 def _share(value: object, info: ValidationInfo) -> Fraction:
+    """The key `share`, as a fraction of the data set's training patients at each site."""
     sites = info.data.get("sites")
     try:
         share = Fraction(str(value))
@@ -75,9 +77,10 @@ class Scenario(FileModel):
     """The sites of some of a study's trainings.
 
     Attributes:
+        name: For tables and figures.
         cut: Data set that is cut into sites; None where data sets are sites.
-        sites: Number of sites it is cut into, or the data sets; `ALL_SITES` until `Study.on` has
-            put those of the data file in its place.
+        sites: Number of sites it is cut into, or the data sets; `ALL_SITES` until
+            `Study.with_sites_of` has put those of the data file in its place.
         shared: Number of classes at every site; None: as published, or nothing is cut. See
             `class_sets.class_sets_of`.
         share: Of the data set's training patients at each site; None for all of them together.
@@ -86,12 +89,11 @@ class Scenario(FileModel):
         classes: Which classes sites that are data sets have: all of their own, or those that every
             one has.
         settings: Setting -> value, of its trainings; they win over the data file's.
-        model: Which one of a training is tested: the best by validation loss, or that of the last
-            round.
+        model: Which model of a training is tested: the best by validation loss, or that of the
+            last round.
         methods: Those that are trained in it; none: all of the study.
-        equal_steps: Whether a training on data in one place takes as many steps through them as
-            each site takes through its own: its batches are as many times larger as there are
-            sites.
+        equal_steps: Whether a training on data in one place takes as many optimizer steps per pass
+            as each site does: its batches are larger by the number of sites.
     """
 
     name: Text
@@ -133,7 +135,7 @@ class Scenario(FileModel):
         return skew_of(self.quantity_skew, self.label_skew)
 
     @property
-    def used(self) -> Fraction:
+    def used_share(self) -> Fraction:
         """Share of a site's own training patients that is used, for `partition.write_sites`."""
         if self.share is None or not isinstance(self.sites, int):
             return Fraction(1)
@@ -141,19 +143,19 @@ class Scenario(FileModel):
 
     @property
     def number_of_sites(self) -> int:
-        """How many take part; see `Study.on` for `ALL_SITES`."""
+        """Number of sites; see `Study.with_sites_of` for `ALL_SITES`."""
         return self.sites if isinstance(self.sites, int) else len(self.sites)
 
     @property
     def site_names(self) -> tuple[str, ...]:
-        """Those that take part; see `Study.on` for `ALL_SITES`."""
+        """Names of the sites; see `Study.with_sites_of` for `ALL_SITES`."""
         if isinstance(self.sites, tuple):
             return self.sites
         return tuple(f"{self.cut}-{number}" for number in range(1, self.number_of_sites + 1))
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """Names of those that its sites train on."""
+        """Names of the data sets that its sites train on."""
         return self.sites if isinstance(self.sites, tuple) else (str(self.cut),)
 
 
@@ -164,23 +166,28 @@ def _refuse(name: str, known: Collection[str], needed: str, got: str = "") -> No
 
 
 def _word(name: str) -> str:
+    """Refuse a variant's name that cannot be part of a file's."""
     if not re.fullmatch(r"[\w-]+", name):
         raise ValueError(f"a variant's name needs letters, digits, - and _ alone; got {name!r}.")
     return name
 
 
 class Study(FileModel):
-    """What a study file says.
+    """The keys of a study file.
 
     Attributes:
+        title: Heading of the report.
+        source: Paper and section that the study repeats, or where it is from.
         factor: What varies from scenario to scenario, for axes and tables.
+        scenarios: At least one; names differ.
+        quick: Names of the scenarios of the quick form.
         methods: Method -> strategies, or strategies with a variant: "fedavg refit".
         variants: Name -> setting -> value; they win over the scenarios'.
-        quick: Names of the scenarios of the quick form.
-        seeds: How many: 0, 1, ...
+        seeds: Number of seeds: 0, 1, ...
         tests: Data sets that the models are tested on; none where the sites are the data file's.
-        given: Whether the sites are those of the data file.
         claims: Name of the shipped study whose claims are tested; "": the study's own name.
+        name: Of the file; not a key.
+        given: Whether the sites are those of the data file; not a key.
     """
 
     title: Text
@@ -243,11 +250,11 @@ class Study(FileModel):
         return tuple(Row(method, each) for method, all_ in self.methods.items() for each in all_)
 
     def settings_of(self, row: Row) -> Mapping[str, Any]:
-        """Those of the row's variant."""
+        """Settings of the row's variant; empty without one."""
         return self.variants.get(row.variant, {})
 
     def rows_of(self, scenario: Scenario) -> tuple[Row, ...]:
-        """The ways to train that a scenario has: "complete" only where it cuts a data set."""
+        """The rows that are trained in a scenario: "complete" only where it cuts a data set."""
         return tuple(
             row
             for row in self.rows
@@ -255,11 +262,14 @@ class Study(FileModel):
             and row.method in (scenario.methods or (row.method,))
         )
 
-    def on(self, data: StudyData) -> Study:
-        """The study with the data file's sites, where it leaves them to that.
+    def with_sites_of(self, data: StudyData) -> Study:
+        """The study with the sites of a data file, where its own file leaves them to that.
+
+        Args:
+            data: The data file.
 
         Raises:
-            InputError: These are fewer than two.
+            InputError: The data file has fewer than two sites.
         """
         if not self.given:
             return self
@@ -275,7 +285,14 @@ class Study(FileModel):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which part of a study is wanted: names, how many seeds; None: as the study file says."""
+    """The part of a study that is wanted.
+
+    Attributes:
+        scenarios: Names; None: all.
+        methods: Names; None: all.
+        seeds: Number of seeds; None: as in the study file.
+        quick: Whether only the scenarios of the quick form are wanted.
+    """
 
     scenarios: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
@@ -283,17 +300,24 @@ class Selection:
     quick: bool = False
 
     def __str__(self) -> str:
-        told = ["the quick form"] if self.quick else []
+        parts = ["the quick form"] if self.quick else []
         for kind, names in (("scenarios", self.scenarios), ("methods", self.methods)):
             if names is not None:
-                told.append(f"{kind} {', '.join(names)}")
+                parts.append(f"{kind} {', '.join(names)}")
         if self.seeds is not None:
-            told.append(counted(self.seeds, "seed"))
-        return "; ".join(told) or "all of it"
+            parts.append(counted(self.seeds, "seed"))
+        return "; ".join(parts) or "all of it"
 
 
 def trainings(study: Study, selection: Selection) -> list[tuple[int, Scenario, Row]]:
-    """Seed, scenario and row of each training that is wanted, seed by seed.
+    """All trainings that are selected, seed by seed.
+
+    Args:
+        study: The study.
+        selection: The part of it that is wanted.
+
+    Returns:
+        Seed, scenario and row of each.
 
     Raises:
         InputError: What is selected is unknown, or nothing is left of the study.
@@ -305,8 +329,8 @@ def trainings(study: Study, selection: Selection) -> list[tuple[int, Scenario, R
     ):
         for name in wanted or ():
             if name not in known:
-                told = nearest(name, known)
-                raise InputError(f"study {study.name} has no {kind} {name!r}; {told}.")
+                suggestion = nearest(name, known)
+                raise InputError(f"study {study.name} has no {kind} {name!r}; {suggestion}.")
     found = [
         (seed, scenario, row)
         for seed in range(selection.seeds or study.seeds)
@@ -339,11 +363,14 @@ def path_of(source: str | Path) -> Path:
 
 
 def read_study(source: str | Path) -> Study:
-    """Read and check a study file; see `path_of`.
+    """Read and check a study file.
+
+    Args:
+        source: Path of the file, or name of a shipped one; see `path_of`.
 
     Raises:
-        InputError: The file does not exist or is not YAML, or a key is missing, unknown or not what
-            it should be; names the file and the key.
+        InputError: The file does not exist or is not YAML, or a key is missing, unknown or has an
+            unusable value; names the file and the key.
     """
     path = path_of(source)
     study = read_model(Study, path, "study file", InputError)

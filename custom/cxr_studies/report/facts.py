@@ -1,4 +1,4 @@
-"""The head of a study's page, what to know before believing its numbers, and claims in words."""
+"""The texts of a study's page: facts at its head, notices, answer, and findings in words."""
 
 from __future__ import annotations
 
@@ -23,17 +23,27 @@ from cxr_study.jobs.presets import Settings
 from cxr_study.reports.page.numbers import UNDEFINED, interval
 
 PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance."
+"""Notice of a study on phantom data."""
 
 
-def described(data: StudyData) -> str:
-    """The data in a few words."""
+def describe_data(data: StudyData) -> str:
+    """The data in a few words, for captions: phantom with its size, or the real data sets."""
     if data.images is None:
         return f"real data ({data.name}: {listed([TESTS[name] for name in data.sources])})"
     return f"phantom, {data.images:,} images of each data set"
 
 
-def facts(results: StudyResults, data: StudyData) -> dict[str, str]:
-    """Name -> value, for the head of the page."""
+def report_header(results: StudyResults, data: StudyData) -> dict[str, str]:
+    """Facts for the head of the page and for the provenance file.
+
+    Args:
+        results: Of the study.
+        data: On which it ran.
+
+    Returns:
+        Name -> text: data, test sets, network, recipe, initial body, rounds, seeds, runs, wall
+        time, code, sources and machine.
+    """
     runs = results.finished
     network = runs[0].what["network"]
     patience = sorted({run.what["settings"]["patience"] for run in runs})
@@ -43,7 +53,7 @@ def facts(results: StudyResults, data: StudyData) -> dict[str, str]:
     poc = sum(bool(run.what.get("poc")) for run in runs)
     in_poc = f", {poc} of them in a POC" if poc else ""
     return {
-        "Data": described(data),
+        "Data": describe_data(data),
         "Tested on": _tested(results),
         "Network": f"{network['backbone']}, {network['image_size']} pixels",
         "Recipe": "; ".join(filter(None, recipe)),
@@ -60,17 +70,23 @@ def facts(results: StudyResults, data: StudyData) -> dict[str, str]:
 
 
 def _settings(values: Settings) -> str:
+    """Settings with their values, by comma."""
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def made_with(results: StudyResults) -> str:
-    """The packages that decide what a run gives, with their versions."""
+def package_versions(results: StudyResults) -> str:
+    """The packages that decide the result of a run, with their versions."""
     packages = results.finished[0].what["packages"]
     return listed([f"{name} {version}" for name, version in packages.items()])
 
 
 def answer(analysis: Analysis) -> Iterator[str]:
-    """What came out, in a sentence or two."""
+    """The result of the study in a sentence or two.
+
+    Yields:
+        Mean AUROCs of the global models in the last scenario, best first, if there are any; the
+        number of claims by verdict, if there are any.
+    """
     results = analysis.results
     last = scenarios(results)[-1]
     means = results.means[(results.means["group"] == "all") & (results.means["scenario"] == last)]
@@ -78,10 +94,10 @@ def answer(analysis: Analysis) -> Iterator[str]:
     if not means.empty:
         found = means.groupby(["method", "strategy"])["auroc"].mean().sort_values(ascending=False)
         rows = {Row(*map(str, pair)): value for pair, value in found.items()}
-        told = ", ".join(f"{row_name(row, rows)} {value:.3f}" for row, value in rows.items())
+        ranking = ", ".join(f"{row_name(row, rows)} {value:.3f}" for row, value in rows.items())
         yield (
             f"Mean AUROC of one model for all classes, {results.study.factor}: {last}, over test "
-            f"sets and seeds: {told}."
+            f"sets and seeds: {ranking}."
         )
     if analysis.judged:
         verdicts = [each.verdict for each in analysis.judged]
@@ -93,7 +109,12 @@ def answer(analysis: Analysis) -> Iterator[str]:
 
 
 def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
-    """What to know before believing a number."""
+    """What to know before believing a number.
+
+    Yields:
+        One sentence each: phantom data, parts of the study that were not asked for, unfinished
+        runs, missing test sets, a single seed.
+    """
     if data.images is not None:
         yield PHANTOM
     if part := ", ".join(_part(results)):
@@ -111,12 +132,20 @@ def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
 
 
 def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
-    """Say where `subgroups.over_seeds` has no subgroup of a kind, or none to compare."""
+    """Name the kinds of subgroups that cannot be compared on a test set.
+
+    Args:
+        found: See `subgroups.over_seeds`.
+
+    Yields:
+        A sentence for each test set without information of a kind, or without a class that has
+        enough images in every subgroup of a kind.
+    """
     if found.empty:
         return
     for test, here in found.groupby(found["test"].map(TESTS), sort=False):
         if lacking := [kind for kind in KINDS if kind not in set(here["kind"])]:
-            yield f"{test} does not tell {listed(lacking)}."
+            yield f"{test} has no information on {listed(lacking)}."
         compared = here.groupby("kind", sort=False)["compared"].max()
         if few := list(compared.index[compared == 0]):
             yield (
@@ -125,13 +154,17 @@ def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
             )
 
 
-def told(finding: Finding, results: StudyResults) -> tuple[str, str, str]:
-    """Say what came out of a comparison.
+def describe_finding(finding: Finding, results: StudyResults) -> tuple[str, str, str]:
+    """The result of a comparison in words.
+
+    Args:
+        finding: Of a claim.
+        results: Of the study.
 
     Returns:
-        Test set and classes, with the scenarios where they are not all of the study's; who is
-        compared (the better row only if it is not the study's reference), with the margin; the
-        difference with its interval.
+        Test set and classes, with the scenarios where they are not all of the study's; the rows
+        that are compared (the better one only if it is not the study's reference), with the
+        margin; the difference with its interval.
     """
     which, found = finding.comparison, finding.difference
     where = [classes(which.test, which.group)]
@@ -139,11 +172,11 @@ def told(finding: Finding, results: StudyResults) -> tuple[str, str, str]:
         where[0] += f" less {TESTS[which.other_test]}"
     if len(finding.scenarios) < len(results.study.scenarios):
         where.append(", ".join(finding.scenarios))
-    beside = results.study.rows if results.study.given else which.rows
-    against = f"against {row_name(which.worse, beside)}"
+    others = results.study.rows if results.study.given else which.rows
+    against = f"against {row_name(which.worse, others)}"
     surgical = reference(results.runs)
     if surgical is not None and which.better != surgical:
-        against = f"{row_name(which.better, (*beside, surgical))}, {against}"
+        against = f"{row_name(which.better, (*others, surgical))}, {against}"
     if which.model:
         against += (
             ", server's model" if which.model == SERVER else f", model of {TESTS[which.model]}"
@@ -157,7 +190,7 @@ def told(finding: Finding, results: StudyResults) -> tuple[str, str, str]:
 
 
 def _wall_time(results: Sequence[Result]) -> str:
-    """How long runs took side by side; the time in which none ran does not count."""
+    """Time in which any run was running, with cores, devices, and mean seconds of a run."""
     taken = ended = 0.0
     for result in sorted(results, key=lambda result: result.began):
         end = result.began + result.seconds
@@ -171,7 +204,7 @@ def _wall_time(results: Sequence[Result]) -> str:
 
 
 def _each(values: Iterable[Any]) -> str:
-    """Every value once, in order."""
+    """Every distinct value once, sorted, as a list in words."""
     return listed([str(value) for value in sorted(set(values))])
 
 
@@ -180,16 +213,16 @@ def _tested(results: StudyResults) -> str:
     keys: dict[str, str] = {}
     for result in results.results.values():
         keys |= {name: key for name, key in result.tests.items() if name not in keys}
-    told = []
+    tested = []
     for name, key in keys.items():
         patients = read_table(key, results.folder / TEST_SETS)["patient"]
         of = counted(patients.nunique(), "patient")
-        told.append(f"{TESTS[name]}: {counted(len(patients), 'image')} of {of}")
-    return "; ".join(told)
+        tested.append(f"{TESTS[name]}: {counted(len(patients), 'image')} of {of}")
+    return "; ".join(tested)
 
 
 def _part(results: StudyResults) -> Iterator[str]:
-    """What was to be run of the study's file, where that is less."""
+    """The parts of the study that were asked for, where these are fewer than in its file."""
     study, runs = results.study, results.runs
     planned = {run.scenario for run in runs}
     named = [scenario.name for scenario in study.scenarios if scenario.name in planned]

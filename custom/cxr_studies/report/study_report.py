@@ -1,4 +1,4 @@
-"""Writes a study's report: a page for people, LaTeX tables for a paper, all numbers as csv."""
+"""Writes a study's report: a page, LaTeX tables for a paper, and all numbers as csv."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cxr_studies.analysis.across_folds import across_folds
 from cxr_studies.analysis.analysis import Analysis, analyse, runs
 from cxr_studies.analysis.significance import CLASSES, DELONG_WARNING, SCENARIOS
 from cxr_studies.analysis.study_results import StudyResults
-from cxr_studies.papers.published_data import Had
+from cxr_studies.papers.published_data import DataUse
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place
 from cxr_studies.plan.data_file import StudyData
-from cxr_studies.plan.row import Row
+from cxr_studies.plan.row import BATCH_NORM, Row
 from cxr_studies.plan.run_folder import GLOBAL
 from cxr_studies.report import facts
 from cxr_studies.report.figures.aurocs import auroc_by_scenario, bars, class_dots
@@ -43,22 +43,25 @@ def write(
     results: StudyResults,
     data: StudyData,
     folder: Path,
-    had: Mapping[str, Had],
+    data_use: Mapping[str, DataUse],
     command: str = "",
 ) -> Path:
-    """Write all files into a folder, each in one step; returns the path of the page.
+    """Write all files of the report into a folder, each atomically.
 
     Args:
         results: Of the study.
         data: On which it ran.
-        folder: Of the report.
-        had: Data set -> what it is used as.
+        folder: Of the report; created where it does not exist.
+        data_use: Data set -> how it is used; see `published_data`.
         command: By which it was made, for `PROVENANCE_FILE`.
+
+    Returns:
+        Path of the page.
     """
     folder.mkdir(parents=True, exist_ok=True)
     analysis = analyse(results, tensorflow_setup.cores())
-    real = None if data.images is not None else had
-    laid_out = tables(results, facts.described(data), _p_values(analysis.tests), had=real)
+    real = None if data.images is not None else data_use
+    laid_out = tables(results, facts.describe_data(data), _p_values(analysis.tests), data_use=real)
     cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
     folds = None
     if data.folds:
@@ -83,7 +86,11 @@ def write(
         replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     environments = [latex.latex(table, results.study.name) for table in laid_out]
     replace(folder / LATEX_FILE, latex.HEAD + "\n".join(environments))
-    made = {"Command": command, **facts.facts(results, data), "Made with": facts.made_with(results)}
+    made = {
+        "Command": command,
+        **facts.report_header(results, data),
+        "Made with": facts.package_versions(results),
+    }
     replace(folder / PROVENANCE_FILE, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
     files = [LATEX_FILE, TABLES_FILE, PROVENANCE_FILE, *frames]
     replace(folder / PAGE_FILE, page(analysis, data, laid_out, files, folds))
@@ -112,7 +119,15 @@ def page(
     files: Sequence[str],
     folds: pd.DataFrame | None = None,
 ) -> str:
-    """The page, which loads nothing else; files: names of those beside it."""
+    """The page as HTML, which loads no other file.
+
+    Args:
+        analysis: Everything that is computed of the study.
+        data: On which it ran.
+        laid_out: The tables.
+        files: Names of the other files in the report's folder, which the page lists.
+        folds: See `across_folds`; None where the data have no folds.
+    """
     results = analysis.results
     shown = scenarios(results)
     last = shown[-1]
@@ -124,7 +139,8 @@ def page(
         results=results,
         study=results.study,
         data=data,
-        say=facts,
+        texts=facts,
+        batch_norm=BATCH_NORM,
         latex=latex,
         plain=plain_tables,
         by_scenario=auroc_by_scenario(results, "by-scenario"),
@@ -157,7 +173,7 @@ def page(
 
 
 def _bars(analysis: Analysis, shown: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Heading and chart: of the average over scenarios, or of each where there is none."""
+    """Bar charts with headings: of the average over scenarios, or of each where there is none."""
     results, tests = analysis.results, analysis.tests
     if averages(results.study):
         yield "", bars(results, shown, _marks(tests, SCENARIOS, ""), "averages")
@@ -169,7 +185,7 @@ def _bars(analysis: Analysis, shown: Sequence[str]) -> Iterator[tuple[str, str |
 
 
 def _marks(tests: pd.DataFrame, pairing: str, scenario: str) -> dict[tuple[Row, str], str]:
-    """(row, test set) -> how it differs from surgical aggregation there."""
+    """(row, test set) -> mark of its difference to surgical aggregation there."""
     return {
         (Row(line["method"], line["strategy"]), line["test"]): line["mark"]
         for line in tests.to_dict("records")

@@ -1,1 +1,1 @@
-"""A study's runs, made side by side."""
+"""The runs of a study, several at a time, each in a process of its own."""

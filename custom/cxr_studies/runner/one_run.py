@@ -1,8 +1,8 @@
-"""One run of a study, in a process of its own: train, predict the test sets, keep the result.
+"""One run of a study, in its own process: train, predict the test sets, keep the result.
 
 Usage: python -m cxr_studies.runner.one_run <folder of the run>
 
-The folder's run.json says what to do, see `run_folder.Run`; for what it prints see `side_by_side`.
+The folder's run.json describes it, see `run_folder.Run`; for what it prints see `side_by_side`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cxr_studies.plan.run_folder import (
     write_result,
 )
 from cxr_studies.runner import provenance, side_by_side, training
-from cxr_studies.runner.training import Tell
+from cxr_studies.runner.training import OnRound
 from cxr_study.common import code_version
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import test_split
@@ -41,13 +41,19 @@ from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from surgical_aggregation.site.training import tensorflow_setup
 
 
-def run(folder: Path, tell: Tell) -> None:
-    """Do a run, unless it is finished, from where an interruption has left it.
+def run(folder: Path, on_round: OnRound) -> None:
+    """Make a run, from where an interruption has left it; nothing to do if it is finished.
+
+    A lock on the folder keeps two studies from making the same run at once.
+
+    Args:
+        folder: Of the run, with its description.
+        on_round: Called with the number of rounds made so far.
 
     Raises:
         SimulationError: A job failed in the simulator.
         DeployedRunError: A job failed in a POC.
-        ValueError: Something that was given is unusable, or a model predicts nothing.
+        ValueError: An input is unusable, or a model predicts nothing.
     """
     with FileLock(folder / ".lock"):  # another study may have it, too
         if read_result(folder) is not None:
@@ -55,7 +61,7 @@ def run(folder: Path, tell: Tell) -> None:
         began = time.time()
         code, sources = code_version.code(), provenance.sources()  # which may change meanwhile
         planned = read_spec(folder)
-        models, trained = training.train(planned, folder / WORK, tell)
+        models, trained = training.train(planned, folder / WORK, on_round)
         network = Network(**planned.what["network"])
         tensorflow_setup.configure(1, 0)
         found = {site: load(path) for site, path in models.items()}
@@ -95,7 +101,7 @@ def run(folder: Path, tell: Tell) -> None:
 
 
 def device() -> str:
-    """Name of the GPU, or "CPU", as TensorFlow tells; after `tensorflow_setup.configure`."""
+    """Name of the GPU, or "CPU", as TensorFlow reports it; after `tensorflow_setup.configure`."""
     import tensorflow as tf
 
     details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))

@@ -13,9 +13,12 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def sources() -> str:
-    """SHA-256 of all Python files that train and measure, shortened to 12 digits.
+    """SHA-256 of all Python files of the packages that train and measure.
 
     Runs with the same digest are of one state of the code, whatever else a commit has changed.
+
+    Returns:
+        The first 12 hexadecimal digits.
     """
     sha = hashlib.sha256()
     for package in _PACKAGES:
@@ -27,7 +30,7 @@ def sources() -> str:
 
 
 def machine() -> str:
-    """Name of the processor: the same code gives the same bits on one kind of it."""
+    """Model name of the processor; runs are reproducible bit for bit on one model."""
     text = _CPUINFO.read_text(encoding="utf-8") if _CPUINFO.is_file() else ""
     found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     return found.group(1).strip() if found else platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""Studies from their plan to their runs."""
+"""Studies from their plan to their results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from cxr_studies.papers import published_data
-from cxr_studies.papers.published_data import Had
+from cxr_studies.papers.published_data import DataUse
 from cxr_studies.plan import plan
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.run_folder import DATA, FOLDERS, RUNS, SITES, Run, read_result
@@ -23,21 +23,21 @@ from cxr_study.common.wording import counted
 
 
 @dataclass(frozen=True)
-class Made:
-    """What was made.
+class StudyRuns:
+    """The runs of some studies after an attempt to make them all.
 
     Attributes:
-        runs: Study -> all its runs, of which two may be one, with the same key.
+        runs: Study -> all its runs, of which two may have the same key.
         failures: Those that failed.
-        had: Data set -> what it is used as.
+        data_use: Data set -> how it is used.
     """
 
     runs: dict[str, list[Run]]
     failures: list[Failure]
-    had: Mapping[str, Had]
+    data_use: Mapping[str, DataUse]
 
 
-def make(
+def run_studies(
     studies: Sequence[Study],
     data: StudyData,
     folder: Path,
@@ -46,11 +46,19 @@ def make(
     at_once: int | None,
     console: Console,
     project: Path | None = None,
-) -> Made:
+) -> StudyRuns:
     """Make the runs of some studies that are not made yet.
 
-    Studies share the runs that they have in common; everything is in one folder. Of `at_once`
-    see `side_by_side.run_all`.
+    Studies share the runs that they have in common; everything is in one folder.
+
+    Args:
+        studies: Their names differ.
+        data: On which data they run.
+        folder: Of runs, test sets and site files.
+        selection: The part of each study that is wanted.
+        at_once: Largest number of runs at the same time; None: see `side_by_side.parallel_runs`.
+        console: Where progress is printed.
+        project: FLARE's project file: federated runs are made in a POC. None: in the simulator.
 
     Raises:
         InputError: They cannot be made.
@@ -66,18 +74,21 @@ def make(
     unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
     everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
     made = sum(read_result(folder / RUNS / run.key) is not None for run in everything)
-    told = f"{counted(len(everything), 'run')}: {made} made before, {len(everything) - made} begin"
-    console.print(f"{told} now.", highlight=False, soft_wrap=True)
+    started = f"{made} made before, {len(everything) - made} begin now"
+    console.print(f"{counted(len(everything), 'run')}: {started}.", highlight=False, soft_wrap=True)
     pooled = sorted({run.row.method for run in everything if run.row.pooled})
     if pooled and data.per_site:
-        told = f"{', '.join(pooled)}: all images in one place, without 'per_site' of {data.path}"
-        console.print(f"note: {told}.", highlight=False, soft_wrap=True)
+        note = f"{', '.join(pooled)}: all images in one place, without 'per_site' of {data.path}"
+        console.print(f"note: {note}.", highlight=False, soft_wrap=True)
     decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
-    had = {name: published_data.ours(each) for name, each in found.items()}
-    return Made(planned, side_by_side.run_all(everything, folder / RUNS, at_once, console), had)
+    data_use = {name: published_data.data_use_of(each) for name, each in found.items()}
+    return StudyRuns(
+        planned, side_by_side.run_all(everything, folder / RUNS, at_once, console), data_use
+    )
 
 
 def _check_folder(folder: Path) -> None:
+    """Refuse a folder that FLARE's simulator cannot use, and a file."""
     path = folder.absolute()
     if " " in str(path):
         raise InputError(

@@ -1,7 +1,7 @@
 """Runs of studies side by side, each in a process of its own: both ends of it.
 
-The standard output of a run's process says how far it is (`_ROUND`) and why it failed (`_FAILED`).
-It ends when its standard input does: with whoever started it.
+A run's process reports the number of rounds made (`_ROUND`) and why it failed (`_FAILED`) on its
+standard output. It ends when its standard input is closed, hence with the process that started it.
 """
 
 from __future__ import annotations
@@ -30,35 +30,44 @@ from cxr_study.common.wording import duration
 from surgical_aggregation.site.training import tensorflow_setup
 
 COMMAND = (sys.executable, "-m", "cxr_studies.runner.one_run")
-"""The program of a run; it is given the run's folder."""
+"""The program of a run; its argument is the run's folder."""
 
 _ROUND = "round "
-"""How a line on standard output begins that says how many rounds are made."""
+"""Prefix of a line on standard output with the number of rounds made."""
 
 _FAILED = "failed: "
-"""How the last line on standard output begins that says why a training failed."""
+"""Prefix of the last line on standard output, with the reason, where a training failed."""
 
 _BUSY = 3.5
 """Processes for each core: a federation leaves cores idle while it starts, waits and stops."""
 
 _PROCESS_BYTES, _PIXEL_BYTES = 0.6e9, 1100
-"""Of a process that trains, and of each pixel of a batch: DenseNet121's, the larger network."""
+"""Memory of a process that trains, and per pixel of a batch; DenseNet121's, the larger network."""
 
 _GRACE = 20
-"""Seconds that runs have for stopping their simulators."""
+"""Seconds that runs have to stop their simulators."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that failed; `reason` is one line, `log` holds more."""
+    """A run that failed.
+
+    Attributes:
+        run: The run.
+        reason: One line.
+        log: File with more.
+    """
 
     run: Run
     reason: str
     log: Path
 
 
-def fitting(runs: Sequence[Run]) -> int:
-    """How many runs this machine has cores and free memory for now, were all like the largest.
+def parallel_runs(runs: Sequence[Run]) -> int:
+    """Number of runs for which this machine has cores and free memory, all as large as the largest.
+
+    Args:
+        runs: Those that are pending; at least one.
 
     Returns:
         At least 1.
@@ -69,6 +78,7 @@ def fitting(runs: Sequence[Run]) -> int:
 
 
 def _bytes(run: Run) -> float:
+    """Estimated memory of a run: its own process, and one for each site."""
     size, batch = int(run.what["settings"]["image_size"]), int(run.what["settings"]["batch_size"])
     return (run.processes + 1) * _PROCESS_BYTES + run.processes * batch * size**2 * _PIXEL_BYTES
 
@@ -78,63 +88,79 @@ def run_all(
 ) -> list[Failure]:
     """Make the runs that are not made yet, in folders named by their keys.
 
-    Each that ends is a line on the console, and those that run are bars on a terminal. An interrupt
-    ends them, and so does the end of this process, be it killed; what was made before is kept for
-    the next time.
+    Each run that ends is a line on the console, and running ones are bars on a terminal. An
+    interrupt ends them, and so does the end of this process, even if it is killed; finished runs
+    are kept.
 
     Args:
         runs: In this order, each key once.
         folder: Of all runs.
-        at_once: Runs at the same time at most; None: see `fitting`.
-        console: Where it is told.
+        at_once: Largest number of runs at the same time; None: see `parallel_runs`.
+        console: Where progress is printed.
 
     Returns:
-        The failures, in the order of the runs. A failed one does not stop the others.
+        The failures, in the order of the runs. A failed run does not stop the others.
     """
     pending = [run for run in runs if read_result(folder / run.key) is None]
     if not pending:
         return []
     kept, began = len(runs) - len(pending), time.monotonic()
     reasons: dict[Run, str] = {}
-    workers = at_once or fitting(pending)
+    workers = at_once or parallel_runs(pending)
     with round_bars(console, transient=True) as bars, ThreadPoolExecutor(workers) as pool:
-        crew = _Crew(folder, bars)
+        processes = _RunProcesses(folder, bars)
         try:
-            futures = {pool.submit(crew.make, run): run for run in pending}
+            futures = {pool.submit(processes.make, run): run for run in pending}
             for future in as_completed(futures):
                 run = futures[future]
                 reasons[run], seconds = future.result()
-                far = how_far(list(reasons.values()), len(runs), kept, time.monotonic() - began)
+                far = progress_text(
+                    list(reasons.values()), len(runs), kept, time.monotonic() - began
+                )
                 how = f"{'failed' if reasons[run] else 'done'} after {duration(seconds)}"
-                told = f"{how}: {run.name}. {far}"
-                console.print(told, highlight=False, markup=False, soft_wrap=True)
+                line = f"{how}: {run.name}. {far}"
+                console.print(line, highlight=False, markup=False, soft_wrap=True)
         finally:
-            crew.stop()
+            processes.stop()
     return [
         Failure(run, reasons[run], folder / run.key / LOG_FILE) for run in pending if reasons[run]
     ]
 
 
-def how_far(reasons: Sequence[str], total: int, kept: int, seconds: float) -> str:
-    """Say how far runs are, and about how long the rest takes, in proportion to the made ones.
+def progress_text(reasons: Sequence[str], total: int, kept: int, seconds: float) -> str:
+    """How many runs have ended, and about how long the rest takes.
+
+    The estimate is proportional to the runs made in this session; without one there is none.
 
     Args:
-        reasons: Why those failed that have ended; "" for one that is made.
-        total: Runs.
-        kept: Runs of these that were made before.
+        reasons: Reason of each run that has ended: "" where it was made, else why it failed.
+        total: Number of runs.
+        kept: Number of these that were made before.
         seconds: Since the first one began.
+
+    Example:
+        >>> progress_text(["", ""], 6, 2, 120.0)
+        '4 of 6 runs, 2 made before, about 2 min left'
     """
     ended, failed = kept + len(reasons), sum(map(bool, reasons))
-    told = [f"{ended} of {total} runs"]
-    told += [f"{kept} made before"] * bool(kept) + [f"{failed} failed"] * bool(failed)
+    parts = [f"{ended} of {total} runs"]
+    parts += [f"{kept} made before"] * bool(kept) + [f"{failed} failed"] * bool(failed)
     if ended < total and failed < len(reasons):
         left = seconds / (len(reasons) - failed) * (total - ended)
-        told.append(f"about {duration(left)} left")
-    return ", ".join(told)
+        parts.append(f"about {duration(left)} left")
+    return ", ".join(parts)
 
 
 def start(run: Run, folder: Path) -> subprocess.Popen[str]:
-    """Start the process of a run, which ends when this one does; see `main`."""
+    """Start the process of a run, which ends when this one does; see `main`.
+
+    Args:
+        run: The run.
+        folder: Of the run; created where it does not exist.
+
+    Returns:
+        The process; its standard output has the lines that the module's docstring describes.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_spec(run, folder)
     with (folder / LOG_FILE).open("w", encoding="utf-8") as log:
@@ -150,8 +176,13 @@ def start(run: Run, folder: Path) -> subprocess.Popen[str]:
         )
 
 
-class _Crew:
-    """Makes runs, each in a thread of the caller's; after `stop` none runs and no other starts."""
+class _RunProcesses:
+    """Makes runs, each in a thread of the caller's; after `stop` none runs and no other starts.
+
+    Args:
+        folder: Of all runs.
+        bars: Shows a bar for each run.
+    """
 
     def __init__(self, folder: Path, bars: Progress):
         self.folder = folder
@@ -161,7 +192,14 @@ class _Crew:
         self._stopped = False
 
     def make(self, run: Run) -> tuple[str, float]:
-        """Make a run; why it failed, or nothing, and its seconds."""
+        """Make a run.
+
+        Returns:
+            Why it failed, or "", and its seconds.
+
+        Raises:
+            CancelledError: `stop` was called before.
+        """
         began, place, reason = time.monotonic(), self.folder / run.key, ""
         with self._lock:
             if self._stopped:
@@ -184,7 +222,7 @@ class _Crew:
         return reason, time.monotonic() - began
 
     def stop(self) -> None:
-        """End those that run, with their simulators."""
+        """End all runs and their simulators; what still runs after `_GRACE` seconds is killed."""
         end = time.monotonic() + _GRACE
         try:
             with self._lock:
@@ -203,24 +241,29 @@ class _Crew:
 def main(
     train: Callable[[Callable[[int], None]], None], errors: tuple[type[Exception], ...]
 ) -> int:
-    """Make the training of this process, so that it can be told to end; its exit code.
+    """Run a training in this process, so that it can be ended from outside.
 
-    Where a job failed with one of `errors`, a ValueError or an OSError, that is said in one line,
-    and the code is 1; any other error has its trace.
+    Args:
+        train: Called with a function that takes the number of rounds made so far.
+        errors: Failures of jobs; like ValueError and OSError they are reported in one line. Any
+            other error has its traceback.
+
+    Returns:
+        Exit code: 0, or 1 where it failed.
     """
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     threading.Thread(target=_end_with_input, daemon=True).start()
-    said = 0
+    printed = 0
 
-    def tell(rounds: int) -> None:
-        nonlocal said
-        if rounds != said:
-            said = rounds
+    def on_round(rounds: int) -> None:
+        nonlocal printed
+        if rounds != printed:
+            printed = rounds
             print(f"{_ROUND}{rounds}", flush=True)
 
     in_one_line: tuple[type[Exception], ...] = (ValueError, OSError, *errors)
     try:
-        train(tell)
+        train(on_round)
     except in_one_line as error:
         print(_FAILED + " ".join(str(error).split()), flush=True)
         return 1
@@ -228,7 +271,7 @@ def main(
 
 
 def _end_with_input() -> None:
-    """End this process when whoever started it has gone, be it killed."""
+    """End this process when the one that started it has ended, even if that was killed."""
     while os.read(sys.stdin.fileno(), 1024):  # sys.stdin itself would be locked when this ends
         pass
     os.kill(os.getpid(), signal.SIGTERM)

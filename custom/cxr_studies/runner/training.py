@@ -1,6 +1,6 @@
 """The training of a run: in FLARE's simulator, in a POC, or without a federation.
 
-What an interruption has left is gone on from in the simulator, and made anew elsewhere.
+An interrupted training is continued from its last round in the simulator, and repeated elsewhere.
 """
 
 from __future__ import annotations
@@ -36,20 +36,29 @@ from surgical_aggregation.server.models import model_files
 from surgical_aggregation.site import site_memory
 
 Models = Mapping[str, Path]
-"""Site -> checkpoint of its own model, or of the global one; beside their own, `SERVER`'s."""
+"""Site -> checkpoint of its own model, or of the global one; with own models also `SERVER` -> its.
+"""
 
-Tell = Callable[[int], None]
+OnRound = Callable[[int], None]
 """Called with the number of rounds made so far."""
 
 _ATTEMPTS = 3
-"""A run that lost a site's process, to a full memory say, goes on from its last round."""
+"""A run that lost a site's process, e.g. to a full memory, is continued from its last round."""
 
 _POLL = 1.0
-"""Seconds between two looks at a run's record."""
+"""Seconds between two reads of a run's record."""
 
 
-def train(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
-    """Train to the end; `folder` is for jobs, workspaces and models.
+def train(run: Run, folder: Path, on_round: OnRound) -> tuple[Models, Trained]:
+    """Train to the end.
+
+    Args:
+        run: The run.
+        folder: For jobs, workspaces and models.
+        on_round: Called with the number of rounds made so far.
+
+    Returns:
+        Checkpoints of the models to test, and the rest of the result.
 
     Raises:
         SimulationError: A job failed in the simulator.
@@ -58,18 +67,22 @@ def train(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
         ValueError: A setting, a site file or the initial body is unusable.
     """
     if not run.row.federated:
-        return without_federation(run, folder, tell)
-    return (in_poc if run.where["project"] else in_simulator)(run, folder, tell)
+        return without_federation(run, folder, on_round)
+    return (in_poc if run.where["project"] else in_simulator)(run, folder, on_round)
 
 
-def in_simulator(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
-    """Train in FLARE's simulator, from where an interruption has left it."""
+def in_simulator(run: Run, folder: Path, on_round: OnRound) -> tuple[Models, Trained]:
+    """Train in FLARE's simulator, from where an interruption has left it; see `train`.
+
+    Each continuation has a workspace of its own, `part-<n>`, and starts from the last model of the
+    one before.
+    """
     for attempt in range(1, _ATTEMPTS + 1):
-        parts = _parts(folder)
+        parts = _workspaces(folder)
         last = folder / f"part-{len(parts)}"
         shutil.rmtree(last, ignore_errors=True)  # what is there has left no model to go on from
         try:
-            _simulate(run, folder, parts, tell)
+            _simulate(run, folder, parts, on_round)
             break
         except LostSiteError:
             if attempt == _ATTEMPTS:
@@ -79,7 +92,7 @@ def in_simulator(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
     return models, federated(run, _rounds_made(last), [*map(server_folder, (*parts, last))])
 
 
-def _parts(folder: Path) -> list[Path]:
+def _workspaces(folder: Path) -> list[Path]:
     """FLARE's workspaces up to interruptions, each with a model after some round; oldest first."""
     parts: list[Path] = []
     while _rounds_made(part := folder / f"part-{len(parts)}"):
@@ -88,12 +101,13 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _rounds_made(workspace: Path) -> int:
+    """Number of rounds of the last model in a workspace; 0 without one."""
     path = checkpoint_folder(workspace) / model_files.LAST_FILE
     return int(load(path).manifest.get("round", 0)) if path.is_file() else 0
 
 
-def _simulate(run: Run, folder: Path, parts: Sequence[Path], tell: Tell) -> None:
-    """Make the rounds that the parts have not made, in a part of its own."""
+def _simulate(run: Run, folder: Path, parts: Sequence[Path], on_round: OnRound) -> None:
+    """Make the rounds that are missing after `parts`, in a workspace of their own."""
     job, start, made = _job(run), Path(run.where["initial_body"]), 0
     states: dict[str, Path] = {}
     if parts:
@@ -114,19 +128,22 @@ def _simulate(run: Run, folder: Path, parts: Sequence[Path], tell: Tell) -> None
             "CXR_INITIAL_BODY": str(start.absolute()),
         },
         states=states,
-        watch=lambda events: tell(made + sum(event["event"] == "round" for event in events)),
+        watch=lambda events: on_round(made + sum(event["event"] == "round" for event in events)),
     )
 
 
-def in_poc(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
-    """Train in a POC: real services, TLS and an admin's session; one POC at a time."""
+def in_poc(run: Run, folder: Path, on_round: OnRound) -> tuple[Models, Trained]:
+    """Train in a POC: real services, TLS and an admin's session; see `train`.
+
+    Only one POC runs at a time; others wait for its lock.
+    """
     home, where = folder / "run", run.where
     job = _job(run, initial_body=where["initial_body"])
     request = RunRequest(job, home, Path(where["site_files"]))
     with FileLock(folder.parents[1] / ".poc.lock"):
         poc_run.system(request).stop()
         shutil.rmtree(folder, ignore_errors=True)
-        with _watched(home, tell):
+        with _watched(home, on_round):
             poc_run.run(request, Path(where["project"]), Console(file=sys.stderr))
     finished = finished_run.finished_run(home)
     models = _models(run, finished.servers[-1] / "models", finished.states)
@@ -134,8 +151,8 @@ def in_poc(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
 
 
 @contextmanager
-def _watched(home: Path, tell: Tell) -> Iterator[None]:
-    """Say how many rounds a POC's newest job has made, while the body of a `with` block runs."""
+def _watched(home: Path, on_round: OnRound) -> Iterator[None]:
+    """Report the rounds of a POC's newest job while the body of a `with` block runs."""
     over = threading.Event()
 
     def watch() -> None:
@@ -143,7 +160,7 @@ def _watched(home: Path, tell: Tell) -> Iterator[None]:
             records = home.glob("poc/system/*/prod_00/server/*/run_record.jsonl")
             events = [read_events(record.parent) for record in records]
             made = [sum(event["event"] == "round" for event in each) for each in events]
-            tell(max(made, default=0))
+            on_round(max(made, default=0))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -168,24 +185,30 @@ def _is_personal(run: Run) -> bool:
     return strategy.has_personal(run.row.job_strategy, personal_head=head)
 
 
-def _last(run: Run) -> bool:
-    """Whether the last model is wanted, not the best."""
+def _wants_last_model(run: Run) -> bool:
+    """Whether the model of the last round is tested, not the best one."""
     return bool(run.what.get("model") == "last")
 
 
 def _models(run: Run, server: Path, states: Mapping[str, Path]) -> Models:
     """Models of a federation, by the folder of the server's and those of the sites' own files."""
-    common = server / (model_files.LAST_FILE if _last(run) else model_files.BEST_FILE)
+    common = server / (model_files.LAST_FILE if _wants_last_model(run) else model_files.BEST_FILE)
     if not _is_personal(run):
         return dict.fromkeys(run.where["sites"], common)
-    own = site_memory.LAST_FILE if _last(run) else site_memory.BEST_FILE
+    own = site_memory.LAST_FILE if _wants_last_model(run) else site_memory.BEST_FILE
     models = {site: folder / own for site, folder in states.items()}
     # Where heads stay at the sites, the server's model has no column.
     return models if METHODS[run.row.method].personal_head else {**models, SERVER: common}
 
 
 def federated(run: Run, rounds: int, servers: Sequence[Path]) -> Trained:
-    """What came out of a federation, by the server's folders of its jobs, oldest first."""
+    """The result of a federation, without its models.
+
+    Args:
+        run: The run.
+        rounds: Number of rounds that were made.
+        servers: Server's folders of its jobs, oldest first.
+    """
     measured = job_results.rounds(*servers, personal=_is_personal(run))
     sites = [[site.validation_auroc for site in each.sites.values()] for each in measured]
     # Of each round; one that was made again is the later part's.
@@ -206,11 +229,11 @@ def _images(server: Path) -> int:
     return sum(site["weight"] for site in lines[-1]["sites"]) if lines else 0
 
 
-def without_federation(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trained]:
-    """Train each site alone, or all data in one place, in this process.
+def without_federation(run: Run, folder: Path, on_round: OnRound) -> tuple[Models, Trained]:
+    """Train each site alone, or all data in one place, in this process; see `train`.
 
-    Of sites that train alone one after the other, the rounds are those of the site that made most,
-    and losses and AUROCs are given for the rounds that all of them made.
+    Sites that train alone do so one after the other. The number of rounds is that of the site that
+    made most, and losses and AUROCs are given for the rounds that all of them made.
     """
     what, where, sites = run.what, run.where, tuple(run.where["sites"])
     models: dict[str, Path] = {}
@@ -221,9 +244,9 @@ def without_federation(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trai
         settings = run_settings.all_settings(run.row, group, *given)
         method, files = run_settings.baseline_method(run.row), Path(where["site_files"])
         alone = BaselineRun(method, group, settings, out, files, Path(where["initial_body"]))
-        baseline_run.train(alone, lambda made, _: tell(made))
+        baseline_run.train(alone, lambda made, _: on_round(made))
         measured.append(json_lines(out / ROUNDS_FILE))
-        models |= dict.fromkeys(group, out / (LAST_FILE if _last(run) else BEST_FILE))
+        models |= dict.fromkeys(group, out / (LAST_FILE if _wants_last_model(run) else BEST_FILE))
     common = list(zip(*measured, strict=False))  # the rounds that all of them made
     return models, Trained(
         rounds=max(map(len, measured)) - 1,
@@ -234,6 +257,6 @@ def without_federation(run: Run, folder: Path, tell: Tell) -> tuple[Models, Trai
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """None where a value is missing, or all are."""
+    """Mean of the values; None where one of them is None, or there is none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None

@@ -18,7 +18,7 @@ from cxr_studies.analysis.intervals_and_tests import (
     delong_test,
     holm,
     interval,
-    mark,
+    significance_mark,
     verdict,
 )
 
@@ -143,8 +143,8 @@ def test_holm_multiplies_by_how_many_are_left_and_never_falls_behind():
 
 def test_marks_of_significance_have_their_limits():
     stars = {1: "ns", 0.0501: "ns", 0.05: "*", 0.0101: "*", 0.01: "**", 0.0011: "**", 0.001: "***"}
-    assert {p: mark(p) for p in stars} == stars
-    assert mark(0) == "***" and mark(None) == ""
+    assert {p: significance_mark(p) for p in stars} == stars
+    assert significance_mark(0) == "***" and significance_mark(None) == ""
 
 
 # Ovarian cancer with intestinal obstruction, DeLong et al. 1988, the 43 patients without a gap, as

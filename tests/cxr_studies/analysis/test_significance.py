@@ -3,7 +3,12 @@ import pandas as pd
 import pytest
 
 import study_runs
-from cxr_studies.analysis.intervals_and_tests import compare_pairs, delong_test, holm, mark
+from cxr_studies.analysis.intervals_and_tests import (
+    compare_pairs,
+    delong_test,
+    holm,
+    significance_mark,
+)
 from cxr_studies.analysis.significance import (
     CLASS_FAMILY,
     CLASSES,
@@ -176,7 +181,7 @@ def test_p_is_adjusted_over_all_rows_and_scenarios_of_a_test_set_and_group():
         assert family["holm"].tolist() == pytest.approx(
             [NAN if p is None else p for p in wanted], nan_ok=True
         )
-        assert family["mark"].tolist() == [mark(p) for p in wanted]
+        assert family["mark"].tolist() == [significance_mark(p) for p in wanted]
     assert set(found["mark"]) > {"ns", "*"}
 
 

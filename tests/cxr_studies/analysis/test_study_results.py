@@ -9,11 +9,11 @@ from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 import study_runs
 from cxr_studies.analysis.study_results import (
     GROUPS,
-    as_tables,
     by_run,
     over_seeds,
     reference,
-    shared_out,
+    run_in_processes,
+    with_table_models,
 )
 from cxr_studies.plan.row import Row
 
@@ -155,7 +155,7 @@ def test_the_reference_is_surgical_aggregation_with_fedbn_plus_or_its_first_stra
 ])  # fmt: skip
 def test_models_are_named_as_in_tables_and_others_left_out(method, models, test, wanted):
     run = {"scenario": "2", "method": method, "strategy": "fedbn+", "seed": 0, "test": test}
-    found = as_tables(pd.DataFrame({**run, "model": models, "was": models}))
+    found = with_table_models(pd.DataFrame({**run, "model": models, "was": models}))
     assert dict(zip(found["was"], found["model"], strict=True)) == wanted
 
 
@@ -165,7 +165,7 @@ def test_what_comes_out_is_in_the_order_of_the_jobs_and_each_is_reported(process
 
     def do(work, jobs):
         report = lambda *done: reported.append(done)  # noqa: E731
-        return shared_out(work, jobs, processes=processes, report=report)
+        return run_in_processes(work, jobs, processes=processes, report=report)
 
     assert do(pow, [(2, 3), (3, 2), (5, 1)]) == [8, 9, 5]
     assert reported == [(1, 3), (2, 3), (3, 3)]

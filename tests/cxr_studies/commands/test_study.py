@@ -27,7 +27,9 @@ def study(monkeypatch, tmp_path):
             for each in studies:
                 check(each, data, selection)
             called.update(studies=studies, data=data, folder=folder, selection=selection, **others)
-            return SimpleNamespace(runs={s.name: [] for s in studies}, failures=failures, had={})
+            return SimpleNamespace(
+                runs={s.name: [] for s in studies}, failures=failures, data_use={}
+            )
 
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(module, "make", make)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cxr_phantom.writers.write_phantom import write_phantom
-from cxr_studies.papers.published_data import PUBLISHED, Had, differences, ours
+from cxr_studies.papers.published_data import PUBLISHED, DataUse, data_use_of, differences
 from cxr_studies.papers.published_results import SOURCES
 from cxr_studies.plan import shipped_files
 from cxr_studies.plan.data_file import DATA_SETS, read_data
@@ -40,7 +40,7 @@ def test_a_shipped_data_file_means_the_data_of_its_paper(name, source, home, tmp
     shutil.copy(shipped_files.find(name, "data_files", "data file"), home)
     data = read_data(home / f"{name}.yaml")
     found = data_sets(data, DATA_SETS, tmp_path)
-    here = {key: ours(each) for key, each in found.items()}
+    here = {key: data_use_of(each) for key, each in found.items()}
     for key, there in PUBLISHED[source].items():
         assert replace(here[key], images=there.images) == there
         assert (here[key].images > 200) == (there.views == "all")
@@ -65,6 +65,6 @@ def test_every_source_of_published_figures_has_its_data():
     ({"uncertain": "ones, blank negative"}, "uncertain ones"),
 ])  # fmt: skip
 def test_what_is_other_is_said_with_both(change, said):
-    mine: Had = replace(PUBLISHED["ml4h2024"]["nih"], **change)
+    mine: DataUse = replace(PUBLISHED["ml4h2024"]["nih"], **change)
     found = differences("ml4h2024", {"nih": mine})
     assert said in found["nih"] if said else found == {}

@@ -83,7 +83,10 @@ class TestReadData:
         ({**REAL, "data": {"nih": 3}}, "key 'data', key 'nih' needs a path; got 3"),
         ({"sites": ["no.yaml"]}, r"key 'sites': site file .*/no\.yaml does not exist"),
         ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
-        ({**REAL, "sites": ["phantom/sites/nih.yaml"]}, "key 'data' has no use beside 'sites'"),
+        (
+            {**REAL, "sites": ["phantom/sites/nih.yaml"]},
+            "key 'data' has no use together with 'sites'",
+        ),
         ({"sites": ["phantom/sites/nih.yaml"], "folds": 1}, "key 'folds' needs a number of 2 or"),
         ({**REAL, "folds": 5}, "key 'folds' cuts the patients of 'sites'"),
         ({**REAL, "data": {"nih": {**KEYS, "vews": "all"}}},

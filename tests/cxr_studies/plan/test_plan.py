@@ -161,7 +161,7 @@ def given(small_data, tmp_path):
         files = tuple(sites / f"{name}.yaml" for name in ("nih", "chexpert"))
         settings = small_data.data.settings
         data = StudyData.model_construct(sites=files, settings=settings, folds=folds)
-        study = read_study(study).on(data)
+        study = read_study(study).with_sites_of(data)
         wanted = Selection(methods=("surgical",), **selection)
         return plan.runs(study, data, {}, tmp_path / "out", wanted)
 

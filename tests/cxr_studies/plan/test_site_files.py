@@ -11,7 +11,7 @@ from cxr_studies.partition.skew import Skew
 from cxr_studies.plan import site_files
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.run_folder import key_of
-from cxr_studies.plan.site_files import ScenarioFiles, data_sets, given_sites, written
+from cxr_studies.plan.site_files import ScenarioFiles, data_sets, given_sites, write_once
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
@@ -91,16 +91,16 @@ def patients(labels, split="test"):
 
 
 def test_the_parts_test_the_patients_of_the_whole_however_many_parts_there_are(files):
-    whole = table(files.wholes({"nih": ["Mass"]}, seed=3), "nih")
+    whole = table(files.write_whole({"nih": ["Mass"]}, seed=3), "nih")
     for sets in (SETS, (*SETS, ("Mass",))):
-        folder = files.parts("nih", sets, seed=3, share=Fraction(1))
+        folder = files.write_cut("nih", sets, seed=3, share=Fraction(1))
         parts = [table(folder, f"nih-{number}") for number in range(1, len(sets) + 1)]
         for split in ("train", "validation", "test"):
             assert set.union(*(patients(part, split) for part in parts)) == patients(whole, split)
 
 
 def test_parts_have_their_own_classes_and_a_share_of_their_training_patients(files):
-    folders = [files.parts("nih", SETS, seed=0, share=Fraction(s)) for s in ("1", "1/2")]
+    folders = [files.write_cut("nih", SETS, seed=0, share=Fraction(s)) for s in ("1", "1/2")]
     whole, half = (table(folder, "nih-1") for folder in folders)
     assert [name for name in half if name in ("Edema", "Mass", "Hernia")] == ["Edema", "Mass"]
     assert len(patients(half, "train")) == pytest.approx(len(patients(whole, "train")) / 2, abs=1)
@@ -110,7 +110,7 @@ def test_parts_have_their_own_classes_and_a_share_of_their_training_patients(fil
 @pytest.mark.parametrize("skew", [Skew("quantity", 0.5), Skew("label", 0.5)], ids=str)
 def test_parts_with_a_skew_are_others_of_the_same_test_patients(files, skew):
     folders = [
-        files.parts("nih", SETS, seed=0, share=Fraction(1), skew=each)
+        files.write_cut("nih", SETS, seed=0, share=Fraction(1), skew=each)
         for each in (None, skew, Skew(skew.by, 2))
     ]
     assert len(set(folders)) == 3
@@ -122,14 +122,14 @@ def test_parts_with_a_skew_are_others_of_the_same_test_patients(files, skew):
 def test_wholes_have_the_classes_asked_for_and_another_seed_has_other_test_patients(
     files, monkeypatch
 ):
-    folder = files.wholes({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0)
+    folder = files.write_whole({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0)
     assert "Mass" in table(folder, "nih") and "Edema" not in table(folder, "nih")
     assert {"Edema", "Fracture"} <= set(table(folder, "chexpert"))
-    other = table(files.wholes({"nih": ["Mass"]}, seed=1), "nih")
+    other = table(files.write_whole({"nih": ["Mass"]}, seed=1), "nih")
     assert patients(table(folder, "nih")) != patients(other)
-    assert set(table(files.test_only("mimic"), "mimic")["split"]) == {"test"}
+    assert set(table(files.write_test_only("mimic"), "mimic")["split"]) == {"test"}
     monkeypatch.setattr(site_files, "write_copy", None)  # what is there is not written again
-    assert files.wholes({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0) == folder
+    assert files.write_whole({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0) == folder
 
 
 def test_images_of_data_sets_and_of_sites_with_their_own_splits_are_decoded_each_once(
@@ -172,10 +172,10 @@ def test_a_folder_is_named_by_what_is_in_it_and_written_once(tmp_path):
         assert (half / "link").read_text() == "Mass"  # relative paths are right from the beginning
 
     (tmp_path / "labels.csv").write_text("Mass")
-    folder = written(tmp_path / "sites", WHAT, write)
+    folder = write_once(tmp_path / "sites", WHAT, write)
     assert folder == tmp_path / "sites" / key_of(WHAT)
-    assert written(tmp_path / "sites", WHAT, put("b")) == folder
-    other = written(tmp_path / "sites", {"n": 2}, put("2"))
+    assert write_once(tmp_path / "sites", WHAT, put("b")) == folder
+    other = write_once(tmp_path / "sites", {"n": 2}, put("2"))
     assert [(each / "text").read_text() for each in (folder, other)] == ["a", "2"]
     assert (folder / "link").read_text() == "Mass"
 
@@ -188,16 +188,16 @@ def test_one_that_fails_leaves_nothing_and_what_another_study_wrote_meanwhile_st
 
     def slow(half):
         put("slow")(half)
-        written(tmp_path, WHAT, put("fast"))
+        write_once(tmp_path, WHAT, put("fast"))
 
     with pytest.raises(ValueError, match="no disk"):
-        written(tmp_path, WHAT, fail)
+        write_once(tmp_path, WHAT, fail)
     assert list(tmp_path.iterdir()) == []
-    folder = written(tmp_path, WHAT, slow)
+    folder = write_once(tmp_path, WHAT, slow)
     assert (folder / "text").read_text() == "fast" and list(tmp_path.iterdir()) == [folder]
 
 
 def test_a_folder_that_cannot_be_there_is_an_error(tmp_path):
     (tmp_path / key_of(WHAT)).write_text("a file")
     with pytest.raises(OSError, match=key_of(WHAT)):
-        written(tmp_path, WHAT, put("a"))
+        write_once(tmp_path, WHAT, put("a"))

@@ -67,10 +67,10 @@ def test_optional_keys_of_a_scenario_are_read(write):
         {**CUT, "name": "d", "cut": "mimic", "sites": 20, "shared": 0},  # more than its labels
     ]
     a, b, c, whole, d = read_study(write(scenarios=scenarios, quick=["a"])).scenarios
-    assert (a.shared, a.share, a.used) == (0, Fraction(1, 8), Fraction(1, 4))
-    assert (b.shared, b.share, b.used) == (None, Fraction(1, 10), Fraction(1, 5))
-    assert (c.cut, c.sites, c.shared, c.share, c.used) == ("chexpert", 7, 3, None, 1)
-    assert (whole.classes, whole.used, d.sites) == ("shared", 1, 20)
+    assert (a.shared, a.share, a.used_share) == (0, Fraction(1, 8), Fraction(1, 4))
+    assert (b.shared, b.share, b.used_share) == (None, Fraction(1, 10), Fraction(1, 5))
+    assert (c.cut, c.sites, c.shared, c.share, c.used_share) == ("chexpert", 7, 3, None, 1)
+    assert (whole.classes, whole.used_share, d.sites) == ("shared", 1, 20)
 
 
 def test_the_sites_may_be_those_of_the_data_file(write):
@@ -82,15 +82,15 @@ def test_the_sites_may_be_those_of_the_data_file(write):
         write(scenarios=scenarios, quick=["b"], methods=methods, variants=variants, tests=...)
     )
     data = StudyData.model_construct(path=Path("d.yaml"), sites=(Path("x"), Path("y")))
-    a, b = study.on(data).scenarios
-    assert study.on(data).tests == a.sites == b.sites == ("x", "y")
+    a, b = study.with_sites_of(data).scenarios
+    assert study.with_sites_of(data).tests == a.sites == b.sites == ("x", "y")
     assert (b.classes, b.model, b.settings) == ("shared", "last", {"patience": 4})
     assert a.model == "best"
     assert study.rows_of(a) == (Row("surgical", "fedbn+ samples"), Row("vanilla", "fedavg"))
     assert [row.method for row in study.rows_of(b)] == ["surgical"]
     assert [study.settings_of(row) for row in study.rows] == [{"head_weighting": "samples"}, {}]
     with pytest.raises(InputError, match=r"needs two or more; .*d\.yaml has x"):
-        study.on(data.model_copy(update={"sites": (Path("x"),)}))
+        study.with_sites_of(data.model_copy(update={"sites": (Path("x"),)}))
 
 
 @pytest.mark.parametrize(("keys", "message"), [

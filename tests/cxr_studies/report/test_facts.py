@@ -11,7 +11,7 @@ from cxr_studies.papers.claims import Comparison
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.row import Row
 from cxr_studies.report import facts as module
-from cxr_studies.report.facts import PHANTOM, facts, notices, told
+from cxr_studies.report.facts import PHANTOM, describe_finding, notices, report_header
 from study_runs import scored
 
 REAL = StudyData.model_construct(path=Path("mine.yaml"))
@@ -23,7 +23,7 @@ ALL = tuple(scenario.name for scenario in RESULTS.study.scenarios)
 
 
 def facts_of(finished, **changes):
-    return dict(facts(dataclasses.replace(finished.results, **changes), finished.data))
+    return dict(report_header(dataclasses.replace(finished.results, **changes), finished.data))
 
 
 def test_the_head_says_data_tests_network_runs_and_versions(finished):
@@ -41,12 +41,12 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
         "Sources": "0a1b",
         "Machine": "M1",
     }
-    assert "surgical-aggregation 9" in module.made_with(finished.results)
+    assert "surgical-aggregation 9" in module.package_versions(finished.results)
     settings, body = {"image_size": 224, "patience": 0}, Path("here/dense.npz")
     own = {"chexpert": {"learning_rate": 5e-5, "epochs": 2}}
     real = {"preset": "paper", "settings": settings, "initial_body": body, "per_site": own}
     data = REAL.model_copy(update={"data": {"nih": Path("a"), "mimic": Path("b")}, **real})
-    found = dict(facts(finished.results, data))
+    found = dict(report_header(finished.results, data))
     assert found["Data"] == "real data (mine: NIH and MIMIC)"
     assert found["Recipe"] == (
         "paper; image_size 224, patience 0; at chexpert, if not pooled, learning_rate 5e-05, "
@@ -120,7 +120,7 @@ def test_subgroups_that_a_test_set_does_not_tell_or_cannot_compare_are_named():
     frame = pd.DataFrame(lines, columns=["test", "kind", "compared", "subgroup"])
     assert list(module.without_subgroups(frame)) == [
         "NIH, by age: no class has 10 positives and 10 negatives in every subgroup.",
-        "MIMIC does not tell sex and age.",
+        "MIMIC has no information on sex and age.",
     ]
     assert not list(module.without_subgroups(frame.iloc[:0]))
 
@@ -128,7 +128,7 @@ def test_subgroups_that_a_test_set_does_not_tell_or_cannot_compare_are_named():
 def finding(worse=VANILLA, difference=FOUND, better=SURGICAL, scenarios=ALL, **which):
     """What is told of a comparison on NIH: where, against whom, how much."""
     comparison = Comparison(better, worse, "nih", **which)
-    return told(Finding(comparison, scenarios, difference, HOLDS), RESULTS)
+    return describe_finding(Finding(comparison, scenarios, difference, HOLDS), RESULTS)
 
 
 def test_a_finding_tells_where_and_how_much():
@@ -147,18 +147,22 @@ PARTIAL, OF_FEDAVG = Row("partial_loss", "fedbn+"), Row("surgical", "fedavg")
 @pytest.mark.parametrize(
     ("found", "against"),
     [
-        (finding(Row("surgical", "fedbn")), "against Surgical aggregation, fedbn"),
+        (finding(Row("surgical", "fedbn")), "against Surgical aggregation, batch norm local"),
         (finding(ALONE, model="chexpert"), "against Individual, model of CheXpert"),
         (
             finding(Row("surgical", "fedbn"), model="server"),
-            "against Surgical aggregation, fedbn, server's model",
+            "against Surgical aggregation, batch norm local, server's model",
         ),
         (finding(margin=0.03), "against Vanilla FL (0.03 behind is enough)"),
         (
             finding(Row("partial_loss", "fedavg"), better=PARTIAL),
-            "FL with partial loss, fedbn+, against FL with partial loss, fedavg",
+            "FL with partial loss, batch norm frozen, "
+            "against FL with partial loss, batch norm averaged",
         ),
-        (finding(better=OF_FEDAVG), "Surgical aggregation, fedavg, against Vanilla FL"),
+        (
+            finding(better=OF_FEDAVG),
+            "Surgical aggregation, batch norm averaged, against Vanilla FL",
+        ),
         (finding(SURGICAL, better=VANILLA), "Vanilla FL, against Surgical aggregation"),
     ],
 )

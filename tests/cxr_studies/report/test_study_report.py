@@ -66,7 +66,7 @@ def test_beside_the_tables_stands_by_which_code_machine_and_command_they_were_ma
         "Command": "surgagg study run clients", "Sources": "0a1b", "Machine": "M1",
         "Wall time": "0 min on 4 cores; CPU; 12 s a run",
     }  # fmt: skip
-    assert "surgical-aggregation 9" in made["Made with"]
+    assert "surgical-aggregation 9" in made["StudyRuns with"]
 
 
 def test_the_page_has_every_notice_figure_and_section_and_needs_nothing_else(written):
@@ -144,7 +144,10 @@ def test_scenarios_that_are_not_alike_have_their_own_charts_tests_and_claims(stu
         return f"<svg>{name}</svg>"
 
     monkeypatch.setattr(study_report, "bars", bars)
-    data, laid_out = StudyData.model_construct(images=2000), tables(results, "phantom", had=None)
+    data, laid_out = (
+        StudyData.model_construct(images=2000),
+        tables(results, "phantom", data_use=None),
+    )
     text = study_report.page(analysis, data, laid_out, ["tables.csv"])
     assert "<small>published 0.84 ± 0.05 *</small>" in text  # vanilla, on NIH, as in Table 1
     assert [places for places, _ in charts] == [["7"], ["20"]]
@@ -161,7 +164,7 @@ def test_scenarios_that_are_not_alike_have_their_own_charts_tests_and_claims(stu
     assert "Over classes" in text and "Over scenarios" not in text
     assert "a pair is a scenario" not in text
     assert "NIH; 7: against Vanilla FL" in text
-    assert "<li>NIH does not tell sex.</li>" in text
+    assert "<li>NIH has no information on sex.</li>" in text
     calibration = re.search(r"<h2>Calibration</h2>\s*<p[^>]*>(.*?)</p>", text)[1]
     assert calibration.startswith("classes: 20.")
     assert "pooled ECE" in calibration and "mean over classes" in calibration

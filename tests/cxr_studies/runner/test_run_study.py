@@ -38,7 +38,7 @@ def make(monkeypatch, tmp_path, happened):
             monkeypatch.setattr(owner, name, called)
 
         found = {"nih": "the data set"}
-        monkeypatch.setattr(module.published_data, "ours", "what {} is used as".format)
+        monkeypatch.setattr(module.published_data, "data_use_of", "what {} is used as".format)
 
         def run_all(runs, folder, at_once, console):
             happened.append((folder, sorted(run.seed for run in runs), at_once))
@@ -55,7 +55,7 @@ def make(monkeypatch, tmp_path, happened):
         step(module, "decode", lambda found, runs, folder, size: f"decode {size}")
         monkeypatch.setattr(side_by_side, "run_all", run_all)
         shown = io.StringIO()
-        result = module.make(
+        result = module.run_studies(
             [SimpleNamespace(name=name) for name in names or studies],
             data,
             tmp_path / out,
@@ -82,7 +82,7 @@ def test_runs_with_the_same_key_are_made_once_after_all_studies_are_checked(
     runs = (tmp_path / "out/runs", [0, 1, 9], 3)
     assert happened == ["a", "b", "read a, nih, b", "a", "b", "decode 32", runs]
     assert result.runs == studies
-    assert result.had == {"nih": "what the data set is used as"}
+    assert result.data_use == {"nih": "what the data set is used as"}
     assert [failure.run for failure in result.failures] == [failing]
     assert shown == "3 runs: 1 made before, 2 begin now.\n"
 

@@ -17,7 +17,7 @@ from rich.console import Console
 import study_runs
 from cxr_studies.plan.run_folder import LOG_FILE, write_result
 from cxr_studies.runner import side_by_side
-from cxr_studies.runner.side_by_side import fitting, how_far, run_all
+from cxr_studies.runner.side_by_side import parallel_runs, progress_text, run_all
 
 RUNS = [study_runs.run("complete", "fedavg", seed, "[bold]2[/bold]") for seed in range(5)]
 BEGINNING = """
@@ -102,7 +102,7 @@ def test_failures_are_in_the_order_of_the_runs(make):
 @pytest.mark.parametrize(("at_once", "most"), [(1, 1), (3, 3), (None, 2)])
 def test_as_many_run_at_once_as_are_wanted_or_fit(make, tmp_path, monkeypatch, at_once, most):
     asked = []
-    monkeypatch.setattr(side_by_side, "fitting", lambda runs: asked.append(runs) or 2)
+    monkeypatch.setattr(side_by_side, "parallel_runs", lambda runs: asked.append(runs) or 2)
     make(MAKE, RUNS[0])
     asked.clear()
     make(
@@ -132,7 +132,7 @@ def test_on_a_terminal_a_run_that_runs_is_a_bar(make):
     ([""] * 4, "6 of 6 runs, 2 made before"),
 ])  # fmt: skip
 def test_how_far_it_is_is_told_with_the_time_left_in_proportion(reasons, told):
-    assert how_far(reasons, 6, 2, 10.0) == told
+    assert progress_text(reasons, 6, 2, 10.0) == told
 
 
 def federation(sites, **settings):
@@ -158,7 +158,7 @@ def test_as_many_fit_as_have_cores_and_memory(monkeypatch, cores, memory, runs, 
     free = SimpleNamespace(available=1.000001 * memory / 0.9, total=PLENTY)
     monkeypatch.setattr(side_by_side.psutil, "virtual_memory", lambda: free)
     monkeypatch.setattr(side_by_side.tensorflow_setup, "cores", lambda: cores)
-    assert fitting(runs) == number
+    assert parallel_runs(runs) == number
 
 
 WAIT = """

@@ -18,7 +18,7 @@ from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.papers.published_results import LOCAL, Place
 from cxr_studies.plan.row import Row
 from cxr_studies.report.figures import style
-from cxr_studies.report.figures.style import LOOK, METHODS, lined, marked
+from cxr_studies.report.figures.style import METHODS, RC_PARAMS, line_style, marker_style
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_studies.report.tables.tables import Ours, measure
 from cxr_study.common.wording import listed
@@ -26,13 +26,13 @@ from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg
 
 CHANCE = 0.5
-"""AUROC where bars begin."""
+"""AUROC at which bars begin: that of random scores."""
 
 _LONG = 4  # characters of a scenario's name that fit under the axis; longer ones are turned
 _AXIS = 0.02  # of AUROC, from end to end of the axis
 _SIDE_BY_SIDE = 0.5  # of the way from scenario to scenario, for the markers of all rows
 _ACROSS = 2  # panels of bars side by side at most; more are below each other
-_ROW = 0.25  # inches of a bar
+_ROW = 0.3  # inches of a bar
 
 _ALL, _SOME = "Labelled by all sites", "Labelled by some sites only"
 _EITHER = "One or the other, depending on the seed"
@@ -40,14 +40,21 @@ _APART = 0.042  # inches from row to row within a class, at most
 _LEAST, _MOST = 0.24, 0.46  # inches of a class
 
 
-@mpl.rc_context(LOOK)
+@mpl.rc_context(RC_PARAMS)
 def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
     """Draw the mean AUROC over scenarios: a panel per test set, a line per row.
 
     Markers are means over seeds, those of rows side by side; error bars are 95 % t intervals, with
-    two seeds or more, cut off where they go far beyond all means. "complete", whose training is the
-    same in every scenario, is a horizontal dashed line. Local models: see `style.models_tested`.
-    None with fewer than two scenarios, or where no mean is defined.
+    two seeds or more, cut off where they extend far beyond all means. "complete", whose training is
+    the same in every scenario, is a horizontal dashed line. Local models: see
+    `style.models_tested`.
+
+    Args:
+        results: Of the study.
+        name: See `figures`.
+
+    Returns:
+        None with fewer than two scenarios, or where no mean is defined.
     """
     places = style.scenarios(results)
     lines = {}
@@ -82,7 +89,7 @@ def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
     return svg(figure, name, f"Mean AUROC by {results.study.factor}, on each test set")
 
 
-@mpl.rc_context(LOOK)
+@mpl.rc_context(RC_PARAMS)
 def bars(
     results: StudyResults, places: Sequence[str], marks: Mapping[tuple[Row, str], str], name: str
 ) -> str | None:
@@ -90,8 +97,16 @@ def bars(
 
     Means over seeds are averaged; the thin line is the standard deviation over scenarios, as in the
     papers. If a mean is defined in some scenarios only, the average is over those, and their number
-    stands beside it. Local models: see `style.models_tested`. `places` are names of the scenarios;
-    one alone has no standard deviation. `marks`: (row, test set) -> see `intervals_and_tests.mark`.
+    is printed next to it. Local models: see `style.models_tested`.
+
+    Args:
+        results: Of the study.
+        places: Names of the scenarios; a single one has no standard deviation.
+        marks: (row, test set) -> mark, see `intervals_and_tests.significance_mark`.
+        name: See `figures`.
+
+    Returns:
+        None where no mean is defined.
     """
     found: dict[tuple[str, Row], pd.Series] = {}
     for test, row in product(results.study.tests, style.rows(results)):
@@ -104,12 +119,13 @@ def bars(
     across = _ACROSS if len(tests) <= _ACROSS else 1
     titles = [f"mean AUROC on {TESTS[test]}" for test in tests]
     figure, panels = style.panels(titles, (), height=_ROW * len(shown), most_across=across)
-    page.name_rows(panels[0], [style.row_name(row, shown) for row in shown], labelsize=8)
+    names = [style.row_name(row, shown, "\n") for row in shown]
+    page.name_rows(panels[0], names, labelsize=8)
     panels[0].set_ylim(len(shown) - 0.5, -0.5)
     panels[0].locator_params(axis="x", nbins=4)
     for axes, test in zip(panels, tests, strict=True):
         for place, row in enumerate(shown):
-            told = "not defined"
+            text = "not defined"
             if (test, row) in found:
                 average, sd = found[test, row].mean(), found[test, row].std()
                 length = average - CHANCE
@@ -118,10 +134,10 @@ def bars(
                     ends = [average - sd, average + sd]
                     axes.plot(ends, [place, place], color="white", linewidth=2.2)
                     axes.plot(ends, [place, place], color=page.INK, linewidth=1)
-                told = f"{average:.3f} {marks.get((row, test), '')}".rstrip()
+                text = f"{average:.3f} {marks.get((row, test), '')}".rstrip()
                 if len(found[test, row]) < len(places):
-                    told += f"\n{len(found[test, row])} of {len(places)}"
-            page.beside(axes, 1.04, place, told, fontsize=7.5, color=page.INK, linespacing=0.95)
+                    text += f"\n{len(found[test, row])} of {len(places)}"
+            page.beside(axes, 1.04, place, text, fontsize=7.5, color=page.INK, linespacing=0.95)
         axes.axvline(CHANCE, color=page.MUTED, linewidth=0.9)
         axes.grid(axis="y", visible=False)
         axes.spines["left"].set_visible(False)
@@ -130,7 +146,7 @@ def bars(
 
 
 def _mean(results: StudyResults, row: Row, test: str, scenario: str) -> Ours:
-    """Mean AUROC over all classes in a scenario, as tables have it."""
+    """Mean AUROC over all classes in a scenario, as in the tables."""
     return measure(results.means, Place(scenario, row, LOCAL, test, "all"), "auroc", [scenario])
 
 
@@ -142,7 +158,7 @@ def _of(results: StudyResults, found: Iterable[tuple[str, Row]]) -> tuple[list[s
 
 
 def _ends(figures: np.ndarray) -> tuple[float, float]:
-    """Ends of the axis: with all means, and with intervals up to as far beyond as those reach."""
+    """Ends of the axis: all means fit, intervals up to the range of the means beyond them."""
     lowest, highest = np.nanmin(figures[:, 0]), np.nanmax(figures[:, 0])
     room = max(highest - lowest, _AXIS)
     low = max(np.nanmin(figures[:, :2]), lowest - room)
@@ -153,20 +169,22 @@ def _ends(figures: np.ndarray) -> tuple[float, float]:
 
 def _level(axes: Axes, row: Row, level: float) -> None:
     """The mean of all scenarios, which are the same runs."""
-    axes.axhline(level, **lined(row) | {"linestyle": (0, (6, 3)), "zorder": 1.5})
-    axes.plot([1.0], [level], clip_on=False, transform=axes.get_yaxis_transform(), **marked(row))
+    axes.axhline(level, **line_style(row) | {"linestyle": (0, (6, 3)), "zorder": 1.5})
+    axes.plot(
+        [1.0], [level], clip_on=False, transform=axes.get_yaxis_transform(), **marker_style(row)
+    )
 
 
 def _line(axes: Axes, row: Row, shift: float, line: np.ndarray) -> None:
     """Means, joined, and their intervals as one path."""
     places = np.arange(len(line)) + shift
-    axes.plot(places, line[:, 0], **marked(row) | lined(row))
+    axes.plot(places, line[:, 0], **marker_style(row) | line_style(row))
     known = ~np.isnan(line[:, 1])
     ends = np.column_stack([line[:, 1:], np.full(len(line), np.nan)])[known].ravel()
     axes.plot(np.repeat(places[known], 3), ends, color=METHODS[row.method][0], linewidth=0.9)
 
 
-@mpl.rc_context(LOOK)
+@mpl.rc_context(RC_PARAMS)
 def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> str | None:
     """Draw the AUROC of each class on a test set: a line per class, a point per row.
 
@@ -176,6 +194,15 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
     sets and in all scenarios: the class that the study's first row predicts best over all of them
     is on top, and the lowest AUROC of any run is on the axis; an interval beyond it is cut. Local
     models: see `style.models_tested`.
+
+    Args:
+        results: Of the study.
+        scenario: Name of the scenario.
+        test: Name of the test set.
+        name: See `figures`.
+
+    Returns:
+        None where no AUROC is defined.
     """
     scores = results.scores
     chosen = scores[(scores["scenario"] == scenario) & (scores["test"] == test)]
@@ -197,9 +224,9 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
     for number, row in enumerate(shown):
         shift = apart / tall * (number - (len(shown) - 1) / 2)
         at = [place + shift for place in places.values()]
-        axes.plot(values.loc[list(places), row], at, **marked(row))
+        axes.plot(values.loc[list(places), row], at, **marker_style(row))
         ends = _class_ends(seeds[row].reindex(list(places)))
-        axes.hlines(at, *ends, color=marked(row)["color"], linewidth=0.8, zorder=1)
+        axes.hlines(at, *ends, color=marker_style(row)["color"], linewidth=0.8, zorder=1)
     axes.set_xlim(math.floor(scores["auroc"].min() * 20) / 20, 1.0)
     for heading, place in headings.items():
         page.beside(axes, 0.01, place, heading, color=page.INK, fontsize=8, fontweight="bold")
@@ -207,33 +234,40 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
         if number % 2 == 0:
             axes.axhspan(place - 0.5, place + 0.5, color="#F1F4F7", linewidth=0, zorder=0)
         if values.loc[class_name].isna().all():
-            looks = {"color": page.MUTED, "fontsize": 8, "fontstyle": "italic"}
-            page.beside(axes, 0.01, place, "not defined", **looks)
+            style_of_text = {"color": page.MUTED, "fontsize": 8, "fontstyle": "italic"}
+            page.beside(axes, 0.01, place, "not defined", **style_of_text)
     page.name_rows(axes, list(map(page.short, places)), list(places.values()), labelsize=8)
     axes.set_xlabel(f"AUROC on {TESTS[test]}")
     return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {scenario}")
 
 
 def _of_row(scores: pd.DataFrame, row: Row) -> pd.DataFrame:
-    return scores[(scores["method"] == row.method) & (scores["strategy"] == row.strategy)]
+    frame: pd.DataFrame = scores[
+        (scores["method"] == row.method) & (scores["strategy"] == row.strategy)
+    ]
+    return frame
 
 
 def _by_seed(scores: pd.DataFrame, test: str) -> pd.DataFrame:
-    """AUROC of every class with every seed: the mean over the models that count."""
+    """AUROC of every class (rows) with every seed (columns): the mean over the tested models."""
     models = style.models_tested(set(scores["model"]), test)
     counted = scores[scores["model"].isin(models)]
-    return counted.pivot_table(index="class", columns="seed", values="auroc", dropna=False)
+    frame: pd.DataFrame = counted.pivot_table(
+        index="class", columns="seed", values="auroc", dropna=False
+    )
+    return frame
 
 
 def _class_ends(seeds: pd.DataFrame) -> np.ndarray:
     """Low and high ends of each class's interval over seeds, shape (2, n); NaN of one seed."""
     found = [interval(values.dropna().tolist()) for _, values in seeds.iterrows()]
     ends = [(None, None) if each is None else (each.low, each.high) for each in found]
-    return np.array(ends, dtype=float).T
+    low_and_high: np.ndarray = np.array(ends, dtype=float).T
+    return low_and_high
 
 
 def _lines(values: pd.DataFrame, shared: pd.Series) -> tuple[dict[str, int], dict[str, int]]:
-    """Line of each heading, and of each class below it; `shared`: in which share of the seeds."""
+    """Line of each heading, and of each class below it; `shared`: share of seeds that share it."""
     headings: dict[str, int] = {}
     places: dict[str, int] = {}
     kinds = {name: {1.0: _ALL, 0.0: _SOME}.get(shared[name], _EITHER) for name in values.index}

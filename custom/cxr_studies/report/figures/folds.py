@@ -1,4 +1,4 @@
-"""Differences between rows over folds: what `across_folds` says, drawn."""
+"""Differences between rows over folds: the data frame of `across_folds`, drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 
 from cxr_studies.analysis.study_results import StudyResults, reference
 from cxr_studies.report.figures import style
-from cxr_studies.report.figures.style import LOOK
+from cxr_studies.report.figures.style import RC_PARAMS
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg
 
@@ -20,14 +20,22 @@ _TITLES = {
 }
 
 
-@mpl.rc_context(LOOK)
+@mpl.rc_context(RC_PARAMS)
 def fold_differences(
     results: StudyResults, folds: pd.DataFrame, scenario: str, name: str
 ) -> str | None:
-    """Draw the mean AUROC of every row less that of surgical aggregation as published.
+    """Draw the mean AUROC of every row minus that of surgical aggregation as published.
 
-    A panel per group of classes, a point per row with its 95 % interval by patient; None where
-    there is nothing to compare.
+    A panel per group of classes, a point per row with its 95 % interval by patient.
+
+    Args:
+        results: Of the study.
+        folds: See `across_folds`.
+        scenario: Name of the scenario.
+        name: See `figures`.
+
+    Returns:
+        None where there is nothing to compare.
     """
     ours = reference(results.runs)
     rows = [row for row in style.rows(results) if row != ours]
@@ -42,7 +50,8 @@ def fold_differences(
     figure, panels = style.panels(
         [_TITLES[group] for group in groups], (), height=_ROW * len(rows) + 0.2, most_across=2
     )
-    page.name_rows(panels[0], [style.row_name(row, [*rows, ours]) for row in rows], labelsize=8)
+    names = [style.row_name(row, [*rows, ours], "\n") for row in rows]
+    page.name_rows(panels[0], names, labelsize=8)
     panels[0].set_ylim(len(rows) - 0.5, -0.5)
     for axes, group in zip(panels, groups, strict=True):
         axes.axvline(0, color=page.MUTED, linewidth=0.9)
@@ -54,7 +63,7 @@ def fold_differences(
                 & (to_ours["strategy"] == row.strategy)
             ]
             for _, line in found.iterrows():
-                axes.plot([line["auroc"]], [place], **style.marked(row))
+                axes.plot([line["auroc"]], [place], **style.marker_style(row))
                 ends = [line["auroc_low"], line["auroc_high"]]
                 axes.plot(ends, [place, place], color=page.INK, linewidth=1)
     title = f"Mean AUROC less that of {style.row_name(ours, [*rows, ours])}, over folds"

@@ -1,4 +1,4 @@
-"""What models predict on test images: reliability diagrams, and a map by their features."""
+"""Predictions on test images: reliability diagrams, and a map of the images by their features."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cxr_studies.plan.run_folder import (
     read_table,
 )
 from cxr_studies.report.figures import style
-from cxr_studies.report.figures.style import LOOK, evenly, lined, marked
+from cxr_studies.report.figures.style import RC_PARAMS, evenly_spaced, line_style, marker_style
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_study.common.wording import FEW_IMAGES
 from cxr_study.data.labels.label_table import classes as class_columns
@@ -40,7 +40,7 @@ MOST = 420
 """Images of all test sets together, at most; spread evenly over each."""
 
 FEWEST = 10
-"""With fewer images there is nothing to see."""
+"""Least number of images for a map."""
 
 _TESTS = {"nih": ("#4B3B9E", "s"), "chexpert": ("#00806A", "D"), "mimic": ("#A87400", "^")}
 _OTHERS = ("#A3003F", "o"), ("#3C6E00", "v"), ("#2F6F9F", "P"), ("#555555", "X")
@@ -57,13 +57,22 @@ _LEGEND: dict[str, Any] = {
 }  # fmt: skip
 
 
-@mpl.rc_context(LOOK)
+@mpl.rc_context(RC_PARAMS)
 def reliability_diagram(results: StudyResults, scenario: str, test: str, name: str) -> str | None:
     """Draw the share of positive images among predictions of about the same probability.
 
     A panel per method, with a line per strategy and its expected calibration error (ECE), over the
     predictions of all classes, all seeds and the models of `style.models_tested` together. There
     are ten bins of equal width; one with fewer than `wording.FEW_IMAGES` predictions has no marker.
+
+    Args:
+        results: Of the study.
+        scenario: Name of the scenario.
+        test: Name of the test set.
+        name: See `figures`.
+
+    Returns:
+        None where nothing is predicted.
     """
     bins = {row: _pooled(results, scenario, row, test) for row in style.rows(results)}
     methods = list(dict.fromkeys(row.method for row, found in bins.items() if found))
@@ -79,7 +88,7 @@ def reliability_diagram(results: StudyResults, scenario: str, test: str, name: s
                 seen = [(b.probability, b.observed) for b in found if b.predictions >= FEW_IMAGES]
                 label = f"{row.strategy} {calibration_error(found):.3f}"
                 points = np.array(seen, float).reshape(-1, 2).T
-                axes.plot(*points, label=label, **marked(row) | lined(row))
+                axes.plot(*points, label=label, **marker_style(row) | line_style(row))
         axes.legend(title="pooled ECE", **_LEGEND)
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.set_xticks(*_TICKS)
@@ -89,7 +98,7 @@ def reliability_diagram(results: StudyResults, scenario: str, test: str, name: s
 
 
 def _pooled(results: StudyResults, scenario: str, row: Row, test: str) -> tuple[Bin, ...] | None:
-    """Bins of all that a row predicts; None if it predicts nothing."""
+    """Calibration bins over everything that a row predicts; None if it predicts nothing."""
     labels, probabilities = [np.zeros(0)], [np.zeros(0)]
     for run in results.finished:
         if (run.scenario, run.row) != (scenario, row):
@@ -104,13 +113,21 @@ def _pooled(results: StudyResults, scenario: str, row: Row, test: str) -> tuple[
     return bins if any(each.predictions for each in bins) else None
 
 
-@mpl.rc_context(LOOK | {"axes.grid": False})
+@mpl.rc_context(RC_PARAMS | {"axes.grid": False})
 def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
     """Draw a t-SNE map of test images, by the features of surgical aggregation's global model.
 
-    Twice: coloured by test set, and by the class that most images are positive for, without the
-    images that are not labelled for it. The model is that of the first seed, with batch norm frozen
-    if there is one. None without such a model, or with fewer than `FEWEST` images.
+    The map is drawn twice: colored by test set, and by the class that most images are positive for,
+    without the images that are not labelled for it. The model is that of the first seed, with batch
+    norm frozen if there is one.
+
+    Args:
+        results: Of the study.
+        scenario: Name of the scenario.
+        name: See `figures`.
+
+    Returns:
+        None without such a model, or with fewer than `FEWEST` images.
 
     Source:
         van der Maaten and Hinton, Visualizing Data using t-SNE, JMLR 9, 2008, 2579-2605; started
@@ -144,14 +161,14 @@ def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
 
 
 def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:
-    """Labels and test set of the images, a row for each, and their features."""
+    """Labels and test set of the images, a row for each, and their features (images, features)."""
     tests = results.results[run.key].tests
     file = results.folder / RUNS / run.key / FEATURES_FILE
     tables, features = [], []
     for test, key in tests.items():
         table = read_table(key, results.folder / TEST_SETS)
         found = read_array(file, GLOBAL, test)
-        kept = evenly(len(found), MOST // len(tests))
+        kept = evenly_spaced(len(found), MOST // len(tests))
         rows = featured_rows(len(table))[kept]
         tables.append(table.loc[rows, class_columns(table)].assign(test=test))
         features.append(found[kept])

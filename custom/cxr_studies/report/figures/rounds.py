@@ -1,4 +1,4 @@
-"""What happens from round to round: a panel per scenario, with a line per row."""
+"""Curves over rounds: a panel per scenario, with a line per row."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import Result
 from cxr_studies.report.figures import style
-from cxr_studies.report.figures.style import LOOK, evenly, lined, marked
+from cxr_studies.report.figures.style import RC_PARAMS, evenly_spaced, line_style, marker_style
 from cxr_study.reports.page.drawing import svg
 
 POINTS = 24
-"""Of a line at most: those of long runs are thinned out evenly."""
+"""Largest number of points of a line: those of long runs are thinned out evenly."""
 
 CLOSEST = 1e-5
-"""One minus the similarity is drawn as if it were no less: columns that are the same have none."""
+"""Smallest value of one minus the similarity that is drawn, as identical columns have none on a
+logarithmic axis."""
 
 _TITLE = 20  # characters that fit over a panel
 
@@ -33,15 +34,23 @@ Bands = Mapping[tuple[str, Row], pd.DataFrame]
 0, 1, ...; NaN where not defined."""
 
 
-@mpl.rc_context(LOOK)
+@mpl.rc_context(RC_PARAMS)
 def convergence(results: StudyResults, name: str) -> str | None:
     """Draw the mean validation BCE over rounds.
 
-    Lines are means over seeds, as far as every seed has come, in a band from the lowest to the
-    highest; markers are the best rounds of all seeds, whose models are tested. A round's value is
-    that of the model that started it; the last one is the final model's. Sites that train alone
-    may have their best rounds after the first of them has stopped: then there is no marker. If
-    unlabelled classes count as negative, they do so in the validation BCE as well: it is lower.
+    Lines are means over seeds, up to the last round that every seed has, in a band from the lowest
+    to the highest; markers are the best rounds of all seeds, whose models are tested. A round's
+    value is that of the model that started it; the last one is the final model's. Sites that train
+    alone may have their best rounds after the first of them has stopped: then there is no marker.
+    If unlabelled classes count as negative, they do so in the validation BCE as well, which is
+    therefore lower.
+
+    Args:
+        results: Of the study.
+        name: See `figures`.
+
+    Returns:
+        None where no loss is defined.
     """
     found = _by_row(results)
     every = {
@@ -56,16 +65,23 @@ def convergence(results: StudyResults, name: str) -> str | None:
         known = [each for each in found[scenario, row] if each.best_round < len(each.losses)]
         best = [each.best_round for each in known]
         losses = np.array([each.losses[each.best_round] for each in known], float)
-        panel_of[scenario].plot(best, losses, **marked(row))
+        panel_of[scenario].plot(best, losses, **marker_style(row))
     next(iter(panel_of.values())).set_ylabel("validation BCE")
     return svg(figure, name, "Validation BCE over rounds, in each scenario")
 
 
-@mpl.rc_context(LOOK)
+@mpl.rc_context(RC_PARAMS)
 def learning(results: StudyResults, name: str) -> str | None:
     """Draw the mean validation AUROC over the training images that all sites together have seen.
 
-    Lines and bands are those of `convergence`. Runs in which neither was kept are left out.
+    Lines and bands are those of `convergence`. Runs without these numbers are left out.
+
+    Args:
+        results: Of the study.
+        name: See `figures`.
+
+    Returns:
+        None where no run has them.
     """
     every = {}
     for key, several in _by_row(results).items():
@@ -82,13 +98,21 @@ def learning(results: StudyResults, name: str) -> str | None:
     return svg(figure, name, "Validation AUROC over images seen, in each scenario")
 
 
-@mpl.rc_context(LOOK)
+@mpl.rc_context(RC_PARAMS)
 def drift(results: StudyResults, name: str) -> str | None:
     """Draw the cosine similarity of the columns that sites send for a class, over rounds.
 
-    Lines are means over classes and seeds, as far as every seed has come, in a band from the least
-    to the most alike. The axis is one of nines: 0.9 is as far from 0.99 as that from 0.999. Rows
-    without a federation, or without a class of two sites, have no line.
+    Lines are means over classes and seeds, up to the last round that every seed has, in a band from
+    the least to the most similar. The axis is logarithmic in one minus the similarity: 0.9 is as
+    far from 0.99 as that from 0.999. Rows without a federation, or without a class of two sites,
+    have no line.
+
+    Args:
+        results: Of the study.
+        name: See `figures`.
+
+    Returns:
+        None where there is no line.
     """
     every = {}
     for key, several in _by_row(results).items():
@@ -100,7 +124,7 @@ def drift(results: StudyResults, name: str) -> str | None:
         return None
     figure, panel_of = _draw(results, bands)
     for (scenario, row), band in bands.items():
-        panel_of[scenario].plot([len(band) - 1], band["mean"].iloc[-1:], **marked(row))
+        panel_of[scenario].plot([len(band) - 1], band["mean"].iloc[-1:], **marker_style(row))
     first = next(iter(panel_of.values()))
     ends = pd.concat(list(bands.values()))
     first.set_ylim(1.3 * ends["high"].max(), ends["low"].min() / 1.3)
@@ -122,7 +146,7 @@ def _by_row(results: StudyResults) -> dict[tuple[str, Row], list[Result]]:
 
 
 def _bands(every: Mapping[tuple[str, Row], pd.DataFrame], *, skipna: bool) -> Bands:
-    """Mean and ends of each round's values, a frame's line; those defined in any round."""
+    """Mean, smallest and largest value of each round, for keys with a value in any round."""
     bands = {}
     for key, values in every.items():
         mean = values.mean(axis=1, skipna=skipna)
@@ -143,8 +167,8 @@ def _draw(
     figure, every = style.panels(fitting, shown, height=1.7, below=across)
     panel_of = dict(zip(places, every, strict=True))
     for (scenario, row), band in bands.items():
-        drawn = band.iloc[evenly(len(band), POINTS)]
-        axes, looks = panel_of[scenario], lined(row)
+        drawn = band.iloc[evenly_spaced(len(band), POINTS)]
+        axes, looks = panel_of[scenario], line_style(row)
         if (band["high"] > band["low"]).any():
             edges = drawn["low"], drawn["high"]
             axes.fill_between(drawn.index, *edges, color=looks["color"], alpha=0.15, linewidth=0)

@@ -1,4 +1,4 @@
-"""What the figures of a study have in common: which rows they show, colours, panels and legends."""
+"""Common style of a study's figures: rows that are shown, colors, panels and legends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cxr_studies.analysis.study_results import StudyResults
-from cxr_studies.plan.row import TITLES, Row
+from cxr_studies.plan.row import BATCH_NORM, SOLO_STRATEGIES, TITLES, Row
 from cxr_studies.plan.run_folder import SERVER
 from cxr_study.reports.page import drawing as page
 
@@ -26,16 +26,16 @@ METHODS: Mapping[str, tuple[str, str]] = {
     "centralised-partial": ("#882255", "X"),
     "complete": ("#000000", "*"),
 }
-"""Method -> colour and marker: Okabe and Ito's, with Tol's wine for their yellow, which is faint
-on white. Where colours are as dark as each other in print, markers differ."""
+"""Method -> color and marker: Okabe and Ito's, with Tol's wine for their yellow, which is faint on
+white. Where colors are equally dark in print, markers differ."""
 
-STRATEGIES: Mapping[str, tuple[Any, str, str]] = {
-    "fedavg": ((0, (4, 1.6)), "none", "fedavg: batch norm trained"),
-    "fedbn": ((0, (1, 1.2)), "bottom", "fedbn: batch norm of each site"),
-    "fedbn+": ("-", "full", "fedbn+: batch norm frozen"),
-    "fixbn": ((0, (6, 1, 1, 1)), "left", "fixbn: its statistics frozen"),
+STRATEGIES: Mapping[str, tuple[Any, str]] = {
+    "fedavg": ((0, (4, 1.6)), "none"),
+    "fedbn": ((0, (1, 1.2)), "bottom"),
+    "fedbn+": ("-", "full"),
+    "fixbn": ((0, (6, 1, 1, 1)), "left"),
 }
-"""Strategy -> line style, how far a marker is filled, and its text in a legend."""
+"""Strategy -> line style, and how far a marker is filled."""
 
 VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "samples": ("", (0, (6, 1, 1, 1)), "left"),
@@ -57,12 +57,12 @@ VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "full-large-batches": ("#44AA99", None, "right"),
     "columns": ("#DDCC77", None, "right"),
 }
-"""Variant of a shipped study -> colour ("": the method's), line style (None: the strategy's), how
-far a marker is filled: Tol's muted and high-contrast colours."""
+"""Variant of a shipped study -> color ("": the method's), line style (None: the strategy's), how
+far a marker is filled: Tol's muted and high-contrast colors."""
 
 _OTHER_VARIANT = ("", (0, (8, 2)), "top")
 
-LOOK: dict[Any, Any] = page.STYLE | {
+RC_PARAMS: dict[Any, Any] = page.STYLE | {
     "font.sans-serif": ["DejaVu Sans"],  # the page has its own; names of others make texts long
     "xtick.bottom": False,
     "ytick.left": False,
@@ -70,7 +70,7 @@ LOOK: dict[Any, Any] = page.STYLE | {
 """Settings of matplotlib for these figures."""
 
 ACROSS = 3
-"""Panels side by side at most."""
+"""Largest number of panels side by side."""
 
 _LEGEND, _AROUND = 0.165, 0.56  # inches; of a legend a line, and of titles and numbers of a panel
 
@@ -88,19 +88,40 @@ def scenarios(results: StudyResults) -> list[str]:
 
 
 def models_tested(models: Collection[str], test: str) -> list[str]:
-    """The models that count on a test set, as in tables: that site's, or all but `SERVER`."""
+    """The models whose results are shown on a test set, as in tables.
+
+    Args:
+        models: Names of a run's models.
+        test: Name of the test set.
+
+    Returns:
+        That of the tested site, or all but `SERVER` where it has none.
+    """
     return [test] if test in models else [model for model in models if model != SERVER]
 
 
-def row_name(row: Row, beside: Iterable[Row]) -> str:
-    """The method, with its strategy where others beside it have the same method."""
-    alone = all(other.method != row.method or other == row for other in beside)
-    return row.title if alone else f"{row.title}, {row.strategy.replace(' ', ', ')}"
+def row_name(row: Row, others: Iterable[Row], separator: str = ", ") -> str:
+    """Name of a row in prose and figures.
+
+    Args:
+        row: The row.
+        others: Rows that are shown with it.
+        separator: Between method and strategy.
+
+    Returns:
+        The method, with the strategy in words where another row has the same method.
+
+    Example:
+        >>> row_name(Row("surgical", "fedbn+"), [Row("surgical", "fedavg")])
+        'Surgical aggregation, batch norm frozen'
+    """
+    alone = all(other.method != row.method or other == row for other in others)
+    return row.title if alone else f"{row.title}{separator}{row.batch_norm}"
 
 
-def _looks(row: Row) -> tuple[str, Any, str]:
-    """Colour, line style, how far a marker is filled."""
-    line, filled, _ = STRATEGIES[row.job_strategy]
+def _appearance(row: Row) -> tuple[str, Any, str]:
+    """Color, line style, and how far a marker is filled."""
+    line, filled = STRATEGIES[row.job_strategy]
     colour = METHODS[row.method][0]
     if not row.variant:
         return colour, line, filled
@@ -108,10 +129,10 @@ def _looks(row: Row) -> tuple[str, Any, str]:
     return own or colour, own_line or line, filled
 
 
-def marked(row: Row) -> dict[str, Any]:
+def marker_style(row: Row) -> dict[str, Any]:
     """Settings of matplotlib for a row's markers, without a line."""
     marker = METHODS[row.method][1]
-    colour, _, filled = _looks(row)
+    colour, _, filled = _appearance(row)
     return {
         "color": colour,
         "linestyle": "none",
@@ -124,14 +145,22 @@ def marked(row: Row) -> dict[str, Any]:
     }
 
 
-def lined(row: Row) -> dict[str, Any]:
+def line_style(row: Row) -> dict[str, Any]:
     """Settings of matplotlib for a row's line, without markers."""
-    colour, style, _ = _looks(row)
+    colour, style, _ = _appearance(row)
     return {"color": colour, "linestyle": style, "linewidth": 1.3}
 
 
-def evenly(number: int, most: int) -> np.ndarray:
-    """At most so many of so many places, spread evenly from the first to the last; ascending."""
+def evenly_spaced(number: int, most: int) -> np.ndarray:
+    """Indices spread evenly from the first to the last.
+
+    Args:
+        number: How many there are.
+        most: How many are wanted at most.
+
+    Returns:
+        int64, ascending; all of them where they are no more than `most`.
+    """
     return np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(np.int64))
 
 
@@ -148,9 +177,12 @@ def panels(
     Args:
         titles: Of the panels.
         shown: Rows of the legend; none: no legend.
-        height: Of a panel, inches; about, for what stands around it takes its place first.
-        most_across: Panels side by side at most.
+        height: Of a panel, inches; approximate, as labels around it take their room first.
+        most_across: Largest number of panels side by side.
         below: Name of the horizontal axes of all panels.
+
+    Returns:
+        The figure, and the axes of each panel.
     """
     handles = _legend(shown)
     across = min(most_across, len(titles))
@@ -182,9 +214,11 @@ def _legend(shown: Sequence[Row]) -> list[Line2D]:
     for name in strategies if len(strategies) > 1 else ():
         inside = {} if name == "fedavg" else {"markerfacecolor": page.MUTED}
         looks = {"color": page.MUTED, "markeredgecolor": page.MUTED} | inside
-        drawn.append((STRATEGIES[name][2], Row("surgical", name), looks))
-    drawn += [(row.strategy_title, row, {}) for row in shown if row.variant]
+        federated = any(row.federated and row.job_strategy == name for row in shown)
+        words = (BATCH_NORM if federated else SOLO_STRATEGIES)[name]
+        drawn.append((f"{words} ({name})", Row("surgical", name), looks))
+    drawn += [(row.batch_norm, row, {}) for row in shown if row.variant]
     return [
-        Line2D([], [], label=label, **marked(row) | lined(row) | looks)
+        Line2D([], [], label=label, **marker_style(row) | line_style(row) | looks)
         for label, row, looks in drawn
     ]

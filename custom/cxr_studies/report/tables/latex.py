@@ -24,14 +24,18 @@ _ESCAPES = str.maketrans(
 )
 
 HEAD = "% Needs the package booktabs.\n\n"
-"""The first line of a file with such tables."""
+"""First line of a file with such tables."""
 
 
 def latex(table: Table, study: str) -> str:
-    """Write a table as a `table` environment, with published values below ours.
+    """Write a table as a LaTeX `table` environment, with published values below ours.
 
-    It needs the package booktabs. The notes are the caption's end. The label is `tab:` and the
-    names of study and table.
+    It needs the package booktabs. The notes follow the caption. The label is `tab:` and the names
+    of study and table.
+
+    Args:
+        table: The table.
+        study: Name of the study.
     """
     lines = []
     for line in table.lines:
@@ -44,7 +48,7 @@ def latex(table: Table, study: str) -> str:
     headings = [["", "", *map(escape, each)] for each in (over, below) if each]
     columns = pd.MultiIndex.from_arrays(headings) if over else headings[0]
     frame = pd.DataFrame(lines, columns=columns)
-    return frame.style.hide(axis="index").to_latex(
+    result: str = frame.style.hide(axis="index").to_latex(
         hrules=True,
         position_float="centering",
         column_format=f"ll{'c' * len(table.columns)}",
@@ -52,21 +56,29 @@ def latex(table: Table, study: str) -> str:
         caption=escape(" ".join([caption(table), *notes(table)])),
         label=f"tab:{re.sub('[^A-Za-z0-9-]', '-', f'{study}-{table.name}')}",
     )
+    return result
 
 
 def _ours(cell: Cell) -> str:
+    """Our value of a cell, bold where it is best, with its mark."""
     shown = escape(cell.shown)
-    mark = rf"\textsuperscript{{{escape(cell.mark)}}}" if cell.mark else ""
+    mark = (
+        rf"\textsuperscript{{{escape(cell.significance_mark)}}}" if cell.significance_mark else ""
+    )
     return (rf"\textbf{{{shown}}}" if cell.best else shown) + mark
 
 
 def escape(value: object) -> str:
-    """Write a value as LaTeX text, whatever is in it, on one line."""
+    """Escape a value for LaTeX text, on one line.
+
+    Args:
+        value: Any value; runs of white space become a blank.
+    """
     return " ".join(str(value).split()).translate(_ESCAPES)
 
 
 def _below(line: Line) -> dict[str, list[str]]:
-    """Heading -> texts, of what stands below a line's figures."""
+    """Heading -> texts, of the lines below a line's own values."""
     compared = any(cell.difference_shown for cell in line.cells)
     texts = {
         "95 % interval over seeds": [cell.interval_shown for cell in line.cells],
@@ -80,7 +92,7 @@ def _below(line: Line) -> dict[str, list[str]]:
 
 
 def caption(table: Table) -> str:
-    """Title, what the figures are, our data and seeds, and where the published figures are from."""
+    """Title, metric, our data and seeds, and the papers that published values are from."""
     bce = any(column.metric == "bce" for column in table.columns)
     seeds = _range([cell.ours.runs for cell in table.cells if cell.ours.runs])
     parts = [
@@ -95,14 +107,25 @@ def caption(table: Table) -> str:
 
 
 def notes(table: Table) -> tuple[str, ...]:
-    """What else the reader must know, as far as the table needs it."""
+    """Notes on a table: explanations of its marks, gaps and differences.
+
+    Args:
+        table: The table.
+
+    Returns:
+        Only those notes that the table needs.
+    """
     cells = table.cells
     complete = any(line.row.method == "complete" for line in table.lines)
     apart = f", {TITLES['complete'].lower()} apart" if complete else ""
     columns = list(zip(*(line.cells for line in table.lines), strict=True))
-    marks = [[cell.mark for cell in column] for column in columns if column[0].metric == "auroc"]
+    marks = [
+        [cell.significance_mark for cell in column]
+        for column in columns
+        if column[0].metric == "auroc"
+    ]
     marked = any(map(any, marks))
-    said = {
+    notes_if = {
         _numbers_of_classes(table): any(cell.ours.seeds for cell in cells),
         f"Bold: best of the column{apart}.": any(cell.best for cell in cells),
         f"{UNDEFINED}: not defined, for the model does not have a class.": any(
@@ -131,14 +154,14 @@ def notes(table: Table) -> tuple[str, ...]:
         "0.05, ** p ≤ 0.01, *** p ≤ 0.001, ns: not significant.": marked,
         "No mark in a column: not tested.": marked and not all(map(any, marks)),
         "Published marks, with the same limits, and p values are against surgical aggregation "
-        "with FedBN+, without a correction.": any(cell.published_mark for cell in cells),
+        "with batch norm frozen, without a correction.": any(cell.published_mark for cell in cells),
         "Server's model: the sites' body and columns averaged, with the initial body's batch norm. "
         "Which one FedFBN's FedBN (Global) has is not published.": any(
             line.model == SERVER for line in table.lines
         ),
         **dict.fromkeys(_mixed(table), True),
     }
-    return tuple(text for text, holds in said.items() if holds)
+    return tuple(text for text, holds in notes_if.items() if holds)
 
 
 def _numbers_of_classes(table: Table) -> str:
@@ -147,8 +170,8 @@ def _numbers_of_classes(table: Table) -> str:
         if cell.ours.seeds:
             name = classes(cell.place.test, cell.place.group)
             numbers.setdefault(name, []).append(cell.ours.classes)
-    told = [f"{_range(found)} ({name})" for name, found in numbers.items()]
-    return f"Number of classes: {listed(told)}."
+    counts = [f"{_range(found)} ({name})" for name, found in numbers.items()]
+    return f"Number of classes: {listed(counts)}."
 
 
 def _mixed(table: Table) -> Iterator[str]:
@@ -159,8 +182,8 @@ def _mixed(table: Table) -> Iterator[str]:
             if cell.published is not None:
                 headings.setdefault(SOURCES[cell.published.source], []).append(column.heading)
         if len(headings) > 1:
-            told = [f"{source} ({listed(columns)})" for source, columns in headings.items()]
-            yield f"Published of {line.heading}: {'; '.join(told)}."
+            parts = [f"{source} ({listed(columns)})" for source, columns in headings.items()]
+            yield f"Published of {line.heading}: {'; '.join(parts)}."
 
 
 def _range(numbers: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""Which tables a study has: those of its paper, or those of an ablation."""
+"""Layouts of a study's tables: those of its paper, or those of an ablation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cxr_studies.plan.study_file import Study
 
 
 class _Titles(dict[str, str]):
-    """A name without a title stands for itself, as those of a hospital's sites do."""
+    """Titles by name; a name without a title, such as a hospital's, is its own title."""
 
     def __missing__(self, name: str) -> str:
         return name
@@ -32,17 +32,21 @@ Metric = Literal["auroc", "bce"]
 
 
 def model_title(model: str) -> str:
-    """What stands for a site's own model, or the server's."""
+    """Title of a site's own model, or of the server's."""
     return "server's model" if model == SERVER else TESTS[model]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: a metric on a test set; with several scenarios, its mean over them.
+    """A column of a table: a metric on a test set; with several scenarios, its mean over them.
 
     Attributes:
-        heading: Its own; `over` is that shared with its neighbours, "" for none.
+        heading: Heading of the column alone.
+        test: Test set.
+        scenarios: Names; several for an average.
         group: Of classes; see `study_results.GROUPS`.
+        metric: "auroc" or "bce".
+        over: Heading that it shares with its neighbors; "" for none.
     """
 
     heading: str
@@ -53,17 +57,19 @@ class Column:
     over: str = ""
 
     def place(self, row: Row, model: str) -> Place:
-        """What the column's cell of a row and a model is about."""
+        """What the mean in the column's cell of a row and a model is of."""
         scenario = self.scenarios[0] if len(self.scenarios) == 1 else AVERAGE
         return Place(scenario, row, model, self.test, self.group)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A table without its figures.
+    """A table without its values.
 
     Attributes:
         name: For files and references; letters, digits and hyphens.
+        title: For the caption.
+        columns: At least one.
         frozen: Whether federations that train batch norm are left out.
         source: Key of `published_results.SOURCES` whose table it is; "": of all that are known.
     """
@@ -86,7 +92,12 @@ class Layout:
 
 
 def classes(test: str, group: str) -> str:
-    """The title of a group of a test set's classes; a site's name stands for the site's classes."""
+    """Title of a group of a test set's classes.
+
+    Args:
+        test: Test set.
+        group: Of `study_results.GROUPS`, or a site's name: the classes that it labels.
+    """
     named = {
         "all": "",
         "shared": ", shared classes",
@@ -99,7 +110,7 @@ def classes(test: str, group: str) -> str:
 def averages(study: Study) -> bool:
     """Whether to show means over the scenarios: where all of them cut the same data set.
 
-    Scenarios with data sets as sites are laid out one by one, as in the papers.
+    Scenarios with data sets as sites are shown one by one, as in the papers.
     """
     cuts = {scenario.cut for scenario in study.scenarios}
     return len(cuts) == 1 and None not in cuts
@@ -108,9 +119,14 @@ def averages(study: Study) -> bool:
 def ablation(
     study: Study, finished: Collection[str], published: Sequence[Published]
 ) -> Iterator[Layout]:
-    """A table for each test set and each group of classes that a paper gives results of.
+    """The tables of an ablation: one for each test set and group of classes with published results.
 
-    Columns are the scenarios with a finished run, and their average if `averages` says so.
+    Columns are the scenarios with a finished run, and their average if `averages` allows it.
+
+    Args:
+        study: The study.
+        finished: Names of the scenarios with a finished run.
+        published: Results of the study's experiment in the papers.
     """
     scenarios = tuple(each.name for each in study.scenarios if each.name in finished)
     for test in study.tests:
@@ -132,9 +148,11 @@ _KINDS = {
 
 
 def of_test_splits(study: Study, means: pd.DataFrame) -> Iterator[Layout]:
-    """A table for each site's test split, of a study whose sites have site files.
+    """Tables of a study whose sites have site files: one for each site's test split.
 
-    Columns are the groups of classes of every scenario that `means` has.
+    Args:
+        study: The study.
+        means: See `study_results.by_run`; its groups of classes are the columns.
     """
     for test in study.tests:
         here = means[means["test"] == test]

@@ -1,4 +1,4 @@
-"""The page's plain tables, each a frame of texts: words are its index, numbers its columns."""
+"""The page's plain tables: data frames of texts, with words as index and numbers as columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ _MODEL = ["scenario", "method", "strategy", "model", "test"]
 
 
 def tested(found: pd.DataFrame, pairing: str) -> pd.DataFrame:
-    """Surgical aggregation against the other rows over all classes; see `significance`."""
+    """Surgical aggregation against the other rows over all classes.
+
+    Args:
+        found: See `significance`.
+        pairing: "scenarios" or "classes".
+    """
     chosen = found[(found["pairing"] == pairing) & (found["group"] == "all")]
     named = chosen.rename(columns={"low": "difference_low", "high": "difference_high"})
     numbers = {
@@ -33,11 +38,11 @@ def tested(found: pd.DataFrame, pairing: str) -> pd.DataFrame:
 
 def by_class_kind(results: StudyResults) -> pd.DataFrame:
     """Mean AUROC over shared and over unique classes, with their difference over seeds."""
-    told = results.seeds.assign(told=_intervals(results.seeds, "auroc"))
-    shared, unique = (told[told["group"] == group] for group in ("shared", "unique"))
+    seeds = results.seeds.assign(text=_intervals(results.seeds, "auroc"))
+    shared, unique = (seeds[seeds["group"] == group] for group in ("shared", "unique"))
     both = shared.merge(unique, on=_MODEL, suffixes=("", "_unique"))
     gap = (both["auroc"] - both["auroc_unique"]).map(lambda value: figure(value, signed=True))
-    return _frame(both, {"shared": both["told"], "unique": both["told_unique"], "gap": gap})
+    return _frame(both, {"shared": both["text"], "unique": both["text_unique"], "gap": gap})
 
 
 def measured(results: StudyResults) -> pd.DataFrame:
@@ -48,7 +53,11 @@ def measured(results: StudyResults) -> pd.DataFrame:
 
 
 def in_subgroups(found: pd.DataFrame) -> pd.DataFrame:
-    """Mean AUROC by sex, age and view, of what `subgroups.over_seeds` gives; not empty."""
+    """Mean AUROC by sex, age and view.
+
+    Args:
+        found: See `subgroups.over_seeds`; not empty.
+    """
     numbers = {
         "images": found["images"].map("{:.0f}".format),
         "patients": found["patients"].map("{:.0f}".format),
@@ -60,7 +69,11 @@ def in_subgroups(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_patient(found: pd.DataFrame) -> pd.DataFrame:
-    """`PatientIntervals.differences` over all classes: surgical aggregation minus other rows."""
+    """Surgical aggregation minus other rows over all classes, with intervals by patient.
+
+    Args:
+        found: `PatientIntervals.differences`.
+    """
     chosen = found[found["group"] == "all"]
     metrics = {name.upper(): _intervals(chosen, name, signed=True) for name in ("auroc", "auprc")}
     return _frame(chosen, {"seed": chosen["seed"].map(str), **metrics}, against="against")
@@ -72,7 +85,14 @@ def _frame(
     more: Mapping[str, Any] | None = None,
     against: str = "method",
 ) -> pd.DataFrame:
-    """The texts of numbers, with words that say which model was tested where."""
+    """A table of numbers as texts.
+
+    Args:
+        found: Lines with the columns of `study_results.RUN` but the seed.
+        numbers: Heading -> texts, of the columns.
+        more: Heading -> texts, of further columns of the index.
+        against: Heading of the method.
+    """
     pairs = zip(found["method"], found["strategy"], strict=True)
     rows = [Row(method, strategy) for method, strategy in pairs]
     words: dict[str, Any] = {
@@ -84,11 +104,12 @@ def _frame(
         **(more or {}),
     }
     columns = {name: list(values) for name, values in {**words, **numbers}.items()}
-    return pd.DataFrame(columns).set_index(list(words))
+    frame: pd.DataFrame = pd.DataFrame(columns).set_index(list(words))
+    return frame
 
 
 def _intervals(found: pd.DataFrame, value: str, *, signed: bool = False) -> list[str]:
-    """A column with its intervals."""
+    """Texts of a column with its intervals."""
     ends = zip(found[value], found[f"{value}_low"], found[f"{value}_high"], strict=True)
     return [interval(*each, signed=signed) for each in ends]
 

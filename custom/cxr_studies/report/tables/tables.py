@@ -1,6 +1,6 @@
-"""A study's tables: lines are ways to train, columns are test sets, classes or scenarios.
+"""A study's tables: lines are methods with strategies, columns are test sets, classes or scenarios.
 
-A cell has what our runs reach, and what the papers report of the same.
+A cell has the result of our runs, and the papers' result of the same experiment.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from itertools import chain
 
 import pandas as pd
 
-from cxr_studies.analysis.intervals_and_tests import interval, mark
+from cxr_studies.analysis.intervals_and_tests import interval, significance_mark
 from cxr_studies.analysis.study_results import GROUPS, StudyResults, by_run
 from cxr_studies.papers import published_data, published_results
-from cxr_studies.papers.published_data import Had
+from cxr_studies.papers.published_data import DataUse
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place, Published
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL, SERVER
@@ -24,10 +24,10 @@ from cxr_study.reports.page import numbers
 from cxr_study.reports.page.numbers import UNDEFINED, figure
 
 PValues = Mapping[Place, float]
-"""What a cell is about -> p of a test of its AUROC against surgical aggregation."""
+"""What a cell is of -> p value of a test of its AUROC against surgical aggregation."""
 
-Apart = Callable[[Published, "Column"], tuple[str, ...]]
-"""Why figures of a column are of other data than a published one; empty: they are not."""
+ReasonsApart = Callable[[Published, "Column"], tuple[str, ...]]
+"""Why values of a column are of other data than a published one; empty where they are not."""
 
 DRAWINGS = "Ours are of drawings, the published of real data: side by side, not compared."
 
@@ -58,11 +58,16 @@ class Ours:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: what our runs reach of a metric, and what the papers report, if anything.
+    """A cell of a table: a metric of our runs, and the papers' value, if there is one.
 
-    `p` is of a test against surgical aggregation, if there was one. `best`: no other cell of the
-    column is better, as shown. `apart`: why ours is of other data than theirs; then it stands
-    beside theirs and is not compared with it.
+    Attributes:
+        place: What the mean is of.
+        metric: "auroc" or "bce".
+        ours: The result of our runs.
+        published: The papers' result of the same experiment; None: there is none.
+        p: Of a test against surgical aggregation, adjusted; None without one.
+        best: Whether no other cell of the column is better, as rounded.
+        apart: Why our data are not theirs; if there is a reason, both are shown but not compared.
     """
 
     place: Place
@@ -75,7 +80,7 @@ class Cell:
 
     @property
     def theirs(self) -> float | None:
-        """Published value; None: there is none."""
+        """Published value of the metric; None: there is none."""
         return None if self.published is None else getattr(self.published, self.metric)
 
     @property
@@ -88,7 +93,7 @@ class Cell:
 
     @property
     def shown(self) -> str:
-        """Ours as mean ± SD; `UNDEFINED`, or "" where no run is finished."""
+        """Our value as mean ± SD; `UNDEFINED`, or "" where no run is finished."""
         if self.ours.value is None:
             return UNDEFINED if self.ours.runs else ""
         return _spread(self.ours.value, self.ours.sd, 3)
@@ -100,7 +105,7 @@ class Cell:
 
     @property
     def published_shown(self) -> str:
-        """Theirs, with the SD or interval that is printed; "" where there is none."""
+        """Published value with the SD or interval that is printed; "" where there is none."""
         if self.published is None or self.theirs is None:
             return ""
         if self.metric == "bce":
@@ -111,7 +116,7 @@ class Cell:
 
     @property
     def published_mark(self) -> str:
-        """Their mark of significance, or their p where they print that; "" without one."""
+        """Published mark of significance, or p value where that is printed; "" without one."""
         theirs = self.published
         if theirs is None or self.metric != "auroc":
             return ""
@@ -121,19 +126,19 @@ class Cell:
 
     @property
     def difference_shown(self) -> str:
-        """Ours minus theirs, to their two decimals; "" where not comparable."""
+        """Ours minus theirs, rounded to two decimals as theirs; "" where they are not compared."""
         if self.difference is None:
             return ""
-        told = figure(round(self.difference, 2) + 0.0, 2, signed=True)
-        return told.replace("-", "\N{MINUS SIGN}")
+        text = figure(round(self.difference, 2) + 0.0, 2, signed=True)
+        return text.replace("-", "\N{MINUS SIGN}")
 
     @property
-    def mark(self) -> str:
-        """Mark of significance; see `intervals_and_tests.mark`."""
-        return mark(self.p)
+    def significance_mark(self) -> str:
+        """Mark of significance; see `intervals_and_tests.significance_mark`."""
+        return significance_mark(self.p)
 
     def values(self) -> dict[str, object]:
-        """Everything, unrounded where it is ours; a line of a csv file."""
+        """Everything, our values unrounded: a line of a csv file."""
         place, theirs = self.place, self.published
         auroc = theirs if self.metric == "auroc" else None
         return {
@@ -152,17 +157,22 @@ class Cell:
             "source": getattr(theirs, "citation", None),
             "difference": self.difference,
             "holm": self.p,
-            "mark": self.mark or None,
+            "mark": self.significance_mark or None,
             "best": self.best,
         }
 
 
 def measure(means: pd.DataFrame, place: Place, metric: Metric, scenarios: Sequence[str]) -> Ours:
-    """What our runs reach: the mean over scenarios, of the seeds for which all are defined.
+    """The result of our runs: the mean over scenarios, of the seeds for which all are defined.
 
     A site's local model is measured on the site's own test set; on a test set that is no site's in
-    a scenario, the mean is over the sites whose models have all of its classes. `means`: see
-    `study_results.by_run`; may have further groups of classes.
+    a scenario, the mean is over the sites whose models have all of its classes.
+
+    Args:
+        means: See `study_results.by_run`; may have further groups of classes.
+        place: What the mean is of.
+        metric: "auroc" or "bce".
+        scenarios: Names; several for an average.
     """
     wanted = {**asdict(place.row), "test": place.test, "group": place.group}
     chosen = means[(means[list(wanted)] == pd.Series(wanted)).all(axis=1)]
@@ -204,7 +214,10 @@ def _spread(value: float, sd: float | None, decimals: int) -> str:
 class Line:
     """A line: how the models were trained, whose they are, and a cell for each column.
 
-    `model` is `GLOBAL`, `SERVER`, `LOCAL`, or the site whose local model it is.
+    Attributes:
+        row: Method and strategy.
+        model: `GLOBAL`, `SERVER`, `LOCAL`, or the site that the local model belongs to.
+        cells: One for each column.
     """
 
     row: Row
@@ -213,16 +226,18 @@ class Line:
 
     @property
     def heading(self) -> str:
-        """What the line is about; its strategy is `row.strategy_title`."""
+        """Method and, if it is not the global or local one, model; the strategy is shown apart."""
         own = "" if self.model in (GLOBAL, LOCAL) else f", {model_title(self.model)}"
         return f"{self.row.title}{own}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Layout):
-    """A table: a layout with its figures, without columns and lines that have no finished run.
+    """A table: a layout with its values, without columns and lines that have no finished run.
 
-    `data` says on which data our runs are.
+    Attributes:
+        data: On which data our runs are, in words.
+        lines: At least one.
     """
 
     data: str
@@ -239,14 +254,18 @@ def tables(
     data: str,
     p_values: PValues | None = None,
     *,
-    had: Mapping[str, Had] | None,
+    data_use: Mapping[str, DataUse] | None,
 ) -> tuple[Table, ...]:
-    """The tables of a study, as far as runs are finished; `data`: on which data, for the caption.
-
-    `had`: data set -> what it is used as; None: all are drawings.
+    """The tables of a study, as far as runs are finished.
 
     "nih-chexpert" and "fedfbn" have those of their papers, any other study those of an ablation;
     see `layouts`.
+
+    Args:
+        results: Of the study.
+        data: On which data our runs are, in words, for the caption.
+        p_values: Of the cells.
+        data_use: Data set -> how it is used; None: all are drawings.
     """
     study = results.study
     finished = set(results.means["scenario"])
@@ -265,15 +284,15 @@ def tables(
     trained = {scenario.name: scenario.data_sets for scenario in study.scenarios}
 
     def apart(line: Published, column: Column) -> tuple[str, ...]:
-        if had is None:
+        if data_use is None:
             return (DRAWINGS,)
         names = {column.test, *chain.from_iterable(trained[name] for name in column.scenarios)}
-        used = {name: had[name] for name in TESTS if name in names & had.keys()}
+        used = {name: data_use[name] for name in TESTS if name in names & data_use.keys()}
         source = published_results.SOURCES[line.source]
-        told = published_data.differences(line.source, used)
+        differences = published_data.differences(line.source, used)
         return tuple(
             f"{TESTS[name]} is not that of {source}, so no difference: {text}."
-            for name, text in told.items()
+            for name, text in differences.items()
         )
 
     means = pd.concat([results.means, *_of_sites(results, chosen)], ignore_index=True)
@@ -300,14 +319,24 @@ def build(
     data: str,
     published: Sequence[Published] = (),
     p_values: PValues | None = None,
-    apart: Apart = lambda line, column: (),
+    apart: ReasonsApart = lambda line, column: (),
 ) -> Table | None:
-    """Fill a table; None where no run is finished.
+    """Fill a table with values.
 
-    A row is a line, two where the server has a model beside the sites', or one for each site's
-    local model where data sets are the sites; those without a finished run are left out. `means`:
-    see `study_results.by_run`; may have further groups of classes. Of several published figures of
-    a cell the first stands beside ours; `apart` says why it is not compared.
+    A row is one line, two where the server has a model in addition to the sites', or one for each
+    site's local model where data sets are the sites. Lines without a finished run are left out.
+
+    Args:
+        layout: Which columns it has.
+        rows: Of the study.
+        means: See `study_results.by_run`; may have further groups of classes.
+        data: On which data our runs are, in words.
+        published: Results of the papers; the first of a place is shown.
+        p_values: Of the cells.
+        apart: Why a published value is not compared with a column's.
+
+    Returns:
+        None where no run is finished.
     """
     published = [line for line in published if layout.source in ("", line.source)]
 
@@ -333,7 +362,7 @@ def build(
 
 
 def _models(row: Row, columns: Sequence[Column], means: pd.DataFrame) -> list[str]:
-    """Which models of a row have a line."""
+    """Names of the models of a row that have a line."""
     mine = means[
         (means["method"] == row.method)
         & (means["strategy"] == row.strategy)

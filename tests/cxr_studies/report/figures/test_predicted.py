@@ -48,8 +48,8 @@ def panels(made_up, drawn):
 
 def points(axes):
     """Marked points, line by line."""
-    marked = [line for line in axes.get_lines() if line.get_marker() != "None"]
-    return [line.get_xydata().round(4).tolist() for line in marked]
+    marker_style = [line for line in axes.get_lines() if line.get_marker() != "None"]
+    return [line.get_xydata().round(4).tolist() for line in marker_style]
 
 
 def test_predictions_of_all_labelled_classes_and_seeds_are_pooled(finish, panels):

@@ -20,17 +20,19 @@ def test_methods_differ_by_colour_and_marker_and_strategies_by_line_and_filling(
     for method in TITLES:
         rows = [Row(method, strategy) for strategy in STRATEGIES]
         for one, other in itertools.combinations(rows, 2):
-            assert style.marked(one) != style.marked(other)
-            assert style.lined(one)["linestyle"] != style.lined(other)["linestyle"]
-            assert same_color(style.marked(one)["color"], style.lined(other)["color"])
+            assert style.marker_style(one) != style.marker_style(other)
+            assert style.line_style(one)["linestyle"] != style.line_style(other)["linestyle"]
+            assert same_color(style.marker_style(one)["color"], style.line_style(other)["color"])
 
 
 @pytest.mark.parametrize("study", study_file.shipped())
 def test_the_variants_of_a_shipped_study_look_different(study):
     rows = [row for row in study_file.read_study(study).rows if row.method == "surgical"]
     assert {row.variant for row in rows if row.variant} <= set(style.VARIANTS)
-    assert len({str((style.lined(row), style.marked(row))) for row in rows}) == len(rows)
-    assert style.lined(Row("surgical", "fedbn+ own")) != style.lined(Row("surgical", "fedbn+"))
+    assert len({str((style.line_style(row), style.marker_style(row))) for row in rows}) == len(rows)
+    assert style.line_style(Row("surgical", "fedbn+ own")) != style.line_style(
+        Row("surgical", "fedbn+")
+    )
 
 
 def test_rows_and_scenarios_are_those_that_are_finished_in_the_files_order(made_up):
@@ -53,13 +55,13 @@ def test_the_servers_model_counts_beside_none_of_the_sites(models, counting):
 def test_a_legend_names_each_method_once_and_strategies_where_they_differ():
     rows = [Row("surgical", "fedavg"), Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")]
     methods = ["Surgical aggregation", "Vanilla FL"]
-    strategies = ["fedavg: batch norm trained", "fedbn+: batch norm frozen"]
+    strategies = ["batch norm averaged (fedavg)", "batch norm frozen (fedbn+)"]
     made = [style.panels(["2"], shown, height=1)[0] for shown in (rows, rows[1:], ())]
     assert [legend(figure) for figure in made[:2]] == [methods + strategies, methods]
     assert not made[2].legends
     rows = [Row("surgical", "fedbn+"), Row("surgical", "fedbn+ refit")]
     figure, _ = style.panels(["2"], rows, height=1)
-    assert legend(figure) == ["Surgical aggregation", "fedbn+, refit"]
+    assert legend(figure) == ["Surgical aggregation", "batch norm frozen, refit"]
 
 
 def test_panels_are_about_as_high_as_asked_for_do_not_overlap_and_share_their_axes():

@@ -179,7 +179,7 @@ VERSION1, ML4H = PUBLISHED["arxiv2301.06683v1"], PUBLISHED["ml4h2024"]
 def test_what_is_published_of_other_data_stands_beside_ours_without_a_difference(
     ablation, had, compared, said
 ):
-    found = {table.name: table for table in ablation(CLIENTS, {"2": 1.0}, had=had)}
+    found = {table.name: table for table in ablation(CLIENTS, {"2": 1.0}, data_use=had)}
     cells = {name: table.cells[0] for name, table in found.items() if table.cells[0].published}
     assert {name: cell.theirs for name, cell in cells.items()} == {
         "nih-all": 0.82, "mimic-chexpert": 0.74,
@@ -244,7 +244,9 @@ def whole(study):
 @pytest.mark.parametrize("name", sorted({line.study for line in read()}))
 def test_beside_every_published_figure_stands_one_of_ours(name):
     study = read_study(name)
-    cells = [cell for table in tables(whole(study), "phantom", had=None) for cell in table.cells]
+    cells = [
+        cell for table in tables(whole(study), "phantom", data_use=None) for cell in table.cells
+    ]
     told = {cell.published: cell.metric for cell in cells if cell.ours.value is not None}
     unread = [f"{line.citation}: {line.place}" for line in of_study(study) if line not in told]
     assert not unread
