@@ -1,4 +1,4 @@
-"""DenseNet121 on a GPU: images a second and memory, beside plain Keras and torch.
+"""DenseNet121 on a GPU: images a second and memory, compared with plain Keras and torch.
 
 Usage: python tests/benchmarks/gpu.py [--side 224] [--batches 64 256 512] [--images 4096]
 
@@ -91,8 +91,8 @@ def plain_keras(wanted, precision, batch, xla):
 
     def epoch():
         for _ in range(wanted.images // batch):
-            told = step(one)
-        return float(told["loss"])  # waits for the device
+            logs = step(one)
+        return float(logs["loss"])  # waits for the device
 
     return epoch
 
@@ -166,9 +166,9 @@ def measured(line):
     if any(process.returncode for process in running):
         last = [err.strip().splitlines()[-1] for _, err in ended if err.strip()]
         return (last or ["ended without a word"])[0][:60]
-    said = [json.loads(out.splitlines()[-1]) for out, _ in ended]
-    memory = [one["memory"] for one in said if one["memory"] is not None]
-    return sum(one["speed"] for one in said), sum(memory) if memory else None
+    output = [json.loads(out.splitlines()[-1]) for out, _ in ended]
+    memory = [one["memory"] for one in output if one["memory"] is not None]
+    return sum(one["speed"] for one in output), sum(memory) if memory else None
 
 
 def devices(kind):

@@ -51,14 +51,14 @@ def export(to, folder):
 
 def answer(work, given, folder):
     """What a function of this module says of an argument and a folder, in a process of its own."""
-    said = folder / ANSWER
-    said.unlink(missing_ok=True)
+    output = folder / ANSWER
+    output.unlink(missing_ok=True)
     command = [sys.executable, __file__, "--answer", work, given, str(folder)]
     try:
         subprocess.run(command, timeout=SECONDS, check=True)
     except subprocess.SubprocessError as error:
         print(f"{given}: {error}", flush=True)
-    return said.read_text() if said.is_file() else ""
+    return output.read_text() if output.is_file() else ""
 
 
 def main():
@@ -75,8 +75,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             if not (numbers := answer("compare", name, Path(folder))):
                 continue
-            said = [answer("export", to, Path(folder)) or "ended" for to in FORMATS]
-        text = ",".join([name, numbers, *said, f"{time.monotonic() - began:.0f}"])
+            output = [answer("export", to, Path(folder)) or "ended" for to in FORMATS]
+        text = ",".join([name, numbers, *output, f"{time.monotonic() - began:.0f}"])
         with TABLE.open("a") as file:
             file.write(text + "\n")
         print(text, flush=True)
@@ -85,7 +85,7 @@ def main():
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--answer"]:
         work, given, folder = sys.argv[2:]
-        said = {"compare": compare, "export": export}[work](given, Path(folder))
-        Path(folder, ANSWER).write_text(said)
+        output = {"compare": compare, "export": export}[work](given, Path(folder))
+        Path(folder, ANSWER).write_text(output)
     else:
         main()

@@ -148,9 +148,9 @@ def wrong_results(folder, sites, rounds, missing):
         now = {}
         for path in sorted(folder.glob(f"{round_}-*.json")):
             site = path.stem.partition("-")[2]
-            said = json.loads(path.read_text())
-            wrong += [f"round {round_}: {site} got column of {name}" for name in said["foreign"]]
-            for name, value in said["received"].items():
+            output = json.loads(path.read_text())
+            wrong += [f"round {round_}: {site} got column of {name}" for name in output["foreign"]]
+            for name, value in output["received"].items():
                 if value is None or now.setdefault(name, value) != value:
                     wrong.append(f"round {round_}: {site} got another {name}")
         if round_:
@@ -160,7 +160,7 @@ def wrong_results(folder, sites, rounds, missing):
                     wrong.append(f"round {round_}: {name} is not the mean")
         before = {**before, **now}
         if not now:
-            wrong.append(f"round {round_}: nobody received a model")
+            wrong.append(f"round {round_}: no site received a model")
     return wrong
 
 

@@ -50,10 +50,10 @@ class TestStudy:
             subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=env)
             for _ in range(2)
         ]
-        said = [process.communicate(timeout=60) for process in asking]
-        assert [process.returncode for process in asking] == [0, 0], said
-        assert said[0][0] == said[1][0]
-        assert sum("writing the phantom" in notice for _, notice in said) == 1
+        output = [process.communicate(timeout=60) for process in asking]
+        assert [process.returncode for process in asking] == [0, 0], output
+        assert output[0][0] == output[1][0]
+        assert sum("writing the phantom" in notice for _, notice in output) == 1
 
 
 def test_the_pretrained_body_is_what_its_manifest_says_of_the_whole_pretraining():

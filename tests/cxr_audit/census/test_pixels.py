@@ -8,6 +8,6 @@ def test_grey_values_are_the_mean_over_the_rows_asked_for():
     histogram = measure(pixels, np.array([0, 1]))
     assert histogram.tolist() == [PER / 2] + [0] * (BINS - 2) + [PER / 2]
     assert measure(pixels, np.array([1]))[-1] == PER
-    told = []
-    measure(pixels, np.zeros(1030, int), lambda *so_far: told.append(so_far))
-    assert told == [(1024, 1030), (1030, 1030)]
+    calls = []
+    measure(pixels, np.zeros(1030, int), lambda *so_far: calls.append(so_far))
+    assert calls == [(1024, 1030), (1030, 1030)]

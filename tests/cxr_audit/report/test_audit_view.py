@@ -23,7 +23,7 @@ def test_few_positives_are_marked_in_the_test_split_and_none_anywhere():
     assert audit_view.is_few("train", 0) and not audit_view.is_few("train", 1)
 
 
-def test_kinds_of_labels_that_nobody_has_are_left_out(census):
+def test_kinds_of_labels_that_no_class_has_are_left_out(census):
     every = ["positive", "negative", "uncertain", "blank", "not labelled"]
     assert audit_view.states_in_use(census) == every
     edema = census.classes["Edema"]

@@ -74,5 +74,8 @@ def test_where_no_age_is_known_none_are_drawn(sites):
         return Page(audit_report.page(compare([site.shared]), [site], [])).text.count("Ages")
 
     census = sites[0].census
-    nobody = dict.fromkeys(census.age, CellCount(0, 0)) | {"unknown": census.total}
-    assert (ages(census), ages(dataclasses.replace(census, age=nobody, age_quantiles=[]))) == (1, 0)
+    no_image = dict.fromkeys(census.age, CellCount(0, 0)) | {"unknown": census.total}
+    assert (ages(census), ages(dataclasses.replace(census, age=no_image, age_quantiles=[]))) == (
+        1,
+        0,
+    )

@@ -13,9 +13,9 @@ surgagg = partial(answer, "data")
 
 def test_the_phantom_is_drawn_as_asked_with_its_second_csv(tmp_path):
     small = ("--images", 150, "--size", 16)
-    said = surgagg("phantom", tmp_path / "p", "--sites", "mimic", *small)
+    output = surgagg("phantom", tmp_path / "p", "--sites", "mimic", *small)
     site_file = tmp_path / "p/sites/mimic.yaml"
-    assert str(site_file) in said
+    assert str(site_file) in output
     for file in sorted((tmp_path / "p/mimic").rglob("*.jpg"))[:4]:
         file.write_bytes(b"")
     surgagg("prepare", site_file, "--size", 8, code=1)

@@ -15,7 +15,7 @@ def healthy(n):
 
 
 def pictures(labels, site="nih", seed=0, size=64, **options):
-    """Pictures of random people by random machines, from the front, if not said otherwise."""
+    """Pictures of random people by random machines, from the front by default."""
     n = len(labels)
     people, devices, plainness, drawing = np.random.default_rng(seed).spawn(4)
     given = {

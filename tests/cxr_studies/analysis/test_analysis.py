@@ -53,5 +53,5 @@ def test_the_console_shows_means_with_intervals_and_leaves_out_what_all_lines_sh
 
 def test_the_console_shows_the_verdict_of_each_claim(results):
     line, *_ = shown(lambda console: analysis.show_claims(results, console), 200)
-    told = "not decided: Surgical aggregation is ahead of centralised training and of vanilla FL"
-    assert line.startswith(told)
+    message = "not decided: Surgical aggregation is ahead of centralised training and of vanilla FL"
+    assert line.startswith(message)

@@ -97,14 +97,14 @@ def test_a_paired_t_test_decides_where_differences_are_normal_else_signed_ranks(
     )
 
 
-def test_the_paired_t_test_is_told_whichever_decides():
+def test_the_paired_t_test_is_reported_whichever_decides():
     found = compare_pairs(*SLEEP)
     assert found.normality == pytest.approx(0.0333, abs=5e-5)
     assert found.t == pytest.approx(-4.0621, abs=5e-5)
     assert found.t_p == pytest.approx(0.002833, abs=5e-7)
     wanted = (-1.58, -2.4598858, -0.7001142)
-    told = found.difference
-    assert (told.mean, told.low, told.high) == pytest.approx(wanted, abs=5e-8)
+    difference = found.difference
+    assert (difference.mean, difference.low, difference.high) == pytest.approx(wanted, abs=5e-8)
 
 
 @given(pairs)

@@ -117,7 +117,7 @@ def test_without_a_global_model_the_reference_is_the_model_of_the_same_site(stud
     )
 
 
-def test_another_number_of_resamples_is_made_anew(study):
+def test_another_number_of_resamples_is_computed_again(study):
     study.add({"global": predicted(1)}, TESTS)
     made = [patient_intervals(study.gathered(), resamples=n).means for n in (20, 30)]
     assert not made[0].equals(made[1])

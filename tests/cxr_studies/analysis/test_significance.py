@@ -55,12 +55,12 @@ def chosen(found, pairing, **wanted):
 def assert_compared(line, first, second):
     """A line says what the statistics say of such pairs."""
     wanted = compare_pairs(first, second)
-    told = {**vars(wanted), **vars(wanted.difference), "difference": wanted.difference.mean}
+    expected = {**vars(wanted), **vars(wanted.difference), "difference": wanted.difference.mean}
     assert line["by"] == (wanted.test or "")
     for name in (
         "pairs", "left_out", "difference", "low", "high", "statistic", "p", "normality", "t", "t_p",
     ):  # fmt: skip
-        value = NAN if told[name] is None else told[name]
+        value = NAN if expected[name] is None else expected[name]
         assert line[name] == pytest.approx(value, nan_ok=True)
 
 
@@ -69,8 +69,8 @@ def test_a_pair_is_a_scenario_averaged_over_seeds_or_a_run_on_one_test_set():
     theirs = THEIRS | {("2", 1): 0.65, ("4", 1): 0.6, ("10", 1): 0.6}
     line = compared(ours, theirs, SCENARIOS)
     assert_compared(line, [0.85, 0.75, 0.6], [0.7, 0.61, 0.605])
-    told = ("vanilla", "fedbn+", "")
-    assert (line["method"], line["strategy"], line["scenario"]) == told
+    expected = ("vanilla", "fedbn+", "")
+    assert (line["method"], line["strategy"], line["scenario"]) == expected
     line = compared(ours, theirs, RUNS)
     assert_compared(line, [0.8, 0.7, 0.65, 0.9, 0.8, 0.55], [0.75, 0.62, 0.61, 0.65, 0.6, 0.6])
     line = compared(ours, theirs, SCENARIOS, test="mimic")

@@ -44,19 +44,19 @@ def called(cache, monkeypatch, tmp_path, drawn):
     save(Checkpoint({}, {"seed": 5}), tmp_path / "body.npz")
 
     def call(method="centralised", sites=("nih", "chexpert"), **settings):
-        told = {}
+        reported = {}
 
         def train_alone(site, options, initial, **rest):
-            told.update(site=site, options=options, initial=initial, **rest)
+            reported.update(site=site, options=options, initial=initial, **rest)
 
         monkeypatch.setattr(without_federation, "train_alone", train_alone)
         monkeypatch.setattr(
-            tensorflow_setup, "configure", lambda *values: told.update(runtime=values)
+            tensorflow_setup, "configure", lambda *values: reported.update(runtime=values)
         )
         values = all_settings(method, {"image_size": 16, **settings})
         files, body = drawn / "sites", tmp_path / "body.npz"
         train(BaselineRun(method, sites, values, tmp_path / "out", files, body))
-        return told
+        return reported
 
     return call
 
@@ -72,14 +72,14 @@ def test_settings_come_to_where_they_are_used(called):
         "backbone": "densenet121", "union": ",".join((*UNION_CLASSES, "Scoliosis")),
     }  # fmt: skip
     others = {"threads": 2, "mixed_precision": True, "num_rounds": 8, "patience": 4}
-    told = called(**options, **of_site, **others)
-    assert told["options"] == TrainingOptions(**options)
-    assert told["runtime"] == (2, 9, True)
-    assert (told["rounds"], told["patience"]) == (8, 4)
-    for site in told["measured_at"].values():
+    reported = called(**options, **of_site, **others)
+    assert reported["options"] == TrainingOptions(**options)
+    assert reported["runtime"] == (2, 9, True)
+    assert (reported["rounds"], reported["patience"]) == (8, 4)
+    for site in reported["measured_at"].values():
         assert {name: getattr(site, name) for name in of_site} == of_site
-    assert told["facts"] == {"method": "centralised", "strategy": "fedbn+"}
-    assert told["initial"].manifest["seed"] == 5
+    assert reported["facts"] == {"method": "centralised", "strategy": "fedbn+"}
+    assert reported["initial"].manifest["seed"] == 5
 
 
 BOTH = ("nih", "chexpert")
@@ -97,9 +97,9 @@ BOTH = ("nih", "chexpert")
 def test_sites_are_pooled_on_all_cores_and_each_measures_and_one_alone_has_its_own_classes(
     called, method, sites, classes, other_classes
 ):
-    told = called(method, sites)
-    assert told["runtime"][0] == tensorflow_setup.cores()
-    assert tuple(told["measured_at"]) == sites and told["site"].classes == classes
-    assert told["site"].members == tuple(told["measured_at"].values())
+    reported = called(method, sites)
+    assert reported["runtime"][0] == tensorflow_setup.cores()
+    assert tuple(reported["measured_at"]) == sites and reported["site"].classes == classes
+    assert reported["site"].members == tuple(reported["measured_at"].values())
     if other_classes:
-        assert {m.other_classes for m in told["site"].members} == {other_classes}
+        assert {m.other_classes for m in reported["site"].members} == {other_classes}

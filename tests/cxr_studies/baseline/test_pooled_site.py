@@ -47,7 +47,7 @@ class TestPooledSite:
         for ours, theirs in zip(pooled, zip(*parts, strict=True), strict=True):
             np.testing.assert_array_equal(ours, np.concatenate(theirs))
 
-    def test_training_sees_every_image_once_a_pass_and_mixes_the_members_anew(self, members):
+    def test_training_sees_every_image_once_a_pass_and_mixes_the_members_again(self, members):
         both = members("nih", "chexpert", augmentation="none")
         of_nih, of_chexpert = (
             {image.tobytes() for image in arrays(member.data("train"))[0]} for member in both

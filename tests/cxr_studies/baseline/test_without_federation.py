@@ -72,10 +72,10 @@ def same(one, other):
 
 
 def test_every_model_is_measured_at_all_sites_before_it_is_trained_and_the_final_one(train, body):
-    told, facts = [], {"seed": 5, "job": "a", "best": {"round": 9}}
-    progress = {"progress": lambda *so_far: told.append(so_far)}
+    calls, facts = [], {"seed": 5, "job": "a", "best": {"round": 9}}
+    progress = {"progress": lambda *so_far: calls.append(so_far)}
     written = train(rounds=3, both=True, manifest=facts, **progress)
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert calls == [(1, 3), (2, 3), (3, 3)]
     assert [line["round"] for line in written.rounds] == [0, 1, 2, 3]
     for line in written.rounds:
         north, south = line["sites"]["north"], line["sites"]["south"]
@@ -114,8 +114,8 @@ def test_a_class_without_a_negative_is_marked_and_does_not_choose_the_best(train
     )
     best = train(labelled=CLASSES).best
     assert best.manifest["best"]["value"] == 0
-    told = {name: of.get("lacking") for name, of in train().last.manifest["classes"].items()}
-    assert told == {CLASSES[0]: None, CLASSES[1]: {"north": "negative"}}
+    lacking = {name: of.get("lacking") for name, of in train().last.manifest["classes"].items()}
+    assert lacking == {CLASSES[0]: None, CLASSES[1]: {"north": "negative"}}
 
 
 def test_a_round_is_as_many_passes_as_the_options_say(train):
@@ -173,7 +173,7 @@ class TestBestModel:
     # Round 3 finds that the best is two rounds older, is finished, and its model is measured.
     ((9, 2, 3, 4, 5, 6, 7), {"patience": 2}, 5),
     ((9, 2, 3, 1, 5), {"patience": 1}, 4),  # the last model may still be the best
-    ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one begins the count anew
+    ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one restarts the count
     ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
     ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
 ])  # fmt: skip

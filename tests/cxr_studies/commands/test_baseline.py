@@ -59,7 +59,7 @@ def test_each_site_alone_has_a_model_of_its_own_classes_and_settings_and_both_on
     model = load(surgagg.home / "both" / "last.npz")
     assert wire.classes_of(model.variables) == tuple(sorted(UNION_CLASSES))
     assert (model.manifest["method"], model.manifest["round"]) == ("centralised-partial", 2)
-    # They end with a table of what can be said, and the paths.
+    # They end with a table of the results, and the paths.
     assert "of 14 " in alone.out and "of 13 " in alone.out and "does not" not in alone.out
     assert "of 20 " in both.out and "does not" in both.out
     assert "models   alone/nih" in alone.out and "models   both" in both.out
@@ -96,7 +96,7 @@ def here(surgagg, monkeypatch):
         }.items()],
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_before_anything_is_trained(here, surgagg, words, message):
+def test_a_mistake_is_refused_before_anything_is_trained(here, surgagg, words, message):
     out = ["--out", "refused"] * ("--out" not in words)
     assert message in answer("baseline", *words.split(), *out, code=2)
     assert (surgagg.home / "phantom" / "sites").is_dir() and here == []

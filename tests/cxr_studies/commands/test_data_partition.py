@@ -24,32 +24,32 @@ def test_drawn_class_sets_share_what_is_asked_for_and_published_ones_are_the_def
     assert len(set.intersection(*labelled)) == 2
     assert len(set.union(*labelled)) == 14
     surgagg("prepare", *sorted(out.glob("*.yaml")), "--size", 8)
-    said = surgagg("partition", nih, "--out", tmp_path / "published", "--share", "1/2")
-    assert "Nodule" in said and "nih-2" in said
+    output = surgagg("partition", nih, "--out", tmp_path / "published", "--share", "1/2")
+    assert "Nodule" in output and "nih-2" in output
 
 
 @pytest.mark.parametrize("option", ["--label-skew", "--quantity-skew"])
 def test_with_a_skew_sites_differ_and_what_each_got_is_printed(phantom, tmp_path, option):
     out = tmp_path / "cut"
-    said = surgagg("partition", phantom / "sites/nih.yaml", "--out", out, option, 0.5)
+    output = surgagg("partition", phantom / "sites/nih.yaml", "--out", out, option, 0.5)
     header = read_split(out / "split.csv").header
     sizes = [sum(part["patients"] for part in each.values()) for each in header["counts"].values()]
     assert max(sizes) > 1.2 * min(sizes)
     for site in ("nih-1", "nih-2"):
-        [line] = [line for line in said.splitlines() if f" {site} " in line]
+        [line] = [line for line in output.splitlines() if f" {site} " in line]
         first = read_site_file(out / f"{site}.yaml").classes[0]
         assert f"{first} {header['positives'][site][first]}" in line
 
 
-@pytest.mark.parametrize(("options", "told"), [
+@pytest.mark.parametrize(("options", "message"), [
     (("--label-skew", 1, "--quantity-skew", 1), "got both"),
     (("--label-skew", 0), "alpha of the label skew needs"),
     (("--quantity-skew", 0.01, "--number", 4), "4 sites need a patient each"),
 ])  # fmt: skip
-def test_a_skew_that_cannot_be_is_refused(phantom, tmp_path, options, told):
+def test_a_skew_that_cannot_be_is_refused(phantom, tmp_path, options, message):
     nih, out = phantom / "sites/nih.yaml", tmp_path / "cut"
-    said = surgagg("partition", nih, "--out", out, *options, code=2)
-    assert told in " ".join(said.split()) and not out.exists()
+    output = surgagg("partition", nih, "--out", out, *options, code=2)
+    assert message in " ".join(output.split()) and not out.exists()
 
 
 @pytest.mark.parametrize("error", [OSError("no disk"), KeyboardInterrupt()])
@@ -73,11 +73,11 @@ def test_of_a_download_the_images_at_hand_are_cut(phantom, tmp_path):
     out, pool = tmp_path / "cut", phantom / "nih"
     assert "11" in surgagg("partition", pool, "--out", out, "--number", 11, code=2)
     assert not out.exists()
-    said = surgagg("partition", pool, "--out", out)
+    output = surgagg("partition", pool, "--out", out)
     assert (
-        f"1 image of other names, the same file, {int(first.name[:8] != second.name[:8])}" in said
+        f"1 image of other names, the same file, {int(first.name[:8] != second.name[:8])}" in output
     )
-    assert f"first {second.name} (patient" in said and "'bad_images: 1'" in said
+    assert f"first {second.name} (patient" in output and "'bad_images: 1'" in output
     files = sorted(out.glob("*.yaml"))
     assert [path.name for path in files] == ["nih-1.yaml", "nih-2.yaml"]
     surgagg("prepare", *files, "--size", 8, code=1)

@@ -49,8 +49,8 @@ def study(monkeypatch, tmp_path):
 
 
 def test_the_help_names_the_shipped_studies():
-    said = typed("study", "run", "--help").out
-    assert all(name in said for name in shipped())
+    output = typed("study", "run", "--help").out
+    assert all(name in output for name in shipped())
 
 
 @pytest.mark.parametrize(("options", "selection", "at_once"), [
@@ -75,7 +75,7 @@ def test_a_whole_study_is_made_or_some_runs_of_several_and_its_report_named(
     assert called.command == f"surgagg study run {options} --phantom"
 
 
-def test_a_report_of_something_else_is_told_before_it_is_replaced(study, tmp_path):
+def test_a_report_of_something_else_is_announced_before_it_is_replaced(study, tmp_path):
     own, out = tmp_path / "clients.yaml", ("--out", tmp_path / "studies")
     shutil.copy(path_of("clients"), own)
     first, again, whole, other = (
@@ -106,7 +106,7 @@ def test_a_run_that_failed_is_named_and_exit_code_1(study):
         ("clients --out spaced\\ runs --phantom", "without spaces"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_made(tmp_path, monkeypatch, words, message):
+def test_a_mistake_is_refused_before_anything_is_made(tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     assert message in answer("study", "run", *shlex.split(words), code=2)
     assert not list(tmp_path.iterdir())

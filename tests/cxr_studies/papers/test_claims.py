@@ -174,9 +174,9 @@ def test_claims_about_one_scenario_match_the_published_figures(claim):
         pairs += [pair for pair in of if None not in pair]
     assert len(pairs) >= len(claim.comparisons)
     assert all(better >= worse for better, worse in pairs)
-    told = re.sub(r"p (<=|<|=|>) 0\.\d+", "", claim.published)
+    text = re.sub(r"p (<=|<|=|>) 0\.\d+", "", claim.published)
     values = {f"{value:.2f}" for pair in pairs for value in pair}
-    assert set(re.findall(r"0\.\d+", told)) == values
+    assert set(re.findall(r"0\.\d+", text)) == values
 
 
 @each("more_even")
@@ -194,9 +194,9 @@ def test_losses_from_shared_to_all_classes_match_the_published_figures(claim, wh
     shared, every = (both(claim, which, which.scenarios[0], group) for group in ("shared", "all"))
     better, worse = (a - b for a, b in zip(shared, every, strict=True))
     assert better < worse
-    told = [float(number) for number in re.findall(r"0\.\d\d", claim.published)]
+    numbers = [float(number) for number in re.findall(r"0\.\d\d", claim.published)]
     # The text has 0.14 where its tables have 0.83 and 0.68.
-    assert all(min(abs(loss - one) for one in told) < 0.011 for loss in (better, worse))
+    assert all(min(abs(loss - one) for one in numbers) < 0.011 for loss in (better, worse))
 
 
 @each("leads_more")
@@ -212,8 +212,8 @@ def test_losses_by_other_classes_match_the_published_figures(claim, which):
     pairs = [both(claim, which, scenario) for scenario in ("7", "20")]
     few, many = (better - worse for better, worse in pairs)
     assert few < many
-    told = [" and ".join(f"{value:.2f}" for value in ends) for ends in zip(*pairs, strict=True)]
-    assert all(ends in claim.published.replace("\n", " ") for ends in told)
+    ranges = [" and ".join(f"{value:.2f}" for value in ends) for ends in zip(*pairs, strict=True)]
+    assert all(ends in claim.published.replace("\n", " ") for ends in ranges)
 
 
 @each("grows_with_sites", "grows_with_unshared")
@@ -222,17 +222,17 @@ def test_growing_leads_match_the_published_figures(claim, which):
     pairs = [both(claim, which, end) for end in ends]
     first, last = (better - worse for better, worse in pairs)
     assert first < last
-    told = claim.published
-    if which.worse.method == "partial_loss":  # told as leads, else as what both reach
-        assert all(f"{lead:.2f}" in told or round(lead, 2) == 0 for lead in (first, last))
+    text = claim.published
+    if which.worse.method == "partial_loss":  # published as leads, else as both values
+        assert all(f"{lead:.2f}" in text or round(lead, 2) == 0 for lead in (first, last))
     else:
-        assert all(f"{value:.2f}" in told for pair in pairs for value in pair)
+        assert all(f"{value:.2f}" in text for pair in pairs for value in pair)
 
 
 def averaged(claim, which):
     """Whether a paper gives the mean over the scenarios, or the ends."""
-    told = claim.study == "data-size" or which.worse.method in ("centralised", "partial_loss")
-    return told and not which.scenarios
+    overall = claim.study == "data-size" or which.worse.method in ("centralised", "partial_loss")
+    return overall and not which.scenarios
 
 
 @each("ahead", of=averaged)
@@ -242,11 +242,11 @@ def test_means_over_scenarios_are_those_of_the_tables_of_version_1(claim, which)
     pairs = [both(claim, which, name, group) for name in scenarios]
     better, worse = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
     assert better > worse
-    told = [float(number) for number in re.findall(r"0\.\d\d(?!\d)", claim.published)]
-    if claim.study == "data-size":  # told at both ends, not on average
-        assert {value for end in (pairs[0], pairs[-1]) for value in end} <= set(told)
+    numbers = [float(number) for number in re.findall(r"0\.\d\d(?!\d)", claim.published)]
+    if claim.study == "data-size":  # published at both ends, not on average
+        assert {value for end in (pairs[0], pairs[-1]) for value in end} <= set(numbers)
     else:  # the text gives 0.73 where its table gives 0.724
-        assert all(min(abs(mean - one) for one in told) < 0.006 for mean in (better, worse))
+        assert all(min(abs(mean - one) for one in numbers) < 0.006 for mean in (better, worse))
 
 
 def test_same_models_are_claimed_where_all_sites_have_the_same_classes():

@@ -1,4 +1,4 @@
-"""The data of the papers: what the shipped data files mean, and what is said of others."""
+"""The data of the papers: what the shipped data files mean, and how others are described."""
 
 import shutil
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_every_source_of_published_figures_has_its_data():
     assert set(shipped_files.names("data_files")) == {*TEMPLATES, "phantom"}
 
 
-@pytest.mark.parametrize(("change", "said"), [
+@pytest.mark.parametrize(("change", "output"), [
     ({}, None),
     ({"images": 5}, "here 5 frontal images, 14 classes of nih, uncertain zeros, blank negative; "
      "there 112,120 frontal images, 14 classes"),
@@ -64,7 +64,7 @@ def test_every_source_of_published_figures_has_its_data():
     ({"views": "all"}, "112,120 images of all views"),
     ({"uncertain": "ones, blank negative"}, "uncertain ones"),
 ])  # fmt: skip
-def test_what_is_other_is_said_with_both(change, said):
+def test_differences_are_described_with_both(change, output):
     mine: DataUse = replace(PUBLISHED["ml4h2024"]["nih"], **change)
     found = differences("ml4h2024", {"nih": mine})
-    assert said in found["nih"] if said else found == {}
+    assert output in found["nih"] if output else found == {}

@@ -41,7 +41,7 @@ class TestReadData:
         assert data.path.is_absolute() and data.has("nih") and data.has("mimic")
         assert (data.initial_body, data.preset, data.settings) == (None, None, {"batch_size": 8})
 
-    def test_real_data_are_downloads_or_site_files_beside_the_file(self, read, root):
+    def test_real_data_are_downloads_or_site_files_next_to_the_file(self, read, root):
         paths = {
             "nih": "phantom/sites/nih.yaml",
             "chexpert": "phantom/chexpert",

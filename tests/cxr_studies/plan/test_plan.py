@@ -252,8 +252,8 @@ def test_without_a_class_in_common_there_is_no_run_of_common_classes(given):
     def change(sites):
         for name, labelled in (("nih", "Mass"), ("chexpert", "Fracture")):
             path = sites / f"{name}.yaml"
-            said = yaml.safe_load(path.read_text()) | {"classes": [labelled]}
-            path.write_text(yaml.safe_dump(said))
+            output = yaml.safe_load(path.read_text()) | {"classes": [labelled]}
+            path.write_text(yaml.safe_dump(output))
 
     assert "equal classes" not in {run.scenario for run in given(change, seeds=1)}
     with pytest.raises(InputError, match=r"\(scenarios equal classes; .*\) needs a class that all"):

@@ -34,20 +34,20 @@ def test_unusable_settings_and_the_studys_own_are_refused(check, settings, messa
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"num_round": 2}, "scenario 'a', key 'settings': .*'num_round'"),
         ({"seed": 2}, "scenario 'a', key 'settings': 'seed' is the study's, the same in all"),
         ({"image_size": 64}, "'image_size' is the study's"),
     ],
 )
-def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, told):
+def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, reported):
     scenario = Scenario(name="a", sites=["nih", "chexpert"], settings=settings)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=reported):
         run_settings.check(small_data.data, [scenario])
 
 
-@pytest.mark.parametrize(("row", "settings", "told"), [
+@pytest.mark.parametrize(("row", "settings", "reported"), [
     (Row("surgical", "fedbn+ a"), {"refit_lest": True}, "no setting 'refit_lest'"),
     (Row("surgical", "fedbn+ a"), {"refit_model": "first"}, "refit_model' must be one of"),
     (Row("surgical", "fedavg a"), {"pseudo_labels": "soft"}, "no setting 'pseudo_labels'"),
@@ -55,13 +55,13 @@ def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, told)
     (Row("surgical", "fedavg a"), {"seed": 2}, "'seed' is the study's"),
     (Row("surgical", "fedavg a"), {"image_size": 32}, "'image_size' is the study's"),
 ])  # fmt: skip
-def test_unusable_settings_of_a_variant_are_refused(small_data, row, settings, told):
-    with pytest.raises(InputError, match=rf"variant 'a' of method '{row.method}': .*{told}"):
+def test_unusable_settings_of_a_variant_are_refused(small_data, row, settings, reported):
+    with pytest.raises(InputError, match=rf"variant 'a' of method '{row.method}': .*{reported}"):
         run_settings.check(small_data.data, rows={row: settings})
     run_settings.check(small_data.data, rows={row: {"learning_rate": 1e-4}})
 
 
-@pytest.mark.parametrize(("per_site", "told"), [
+@pytest.mark.parametrize(("per_site", "reported"), [
     ({"chexpart": {"learning_rate": 1}}, "key 'chexpart': .*no part; nearest known: chexpert"),
     ({"nih": {"learning_rat": 1}}, "key 'nih': a site of .* no setting 'learning_rat'"),
     ({"nih": {"learning_rate": "5e-5"}}, "key 'nih': .*'learning_rate' needs a number"),
@@ -69,9 +69,9 @@ def test_unusable_settings_of_a_variant_are_refused(small_data, row, settings, t
     ({"nih": {"image_size": 32}}, "key 'nih': 'image_size' is the study's"),
     ({"nih": {"seed": 32}}, "key 'nih': 'seed' is the study's"),
 ])  # fmt: skip
-def test_settings_for_one_site_are_refused_by_file_and_key(small_data, per_site, told):
+def test_settings_for_one_site_are_refused_by_file_and_key(small_data, per_site, reported):
     data = small_data.data.model_copy(update={"per_site": per_site})
-    with pytest.raises(InputError, match=rf"small\.yaml: key 'per_site', {told}"):
+    with pytest.raises(InputError, match=rf"small\.yaml: key 'per_site', {reported}"):
         run_settings.check_per_site(data, ("nih", "chexpert"))
     data = data.model_copy(update={"per_site": {"nih": {"learning_rate": 1, "epochs": 2}}})
     run_settings.check_per_site(data, ("nih", "chexpert"))

@@ -21,7 +21,7 @@ OTHER = {**WHOLE, "methods": ["vanilla"]}
 ALL = {"name": "all", "sites": "all"}
 KEYS = {
     "title": "A study",
-    "source": "nobody",
+    "source": "made up",
     "factor": "data",
     "scenarios": [CUT, WHOLE],
     "quick": ["cut"],
@@ -46,7 +46,7 @@ def write(tmp_path):
 
 def test_a_file_of_ones_own_is_read(write):
     study = read_study(write())
-    assert (study.name, study.title, study.source) == ("own", "A study", "nobody")
+    assert (study.name, study.title, study.source) == ("own", "A study", "made up")
     assert (study.factor, study.quick, study.seeds) == ("data", ("cut",), 2)
     assert study.scenarios == (Scenario(**CUT), Scenario(**WHOLE))
     rows = ["surgical-fedbn+", "surgical-fedavg", "complete-fedavg"]
@@ -263,18 +263,18 @@ def test_the_study_says_how_many_seeds_and_which_scenarios_the_quick_form_has():
     assert tuple(scenario for _, scenario, _ in found) == study.quick
 
 
-@pytest.mark.parametrize(("study", "asked", "told"), [
+@pytest.mark.parametrize(("study", "asked", "reported"), [
     ("clients", {"scenarios": ("9",)}, "study clients has no scenario '9'"),
     ("clients", {"methods": ("surgicle",)}, "no method 'surgicle'; nearest .* surgical"),
     ("clients", {"scenarios": ("3",), "quick": True}, r"no run .*\(the quick form; scenarios 3\)"),
     ("fedfbn", NOT_CUT, r"no run of .*\(scenarios non-iid partial; methods complete\)"),
 ])  # fmt: skip
-def test_what_the_study_does_not_have_or_leaves_nothing_is_refused(study, asked, told):
-    with pytest.raises(InputError, match=told):
+def test_what_the_study_does_not_have_or_leaves_nothing_is_refused(study, asked, reported):
+    with pytest.raises(InputError, match=reported):
         wanted(study, **asked)
 
 
-def test_a_selection_is_told_in_words():
+def test_a_selection_is_described_in_words():
     assert str(Selection()) == "all of it"
     every = Selection(("2", "4"), ("vanilla",), 1, quick=True)
     assert str(every) == "the quick form; scenarios 2, 4; methods vanilla; 1 seed"

@@ -86,7 +86,7 @@ def noticed(*runs, data=REAL, planned=(), study="clients"):
     return list(notices(found, data))
 
 
-def test_a_part_of_the_studys_file_is_said_to_be_one_naming_only_what_is_less():
+def test_a_part_of_the_studys_file_is_named_as_one_with_only_what_is_less():
     runs = [study_runs.run(scenario=name) for name in ("10", "2")]
     planned = [study_runs.run("vanilla", scenario="4")]
     assert (
@@ -126,7 +126,7 @@ def test_subgroups_that_a_test_set_does_not_tell_or_cannot_compare_are_named():
 
 
 def finding(worse=VANILLA, difference=FOUND, better=SURGICAL, scenarios=ALL, **which):
-    """What is told of a comparison on NIH: where, against whom, how much."""
+    """The description of a comparison on NIH: where, against whom, how much."""
     comparison = Comparison(better, worse, "nih", **which)
     return describe_finding(Finding(comparison, scenarios, difference, HOLDS), RESULTS)
 

@@ -52,14 +52,14 @@ def test_every_number_is_in_a_csv_file_and_tables_are_latex_too(written):
     )
     frames = {name: pd.read_csv(folder / f"{name}.csv") for name in FRAMES}
     assert not [name for name, frame in frames.items() if frame.empty]
-    found = frames["class_tests"]  # classes have their intervals by patient beside DeLong's
+    found = frames["class_tests"]  # classes have their intervals by patient next to DeLong's
     assert found["difference"].between(found["patient_low"], found["patient_high"]).all()
     text = (folder / "tables.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table") == text.count(r"\end{table") == 3
     assert text.startswith("% Needs") and r"\label{tab:clients-nih-all}" in text
 
 
-def test_beside_the_tables_stands_by_which_code_machine_and_command_they_were_made(written):
+def test_next_to_the_tables_is_by_which_code_machine_and_command_they_were_made(written):
     made = json.loads((written[1] / "provenance.json").read_text(encoding="utf-8"))
     known = {name: made[name] for name in ("Command", "Sources", "Machine", "Wall time")}
     assert known == {

@@ -30,9 +30,9 @@ def make(monkeypatch, tmp_path, happened):
     """Make studies of given runs, {study: runs}; those of seed 9 fail."""
 
     def make(studies, out="out", names=None, data=None):
-        def step(owner, name, told, result=lambda first: None):
+        def step(owner, name, reported, result=lambda first: None):
             def called(*given):
-                happened.append(told(*given))
+                happened.append(reported(*given))
                 return result(given[0])
 
             monkeypatch.setattr(owner, name, called)
@@ -87,11 +87,13 @@ def test_runs_with_the_same_key_are_made_once_after_all_studies_are_checked(
     assert shown == "3 runs: 1 made before, 2 begin now.\n"
 
 
-def test_pooled_data_are_said_to_be_trained_without_settings_for_one_site(make):
+def test_a_note_names_pooled_data_that_are_trained_without_settings_for_one_site(make):
     data = SimpleNamespace(path="my.yaml", per_site={"nih": {"epochs": 2}})
     pooled = [study_runs.run("complete"), study_runs.run("centralised"), study_runs.run()]
-    told = "note: centralised, complete: all images in one place, without 'per_site' of my.yaml.\n"
-    assert told in make({"a": pooled}, data=data)[1]
+    reported = (
+        "note: centralised, complete: all images in one place, without 'per_site' of my.yaml.\n"
+    )
+    assert reported in make({"a": pooled}, data=data)[1]
     for runs, given in ((pooled, SimpleNamespace(per_site={})), (pooled[2:], data)):
         assert "note" not in make({"a": runs}, data=given)[1]
 
@@ -116,6 +118,6 @@ def test_why_a_process_failed_is_one_line_and_exit_code_1(tmp_path):
     pipe, command = subprocess.PIPE, [*side_by_side.COMMAND, tmp_path]
     # It ends when its standard input does.
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
-        said, trace = process.stdout.read(), process.stderr.read()
+        output, trace = process.stdout.read(), process.stderr.read()
     assert (process.returncode, trace) == (1, "")
-    assert said.startswith("failed: ") and str(tmp_path / "run.json") in said
+    assert output.startswith("failed: ") and str(tmp_path / "run.json") in output

@@ -118,12 +118,12 @@ def test_as_many_run_at_once_as_are_wanted_or_fit(make, tmp_path, monkeypatch, a
 
 
 def test_on_a_terminal_a_run_that_runs_is_a_bar(make):
-    said = "print('round 2', flush=True); time.sleep(0.5)\n"
-    bars = [line for line in make(said + MAKE, RUNS[0], terminal=True)[1] if "round 2/3" in line]
+    output = "print('round 2', flush=True); time.sleep(0.5)\n"
+    bars = [line for line in make(output + MAKE, RUNS[0], terminal=True)[1] if "round 2/3" in line]
     assert bars and all(f"{RUNS[0].name} ━" in line for line in bars)
 
 
-@pytest.mark.parametrize(("reasons", "told"), [
+@pytest.mark.parametrize(("reasons", "message"), [
     ([""], "3 of 6 runs, 2 made before, about 30.0 s left"),
     (["", ""], "4 of 6 runs, 2 made before, about 10.0 s left"),
     # A failure says nothing of the time that others take.
@@ -131,8 +131,8 @@ def test_on_a_terminal_a_run_that_runs_is_a_bar(make):
     (["no disk", ""], "4 of 6 runs, 2 made before, 1 failed, about 20.0 s left"),
     ([""] * 4, "6 of 6 runs, 2 made before"),
 ])  # fmt: skip
-def test_how_far_it_is_is_told_with_the_time_left_in_proportion(reasons, told):
-    assert progress_text(reasons, 6, 2, 10.0) == told
+def test_progress_is_printed_with_the_time_left_in_proportion(reasons, message):
+    assert progress_text(reasons, 6, 2, 10.0) == message
 
 
 def federation(sites, **settings):
@@ -163,7 +163,7 @@ def test_as_many_fit_as_have_cores_and_memory(monkeypatch, cores, memory, runs, 
 
 WAIT = """
 def ended(*_):
-    note("told"); time.sleep(0.5); note("stopped"); sys.exit()
+    note("terminated"); time.sleep(0.5); note("stopped"); sys.exit()
 signal.signal(signal.SIGTERM, ended)
 note(f"start {os.getpgid(0) == os.getpid()} {stat.S_ISFIFO(os.fstat(0).st_mode)}")
 wait_for("start", 2)
@@ -198,8 +198,8 @@ class TestInterrupt:
         Its input is a pipe, which ends with this process: see `side_by_side.main`.
         """
         interrupted(WAIT)
-        said = ("start True True", "stopped", "told")
-        expected = [f"{seed} {text}" for seed in (1, 2) for text in said]
+        output = ("start True True", "stopped", "message")
+        expected = [f"{seed} {text}" for seed in (1, 2) for text in output]
         assert sorted(notes(tmp_path)) == ["0 made", *expected]
         assert make(MAKE, *RUNS)[0] == []
         assert sorted(notes(tmp_path)[-4:]) == [f"{seed} made" for seed in (1, 2, 3, 4)]
@@ -242,20 +242,20 @@ def start(home, program):
      for error in ("ValueError", "OSError", "EOFError")],
     ("1 / 0", ""),
 ])  # fmt: skip
-def test_rounds_are_said_once_and_what_a_user_can_cause_in_one_line(tmp_path, program, out):
+def test_rounds_are_printed_once_and_what_a_user_can_cause_in_one_line(tmp_path, program, out):
     program = f"def train(tell):\n    {program}\nprint(side_by_side.main(train, (EOFError,)))"
     with start(tmp_path, program) as process:
         trace = process.stderr.read()
         assert process.stdout.read() == out
-    told = trace.startswith("Traceback") and "ZeroDivisionError" in trace
-    assert told == (not out) and process.returncode == (not out)
-    assert trace == "" or told
+    message = trace.startswith("Traceback") and "ZeroDivisionError" in trace
+    assert message == (not out) and process.returncode == (not out)
+    assert trace == "" or message
 
 
 @pytest.mark.parametrize(
     "end", [lambda process: process.terminate(), lambda process: process.stdin.close()]
 )
-def test_it_cleans_up_and_ends_when_it_is_told_to_and_when_its_input_ends(end, tmp_path):
+def test_it_cleans_up_and_ends_when_it_is_terminated_and_when_its_input_ends(end, tmp_path):
     with start(tmp_path, WAITING) as process:
         try:
             process.stdin.write("input means nothing\n")

@@ -62,8 +62,8 @@ def test_models_are_one_for_all_or_one_for_each_site_with_variables_of_its_own_a
         else server / f"{kind}.npz"
         for site in study_runs.SITES
     }
-    beside = {"server": server / f"{kind}.npz"} if personal and has_columns else {}
-    assert models == wanted | beside
+    others = {"server": server / f"{kind}.npz"} if personal and has_columns else {}
+    assert models == wanted | others
 
 
 SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
@@ -71,13 +71,13 @@ SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
 
 @pytest.fixture
 def train(tmp_path, monkeypatch):
-    """Train a row; the runs that were asked for, what was told and what came out.
+    """Train a row; the runs that were asked for, what was reported and what came out.
 
     The losses of each run are the next of `losses`.
     """
 
     def train(method, losses, sites=SITES, preset=None, last=False, **more):
-        runs, told, left = [], [], iter(losses)
+        runs, reported, left = [], [], iter(losses)
 
         def record(run, progress):
             runs.append(run)
@@ -98,13 +98,13 @@ def train(tmp_path, monkeypatch):
         what |= more
         where = {"sites": sites, "site_files": "/sites", "initial_body": "/body.npz"}
         planned = Run("", Row(method, "fedbn+"), 0, {**what, "model": last and "last"}, where)
-        models, trained = training.train(planned, tmp_path, told.append)
+        models, trained = training.train(planned, tmp_path, reported.append)
         own = {"num_rounds": 5}
         for run in runs:
             theirs = more.get("per_site", {})
             wanted = run_settings.all_settings(planned.row, run.sites, UNION, preset, own, theirs)
             assert run.settings == wanted
-        return SimpleNamespace(runs=runs, told=told, models=models, trained=trained)
+        return SimpleNamespace(runs=runs, reported=reported, models=models, trained=trained)
 
     return train
 
@@ -136,7 +136,7 @@ def test_each_site_alone_is_a_training_with_settings_and_a_model_of_its_own(trai
     assert done.models == models and len(set(models.values())) == 2
     assert [run.settings["learning_rate"] for run in done.runs] == [1e-5, 5e-5]
     # Losses are means of sites for the rounds that all made.
-    assert (done.told, done.trained.rounds) == ([3, 2], 3)
+    assert (done.reported, done.trained.rounds) == ([3, 2], 3)
     assert done.trained.losses == (None, 0.375, 0.5)
     assert (done.trained.aurocs, done.trained.images) == ((0.25, 0.625, 0.5), 80)
 

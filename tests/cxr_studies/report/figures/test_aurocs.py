@@ -53,9 +53,9 @@ def test_a_line_per_row_joins_the_means_with_t_intervals_where_there_are_seeds(
     expected = [first.low, first.high, np.nan, last.low, last.high, np.nan]
     np.testing.assert_allclose(ends, expected)
     np.testing.assert_array_equal(at, np.repeat(places[[0, 2]], 3))
-    [(beside, of_vanilla)] = lines(axes, "vanilla", markers=True)
+    [(others, of_vanilla)] = lines(axes, "vanilla", markers=True)
     np.testing.assert_allclose(of_vanilla, [np.nan, 0.8, np.nan])
-    assert (places < [0, 1, 2]).all() and (beside > [0, 1, 2]).all()
+    assert (places < [0, 1, 2]).all() and (others > [0, 1, 2]).all()
     [(across, level)] = lines(axes, "complete", markers=False)
     assert across.tolist() == [0, 1]  # of the panel's width
     np.testing.assert_allclose(level, [0.95, 0.95])

@@ -32,7 +32,7 @@ def test_every_row_is_drawn_less_surgical_aggregation_with_its_interval(made_up,
 def test_the_console_has_a_line_for_each_row_with_its_interval():
     text = io.StringIO()
     show_folds("Real", FOLDS, Console(file=text, width=80))
-    said = text.getvalue()
+    output = text.getvalue()
     for part in ("Real: mean AUROC over folds", "surgical, fedbn+", "0.700", "0.650-0.750", "own"):
-        assert part in said
-    assert "-0.100" not in said
+        assert part in output
+    assert "-0.100" not in output

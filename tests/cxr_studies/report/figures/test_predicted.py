@@ -31,11 +31,11 @@ def finish(made_up):
 
     def finish(predicted, positives, **run):
         table = study_runs.table({name: labels(number) for name, number in positives.items()})
-        said = {
+        output = {
             key: {name: np.broadcast_to(values, IMAGES) for name, values in each.items()}
             for key, each in predicted.items()
         }
-        made_up.finish(said, tests={test: table for _, test in predicted}, **run)
+        made_up.finish(output, tests={test: table for _, test in predicted}, **run)
 
     return finish
 
@@ -57,7 +57,7 @@ def test_predictions_of_all_labelled_classes_and_seeds_are_pooled(finish, panels
     finish({NIH: {"Edema": 0.25, "Mass": 0.25, "Hernia": 0.9}}, positives)
     finish({NIH: {"Edema": 0.25, "Mass": 0.75}}, positives, seed=1)
     [axes] = panels()
-    # 0.25 is said 120 times, 40 of them rightly; 0.75 is said 40 times, 20 of them rightly
+    # 0.25 is predicted 120 times, 40 of them positive; 0.75 40 times, 20 of them positive
     assert points(axes) == [[[0.25, round(1 / 3, 4)], [0.75, 0.5]]]
     assert legend(axes) == [f"fedbn+ {(40 - 30 + 30 - 20) / 160:.3f}"]
     assert axes.get_legend().get_title().get_text() == "pooled ECE"
@@ -96,8 +96,8 @@ def test_images_that_are_not_labelled_and_models_that_do_not_count_are_left_out(
     predicted = {"Edema": np.repeat([0.5, 1.0], IMAGES)}
     other = {"Edema": np.full(2 * IMAGES, 0.9)}
     tests = {"nih": study_runs.table({"Edema": known})}
-    said = {("nih", "nih"): predicted, ("chexpert", "nih"): other}
-    made_up.finish(said, tests=tests, sites=SITES, method="personalised")
+    output = {("nih", "nih"): predicted, ("chexpert", "nih"): other}
+    made_up.finish(output, tests=tests, sites=SITES, method="personalised")
     assert points(panels()[0]) == [[[0.5, 0.5]]]
 
 

@@ -25,7 +25,7 @@ def both(*lines, **more):
 PUBLISHED = {"columns": TWO, "published": [published(), published(scenario="4")]}
 
 
-@pytest.mark.parametrize(("made", "said"), [
+@pytest.mark.parametrize(("made", "output"), [
     (table(mean(0.8), mean(0.7, seed=1), data="phantom, 2000 images"),
      "Sites. Mean AUROC ± SD over classes. Ours: phantom, 2000 images, 2 seeds."),
     (both(mean(0.8), mean(0.8, seed=1)), "1 to 2 seeds."),
@@ -33,8 +33,8 @@ PUBLISHED = {"columns": TWO, "published": [published(), published(scenario="4")]
      "1 seed. Published: ML4H 2024, Table 2."),
     (table(mean(0.8), columns=BCE), "over classes, and mean BCE."),
 ])  # fmt: skip
-def test_a_caption_says_what_it_is_on_which_data_with_how_many_seeds_and_sources(made, said):
-    assert said in caption(made)
+def test_a_caption_says_what_it_is_on_which_data_with_how_many_seeds_and_sources(made, output):
+    assert output in caption(made)
 
 
 def test_notes_stand_only_below_a_table_that_needs_them():

@@ -37,7 +37,7 @@ def built(study):
             study.add(
                 predicted, labelled, *dataclasses.astuple(row), scenario=scenario, sites=sites
             )
-        return tables(study.gathered(name), "phantom", **{"had": None, **more})
+        return tables(study.gathered(name), "phantom", **{"data_use": None, **more})
 
     return built
 
@@ -107,7 +107,7 @@ def test_nih_chexpert_has_the_papers_tables_with_finished_runs_and_their_groups(
     assert shown(mimic)["Personalised FL", "fedbn"] == [("0.750", 0.70), ("1.000", 0.67)]
 
 
-def test_fedfbn_has_bce_beside_auroc_and_measures_the_classes_of_each_site(built):
+def test_fedfbn_has_bce_next_to_auroc_and_measures_the_classes_of_each_site(built):
     sites = {"nih-1": ["Edema", "Mass"], "nih-2": ["Edema", "Hernia"]}
     union = {"Edema": 1.0, "Mass": 0.75, "Hernia": 0.0}
     local = {site: {name: union[name] for name in names} for site, names in sites.items()}
@@ -154,7 +154,7 @@ def test_scenarios_of_an_ablation_are_columns_and_the_average_is_over_them(ablat
     assert (nih.name, nih.title, nih.data) == ("nih-all", "Number of sites: NIH", "phantom")
     assert nih.spans == (("sites", 2), ("", 1))
     assert headings(nih) == ["2", "4", "average of 2"]
-    assert [(cell.shown, cell.theirs, cell.mark) for cell in nih.cells] == [
+    assert [(cell.shown, cell.theirs, cell.significance_mark) for cell in nih.cells] == [
         ("1.000 ± 0.000", 0.82, ""), ("0.750 ± 0.000", 0.81, "*"), ("0.875 ± 0.177", None, ""),
     ]  # fmt: skip
     # MIMIC is measured with the classes of each paper.
@@ -167,7 +167,7 @@ def test_scenarios_of_an_ablation_are_columns_and_the_average_is_over_them(ablat
 VERSION1, ML4H = PUBLISHED["arxiv2301.06683v1"], PUBLISHED["ml4h2024"]
 
 
-@pytest.mark.parametrize(("had", "compared", "said"), [
+@pytest.mark.parametrize(("had", "compared", "output"), [
     (VERSION1, ["nih-all", "mimic-chexpert"], {}),
     (ML4H, ["nih-all"], {"mimic-chexpert": "MIMIC is not that of arXiv:2301.06683 v1, so no "
      "difference: here 243,324 frontal images, 20 classes of cxr-lt, uncertain zeros, blank "
@@ -176,8 +176,8 @@ VERSION1, ML4H = PUBLISHED["arxiv2301.06683v1"], PUBLISHED["ml4h2024"]
      dict.fromkeys(["nih-all", "mimic-chexpert"], "here 5 frontal images, 14 classes of nih")),
     (None, [], dict.fromkeys(["nih-all", "mimic-chexpert"], "Ours are of drawings, the published")),
 ])  # fmt: skip
-def test_what_is_published_of_other_data_stands_beside_ours_without_a_difference(
-    ablation, had, compared, said
+def test_what_is_published_of_other_data_is_shown_with_ours_without_a_difference(
+    ablation, had, compared, output
 ):
     found = {table.name: table for table in ablation(CLIENTS, {"2": 1.0}, data_use=had)}
     cells = {name: table.cells[0] for name, table in found.items() if table.cells[0].published}
@@ -187,7 +187,7 @@ def test_what_is_published_of_other_data_stands_beside_ours_without_a_difference
     assert [name for name, cell in cells.items() if cell.difference is not None] == compared
     for name in cells:
         of_data = [note for note in notes(found[name]) if "here " in note or "drawings" in note]
-        assert len(of_data) == (name in said) and all(said[name] in note for note in of_data)
+        assert len(of_data) == (name in output) and all(output[name] in note for note in of_data)
 
 
 def test_with_all_scenarios_the_average_has_its_published_one(ablation):
@@ -214,7 +214,7 @@ def test_over_scenarios_that_are_not_alike_there_is_no_average(ablation):
 
 def whole(study):
     """Results of a shipped study with every run of one seed of a row with published figures."""
-    told = {line.place.row for line in of_study(study)}
+    printed_rows = {line.place.row for line in of_study(study)}
     classes = {"nih": NIH_CLASSES, "chexpert": CHEXPERT_CLASSES, "mimic": UNION_CLASSES}
     reached = {}
     for scenario in study.scenarios:
@@ -225,7 +225,9 @@ def whole(study):
             sites = dict.fromkeys(sites, NIH_CLASSES if scenario.cut else SHARED)
         union = set().union(*sites.values())
         for row in study.rows_of(scenario):
-            if row not in told and (Row(row.method, "") not in told or row.strategy != "fedavg"):
+            if row not in printed_rows and (
+                Row(row.method, "") not in printed_rows or row.strategy != "fedavg"
+            ):
                 continue
             models = {"global": union}
             if row.method in ("individual", "personalised") or row.strategy == "fedbn":
@@ -242,16 +244,16 @@ def whole(study):
 
 
 @pytest.mark.parametrize("name", sorted({line.study for line in read()}))
-def test_beside_every_published_figure_stands_one_of_ours(name):
+def test_every_published_figure_is_shown_with_one_of_ours(name):
     study = read_study(name)
     cells = [
         cell for table in tables(whole(study), "phantom", data_use=None) for cell in table.cells
     ]
-    told = {cell.published: cell.metric for cell in cells if cell.ours.value is not None}
-    unread = [f"{line.citation}: {line.place}" for line in of_study(study) if line not in told]
+    shown = {cell.published: cell.metric for cell in cells if cell.ours.value is not None}
+    unread = [f"{line.citation}: {line.place}" for line in of_study(study) if line not in shown]
     assert not unread
     bce = {cell.published for cell in cells if cell.metric == "bce"}
-    assert bce.issuperset(line for line in told if line and line.bce and name in PAPERS)
+    assert bce.issuperset(line for line in shown if line and line.bce and name in PAPERS)
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -148,7 +148,7 @@ def test_ours_and_theirs_are_shown_with_their_difference(made, shown, ends, thei
     ({"mark": "**"}, "**"), ({"mark": "ns"}, "ns"), ({"p": "<0.001"}, "p < 0.001"),
     ({"p": "0.44"}, "p = 0.44"), ({}, ""),
 ])  # fmt: skip
-def test_their_mark_or_p_is_shown_as_printed_beside_auroc_alone(theirs, shown):
+def test_their_mark_or_p_is_shown_as_printed_with_auroc_alone(theirs, shown):
     theirs = published(bce=0.15, **theirs)
     assert cell(theirs=theirs).published_mark == shown
     assert cell(theirs=theirs, metric="bce").published_mark == "" == cell().published_mark
@@ -157,7 +157,7 @@ def test_their_mark_or_p_is_shown_as_printed_beside_auroc_alone(theirs, shown):
 def test_values_are_ours_and_theirs_side_by_side():
     theirs = published(0.82, sd=0.07, low=0.81, high=0.83, mark="**")
     made = cell((2, 2, 0.81237, 0.1, 0.81, 0.82, 14), theirs, p=0.04)
-    assert made.mark == "*" and made.values() == {
+    assert made.significance_mark == "*" and made.values() == {
         "scenario": "2", "method": "surgical", "strategy": "fedbn+",
         "model": "global", "test": "nih", "group": "all", "metric": "auroc",
         "runs": 2, "seeds": 2, "value": 0.81237, "sd": 0.1, "low": 0.81, "high": 0.82,
