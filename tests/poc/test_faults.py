@@ -202,7 +202,9 @@ class TestReasons:
         ):
             (failed,) = [event["reason"] for event in part.record if event["event"] == "failed"]
             assert said in failed
-        assert "could not be written: No space left on device" in runs.server.said.getvalue()
+        assert (
+            "could not be written: No space left on device" in runs.server.console_output.getvalue()
+        )
 
     def test_a_sites_error_is_in_its_own_notes_alone_and_told_where_they_are_at_hand(self, runs):
         truncated = "00000013_004.png is truncated"
@@ -210,7 +212,7 @@ class TestReasons:
         assert truncated not in runs.logs
         assert truncated not in "".join(json.dumps(part.record) for part in runs.site.parts)
         read = f"north: train failed: image {truncated}\nThe log of north is "
-        assert f"failed after 3 of 5 rounds: {read}" in runs.site.said.getvalue()
+        assert f"failed after 3 of 5 rounds: {read}" in runs.site.console_output.getvalue()
         assert "validate: bce" in runs.logs  # the search reads what there is
         assert "Exception when handling event" not in runs.logs
 

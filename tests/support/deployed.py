@@ -67,8 +67,8 @@ class Network(PocSystem):
 
     def preflight(self, name):
         """FLARE's verdict on a kit: "pass" or "fail". Never of a site that runs: see runbook."""
-        said = self.nvflare("preflight-check", "-p", self.kit(name), "--format", "json")
-        return json.loads(said)["data"]["overall"]
+        report = self.nvflare("preflight-check", "-p", self.kit(name), "--format", "json")
+        return json.loads(report)["data"]["overall"]
 
     def start_server(self, **environment):
         body = str(tiny_job.initial_body(self.root / "body.npz"))

@@ -1,6 +1,6 @@
 """DICOM headers of many kinds, and the grey levels that dcmtk's dcm2pnm shows them in.
 
-PYTHONPATH=custom python tests/support/dicom_matrix.py     # writes the csv anew; needs dcmtk
+PYTHONPATH=custom python tests/support/dicom_matrix.py     # rewrites the csv; needs dcmtk
 """
 
 import csv

@@ -54,7 +54,7 @@ class FaultyRun(Run):
         plan: See `tiny_job.make`.
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
         at_hand: Whether the runner may look into the services' workspaces, as in a POC.
-        settings: Of the job, beside `UNDISTURBED`.
+        settings: Of the job, in addition to `UNDISTURBED`.
     """
 
     def __init__(self, system, folder, plan, when, at_hand=False, job="surgical", **settings):
@@ -62,7 +62,7 @@ class FaultyRun(Run):
         self.system, self.plan, self.when, self.at_hand = system, plan, dict(when), at_hand
         self.job, self.settings = job, {**UNDISTURBED, **settings}
         self.struck = folder / "struck"
-        self.parts, self.servers, self.said = [], (), StringIO()
+        self.parts, self.servers, self.console_output = [], (), StringIO()
         folder.mkdir()
 
     def run(self):
@@ -81,7 +81,7 @@ class FaultyRun(Run):
     def _to_the_end(self, job, session):
         places = self.system.workspaces if self.at_hand else {}
         wanted = DeployedRun(
-            session, Steps(Console(file=self.said)), job.parent,
+            session, Steps(Console(file=self.console_output)), job.parent,
             retries=len(self.plan), workspaces=places, pauses=[0.0],
         )  # fmt: skip
         try:

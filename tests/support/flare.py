@@ -68,8 +68,8 @@ class Engine:
         path = self.folder / "server" / notes_file(job)
         lines = path.read_text("utf-8").splitlines() if path.is_file() else []
         facts = [json.loads(line) if line.startswith("{") else {"note": line} for line in lines]
-        said = "{what}: {reason}"
-        return "\n".join(of["note"] if "note" in of else said.format(**of) for of in facts)
+        line = "{what}: {reason}"
+        return "\n".join(of["note"] if "note" in of else line.format(**of) for of in facts)
 
     def fire_event(self, event_type, fl_ctx):
         logs = event_type.endswith("_log_available")
@@ -106,8 +106,8 @@ def context(
     if site is not None:
         peer = FLContext()
         peer.set_prop(ReservedKey.IDENTITY_NAME, claims or site, private=False, sticky=False)
-        told = installed_versions() if versions is None else versions
-        peer.set_prop(VERSIONS, told, private=False, sticky=True)
+        reported = installed_versions() if versions is None else versions
+        peer.set_prop(VERSIONS, reported, private=False, sticky=True)
         if classes:
             peer.set_prop(CLASSES, list(classes), private=False, sticky=True)
         if process:

@@ -1,9 +1,9 @@
-"""Tables of the documents, computed anew from the kept csv of studies.
+"""Tables of the documents, computed from the kept csv of studies.
 
 Usage: python tests/support/kept_tables.py
 
 In a document such a table follows a comment of its name, `<!-- table: NAME -->`; called as a
-program, this writes all of them anew.
+program, this rewrites all of them.
 """
 
 import re

@@ -44,7 +44,7 @@ class ArraySite(TinySite):
 
 
 class Batches:
-    """Batches, anew whenever they are iterated over, as a `tf.data.Dataset`."""
+    """Batches, the same at each iteration, as a `tf.data.Dataset`."""
 
     def __init__(self, a_pass):
         self.a_pass = a_pass

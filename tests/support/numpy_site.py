@@ -19,7 +19,7 @@ from surgical_aggregation.wire import versions
 
 __all__ = ["LocalModel", "NumpySite", "balanced_weights"]
 
-balanced_weights = None  # of the loss; nobody asks for it here
+balanced_weights = None  # of the loss; not used here
 
 
 class NumpySite(ArraySite):
@@ -43,8 +43,8 @@ class NumpySite(ArraySite):
             self._entry.get("pretends", {}) if event_type == EventType.ABOUT_TO_START_RUN else {}
         )
         if "version" in pretends:
-            told = {versions.OURS: pretends["version"]} if pretends["version"] else {}
-            class_declaration.installed_versions = lambda: told
+            versions_sent = {versions.OURS: pretends["version"]} if pretends["version"] else {}
+            class_declaration.installed_versions = lambda: versions_sent
         if "free_disk" in pretends:
             site_answer.shutil = SimpleNamespace(disk_usage=lambda _: SimpleNamespace(free=9))
         if "damaged" in pretends:

@@ -23,7 +23,7 @@ def write_data(folder):
 
 
 def write_site(folder, name="a", **keys):
-    """Write a site file beside these data; None leaves a key out. Returns its path."""
+    """Write a site file next to these data; None leaves a key out. Returns its path."""
     files = {"labels": "labels.csv", "images": "images", "split": "split.csv"}
     keys = {"dataset": "table", **files, "blank": "negative", **keys}
     path = folder / f"{name}.yaml"

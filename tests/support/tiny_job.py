@@ -71,8 +71,8 @@ def make(
                 executor["args"] |= {**here, **faults}
                 add_result_filter(client, "faults.FaultyResult", {**here, **faults})
             if claims:
-                said = {**here, "claims": claims}
-                client["components"].append(part("faults.Impostor", said, id="impostor"))
+                false_claims = {**here, "claims": claims}
+                client["components"].append(part("faults.Impostor", false_claims, id="impostor"))
     return target
 
 
