@@ -94,7 +94,7 @@ def answer(analysis: Analysis) -> Iterator[str]:
     if not means.empty:
         found = means.groupby(["method", "strategy"])["auroc"].mean().sort_values(ascending=False)
         rows = {Row(*map(str, pair)): value for pair, value in found.items()}
-        ranking = ", ".join(f"{row_name(row, rows)} {value:.3f}" for row, value in rows.items())
+        ranking = "; ".join(f"{row_name(row, rows)} {value:.3f}" for row, value in rows.items())
         yield (
             f"Mean AUROC of one model for all classes, {results.study.factor}: {last}, over test "
             f"sets and seeds: {ranking}."
@@ -121,13 +121,13 @@ def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
         yield f"A part of the study: {part}."
     planned = {run.key for run in results.runs}
     if missing := len(planned) - len(results.results):
-        yield f"{missing} of {len(planned)} runs are not finished; figures are of the others."
+        yield f"{missing} of {len(planned)} runs are not finished; results are of the others."
     if lacking := [test for test in results.study.tests if test not in set(results.scores["test"])]:
         yield f"Not tested on {', '.join(lacking)}: the data file does not have it."
     if len({run.seed for run in results.finished}) == 1:
         yield (
-            "One seed: there are no intervals over seeds, and no claim can be decided but that "
-            "models are the same."
+            "One seed: there are no intervals over seeds, and only claims that models are the same "
+            "can be decided."
         )
 
 
@@ -169,7 +169,7 @@ def describe_finding(finding: Finding, results: StudyResults) -> tuple[str, str,
     which, found = finding.comparison, finding.difference
     where = [classes(which.test, which.group)]
     if which.other_test:
-        where[0] += f" less {TESTS[which.other_test]}"
+        where[0] += f" minus {TESTS[which.other_test]}"
     if len(finding.scenarios) < len(results.study.scenarios):
         where.append(", ".join(finding.scenarios))
     others = results.study.rows if results.study.given else which.rows
@@ -182,7 +182,7 @@ def describe_finding(finding: Finding, results: StudyResults) -> tuple[str, str,
             ", server's model" if which.model == SERVER else f", model of {TESTS[which.model]}"
         )
     if which.margin:
-        against += f" ({which.margin:g} behind is enough)"
+        against += f" (margin {which.margin:g})"
     number = UNDEFINED
     if found is not None:
         number = interval(found.mean, found.low, found.high, signed=True)

@@ -140,7 +140,7 @@ def progress_text(reasons: Sequence[str], total: int, kept: int, seconds: float)
 
     Example:
         >>> progress_text(["", ""], 6, 2, 120.0)
-        '4 of 6 runs, 2 made before, about 2 min left'
+        '4 of 6 runs, 2 made before, about 2 min 00 s left'
     """
     ended, failed = kept + len(reasons), sum(map(bool, reasons))
     parts = [f"{ended} of {total} runs"]

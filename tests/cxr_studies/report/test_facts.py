@@ -107,7 +107,7 @@ def test_phantom_data_unfinished_runs_missing_test_sets_and_a_lone_seed_are_noti
     phantom = REAL.model_copy(update={"images": 2000})
     found = noticed(study_runs.run(), data=phantom, planned=[study_runs.run(seed=1)])
     assert found[0] == PHANTOM
-    assert "1 of 2 runs are not finished; figures are of the others." in found
+    assert "1 of 2 runs are not finished; results are of the others." in found
     assert "Not tested on mimic: the data file does not have it." in found
     assert found[-1].startswith("One seed")
     several = noticed(study_runs.run(), study_runs.run(seed=1))
@@ -134,7 +134,7 @@ def finding(worse=VANILLA, difference=FOUND, better=SURGICAL, scenarios=ALL, **w
 def test_a_finding_tells_where_and_how_much():
     assert finding() == ("NIH", "against Vanilla FL", "+0.050 (+0.020 to +0.080)")
     assert finding(group="shared")[0] == "NIH, shared classes"
-    assert finding(other_test="mimic")[0] == "NIH less MIMIC"
+    assert finding(other_test="mimic")[0] == "NIH minus MIMIC"
     found = finding(group="chexpert", scenarios=("2", "4"))
     assert found[0] == "NIH, classes of CheXpert; 2, 4"
     assert finding(difference=Interval(0.05, None, None, 1))[2] == "+0.050"
@@ -153,7 +153,7 @@ PARTIAL, OF_FEDAVG = Row("partial_loss", "fedbn+"), Row("surgical", "fedavg")
             finding(Row("surgical", "fedbn"), model="server"),
             "against Surgical aggregation, batch norm local, server's model",
         ),
-        (finding(margin=0.03), "against Vanilla FL (0.03 behind is enough)"),
+        (finding(margin=0.03), "against Vanilla FL (margin 0.03)"),
         (
             finding(Row("partial_loss", "fedavg"), better=PARTIAL),
             "FL with partial loss, batch norm frozen, "

@@ -81,7 +81,7 @@ def test_the_page_has_every_notice_figure_and_section_and_needs_nothing_else(wri
     assert "surgical aggregation" in answer[:200].lower()
     verdicts = "holds: 2, does not hold: 1, not decided: 0"
     assert f"3 claims of the papers, by intervals over 2 seeds: {verdicts}." in answer[:600]
-    assert "side by side, not compared" in page.text and "published [difference]" not in page.text
+    assert "both are shown, not compared" in page.text and "published [difference]" not in page.text
     assert page.tags.count("svg") == 13 and page.needs_nothing_else()
 
 

@@ -66,5 +66,5 @@ def fold_differences(
                 axes.plot([line["auroc"]], [place], **style.marker_style(row))
                 ends = [line["auroc_low"], line["auroc_high"]]
                 axes.plot(ends, [place, place], color=page.INK, linewidth=1)
-    title = f"Mean AUROC less that of {style.row_name(ours, [*rows, ours])}, over folds"
+    title = f"Mean AUROC minus that of {style.row_name(ours, [*rows, ours])}, over folds"
     return svg(figure, name, title)

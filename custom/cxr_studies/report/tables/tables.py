@@ -29,7 +29,9 @@ PValues = Mapping[Place, float]
 ReasonsApart = Callable[[Published, "Column"], tuple[str, ...]]
 """Why values of a column are of other data than a published one; empty where they are not."""
 
-DRAWINGS = "Ours are of drawings, the published of real data: side by side, not compared."
+DRAWINGS = (
+    "Our results are on drawings, the published ones on real data: both are shown, not compared."
+)
 
 _DECIMALS = 3  # what looks the same is the best together
 
