@@ -20,7 +20,7 @@ from cxr_studies.plan.data_file import read_data
 from cxr_studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
 from cxr_studies.plan.study_file import Selection, read_study
 from cxr_studies.runner import provenance
-from cxr_studies.runner.run_study import make
+from cxr_studies.runner.run_study import run_studies
 from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import classes
 from cxr_study.deployment import processes
@@ -78,7 +78,7 @@ def kill_after_a_round(process, home):
 
 def made(study, data, folder, project=None):
     """Key and result of the runs of a study; with FLARE's project file they are made in a POC."""
-    done = make(
+    done = run_studies(
         [study], read_data(data), folder, Selection(), at_once=2,
         console=Console(quiet=True), project=project,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from cxr_studies.analysis.study_results import gather
 from cxr_studies.plan.data_file import read_data
 from cxr_studies.plan.study_file import Selection, read_study
 from cxr_studies.report.study_report import write
-from cxr_studies.runner.run_study import make
+from cxr_studies.runner.run_study import run_studies
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
 
 EQUAL, EARLY = "equal rounds", "early stopping"
@@ -49,13 +49,13 @@ def done(tmp_path_factory):
         (home / "methods.yaml").write_text(yaml.safe_dump(STUDY))
         data = read_data(home / "sites.yaml")
         study = read_study(home / "methods.yaml").on(data)
-        made = make(
+        made = run_studies(
             [study], data, home / "out", Selection(),
             at_once=2, console=Console(quiet=True),
         )  # fmt: skip
         assert not made.failures
         results = gather(study, made.runs["methods"], home / "out")
-        page = write(results, data, home / "out/methods", made.had)
+        page = write(results, data, home / "out/methods", made.data_use)
     return SimpleNamespace(
         results=results,
         means=results.means.set_index(PLACE)["auroc"].sort_index(),
