@@ -125,7 +125,7 @@ def class_sets_of(
     if shared is None:
         raise InputError(
             "class sets are published for the 14 classes of NIH; these are "
-            f"{', '.join(sorted(classes))}. Say how many of them every site labels."
+            f"{', '.join(sorted(classes))}. Give the number of classes that every site labels."
         )
     return draw(classes, sites, shared=shared, seed=seed)
 

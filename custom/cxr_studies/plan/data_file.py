@@ -150,12 +150,14 @@ class StudyData(FileModel):
     def _check_keys(self) -> StudyData:
         keys = self.model_fields_set
         if self.sites and "data" in keys:
-            raise ValueError("key 'data' has no use together with 'sites'.")
+            raise ValueError("key 'data' cannot be combined with 'sites'.")
         if self.folds and not self.sites:
-            raise ValueError("key 'folds' cuts the patients of 'sites'; it has no use without.")
+            raise ValueError(
+                "key 'folds' cuts the patients of 'sites'; it does not apply without them."
+            )
         real = bool(self.sources)
         if real and "images" in keys:
-            raise ValueError("key 'images' has no use where the data are real: all are used.")
+            raise ValueError("key 'images' does not apply where the data are real: all are used.")
         needed = set() if self.sites else {"data", "initial_body" if real else "images"}
         for key in sorted(needed - keys):
             raise ValueError(f"needs key '{key}'; has {', '.join(sorted(keys)) or 'none'}.")

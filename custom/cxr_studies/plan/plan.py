@@ -110,7 +110,7 @@ def runs(
             raise InputError(f"study {study.name}, scenario {scenario.name!r}: {error}") from error
     if not planned:
         raise InputError(
-            f"what is asked for of study {study.name} ({selection}) needs a class that all sites "
+            f"the selected part of study {study.name} ({selection}) needs a class that all sites "
             "label; there is none."
         )
     return planned

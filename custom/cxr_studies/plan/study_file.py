@@ -114,9 +114,11 @@ class Scenario(FileModel):
         useless = {"classes"} if self.cut else {"shared", "share", "quantity_skew", "label_skew"}
         for key in sorted(useless & self.model_fields_set):
             cut = "a data set is cut; see 'shared'" if self.cut else "no data set is cut"
-            raise ValueError(f"key '{key}' has no use where {cut}.")
+            raise ValueError(f"key '{key}' does not apply where {cut}.")
         for key in sorted({"share", "equal_steps"} & self.model_fields_set if self.skew else ()):
-            raise ValueError(f"key '{key}' needs sites of equal size; it has no use with a skew.")
+            raise ValueError(
+                f"key '{key}' needs sites of equal size; it does not apply with a skew."
+            )
         if self.cut is None:
             return self
         if self.shared is None and (self.cut != "nih" or self.sites not in published_sites()):
@@ -234,7 +236,7 @@ class Study(FileModel):
         if len(given) > 1:
             raise ValueError("key 'scenarios' needs 'sites: all' in all scenarios or in none.")
         if given == {True} and self.tests:
-            raise ValueError("key 'tests' has no use where the sites are the data file's.")
+            raise ValueError("key 'tests' does not apply where the sites are the data file's.")
         if given == {False} and not self.tests:
             raise ValueError(f"needs key 'tests'; has {', '.join(sorted(self.model_fields_set))}.")
         if "complete" in self.methods and not any(scenario.cut for scenario in self.scenarios):
@@ -342,8 +344,8 @@ def trainings(study: Study, selection: Selection) -> list[tuple[int, Scenario, R
     ]
     if not found:
         raise InputError(
-            f"no run of study {study.name} is all that is asked for ({selection}). Ask for less at "
-            "a time."
+            f"no run of study {study.name} matches all of the selection ({selection}). Combine "
+            "fewer options."
         )
     return found
 

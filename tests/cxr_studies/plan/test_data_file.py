@@ -74,7 +74,7 @@ class TestReadData:
         ({**REAL, "preset": "papr"}, "key 'preset' needs .*nearest known: paper"),
         ({**REAL, "per_site": {"nih": {}}}, "key 'per_site', key 'nih' needs one entry or more"),
         ({**REAL, "per_site": {"nih": 3}}, "key 'per_site', key 'nih' needs lines 'key: value'"),
-        ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
+        ({**REAL, "images": 9}, "key 'images' does not apply where the data are real"),
         ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
         ({**REAL, "initial_body": "no.npz"}, "key 'initial_body' needs a file that exists"),
         ({**REAL, "data": "fantom"}, "key 'data' needs phantom, or lines .*; got 'fantom'"),
@@ -85,7 +85,7 @@ class TestReadData:
         ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
         (
             {**REAL, "sites": ["phantom/sites/nih.yaml"]},
-            "key 'data' has no use together with 'sites'",
+            "key 'data' cannot be combined with 'sites'",
         ),
         ({"sites": ["phantom/sites/nih.yaml"], "folds": 1}, "key 'folds' needs a number of 2 or"),
         ({**REAL, "folds": 5}, "key 'folds' cuts the patients of 'sites'"),
