@@ -132,10 +132,10 @@ def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.
 
     Both are NaN where one of them is. `unit`: columns that identify a line within a run.
     """
+    opposed: pd.DataFrame = pd.DataFrame()
     row = reference(results.runs)
     if row is None:
-        frame: pd.DataFrame = pd.DataFrame()
-        return frame
+        return opposed
     models = with_table_models(lines).groupby([*RUN, "group", *unit], sort=False)
     lines = models[["auroc"]].mean().reset_index()
     ours = (lines["method"] == row.method) & (lines["strategy"] == row.strategy)
@@ -144,8 +144,7 @@ def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.
     opposed = opposed.rename(columns={"auroc": "other", "auroc_ours": "surgical"})
     defined = opposed["other"].notna() & opposed["surgical"].notna()
     opposed.loc[~defined, ["other", "surgical"]] = np.nan
-    frame: pd.DataFrame = opposed
-    return frame
+    return opposed
 
 
 def _lines(

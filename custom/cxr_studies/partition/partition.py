@@ -136,23 +136,18 @@ def split_sites(
     if skew is not None:
         cut["group"] = cut["patient"].map(rarest_findings(table)) if skew.by == "label" else ""
         cut["site"] = np.array(sites)[deal(cut, len(sites), skew, seed)]
-        frame: pd.DataFrame = cut.sort_values("patient", ignore_index=True)[
-            ["patient", "site", "split"]
-        ]
-        return frame
-    # Each stratum of each split, one after the other, is dealt out to the sites like cards: of
-    # whatever stands together they get equally many. Who goes where, the classes decide.
-    cut = cut.sort_values(["split", "positive"], kind="stable")
-    cut["site"] = np.resize(sites, len(cut))
-    for _, dealt in cut.groupby("split"):
-        parts = [dealt["patient"][dealt["site"] == site].to_numpy() for site in sites]
-        moved = stratified(table, parts, seed)
-        whose = {p: site for site, part in zip(sites, moved, strict=True) for p in part}
-        cut.loc[dealt.index, "site"] = dealt["patient"].map(whose)
-    frame: pd.DataFrame = cut.sort_values("patient", ignore_index=True)[
-        ["patient", "site", "split"]
-    ]
-    return frame
+    else:
+        # Each stratum of each split in turn is dealt out to the sites like cards, so they get equal
+        # numbers of it. Patients are then exchanged so that the classes are balanced.
+        cut = cut.sort_values(["split", "positive"], kind="stable")
+        cut["site"] = np.resize(sites, len(cut))
+        for _, dealt in cut.groupby("split"):
+            parts = [dealt["patient"][dealt["site"] == site].to_numpy() for site in sites]
+            moved = stratified(table, parts, seed)
+            whose = {p: site for site, part in zip(sites, moved, strict=True) for p in part}
+            cut.loc[dealt.index, "site"] = dealt["patient"].map(whose)
+    assignment: pd.DataFrame = cut.sort_values("patient", ignore_index=True)
+    return assignment[["patient", "site", "split"]]
 
 
 def write_copy(
