@@ -146,8 +146,9 @@ def split_sites(
             moved = stratified(table, parts, seed)
             whose = {p: site for site, part in zip(sites, moved, strict=True) for p in part}
             cut.loc[dealt.index, "site"] = dealt["patient"].map(whose)
-    assignment: pd.DataFrame = cut.sort_values("patient", ignore_index=True)
-    return assignment[["patient", "site", "split"]]
+    cut = cut.sort_values("patient", ignore_index=True)
+    assignment: pd.DataFrame = cut[["patient", "site", "split"]]
+    return assignment
 
 
 def write_copy(
