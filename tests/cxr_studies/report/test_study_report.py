@@ -66,7 +66,7 @@ def test_next_to_the_tables_is_by_which_code_machine_and_command_they_were_made(
         "Command": "surgagg study run clients", "Sources": "0a1b", "Machine": "M1",
         "Wall time": "0 min on 4 cores; CPU; 12 s a run",
     }  # fmt: skip
-    assert "surgical-aggregation 9" in made["StudyRuns with"]
+    assert "surgical-aggregation 9" in made["Made with"]
 
 
 def test_the_page_has_every_notice_figure_and_section_and_needs_nothing_else(written):
