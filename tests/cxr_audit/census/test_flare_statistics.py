@@ -72,10 +72,10 @@ class TestPolicy:
     ):
         with pytest.raises(ValueError) as raised:  # FLARE logs it with its trace
             statistics(**policy).features()
-        told = "".join(traceback.format_exception(raised.value))
-        said = Engine(tmp_path).notes().partition("this site counts nothing: ")[2].strip()
-        assert reason in said and said not in told
-        assert "this site counts nothing; see local_notes/job.txt" in told
+        trace = "".join(traceback.format_exception(raised.value))
+        output = Engine(tmp_path).notes().partition("this site counts nothing: ")[2].strip()
+        assert reason in output and output not in trace
+        assert "this site counts nothing; see local_notes/job.txt" in trace
 
     def test_a_class_that_is_withheld_or_has_too_few_positives_is_in_no_feature(self, statistics):
         features = counts(statistics(report_counts=True, share=["Edema", "Mass"]))

@@ -23,7 +23,7 @@ def study(monkeypatch, tmp_path):
     def study(*options, failures=()):
         called = {}
 
-        def make(studies, data, folder, selection, **others):
+        def run_studies(studies, data, folder, selection, **others):
             for each in studies:
                 check(each, data, selection)
             called.update(studies=studies, data=data, folder=folder, selection=selection, **others)
@@ -32,7 +32,7 @@ def study(monkeypatch, tmp_path):
             )
 
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(module, "make", make)
+        monkeypatch.setattr(module, "run_studies", run_studies)
         monkeypatch.setattr(study_results, "gather", lambda *_: SimpleNamespace(seeds=None))
         for shown in ("show", "show_claims"):
             monkeypatch.setattr(analysis, shown, lambda *_: None)
