@@ -174,7 +174,7 @@ VERSION1, ML4H = PUBLISHED["arxiv2301.06683v1"], PUBLISHED["ml4h2024"]
      "negative; there 377,110 images of all views, 13 classes of mimic,"}),
     ({**VERSION1, "nih": dataclasses.replace(VERSION1["nih"], images=5)}, [],
      dict.fromkeys(["nih-all", "mimic-chexpert"], "here 5 frontal images, 14 classes of nih")),
-    (None, [], dict.fromkeys(["nih-all", "mimic-chexpert"], "Ours are of drawings, the published")),
+    (None, [], dict.fromkeys(["nih-all", "mimic-chexpert"], "Our results are on drawings")),
 ])  # fmt: skip
 def test_what_is_published_of_other_data_is_shown_with_ours_without_a_difference(
     ablation, had, compared, output
