@@ -128,7 +128,7 @@ def test_without_the_sites_context_nothing_leaves_or_comes(filter_, packed):
 
 
 @pytest.mark.parametrize("filter_", [EncryptResult, DecryptTask])
-def test_a_site_without_its_keys_takes_no_part_and_is_told_what_to_do(filter_):
+def test_a_site_without_its_keys_does_not_participate_and_gets_instructions(filter_):
     fl_ctx, without = encrypted.insecure(context("server")), filter_()
     without.tenseal_context_file = "elsewhere.tenseal"
     without.handle_event(EventType.START_RUN, fl_ctx)

@@ -49,7 +49,7 @@ def test_classes_given_by_name_are_declared_by_a_filter_that_lets_all_pass():
     assert part.process(sent, fl_ctx) is sent
 
 
-def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, started, caplog):
+def test_what_the_policy_withholds_is_noted_once_at_the_site_alone(site, started, caplog):
     """The log does not reveal whether it withholds anything: FLARE may stream any log."""
     caplog.set_level("INFO")
     logs = []
@@ -127,7 +127,7 @@ def test_tensorflow_is_set_up_before_a_policy_can_look_at_batches(site, monkeypa
 
 
 @pytest.mark.parametrize("mixed", [True, False])
-def test_where_the_machine_gains_nothing_mixed_precision_is_said_to_be_float32(
+def test_where_the_machine_gains_nothing_mixed_precision_is_logged_as_float32(
     site, monkeypatch, tmp_path, caplog, mixed
 ):
     monkeypatch.setattr(tensorflow_setup, "configure", lambda *args: args[2] and mixed)
@@ -153,7 +153,7 @@ def test_a_withheld_class_is_in_nothing_that_is_sent(start, body, args):
         assert "Edema" not in str(reply)
 
 
-def test_a_personal_head_is_not_fitted_anew_for_the_server(start, body):
+def test_a_personal_head_is_not_refitted_for_the_server(start, body):
     executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, personal_head=True)
     reply = executor.execute("refit", task(body, {}), fl_ctx, Signal())
     assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
@@ -169,6 +169,6 @@ def test_a_personal_head_is_trained_for_all_classes(start, body, caplog):
     executor.execute("test", task(body, round_=None, model=0), fl_ctx, Signal())
     kept = load(folder(fl_ctx) / "site_best.npz")
     assert wire.classes_of(kept.variables) == ("Edema", "Nodule/Mass")
-    assert "what is measured of Edema" in start.notes()
+    assert "with the metrics of Edema" in start.notes()
     assert "Edema" not in caplog.text and "2 classes" not in caplog.text
     assert "training loss" not in caplog.text  # which is a mean over both

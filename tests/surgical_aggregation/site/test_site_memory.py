@@ -61,7 +61,7 @@ def test_a_site_without_state_or_with_other_classes_starts_afresh_and_says_so(
     del site.training_labels  # which a process reads once
     reply = process().train(4, {"Edema": column(1)})
     assert reply.get_return_code() == ReturnCode.OK
-    assert "classes are not those of job job any more" in caplog.text
+    assert "classes differ from those of job job" in caplog.text
 
 
 class TestDamage:

@@ -42,7 +42,7 @@ def site(array_site):
     return array_site
 
 
-def test_a_class_without_a_negative_is_told_and_does_not_choose_the_best_model(
+def test_a_class_without_a_negative_is_reported_and_does_not_select_the_best_model(
     process, start, site
 ):
     whole = site.arrays

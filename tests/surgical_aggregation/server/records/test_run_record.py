@@ -158,7 +158,7 @@ def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
     assert run.lines()[-1]["count"] == 2
 
 
-def test_an_admin_is_told_how_far_the_run_is(run):
+def test_an_admin_sees_the_progress_of_the_run(run):
     def statistics():
         collector = GroupInfoCollector()
         asked = {InfoCollector.CTX_KEY_STATS_COLLECTOR: collector}

@@ -126,7 +126,7 @@ class TestEnd:
         assert collected["absent"]["west"] == NOT_STARTED
         assert len(panics) == (not needed) and all("3 of the 3 sites; got 0" in p for p in panics)
 
-    def test_while_it_waits_it_is_said_for_whom_and_for_how_long(self, start, monkeypatch):
+    def test_while_it_waits_it_logs_for_which_sites_and_how_long(self, start, monkeypatch):
         monkeypatch.setattr(collecting_controller, "_LOG_SECONDS", 0.05)
         lines = []
         monkeypatch.setattr(Workflow, "log_info", lambda self, _, text: lines.append(text))
@@ -168,7 +168,7 @@ class TestEnd:
         task.signal.trigger(True)
         assert task.is_over() and panics == [] == task.engine.announced
 
-    def test_a_failure_of_the_servers_own_is_told(self, start, panics):
+    def test_a_failure_of_the_server_is_reported(self, start, panics):
         task = start(needed=1)
         task.task.before_task_sent_cb = Mock(side_effect=OSError("the disk is full"))
         task.ask("north")

@@ -196,7 +196,7 @@ def test_columns_are_set_where_their_class_stands_and_others_or_other_shapes_are
     np.testing.assert_array_equal(after["head/kernel"][:, 0], before["head/kernel"][:, 0])
     with pytest.raises(SiteError, match="'Hernia'"):
         model.set_columns({"Hernia": (np.zeros(FEATURES), np.zeros(1))})
-    with pytest.raises(SiteError, match=r"\(9,\) features.*\(4,\).*same backbone"):
+    with pytest.raises(SiteError, match=r"shape \(9,\);.*\(4,\).*same backbone"):
         model.set_columns({"Edema": (np.zeros(9), np.zeros(1))})
     with pytest.raises(SiteError, match="bn/gamma"):
         model.set_body({name: v for name, v in body(model).items() if name != "bn/gamma"})
