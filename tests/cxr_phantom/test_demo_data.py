@@ -84,5 +84,5 @@ def test_real_images_start_from_drawings_only_where_that_is_asked_for(monkeypatc
         with pytest.raises(CheckpointError, match="needs an initial body; none is configured"):
             InitialBody(nothing).path(deployed)
     monkeypatch.setenv("CXR_SITES", "/data/sites")
-    with pytest.raises(CheckpointError, match="such as 'drawings'"):
+    with pytest.raises(CheckpointError, match="name of a body that an installed package offers"):
         InitialBody(None).path(simulated)
