@@ -2,6 +2,8 @@
 
 from importlib import metadata
 
+__all__ = ["FLARE", "FlareError", "__version__"]
+
 __version__ = "0.1.0"
 
 FLARE = ">=2.9,<2.10"

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from surgical_aggregation.aggregation.class_names import unfit
 from surgical_aggregation.aggregation.site_result import Limits
 
+__all__ = ["auroc"]
+
 Floats = NDArray[np.floating]
 
 IMAGES, POSITIVES, NEGATIVES = "images", "positives", "negatives"

@@ -30,6 +30,8 @@ from surgical_aggregation.extras import PartError, find_part
 if TYPE_CHECKING:
     from surgical_aggregation.aggregation.averaging import Variables
 
+__all__ = ["STRATEGIES", "Strategy"]
+
 GROUP = "surgical_aggregation.strategies"
 
 HEAD_LAYER = "head"

@@ -19,6 +19,8 @@ from surgical_aggregation.aggregation.class_names import unfit
 from surgical_aggregation.checkpoints.manifest import Manifest, fault
 from surgical_aggregation.wire.untrusted_text import one_line
 
+__all__ = ["load", "save"]
+
 MANIFEST = "manifest.json"
 FORMAT = 2
 """Newest layout: 1 has no moments, 2 has them. A file uses the oldest layout that fits."""

@@ -15,6 +15,8 @@ from surgical_aggregation.site.local_notes import note, note_error
 from surgical_aggregation.wire.headers import CLASSES, PROCESS, VERSIONS
 from surgical_aggregation.wire.versions import installed_versions
 
+__all__ = ["DeclareNames"]
+
 
 def declare_versions(fl_ctx: FLContext) -> None:
     """Send this site's software versions to the server with every message from now on."""

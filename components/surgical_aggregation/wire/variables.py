@@ -18,6 +18,8 @@ from nvflare.apis.shareable import Shareable
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.strategy import HEAD_LAYER
 
+__all__ = ["classes_of", "label", "split"]
+
 HEAD = "head/"
 KERNEL = "/kernel"
 BIAS = "/bias"

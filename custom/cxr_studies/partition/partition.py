@@ -27,6 +27,8 @@ from cxr_study.data.sites.site_data import read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, write_site_file
 from cxr_study.data.sites.split_file import write_split
 
+__all__ = ["split_sites"]
+
 _OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold", "patients"}
 
 

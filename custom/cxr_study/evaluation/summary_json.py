@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Literal
 
 from cxr_study.common.wording import Notice, counted
 
+__all__ = ["Summary"]
+
 FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
 

@@ -18,6 +18,8 @@ from cxr_study.jobs.presets import JobError, Settings, parse, with_preset
 if TYPE_CHECKING:
     from cxr_study.jobs.settings import JobSettings
 
+__all__ = ["Job"]
+
 ALIKE = (
     "backbone", "image_size", "hidden", "union", "strategy", "weighting",
 )  # fmt: skip

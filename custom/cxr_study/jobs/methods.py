@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+__all__ = ["METHODS"]
+
 
 @dataclass(frozen=True)
 class Method:

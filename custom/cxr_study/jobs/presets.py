@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from cxr_study.common.spelling import nearest
 
+__all__ = ["PRESETS"]
+
 Settings = Mapping[str, object]
 """Setting -> value."""
 

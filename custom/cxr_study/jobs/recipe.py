@@ -19,6 +19,8 @@ from cxr_study.jobs.presets import JobError
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.training.training_options import TrainingOptions
 
+__all__ = ["JobRecipe"]
+
 _MODEL_TASKS = ("train", "validate", "test")
 
 

@@ -23,6 +23,8 @@ from surgical_aggregation.extras import find_part
 if TYPE_CHECKING:
     import keras
 
+__all__ = ["Backbone", "normalisation"]
+
 GROUP = "cxr_study.backbones"
 """Group of entry points by which packages offer a `Backbone`; the name is the backbone's."""
 

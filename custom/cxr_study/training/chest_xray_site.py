@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     import keras
     import tensorflow as tf
 
+__all__ = ["ChestXraySite"]
+
 OTHER_CLASSES = {"absent": 0.0, "unknown": np.nan}
 """Setting `other_classes` -> label of a class of the union that the site does not label."""
 

@@ -10,6 +10,8 @@ import tensorflow as tf
 from cxr_study.training.augmentation import AugmentationRanges, augment, augmentation_ranges
 from cxr_study.training.backbones import IMAGENET, Normalisation
 
+__all__ = ["dataset"]
+
 
 def dataset(
     images: np.ndarray,

@@ -18,6 +18,8 @@ from surgical_aggregation.site.contract.site import Site
 if TYPE_CHECKING:
     import keras
 
+__all__ = ["build"]
+
 CHANNELS = 3
 """Channels of every network's input; grey levels are repeated."""
 

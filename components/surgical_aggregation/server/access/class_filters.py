@@ -25,6 +25,8 @@ from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.wire import flare_internals, headers, privacy_json
 from surgical_aggregation.wire import variables as wire
 
+__all__ = ["CheckResult", "SelectHead"]
+
 
 class PermittedFilter(Filter):
     """Base of filters that know which classes each site may train.

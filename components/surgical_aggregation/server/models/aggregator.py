@@ -35,6 +35,8 @@ from surgical_aggregation.server.models.result_files import ArraysFile, NoRoomEr
 from surgical_aggregation.wire import flare_internals, headers, results
 from surgical_aggregation.wire import variables as wire
 
+__all__ = ["SurgicalAggregator"]
+
 
 @dataclass(eq=False)
 class SurgicalAggregator(ModelAggregator):

@@ -20,6 +20,8 @@ from surgical_aggregation.server.models.global_model import GlobalModel, needs_f
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, CANDIDATE, MODEL_VALIDATED
 
+__all__ = ["CheckpointPersistor"]
+
 
 @dataclass(eq=False)
 class CheckpointPersistor(ModelPersistor):

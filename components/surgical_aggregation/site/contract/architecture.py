@@ -12,6 +12,8 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.site.contract.site import SiteError
 
+__all__ = ["initial_body"]
+
 RANDOM_STATE = "seed_generator_state"
 """Last part of the path of a Keras random generator's state, as dropout has."""
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # the server imports modules of this package without TensorFl
     import keras
     import tensorflow as tf
 
+__all__ = ["Site"]
+
 Split = Literal["train", "validation", "test"]
 
 Shapes = Mapping[str, tuple[int, ...] | None]

@@ -31,6 +31,8 @@ from cxr_study.data.images.image_files import (
 )
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
 
+__all__ = ["check_limit", "prepare"]
+
 RECIPE = 5  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
 MISSING = "missing"

@@ -25,6 +25,8 @@ import pandas as pd
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
 
+__all__ = ["read_columns"]
+
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 MOST_SHOWN = 20
 """Faults of one file that an error lists; it counts them all."""

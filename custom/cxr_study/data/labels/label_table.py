@@ -98,6 +98,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+__all__ = ["assemble", "classes"]
+
 Uncertain = Literal["zeros", "ones", "ignore", "smooth-zeros", "smooth-ones"]
 Blank = Literal["negative", "not labelled"]
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from cxr_study.data.readers.table_layout import TableLayout
 
+__all__ = ["Dataset", "official_files"]
+
 
 @dataclass(frozen=True)
 class Dataset:

@@ -16,6 +16,8 @@ from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, class_name
 from cxr_study.data.readers import cell_values
 
+__all__ = ["read"]
+
 
 def read(csv: Path) -> pd.DataFrame:
     """Read the NIH label csv of either generation.

@@ -15,6 +15,8 @@ from cxr_study.common.errors import InputError
 from cxr_study.common.wording import listed
 from cxr_study.data.labels.label_table import POSITIVE, classes
 
+__all__ = ["split_patients"]
+
 SPLITS = ("train", "validation", "test")
 UNUSED = "unused"  # left out on purpose, to train with less data
 FRACTIONS = (0.7, 0.1, 0.2)

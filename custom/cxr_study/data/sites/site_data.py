@@ -28,6 +28,8 @@ from cxr_study.data.sites.site_file import SiteFile
 from cxr_study.data.sites.split_file import SplitFile, apply_split, read_split
 from surgical_aggregation.aggregation.class_names import twins, unfit
 
+__all__ = ["load_images", "load_labels", "read_labels"]
+
 CONTRADICTION = "contradiction"
 """Status of an image that is not what it should be, at a site that refuses such images."""
 

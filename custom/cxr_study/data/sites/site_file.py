@@ -32,6 +32,8 @@ from cxr_study.data.readers.table_layout import TableLayout, Word
 if TYPE_CHECKING:
     from surgical_aggregation.site.contract.site_policy import SitePolicy
 
+__all__ = ["read_site_file", "write_site_file"]
+
 _Words = tuple[Word, ...]
 
 

@@ -32,6 +32,8 @@ from cxr_study.data.labels.csv_columns import open_csv, read_columns
 from cxr_study.data.readers.cell_values import filled, one_of
 from cxr_study.data.sites.patient_split import SPLITS, UNUSED, check, positive_patients
 
+__all__ = ["write_split"]
+
 _SPLIT = one_of(f"{', '.join(SPLITS)} or {UNUSED}", {name: name for name in (*SPLITS, UNUSED)})
 
 
