@@ -151,6 +151,7 @@ _OWN: dict[str, Strategy] = {
 }  # fmt: skip
 
 STRATEGIES = tuple(_OWN)
+"""Names of the strategies that come with the package."""
 
 
 def find(strategy: str | Strategy) -> Strategy:
