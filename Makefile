@@ -4,7 +4,7 @@
 SUITS := -c "import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))"
 PYTHON ?= $(shell for python in python3.12 python3.11 python3.10 python3; do \
 	$$python $(SUITS) 2>/dev/null && echo $$python && break; done)
-# Else every process compiles the packages anew, and every worker of pytest its tests.
+# Without bytecode every process would compile the packages, and every worker of pytest its tests.
 unexport PYTHONDONTWRITEBYTECODE
 , := ,
 PYTEST = .venv/bin/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
@@ -15,7 +15,7 @@ install = .venv/bin/uv pip install --quiet --python .venv/bin/python --compile-b
 	$(ASKED) "$(1)" && .venv/bin/python -m compileall -q -j 0 .venv/lib; }
 
 .PHONY: help
-help: ## Say what there is
+help: ## List the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
@@ -34,14 +34,14 @@ real: nih .venv/installed-pretrained ## The same on real NIH images and weights,
 		--set num_rounds=8 --local-models --published --out runs/real --force
 
 .PHONY: picture
-picture: demo ## Take README's picture of the demo's report anew, with chromium
+picture: demo ## Retake README's picture of the demo's report, with chromium
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1200,1130 \
 		--screenshot=custom/pictures/report.png "file://$(CURDIR)/runs/demo/report/report.html"
 
 .PHONY: nih
 nih:
 	@test -n "$(NIH)" || { echo "make real needs the folder of Data_Entry_2017*.csv and the" \
-		"images; got none. Say e.g. make real NIH=data/nih" >&2; exit 2; }
+		"images; got none. For example: make real NIH=data/nih" >&2; exit 2; }
 	@ls "$(NIH)"/Data_Entry_2017*.csv* >/dev/null 2>&1 || { echo "make real needs the folder of" \
 		"Data_Entry_2017*.csv and the images; there is none in $(NIH)." >&2; exit 2; }
 
@@ -54,21 +54,33 @@ test: .venv/installed-dev ## Run all tests; some of them: make test PYTEST_ARGS=
 	$(PYTEST) $(PYTEST_ARGS)
 
 .PHONY: check
-check: .venv/installed-dev ## Lint, format and types
+check: .venv/installed-dev ## Lint, format, types and refused words
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/pre-commit run words --all-files
+
+.PHONY: matrix
+matrix: .venv/installed ## The quick tests with Python 3.10 to 3.12, on the newest and the oldest dependencies
+	.ci/matrix
+
+.PHONY: dist
+dist: .venv/installed ## Build sdist and wheel in dist, and run the demo of the wheel without this clone
+	rm -rf dist
+	.venv/bin/uv build --quiet --out-dir dist
+	.ci/demo-of-wheel dist/*.whl
 
 .PHONY: mutants
-mutants: .venv/installed-dev ## Change the product in 100 ways, one at a time; say which changes no test notices
+mutants: .venv/installed-dev ## Change the product in 100 ways, one at a time; list changes that no test notices
 	.venv/bin/python tests/mutants.py $(MUTANTS_ARGS)
 
 .PHONY: jobs
-jobs: .venv/installed ## Write the job folders anew, as FLARE exports them
+jobs: .venv/installed ## Export the job folders, by FLARE
 	.venv/bin/python -m cxr_study.jobs.job_export jobs
 
 .PHONY: pins
-pins: .venv/installed ## Resolve constraints.txt anew, for every Python that is supported
+pins: .venv/installed ## Resolve constraints.txt for every supported Python
+# Without hashes: with them pip, which installs where uv is missing, refuses an editable install.
 	.venv/bin/pip install --disable-pip-version-check --upgrade uv
 	.venv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 \
 		--no-python-downloads --upgrade --no-annotate --custom-compile-command "make pins" \
@@ -81,8 +93,8 @@ clean: ## Remove the environment, the runs and the caches
 
 .venv/installed: pyproject.toml constraints.txt
 	@"$(PYTHON)" $(SUITS) 2>/dev/null || { echo "Python 3.10, 3.11 or 3.12 with its venv module is" \
-		"needed; got '$(PYTHON)'. Install one (Debian: apt install python3-venv), or say where" \
-		"it is: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+		"needed; got '$(PYTHON)'. Install one (Debian: apt install python3-venv), or give its" \
+		"path: make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	"$(PYTHON)" -m venv .venv
 	-.venv/bin/pip install --disable-pip-version-check --quiet uv
 	$(call install,.[cxr])
