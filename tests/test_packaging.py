@@ -1,6 +1,7 @@
 """An installed copy: one version, pinned dependencies, a command, a whole wheel."""
 
 import importlib.metadata
+import re
 import subprocess
 import sys
 import sysconfig
@@ -41,6 +42,8 @@ def test_package_metadata_citation_and_command_have_the_same_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert importlib.metadata.version(PROJECT) == __version__
     assert citation["version"] == __version__
+    released = re.search(r"^## (\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert released.groups() == (__version__, str(citation["date-released"]))
     command = Path(sysconfig.get_path("scripts")) / "surgagg"
     said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == __version__
@@ -81,7 +84,7 @@ def test_help_shows_an_example(command):
     assert f"Example:  surgagg {command}" in done.output
 
 
-def test_wheel_holds_every_module_and_the_report_template_and_no_tests(tmp_path):
+def test_wheel_holds_every_file_of_the_packages_and_no_tests(tmp_path):
     source = tmp_path / "source"  # a copy: building leaves files beside the sources
     for folder in ("components", "custom", "tests"):
         copytree(ROOT / folder, source / folder)
@@ -98,4 +101,5 @@ def test_wheel_holds_every_module_and_the_report_template_and_no_tests(tmp_path)
         if path.is_file() and path.suffix != ".pyc"
     }
     assert {".csv", ".css", ".j2", ".npz", ".py", ".yaml"} <= {Path(name).suffix for name in files}
+    assert {f"{package}/py.typed" for _, package in PACKAGES} <= names
     assert names == files
