@@ -35,6 +35,8 @@ from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 if TYPE_CHECKING:
     from surgical_aggregation.site.training.keras_model import LocalModel
 
+__all__ = ["LoadedModel", "load_model"]
+
 IMAGE, FLAGS = "image", "flags"
 """First and last column of a table of predictions."""
 
