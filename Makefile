@@ -62,7 +62,7 @@ check: .venv/installed-dev ## Lint, format, types and refused words
 
 .PHONY: matrix
 matrix: .venv/installed ## The quick tests with Python 3.10 to 3.12, on the newest and the oldest dependencies
-	.ci/matrix
+	.ci/matrix $(PYTEST_ARGS)
 
 .PHONY: dist
 dist: .venv/installed ## Build sdist and wheel in dist, and run the demo of the wheel without this clone
