@@ -62,6 +62,13 @@ def test_every_pin_is_one_exact_version_from_a_package_index():
         assert [exact.operator for exact in pin.specifier] == ["=="], pin
 
 
+def test_workflows_pin_every_action_by_commit_and_name_its_version():
+    workflows = (ROOT / ".github/workflows").glob("*.yml")
+    used = re.findall(r"uses: (.*)", "\n".join(file.read_text() for file in workflows))
+    assert used
+    assert [line for line in used if not re.fullmatch(r"\S+@[0-9a-f]{40} # v\d\S*", line)] == []
+
+
 @pytest.mark.parametrize("python", ["3.10", "3.11", "3.12"])
 def test_every_dependency_is_pinned_within_its_range(python):
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
