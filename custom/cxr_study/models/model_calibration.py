@@ -108,6 +108,8 @@ class ClassCalibration(_Strict):
             patients.
         test_sensitivity: At the threshold, on test images, which were not used for the choice.
         test_specificity: Likewise.
+        test_ppv: Share of the test images at or above the threshold that have the class. It holds
+            for their mix of images: it falls where the class is rarer.
     """
 
     curve: Curve
@@ -121,6 +123,7 @@ class ClassCalibration(_Strict):
     threshold_ends: tuple[float | None, float | None] = (None, None)
     test_sensitivity: Share = (None, None, None)
     test_specificity: Share = (None, None, None)
+    test_ppv: Share = (None, None, None)
 
 
 class CalibrationFile(_Strict):
@@ -333,13 +336,14 @@ def _too_few(one: pd.DataFrame) -> str | None:
     )
 
 
-def _redrawn(one: pd.DataFrame, label: int) -> Iterator[Floats]:
+def _redrawn(patient: np.ndarray, of: np.ndarray) -> Iterator[Floats]:
     """Yield resamples of the patients, as the number of times that each image is drawn.
 
-    Resamples without an image of the label are skipped. Nothing is yielded if images of the label
-    are of fewer than `bootstrap.FEWEST` patients.
+    Args:
+        patient: Number of each image's patient, from 0 on.
+        of: By image, whether it counts. Resamples without such an image are skipped, and nothing is
+            yielded if such images are of fewer than `bootstrap.FEWEST` patients.
     """
-    of, patient = (one["label"] == label).to_numpy(), one["patient"].to_numpy()
     if len(np.unique(patient[of])) < bootstrap.FEWEST:
         return
     rng, patients = np.random.default_rng(0), patient.max() + 1
@@ -350,14 +354,13 @@ def _redrawn(one: pd.DataFrame, label: int) -> Iterator[Floats]:
             yield counts
 
 
-def _share(one: pd.DataFrame, positive: np.ndarray, label: int) -> Share:
-    """Sensitivity (label 1) or specificity (label 0): the share of images predicted correctly."""
-    of = (one["label"] == label).to_numpy()
+def _share(one: pd.DataFrame, of: np.ndarray, right: np.ndarray) -> Share:
+    """Share of the images `of` that are `right`, with its interval; both by image, boolean."""
     if not of.any():
         return None, None, None
-    right = positive[of] == label
-    drawn = [np.average(right, weights=times[of]) for times in _redrawn(one, label)]
-    return float(right.mean()), *_ends(drawn)
+    redrawn = _redrawn(one["patient"].to_numpy(), of)
+    drawn = [np.average(right[of], weights=times[of]) for times in redrawn]
+    return float(right[of].mean()), *_ends(drawn)
 
 
 def _of_class(
@@ -367,8 +370,9 @@ def _of_class(
     labels, before = one["label"].to_numpy(), one["probability"].to_numpy()
     after = curve.apply(before)
     threshold = _threshold(labels, after, sensitivity)
-    drawn = [_threshold(labels, after, sensitivity, times) for times in _redrawn(one, 1)]
-    positive = after >= threshold
+    redrawn = _redrawn(one["patient"].to_numpy(), labels == 1)
+    drawn = [_threshold(labels, after, sensitivity, times) for times in redrawn]
+    positive, present = after >= threshold, (test["label"] == 1).to_numpy()
     tested = curve.apply(test["probability"].to_numpy()) >= threshold
     unseen = _cross_validated(one)
     kept = ~np.isnan(unseen)
@@ -382,8 +386,9 @@ def _of_class(
         ece_before=_error(labels[kept], before[kept]),
         ece_after=_error(labels[kept], unseen[kept]),
         threshold_ends=_ends(drawn),
-        test_sensitivity=_share(test, tested, 1),
-        test_specificity=_share(test, tested, 0),
+        test_sensitivity=_share(test, present, tested),
+        test_specificity=_share(test, ~present, ~tested),
+        test_ppv=_share(test, tested, present),
     )
 
 

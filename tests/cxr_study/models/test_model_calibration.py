@@ -116,12 +116,14 @@ def test_thresholds_have_intervals_and_are_tested_on_images_that_they_were_not_c
     for share, right in (
         (of.test_sensitivity, positive[truth]),
         (of.test_specificity, ~positive[~truth]),
+        (of.test_ppv, truth[positive]),
     ):
         value, low, high = share
         assert value == right.mean() and value - 0.05 < low < value < high < value + 0.05
     of = calibrate(MODEL, [one], [site(images=60, seed=2, mass=FEW)]).classes["Mass"]
     assert of.test_sensitivity[1:] == (None, None) and None not in of.test_specificity
-    assert calibrate(MODEL, [one]).classes["Mass"].test_sensitivity == (None, None, None)
+    untested = calibrate(MODEL, [one]).classes["Mass"]
+    assert untested.test_sensitivity == untested.test_ppv == (None, None, None)
 
 
 def test_the_error_after_is_of_patients_that_were_not_seen():
