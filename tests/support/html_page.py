@@ -14,6 +14,7 @@ class Page(HTMLParser):
         super().__init__()
         self.html = html
         self.tags, self.attributes, self.open, self.words = [], [], [], []
+        self.addresses = []
         self.feed(html)
         assert self.open == []
 
@@ -25,6 +26,8 @@ class Page(HTMLParser):
     def handle_startendtag(self, tag, attributes):
         self.tags.append(tag)
         self.attributes += attributes
+        if tag != "a":  # a link loads nothing
+            self.addresses += [v for k, v in attributes if k in ("src", "href", "xlink:href")]
 
     def handle_endtag(self, tag):
         if tag not in VOID:
@@ -41,8 +44,7 @@ class Page(HTMLParser):
 
     def needs_nothing_else(self):
         """Whether nothing is loaded, and every id stands once and is the target of references."""
-        addresses = [v for k, v in self.attributes if k in ("src", "href", "xlink:href")]
-        inside = all(each.startswith(("data:image/png;base64,", "#")) for each in addresses)
+        inside = all(each.startswith(("data:image/png;base64,", "#")) for each in self.addresses)
         outside = re.search(r"https?://|file:|@import|url\((?!#)", self.html)
         ids = [value for name, value in self.attributes if name == "id"]
         programs = {"script", "link", "iframe", "object"} & set(self.tags)

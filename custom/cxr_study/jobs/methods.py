@@ -77,6 +77,14 @@ _METHODS = (
 METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _METHODS})
 """Name -> method."""
 
+BATCH_NORM: Mapping[str, str] = {
+    "fedavg": "batch norm averaged",
+    "fedbn": "batch norm local",
+    "fedbn+": "batch norm frozen",
+    "fixbn": "batch norm statistics frozen",
+}
+"""Strategy -> what happens to batch norm, in words for pages."""
+
 EVALUATION = "evaluation"
 """The job that measures a model and trains none."""
 

@@ -1,4 +1,8 @@
-"""What the figures of all pages share: colours, axes, and how they become SVG elements."""
+"""What the figures of all pages share: colours, axes, and how they become SVG elements.
+
+Figures are drawn by matplotlib under `mpl.rc_context(STYLE)` and written by `svg`. They are
+deterministic: the same data give the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# Okabe and Ito's colours and Tol's purple: told apart with any colour vision, and by shape as well.
+# Okabe and Ito's colours and Tol's purple: distinct with any colour vision, and by shape as well.
 GLOBAL, UNLABELLED, LOCAL = "#0072B2", "#AA3377", "#C45A00"
 INK, MUTED, RULE = "#1B2733", "#5B6875", "#D9DFE5"
 _COLOURS = (
@@ -25,7 +29,7 @@ WIDTH = 5.6
 """Width of a figure in inches: half a page on screen, readable when it fills a sheet of A4."""
 
 LONGEST_NAME = 28
-"""Characters of a class name that fit beside the axis."""
+"""Characters of a class name that fit to the left of the vertical axis."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 8.5,
@@ -53,43 +57,93 @@ STYLE: dict[Any, Any] = {
 def name_rows(
     axes: Axes, names: Sequence[str], at: Sequence[float] | None = None, **looks: Any
 ) -> None:
-    """Name rows beside the vertical axis, at 0, 1, ... by default; `looks`: of `tick_params`."""
+    """Write names of rows to the left of the vertical axis, without ticks and grid lines.
+
+    Args:
+        axes: Whose rows; changed in place.
+        names: From the first row to the last; none removes all ticks.
+        at: Vertical positions in units of the data, one for each name. Default: 0, 1, ...
+        looks: More arguments of `Axes.tick_params`, such as `labelsize`.
+    """
     axes.set_yticks((range(len(names)) if at is None else at) if names else [], names)
     axes.tick_params(axis="y", length=0, labelcolor=INK, **looks)
     axes.grid(axis="y", visible=False)
 
 
-def headed(axes: Axes, text: str, colour: str = INK, size: float = 9, **more: Any) -> None:
-    """Write a panel's heading above its left end."""
+def add_heading(axes: Axes, text: str, colour: str = INK, size: float = 9, **more: Any) -> None:
+    """Write a panel's heading, bold, above its left end.
+
+    Args:
+        axes: The panel; changed in place.
+        text: As it is shown; nothing in it is a formula.
+        colour: Of the text, as matplotlib takes it.
+        size: In points.
+        more: More arguments of `Axes.set_title`.
+    """
     axes.set_title(text, loc="left", fontsize=size, fontweight="bold", color=colour, **more)
 
 
 def legend_above(axes: Axes, left: float = -0.01, **more: Any) -> None:
-    """Put the legend above the axes, from their left end on."""
+    """Put the legend above the axes, in up to five columns without a frame.
+
+    Args:
+        axes: With labelled artists; changed in place.
+        left: Where the legend begins, in widths of the axes.
+        more: Arguments of `Axes.legend`, which replace these defaults.
+    """
     looks: dict[str, Any] = {"ncols": 5, "frameon": False, "borderaxespad": 0.1}
     axes.legend(loc="lower left", bbox_to_anchor=(left, 1.0), **looks | more)
 
 
-def beside(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """Write text at the height of a row, `x` in widths of the axes."""
+def write_at_row(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """Write text at the height of a row, vertically centred.
+
+    Args:
+        axes: Changed in place.
+        x: Left end of the text, in widths of the axes: 0 is their left end, 1 their right.
+        y: The row, in units of the data.
+        text: As it is shown.
+        style: More arguments of `Axes.text`.
+    """
     axes.text(x, y, text, va="center", transform=axes.get_yaxis_transform(), **style)
 
 
 def site_styles(number: int) -> list[tuple[str, str]]:
-    """Colour and marker of each site; they repeat after those of `SITES`."""
+    """Colour and marker of each site, in the order of the sites.
+
+    Args:
+        number: Of sites. After `len(SITES)` of them, colours and markers repeat.
+
+    Returns:
+        A pair for each site: colour as hexadecimal, marker as matplotlib names it.
+    """
     return [SITES[i % len(SITES)] for i in range(number)]
 
 
 def short(name: str, longest: int = LONGEST_NAME) -> str:
-    """Cut a name to so many characters, the last of them an ellipsis."""
+    """Cut a name that is too long.
+
+    Args:
+        name: Of a class or a site.
+        longest: Characters that fit.
+
+    Returns:
+        The name, or its beginning and an ellipsis, `longest` characters together.
+    """
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def svg(figure: Figure, name: str, title: str) -> str:
-    """Write a figure, drawn with `STYLE`, as an SVG element that stands in a page beside others.
+    """Write a figure as an SVG element that can be part of a page with other figures.
 
-    The name begins every id that is referred to, since ids must be unique in a page. The title says
-    what the figure shows, for those who do not see it.
+    Args:
+        figure: Drawn with `STYLE`.
+        name: Unique in the page; it becomes the beginning of every id in the element that is
+            referred to, since ids must be unique in a page.
+        title: What the figure shows, for screen readers; escaped here.
+
+    Returns:
+        The element, without date, program or fonts; it scales to the width of its container.
     """
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.console import Console
 
@@ -16,11 +18,12 @@ from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.scores import SiteEvaluation, evaluate_site
 from cxr_study.evaluation.summary_json import Best, Data, Model, Summary
 from cxr_study.jobs.presets import preset_of
-from cxr_study.models.model_calibration import current_calibration
+from cxr_study.models.model_calibration import CalibrationFile, current_calibration
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template
-from cxr_study.reports.run import cross_site_results, run_view
+from cxr_study.reports.run import clinical_view, cross_site_results, run_view
+from cxr_study.reports.run.clinical_view import GLOBAL, NO_FILES, ModelFiles
 from cxr_study.reports.run.comparisons import comparisons
 from cxr_study.reports.run.examples import Example, choose
 from cxr_study.reports.run.notices import notices
@@ -42,17 +45,20 @@ _NOTES = {
     "no intervals, and nothing on the classes that it does not label.",
     "real": "",
 }
-_PERSONAL = "Every site has a personal model: 'global' stands for that model here."
+"""Whose data were used -> what the results can show, in words."""
+
+_PERSONAL = "Every site has a personal model; 'global' means that model here."
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was written of a run, and what it says.
+    """What was written of a run, and its numbers.
 
     Attributes:
-        page: report.html; `summary.json` lies beside it.
+        summary: The numbers, as in `summary.json` in the folder of the page.
+        page: report.html.
         table: What the sites measured on their own test splits, csv; None: they did not.
-        cards: The model cards, beside the models.
+        cards: The model cards, each in the folder of its model.
     """
 
     summary: Summary
@@ -67,19 +73,29 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
     Its best model is evaluated on every site's test split, with intervals; where the sites' data
     are elsewhere, or the model is encrypted, what the sites measured themselves is reported.
 
+    Args:
+        run: Which run.
+        folder: For page, summary and table; made if needed.
+        title: Of the page.
+        console: Where it states which site is being evaluated.
+
+    Returns:
+        The files, and the summary. Cards hold the calibration next to each model, if it has one.
+
     Raises:
         ResultsError: The run has not finished, or no site has measured its model.
+        ValueError: A site file is unusable, or a person's answers for a card are.
     """
     server = run.servers[-1]
     best = load(job_results.best_checkpoint(server))
+    models = _reported_models(run, best)
     here = not run.elsewhere and not run.job.encrypted
     table = None
     if not here or (server / cross_site_results.RESULTS_FILE).is_file():
         results = cross_site_results.read(server)
         table = cross_site_results.write_csv(results, folder)
     if here:
-        models = job_results.personal_checkpoints(run.states)
-        own = {site: load(path) for site, path in models.items()}
+        own = {site: checkpoint for site, (checkpoint, _) in models.items() if site != GLOBAL}
         evaluations, personal = _evaluated(run, best, own, console), bool(own)
     else:
         head, sites = wire.classes_of(best.variables), run.job.sites
@@ -89,14 +105,28 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
     summary = summarise(run, best, evaluations, title, data=data, personal=personal)
     known = [each.predictions for each in evaluations if each.predictions is not None]
     examples = [example for each in known for example in choose(each, summary.union)]
-    page = write_report(summary, examples, folder)
-    return Report(summary, page, table, _write_cards(run, best, summary))
+    calibrations = {site: current_calibration(path, of) for site, (of, path) in models.items()}
+    cards = _write_cards(run, models, calibrations, summary)
+    links = {site: quote(Path(os.path.relpath(card, folder)).as_posix()) for site, card in cards}
+    files = ModelFiles(calibrations, links, chest=not run.job.has_own_site)
+    page = write_report(summary, examples, folder, files)
+    return Report(summary, page, table, tuple(card for _, card in cards))
 
 
 def _evaluated(
     run: FinishedRun, best: Checkpoint, personal: Mapping[str, Checkpoint], console: Console
 ) -> list[SiteEvaluation]:
-    """Evaluate a run's models on the test splits here."""
+    """Evaluate a run's models on the test splits here.
+
+    Args:
+        run: Which run; its models for comparison are evaluated as well.
+        best: Its global model.
+        personal: Site -> its personal model, which is evaluated in place of the global one.
+        console: Where it states which site is being evaluated.
+
+    Returns:
+        One for each site of the job, in its order.
+    """
     settings = run.job.at_server
     tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
     predictor = Predictor(Network(settings.backbone, settings.image_size, settings.hidden))
@@ -127,11 +157,11 @@ def summarise(
     data: Data,
     personal: bool,
 ) -> Summary:
-    """Put together what a report says; see `Summary`.
+    """Put together the numbers of a report; see `Summary`.
 
     Args:
-        run: Which run.
-        best: Its best model.
+        run: Which run; its record gives rounds, refusals and durations.
+        best: Its best model; the manifest gives who trained which class.
         evaluations: On its sites' test splits, all of the same classes, which are the union.
         title: Of the report.
         data: See `Summary`.
@@ -142,7 +172,7 @@ def summarise(
         SplitError: Two sites share a patient.
     """
     settings = run.job.at_server
-    network = dict(best.manifest)  # what models of sites of their own say of it, if anything
+    network = dict(best.manifest)  # as far as it states these, of models of own sites
     if not run.job.has_own_site:
         network |= {"backbone": settings.backbone, "image_size": settings.image_size}
     trained = best.manifest.get("classes", {})
@@ -190,7 +220,13 @@ def summarise(
 
 
 def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
-    """How a run was made, in words."""
+    """How a run was made: heading -> value, in words.
+
+    Args:
+        run: With the facts of its start, as far as known.
+        best: Its best model; the manifest's facts are used where the run has none.
+        strategy: What happens to batch norm, the setting's value.
+    """
     body = best.manifest.get("initial_body_sha256")
     start = f"sha256 {body[:12]}…" if body else "not known"
     return {
@@ -203,50 +239,96 @@ def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
     }
 
 
-def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[Path, ...]:
-    """Write a card beside the global model, if it has a head, and beside each personal model."""
-    models = dict(job_results.personal_checkpoints(run.states))
-    named = {f"{summary.title}: {site}": (load(path), path) for site, path in models.items()}
+def _reported_models(run: FinishedRun, best: Checkpoint) -> dict[str, tuple[Checkpoint, Path]]:
+    """The models that a report is about, with their files.
+
+    Returns:
+        `GLOBAL` -> the global model, if it has a head; and site -> its personal model.
+    """
+    models = {}
     if wire.classes_of(best.variables):
-        named = {summary.title: (best, job_results.best_checkpoint(run.servers[-1])), **named}
-    settings = run.job.settings
+        models[GLOBAL] = best, job_results.best_checkpoint(run.servers[-1])
+    personal = job_results.personal_checkpoints(run.states)
+    return models | {site: (load(path), path) for site, path in personal.items()}
+
+
+def _write_cards(
+    run: FinishedRun,
+    models: Mapping[str, tuple[Checkpoint, Path]],
+    calibrations: Mapping[str, CalibrationFile | None],
+    summary: Summary,
+) -> list[tuple[str, Path]]:
+    """Write a card next to each model.
+
+    Args:
+        run: Which run.
+        models: See `_reported_models`.
+        calibrations: By the same keys.
+        summary: Of the run.
+
+    Returns:
+        Key of the model, and its card.
+    """
     filters = job_results.filters(*run.servers)
     cards = []
-    for name, (checkpoint, path) in named.items():
+    for site, (checkpoint, path) in models.items():
         source = CardSource(
-            name,
+            f"{summary.title}: {site}" if site else summary.title,
             facts_of(checkpoint),
             summary,
-            settings,
-            current_calibration(path, checkpoint),
+            run.job.settings,
+            calibrations[site],
             filters=filters,
             chest=not run.job.has_own_site,
             best=run_view.best_model(summary),
             compared=comparisons(summary),
         )
-        cards.append(model_card.write(source, path.parent))
-    return tuple(cards)
+        cards.append((site, model_card.write(source, path.parent)))
+    return cards
 
 
-def write_report(summary: Summary, examples: Sequence[Example], folder: Path) -> Path:
-    """Write `report.html`, whose path it returns, and `summary.json`, each in one step.
+def write_report(
+    summary: Summary, examples: Sequence[Example], folder: Path, files: ModelFiles = NO_FILES
+) -> Path:
+    """Write `report.html` and `summary.json`, both or, where either cannot be made, none.
+
+    Args:
+        summary: Every number of the page except those at thresholds.
+        examples: Test images to show.
+        folder: For both files; made if needed.
+        files: Calibrations and cards of the models. Default: none is known.
+
+    Returns:
+        The page.
 
     Raises:
         ValueError: The summary does not have the documented form, or an example's image is not a
             square of 8-bit grey values.
     """
-    text, page = summary.to_json(), render(summary, examples)
+    text, page = summary.to_json(), render(summary, examples, files)
     folder.mkdir(parents=True, exist_ok=True)
     replace(folder / "summary.json", text)
     replace(folder / "report.html", page)
     return folder / "report.html"
 
 
-def render(summary: Summary, examples: Sequence[Example]) -> str:
-    """Make the HTML page of a report."""
+def render(summary: Summary, examples: Sequence[Example], files: ModelFiles = NO_FILES) -> str:
+    """Make the HTML page of a report, which loads nothing from outside.
+
+    Arguments are those of `write_report`; the texts come from `clinical_view`, `run_view` and
+    `notices`, the figures from `run_figures`.
+    """
     from cxr_study.reports.run import run_figures  # here, for not every report needs matplotlib
 
     shown = [(example, picture(example.image, example.site)) for example in examples]
     page = template(__package__)
     found, figures = list(notices(summary)), run_figures
-    return page.render(summary=summary, view=run_view, found=found, examples=shown, figures=figures)
+    return page.render(
+        summary=summary,
+        files=files,
+        clinical=clinical_view,
+        view=run_view,
+        found=found,
+        examples=shown,
+        figures=figures,
+    )

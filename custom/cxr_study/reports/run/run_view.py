@@ -1,4 +1,7 @@
-"""What a run report says in words and numbers, without HTML."""
+"""Headlines, tables and names of a run report, in words and numbers without HTML.
+
+Every function takes a `Summary` or a part of it and computes nothing that is not in it.
+"""
 
 import math
 import statistics
@@ -6,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from cxr_study.common.wording import counted, listed, rounds_listed
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
+from cxr_study.jobs.methods import BATCH_NORM, METHODS
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run.comparisons import comparisons
 from surgical_aggregation.checkpoints.manifest import rounds_in, spans
@@ -15,12 +19,23 @@ CHANCE = 0.5
 
 _MADE = {
     "average": "the average over late rounds",
-    "refit": "the model whose columns were fitted anew after training",
+    "refit": "the model whose columns were refitted after training",
 }
+"""How a best model was made that is none of a round -> in words."""
 
 
 def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc | None:
-    """Find a mean AUROC; None when the summary has no such row."""
+    """Find a mean AUROC.
+
+    Args:
+        summary: Of the run.
+        model: Which of the measured models.
+        site: Whose test split.
+        classes: Over which of them.
+
+    Returns:
+        None when the summary has no such row.
+    """
     rows = {(row.model, row.site, row.classes): row for row in summary.means}
     return rows.get((model, site, classes))
 
@@ -34,14 +49,25 @@ COLUMNS: Mapping[Group, str] = {
 
 
 def mean_text(row: MeanAuroc | None) -> str:
-    """A mean with its interval, and in a second line over how many classes it is."""
+    """Write a mean with its interval, and in a second line over how many classes it is.
+
+    Args:
+        row: None: it was not measured.
+
+    Returns:
+        `no such class` where the group of classes is empty, and `not defined` in one line where
+        nothing is known; a mean that only lacks patients keeps its second line.
+    """
     if row is None or (row.auroc is None and not row.few):
         return "no such class" if row is not None and row.of == 0 else "not defined"
     return f"{numbers.auroc(row, 3)}\nover {row.over}"
 
 
 def mean_cells(summary: Summary, site: str, model: Model) -> list[str]:
-    """The means of a model at a site, over the `COLUMNS`."""
+    """Write the means of a model at a site, one for each of the `COLUMNS`.
+
+    A site's own model has a mean over the classes that the site labels, and no other.
+    """
     own = model == "local"
     return [
         numbers.UNDEFINED
@@ -52,7 +78,11 @@ def mean_cells(summary: Summary, site: str, model: Model) -> list[str]:
 
 
 def final_round(summary: Summary) -> int | None:
-    """The last round if no site trained in it: that of the final model."""
+    """The round of the final model: the last one, if no site trained in it.
+
+    Returns:
+        None where there is no such round, as when the sites did not measure the final model.
+    """
     if len(summary.rounds) < 2:
         return None
     last = summary.rounds[-1]
@@ -61,7 +91,11 @@ def final_round(summary: Summary) -> int | None:
 
 
 def best_model(summary: Summary) -> str:
-    """Name the reported model by the round it started, or what it was made of."""
+    """Name the reported model by the round that it started, or by how it was made.
+
+    Returns:
+        Such as `the model of round 3` or `the average over late rounds (round 6)`.
+    """
     if made := _MADE.get(summary.best.made):
         return f"{made} (round {summary.best.round})"
     if summary.best.round == 0:
@@ -72,7 +106,11 @@ def best_model(summary: Summary) -> str:
 
 
 def headline(summary: Summary) -> str:
-    """The answer in one sentence: mean AUROC over a model's classes on each site's test split."""
+    """State the mean AUROC on each site's test split, in one sentence.
+
+    Returns:
+        Over all classes of the union; of personal models over those that each site labels.
+    """
     if summary.personal:
         return f"A model for every site: mean AUROC {_across_sites(summary, 'labelled')}"
     classes = counted(len(summary.union), "class", "classes")
@@ -80,7 +118,12 @@ def headline(summary: Summary) -> str:
 
 
 def unlabelled_headline(summary: Summary) -> str:
-    """The same for the classes that a site does not label."""
+    """State the mean AUROC over the classes that a site does not label, in a sentence or two.
+
+    Returns:
+        With the number of sites where the whole interval is above chance; or why there is no such
+        mean: every site labels every class, models are personal, or the test splits lack labels.
+    """
     if summary.personal:
         return "A site's model has only the classes that the site labels."
     lacking = [name for name, site in summary.sites.items() if {*summary.union} - {*site.classes}]
@@ -102,7 +145,11 @@ def unlabelled_headline(summary: Summary) -> str:
 
 
 def headlines(summary: Summary) -> list[str]:
-    """The answer, a sentence or two each."""
+    """The answer of a run: how good its model is, and how far ahead of others.
+
+    Returns:
+        For page and terminal, each a sentence or two; see `comparisons` for the last ones.
+    """
     return [headline(summary), unlabelled_headline(summary), *comparisons(summary)]
 
 
@@ -116,19 +163,41 @@ MODELS: Mapping[Model, str] = {
 
 
 def models(summary: Summary) -> list[Model]:
-    """The models that were measured, in the order of tables; the federation's is always there."""
+    """The models that were measured, in the order of tables.
+
+    Returns:
+        Keys of `MODELS`; "global" is always among them.
+    """
     measured = {row.model for row in summary.means} | {"global"}
     return [model for model in MODELS if model in measured]
 
 
+def method(summary: Summary) -> str:
+    """Name the method and what happens to batch norm, with the setting.
+
+    Returns:
+        Such as `Surgical aggregation, batch norm frozen (strategy: fedbn+)`; a job that is none of
+        the `METHODS` by its name, and the strategy of a package of its own by the setting alone.
+    """
+    strategy = summary.made.get("Strategy")
+    title = METHODS[summary.job].title if summary.job in METHODS else summary.job
+    if strategy is None:
+        return title
+    return f"{title}, {BATCH_NORM.get(strategy, 'own strategy')} (strategy: {strategy})"
+
+
 def is_interrupted(summary: Summary) -> bool:
-    """Whether the run made fewer rounds than were asked for, and did not stop by itself."""
+    """Whether the run made fewer rounds than were asked for, and not because of early stopping."""
     planned = summary.planned_rounds or 0
     return summary.num_rounds < planned and not summary.stopped_early
 
 
 def rounds_made(summary: Summary) -> str:
-    """How many rounds were made, of how many, and which is the best."""
+    """Write how many rounds were made, of how many if some are missing, and which is the best.
+
+    Returns:
+        Such as `2 of 6 (best: 1)` or `20 (stopped early; best: 14)`.
+    """
     number = str(summary.num_rounds)
     if is_interrupted(summary):
         number += f" of {summary.planned_rounds}"
@@ -138,16 +207,22 @@ def rounds_made(summary: Summary) -> str:
 
 
 def measurable(summary: Summary) -> list[ClassAuroc]:
-    """AUROCs that are told one by one: on a class that its site does not label the global model's.
+    """The AUROCs that the page lists one by one, of those in `summary.test`.
 
-    A site that measures by itself has its own classes alone.
+    Returns:
+        Of every model on the classes that the site labels, and of the global model also on the
+        others; where sites measured by themselves, on the classes that they label alone.
     """
     here = summary.data != "elsewhere"
     return [row for row in summary.test if row.labelled or (here and row.model == "global")]
 
 
 def undefined_reason(row: ClassAuroc) -> str:
-    """Say why an AUROC is not defined."""
+    """Explain why an AUROC is not defined, from the numbers of positive and negative images.
+
+    Args:
+        row: Without an AUROC. With images of both kinds, the model lacks the class.
+    """
     if row.positives is None or row.negatives is None:
         return "the site keeps the reason to itself"
     return {
@@ -164,7 +239,12 @@ def absent(summary: Summary) -> list[str]:
 
 
 def absences(summary: Summary) -> list[str]:
-    """Which sites are not in which rounds, and why, a sentence each; a dropped round counts not."""
+    """List which sites are missing in which rounds, and why.
+
+    Returns:
+        A sentence for each such site. Rounds to which no site contributed do not count, nor does
+        the round of the final model, in which none trains.
+    """
     taken = {site: rounds_in(of.rounds) for site, of in summary.contributions.items()}
     final = final_round(summary)
     trained = [entry for entry in summary.rounds if entry.round != final]
@@ -172,39 +252,51 @@ def absences(summary: Summary) -> list[str]:
         taken = {s: {e.round for e in trained if s in e.sites} for s in summary.sites}
     first = trained[0].round if trained else summary.num_rounds
     made = {each for rounds in taken.values() for each in rounds if each >= first}
-    told = []
+    sentences = []
     for site, rounds in taken.items():
         of = summary.contributions.get(site)
         why = f" ({of.reason})" if of and of.reason else ""
         if site in absent(summary):
-            told.append(f"{site} contributed to no round{why}: the model has nothing of it.")
+            sentences.append(f"{site} contributed to no round{why}: the model has nothing of it.")
         elif missed := made - rounds:
             where = rounds_listed(spans(missed))
-            told.append(f"{site} is not in {where}{why}; means there are over the others.")
-    return told
+            sentences.append(f"{site} is not in {where}{why}; means there are over the others.")
+    return sentences
 
 
 def not_on_record(summary: Summary) -> str:
-    """Rounds whose record is not at hand, such as `rounds 0 and 1`; "": there is none."""
+    """Name the rounds whose record is not at hand, as when a job was lost with its server.
+
+    Returns:
+        Such as `rounds 0 and 1`; "" where all are on record, and in older summaries.
+    """
     recorded = {entry.round for entry in summary.rounds}
     lost = {*range(summary.num_rounds)} - recorded if summary.contributions else set()
     return rounds_listed(spans(lost)) if lost else ""
 
 
 def with_rounds(summary: Summary) -> str:
-    """The sites, also of runs that this one continues, each with its rounds; "": not known."""
+    """List the sites, also of runs that this one continues, each with its rounds.
+
+    Returns:
+        Such as `nih (rounds 0 to 5) and chexpert (round 0)`; "" where it is not known.
+    """
     known = summary.contributions.items()
     return listed([f"{site} ({rounds_listed(of.rounds)})" for site, of in known])
 
 
 def trained_order(summary: Summary) -> list[str]:
-    """The union, classes trained by most sites first, then by which sites."""
+    """The classes of the union in the order of the table of who trained what.
+
+    Returns:
+        Those trained by most sites first, then by the names of their sites, then by their own.
+    """
     by = {name: summary.trained_by.get(name, ()) for name in summary.union}
     return sorted(summary.union, key=lambda name: (-len(by[name]), by[name], name))
 
 
 def trained_counts(summary: Summary) -> str:
-    """Say how many classes were trained by how many sites."""
+    """State how many classes were trained by how many sites, from most sites to fewest."""
     counts = [len(summary.trained_by.get(name, ())) for name in summary.union]
     parts = [
         f"{counted(counts.count(sites), 'class', 'classes')} by {counted(sites, 'site')}"
@@ -214,20 +306,32 @@ def trained_counts(summary: Summary) -> str:
 
 
 def sites(summary: Summary) -> list[str]:
-    """The sites of the run, then those of earlier runs that the global model still builds on."""
+    """The sites that trained a class of the model.
+
+    Returns:
+        Those of the run in its order, then by name those of earlier runs that it continues.
+    """
     earlier = {site for names in summary.trained_by.values() for site in names}
     return [*summary.sites, *sorted(earlier - set(summary.sites))]
 
 
 def axis_start(summary: Summary) -> float:
-    """Left end of every AUROC axis: one for all sites, so that they can be compared."""
+    """The left end of every AUROC axis, one for all sites, so that they can be compared.
+
+    Returns:
+        A multiple of 0.1, at most 0.4, and not above any AUROC or lower end of an interval.
+    """
     rows: list[ClassAuroc | MeanAuroc] = [*summary.test, *summary.means]
     values = [value for row in rows for value in (row.auroc, row.low) if value is not None]
     return math.floor(min([CHANCE - 0.1, *values]) * 10) / 10
 
 
 def unlabelled_is_measured(summary: Summary) -> bool:
-    """Whether complete labels, kept for evaluation only, cover classes a site does not label."""
+    """Whether complete labels, kept for evaluation only, cover classes a site does not label.
+
+    Returns:
+        False where sites measured by themselves.
+    """
     return summary.data != "elsewhere" and any(
         row.labels == "truth" and not row.labelled and (row.positives or row.negatives)
         for row in summary.test
@@ -235,24 +339,32 @@ def unlabelled_is_measured(summary: Summary) -> bool:
 
 
 def _across_sites(summary: Summary, classes: Group) -> str:
-    """Each site's mean for up to three sites, else their range; ends with a full stop."""
+    """Write the global model's means across sites, ending with a full stop.
+
+    Args:
+        summary: Of the run.
+        classes: Over which classes.
+
+    Returns:
+        The mean of each site with its interval, for up to three sites; else range and median.
+    """
     rows = [mean(summary, "global", site, classes) for site in summary.sites]
     measured = [row for row in rows if row is not None and row.auroc is not None]
     if not measured:
         return "not defined at any site."
     if len(measured) <= 3:
-        told = [f"{numbers.auroc(row)}{_partly([row])} at {row.site}" for row in measured]
-        return f"{listed(told)}."
+        means = [f"{numbers.auroc(row)}{_coverage([row])} at {row.site}" for row in measured]
+        return f"{listed(means)}."
     values = [row.auroc for row in measured if row.auroc is not None]
     spread = f"{min(values):.2f} to {max(values):.2f} (median {statistics.median(values):.2f})"
-    return f"{spread}{_partly(measured)} at {len(measured)} sites."
+    return f"{spread}{_coverage(measured)} at {len(measured)} sites."
 
 
-def _partly(rows: Sequence[MeanAuroc]) -> str:
-    """Say how many classes the means cover, or nothing when they cover all."""
+def _coverage(rows: Sequence[MeanAuroc]) -> str:
+    """Write how many classes the means are over; "" where each is over its whole group."""
     if all(row.defined == row.of for row in rows):
         return ""
     if len(rows) == 1:
         return f" for {rows[0].over}"
-    numbers = [row.defined for row in rows]
-    return f" for {min(numbers)} to {max(numbers)} classes"
+    defined = [row.defined for row in rows]
+    return f" for {min(defined)} to {max(defined)} classes"

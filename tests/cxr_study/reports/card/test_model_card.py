@@ -10,9 +10,9 @@ from cxr_study.models.model_calibration import CalibrationFile, ClassCalibration
 from cxr_study.reports.card.model_card import (
     QUESTIONS,
     CardSource,
-    cell,
-    mark,
+    escape_markdown,
     markdown,
+    placeholder,
     write,
 )
 from html_page import Page
@@ -44,7 +44,7 @@ CALIBRATION = CalibrationFile(
             curve=Curve(), threshold=0.25, sensitivity=0.9, specificity=0.5,
             images=1200, positives=30, ece_before=0.1, ece_after=0.05,
             threshold_ends=(0.2, 0.3), test_sensitivity=(0.75, None, None),
-            test_specificity=(0.5, 0.4, 0.6),
+            test_specificity=(0.5, 0.4, 0.6), test_ppv=(0.3, 0.2, 0.4),
         )
     },
 )  # fmt: skip
@@ -97,7 +97,7 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "| Fracture | not known |",
         "| Edema | nih | yes | 0.875 (0.750\u20130.938) | 40 | 60 |",
         "| Edema | 1,200 | 30 | 0.100 | 0.050 | 0.250 (0.200 to 0.300) | 0.900 | 0.750 | 0.500 | "
-        "0.500 (0.400 to 0.600) |",
+        "0.500 (0.400 to 0.600) | 0.300 (0.200 to 0.400) |",
         "- nih, 2 of the classes that it labels: 0.060",
         "- nih, 1 of the classes that it does not label: 0.350",
         "| Fracture | nih | no | 200 | 0.350 | 0.600 | 0.250 |",
@@ -106,7 +106,7 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "| strategy | fedbn+ |",
         "names in what sites sent: SVTPrivacy (a\\_b). Filters",
         "**TO FILL IN: name and contact",
-        "does not say: how pixels are resized and normalised; how batch normalisation was",
+        "does not state: how pixels are resized and normalised; how batch normalisation was",
     ):
         assert words in text, words
 
@@ -118,7 +118,7 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
     ({"contributed": {}}, "none", ["nih", "chexpert", "x"]),  # the initial model is the best
     ({"site": "nih"}, "nih (rounds 0 to 5)", ["chexpert", "x"]),  # a site's own model
 ])  # fmt: skip
-def test_sites_are_said_to_be_in_the_model_by_what_its_manifest_says(
+def test_sites_count_as_contributors_by_the_manifest_of_the_model(
     source, model, contributed, absent
 ):
     known = {"nih": ((0, 5),), "chexpert": (), "x": ()}
@@ -126,16 +126,16 @@ def test_sites_are_said_to_be_in_the_model_by_what_its_manifest_says(
     run = dataclasses.replace(source.summary, contributions=known)
     text = markdown(dataclasses.replace(source, facts=facts(**model), summary=run))
     assert f"**Sites that contributed:** {contributed}." in text
-    gone = re.findall(r"\*\*Absent:\*\* (\w+) took part in no round \(no &lt;sign&gt;\)", text)
+    gone = re.findall(r"\*\*Absent:\*\* (\w+) contributed to no round \(no &lt;sign&gt;\)", text)
     assert gone == absent
 
 
-def test_patients_at_two_sites_are_not_said_to_be_at_one(source):
-    said = "Patients are in one split and at one site alone."
-    assert said in markdown(source)
+def test_patients_at_two_sites_are_not_claimed_to_be_at_one(source):
+    claim = "Patients are in one split and at one site alone."
+    assert claim in markdown(source)
     warnings = (Notice(SHARED_PATIENTS, "3 ids."),)
     shared = dataclasses.replace(source.summary, warnings=warnings)
-    assert said not in markdown(dataclasses.replace(source, summary=shared))
+    assert claim not in markdown(dataclasses.replace(source, summary=shared))
 
 
 def test_a_site_of_somebodys_own_has_no_chest_x_rays(source):
@@ -145,15 +145,16 @@ def test_a_site_of_somebodys_own_has_no_chest_x_rays(source):
     assert "predicts 3 classes." in own
 
 
-def test_answers_beside_the_model_are_in_every_card(source, tmp_path):
+def test_answers_in_the_models_folder_are_in_every_card(source, tmp_path):
     path = write(source, tmp_path)
     assert path == tmp_path / "model_card.md" and path.read_text() == markdown(source)
     blank = (tmp_path / "card.yaml").read_text()
-    assert all(mark(key) in path.read_text() or key in ("data", "performance") for key in QUESTIONS)
+    unasked = [key for key in QUESTIONS if placeholder(key) not in path.read_text()]
+    assert unasked == ["data", "performance"]  # the run knows these
     (tmp_path / "card.yaml").write_text(blank.replace("developer: ''", "developer: A|b <c@d.org>"))
     for _ in range(2):
         text = write(source, tmp_path).read_text()
-        assert "| Developer | A\\|b &lt;c@d.org&gt; |" in text and mark("licence") in text
+        assert "| Developer | A\\|b &lt;c@d.org&gt; |" in text and placeholder("licence") in text
 
 
 @pytest.mark.parametrize(("answers", "why"), [
@@ -213,7 +214,7 @@ def test_names_are_text(source, summary):
     assert "<script>" not in text and r"a\|b \*c\*" in text
     page = shown(text)
     assert "script" not in page.tags and EVIL.split("\n")[0] in page.text
-    assert cell("Nodule/Mass") == "Nodule/Mass"
+    assert escape_markdown("Nodule/Mass") == "Nodule/Mass"
 
 
 EVILS = ("<script>x</script>", "[a](javascript:x)", "`<b onclick=x>`")

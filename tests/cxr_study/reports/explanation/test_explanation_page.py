@@ -31,7 +31,7 @@ def pages(tmp_path, monkeypatch):
         return Image.new("L", (1, 1))
 
     monkeypatch.setattr(explanation_page, "heat_maps", heat_maps)
-    monkeypatch.setattr(explanation_page, "_over", drawn)
+    monkeypatch.setattr(explanation_page, "_overlay", drawn)
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
     image = ReadImage("a.png", str(tmp_path / "a.png"), np.zeros((4, 4), np.uint8))
 
@@ -58,7 +58,7 @@ def pages(tmp_path, monkeypatch):
 def test_a_map_is_as_bright_as_its_class_is_probable_and_a_blank_one_says_why(pages):
     text, over = pages()
     assert over == [0.0, pytest.approx(0.6)]  # Hernia, Nodule
-    assert text.count("No heat: no place of the image spoke for the class.") == 1
+    assert text.count("No heat: no region of the image is evidence for the class.") == 1
     assert "Not calibrated" not in text
 
 

@@ -4,9 +4,10 @@ import io
 import numpy as np
 import pytest
 from jinja2 import UndefinedError
+from markupsafe import Markup
 from PIL import Image
 
-from cxr_study.reports.page.html import picture, template
+from cxr_study.reports.page.html import label_cells, picture, template
 
 
 def test_a_template_has_values_as_text_and_the_common_filters_and_page(tmp_path, monkeypatch):
@@ -25,6 +26,19 @@ def test_a_template_has_values_as_text_and_the_common_filters_and_page(tmp_path,
     title = "{% block title %}{{ name }}{% endblock %}"
     page = filled("{% extends 'base.html.j2' %}" + title, name="A")
     assert ".badge { display:" in page and "<title>A</title>" in page and "<h1>A<span" in page
+
+
+def test_cells_have_the_names_of_their_columns_which_are_text():
+    rows = Markup(
+        '<tr><th scope="row">a</th><td colspan="2">b</td></tr>\n<tr class="x"><td>c</td><td>d</td>'
+        "<td>&lt;td>&gt;</td></tr>"
+    )
+    assert label_cells(rows, ["A", '"<B>', "C"]) == (
+        '<tr><th scope="row" data-label="A">a</th>'
+        '<td colspan="2" data-label="&#34;&lt;B&gt;, C">b</td></tr>\n'
+        '<tr class="x"><td data-label="A">c</td><td data-label="&#34;&lt;B&gt;">d</td>'
+        '<td data-label="C">&lt;td>&gt;</td></tr>'
+    )
 
 
 def test_small_pictures_are_kept_pixel_by_pixel_and_large_ones_reduced():

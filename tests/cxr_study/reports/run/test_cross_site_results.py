@@ -47,7 +47,7 @@ def printed(results, width=100):
     return text.getvalue()
 
 
-def told(results):
+def measured(results):
     """What is known of each class: AUROC and BCE, positives and negatives."""
     return results.astype(object).where(results.notna(), None).to_numpy().tolist()
 
@@ -58,7 +58,7 @@ def told(results):
     ("SRV_best", {"bce/Edema": "1", "auroc/Edema": float("nan")}, (None,) * 4),
 ])  # fmt: skip
 def test_what_is_not_measured_or_not_a_number_is_none(server, model, sent, expected):
-    assert told(read(server({"east": {model: sent}}))) == [["Edema", "east", *expected]]
+    assert measured(read(server({"east": {model: sent}}))) == [["Edema", "east", *expected]]
 
 
 def test_names_are_fit_for_a_terminal_whatever_a_site_sends(server):
@@ -98,7 +98,7 @@ def test_classes_stand_by_sites_with_what_is_known_and_their_mean(rows):
     ]
 
 
-def test_classes_and_sites_of_the_run_that_nobody_measured_are_not_defined(rows):
+def test_classes_and_sites_of_the_run_that_no_site_measured_are_not_defined(rows):
     made = evaluations(rows, ("Edema", "Gout"), ("south", "east"))
     assert [each.site for each in made] == ["south", "east", "north"]
     names = ["Edema", "Fracture", "Gout", "Nodule/Mass"]
@@ -109,13 +109,13 @@ def test_classes_and_sites_of_the_run_that_nobody_measured_are_not_defined(rows)
     assert [(row.auroc, row.labelled) for row in south.test[1:3]] == [(1.0, True), (None, False)]
 
 
-@pytest.mark.parametrize(("counts", "told"), [
+@pytest.mark.parametrize(("counts", "expected"), [
     ((9, 90), "(0.500 with 1 of too few patients)"),
     ((90, 9), "(0.500 with 1 of too few patients)"),
     ((10, 10), "over 2 of 2 classes "),
     ((None, None), "over 2 of 2 classes "),  # the site keeps them
 ])  # fmt: skip
-def test_classes_of_too_few_images_are_no_part_of_the_mean(counts, told):
+def test_classes_of_too_few_images_are_no_part_of_the_mean(counts, expected):
     rows = [("Edema", "north", 0.75, 0.3, 40, 40), ("Mass", "north", 0.25, 0.3, *counts)]
     names = ["class_name", "site", "auroc", "bce", "positives", "negatives"]
-    assert told in printed(pd.DataFrame(rows, columns=names), 120)
+    assert expected in printed(pd.DataFrame(rows, columns=names), 120)

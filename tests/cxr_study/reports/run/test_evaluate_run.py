@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -66,12 +67,25 @@ def test_it_says_how_good_the_model_is_and_what_went_wrong(summary, page):
         assert words in text and words not in page.text
 
 
+def test_on_a_phone_every_row_is_a_card_with_the_names_of_its_columns(page):
+    tables = re.findall(r'(?s)<table class="([^"]*)">.*?<tbody>(.*?)</tbody>', page.html)
+    scrolling = [kind for kind, _ in tables if "by-row" not in kind]
+    assert scrolling == ["matrix"] and len(tables) > 5
+    for kind, rows in tables:
+        cells, labels = re.findall("<t[hd] |<t[hd]>", rows), rows.count(" data-label=")
+        assert labels == (0 if kind == "matrix" else len(cells)), kind
+    assert '<td class="number" data-label="Specificity">' not in page.html
+    assert '<td class="number quiet" data-label="Specificity">not assessed</td>' in page.html
+    assert '<th scope="row" data-label="Mean AUROC on the test split of">nih' in page.html
+    assert "content: attr(data-label)" in page.html
+
+
 def test_who_trained_what(summary, page):
     idle = dataclasses.replace(summary, trained_by={**summary.trained_by, "Hernia": ()})
     for made, counts in ((page, [4, 2, 0]), (Page(render(idle, [])), [3, 2, 1])):
-        said = [value for name, value in made.attributes if name == "aria-label"]
+        labels = [value for name, value in made.attributes if name == "aria-label"]
         kinds = ("trained", "does not label it", "labels it, trained nothing")
-        assert [said.count(kind) for kind in kinds] == counts
+        assert [labels.count(kind) for kind in kinds] == counts
 
 
 def test_degenerate_runs_too(degenerate):
@@ -158,16 +172,16 @@ def warned(best=None, evaluations=(), data="real", **of_run):
     return list(warnings_of(run, best or Checkpoint({}), evaluations, data))
 
 
-@pytest.mark.parametrize(("changes", "said"), [
+@pytest.mark.parametrize(("changes", "expected"), [
     ({"evaluations": [evaluation("nih")]}, None),
     ({"evaluations": [evaluation("nih", "Hernia"), evaluation("b")]}, "nih: Hernia. The choice of"),
     ({"other_splits": ("nih",)}, "nih: the split is not the one of the training"),
     ({"breaks": ("the server crashed.",)}, "The server crashed."),
     ({"unfinished": ("as published", "nih alone")}, "ended: as published and nih alone."),
 ])  # fmt: skip
-def test_each_warning_has_its_cause_and_a_fine_run_has_none(changes, said):
+def test_each_warning_has_its_cause_and_a_fine_run_has_none(changes, expected):
     found = [warning.text for warning in warned(**changes)]
-    assert len(found) == (said is not None) and (said or "") in "".join(found)
+    assert len(found) == (expected is not None) and (expected or "") in "".join(found)
 
 
 def test_so_have_look_alikes_shared_patients_and_a_precision_that_is_not_here(monkeypatch):
@@ -176,9 +190,9 @@ def test_so_have_look_alikes_shared_patients_and_a_precision_that_is_not_here(mo
     (shared,) = warned(evaluations=[evaluation("a", labels="A"), evaluation("b")])
     assert (shared.heading, shared.text) == (SHARED_PATIENTS, "['A'] share 3 ids.")
     monkeypatch.setattr(JOB.at_server, "mixed_precision", True)
-    for half, told in ((True, []), (False, ["No mixed precision here."])):
+    for half, headings in ((True, []), (False, ["No mixed precision here."])):
         monkeypatch.setattr(run_warnings.tensorflow_setup, "half_precision", lambda h=half: h)
-        assert [each.heading for each in warned()] == told and warned(data="elsewhere") == []
+        assert [each.heading for each in warned()] == headings and warned(data="elsewhere") == []
     monkeypatch.setattr(run_warnings.job_results, "look_alikes", lambda: ["a and b: same words"])
     assert warned(data="elsewhere")[0].text.startswith("a and b: same words. Ask")
 

@@ -73,17 +73,17 @@ SAME = tuple(dataclasses.replace(row, auroc=0.5) for row in SUMMARY.test)
 
 
 @pytest.mark.parametrize(("changes", "heading", "text"), [
-    ({"refusals": (RefusedResult(1, "nih", "NaN"),)}, "Results left out.", "went on without 1 re"),
+    ({"refusals": (RefusedResult(1, "nih", "NaN"),)}, "Results left out.", "continued without 1"),
     ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Missing site.", "chexpert is not in round 1;"),
     ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Not yet converged.", "The last model is the best"),
     ({"planned_rounds": 6}, "Not finished.", "2 of 6 rounds were made. surgagg continue"),
     ({"planned_rounds": 6, "stopped_early": True}, "Not finished.", None),
-    ({"test": SAME}, "A constant model.", "the model says the same of every image"),
+    ({"test": SAME}, "A constant model.", "the model gives every image the same"),
     ({"test": (dataclasses.replace(SAME[0], auroc=0.51), *SAME[1:])}, "A constant model.", None),
     ({"best": Best(0, 0.5)}, "No round was better than the start.", "it did not learn"),
     ({}, "No round was better than the start.", None),
 ])  # fmt: skip
-def test_what_limits_a_run_is_told_and_nothing_else(summary, changes, heading, text):
+def test_what_limits_a_run_is_stated_and_nothing_else(summary, changes, heading, text):
     found = noted(summary, **changes).get(heading)
     assert text in found if text else found is None
 
@@ -94,7 +94,7 @@ def contributions(**spans):
 
 
 @pytest.mark.parametrize(
-    ("rounds", "taken", "told"),
+    ("rounds", "taken", "expected"),
     [
         ((0, 3), {"a": ((0, 1),), "b": ((0, 0),)}, "b is not in round 1 (late); means there are"),
         ((0, 3), {"a": ((0, 1),), "b": ()}, "b contributed to no round (late): the model has"),
@@ -104,14 +104,14 @@ def contributions(**spans):
         ((0, 3), {}, "b is not in rounds 0 and 1; means there are over"),  # an older summary
     ],
 )
-def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, taken, told):
+def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, taken, expected):
     a = summary.rounds[0].sites["nih"]
     trained = [Round(number, 0.5, {"a": a}) for number in range(*rounds)]
     trained[-1] = Round(rounds[1] - 1, 0.5, {"a": dataclasses.replace(a, train_seconds=None)})
     sites = dict.fromkeys("ab", summary.sites["nih"])
     made = {"sites": sites, "rounds": tuple(trained), "num_rounds": rounds[1] - 1}
     found = noted(summary, **made, contributions=contributions(**taken)).get("Missing site.")
-    assert found.startswith(told) if told else found is None
+    assert found.startswith(expected) if expected else found is None
 
 
 @pytest.mark.parametrize(("positives", "negatives", "reason"), [
@@ -131,7 +131,7 @@ def test_rounds_name_the_best_model(summary):
         best = dataclasses.replace(summary.best, round=number)
         assert run_view.best_model(dataclasses.replace(summary, best=best)).startswith(name)
     refit = dataclasses.replace(summary.best, round=2, made="refit")
-    assert "fitted anew" in run_view.best_model(dataclasses.replace(summary, best=refit))
+    assert "refitted" in run_view.best_model(dataclasses.replace(summary, best=refit))
     assert run_view.final_round(dataclasses.replace(summary, rounds=summary.rounds[:2])) is None
 
 
@@ -149,21 +149,21 @@ def test_curves_are_named_by_site_with_the_best_round_marked(summary):
     assert {"nih", "chexpert", "mean"} <= set(texts(run_figures.validation_auroc(summary)))
 
 
-def test_labelled_and_unlabelled_classes_are_told_apart_in_words(summary):
+def test_labelled_and_unlabelled_classes_are_distinguished_in_words(summary):
     found = texts(run_figures.class_aurocs(summary, "nih"))
     labelled, unlabelled = "Labelled at nih", "Not labelled at nih: learned from other sites"
     assert {labelled, unlabelled, "Edema", "Fracture"} <= set(found)
     assert "not defined: no positive image in the test split" in found
 
 
-def test_rounds_are_told_with_how_many_were_planned(summary):
+def test_rounds_are_written_with_how_many_were_planned(summary):
     cut = dataclasses.replace(summary, planned_rounds=6)
     assert run_view.rounds_made(cut) == "2 of 6 (best: 1)"
     early = dataclasses.replace(cut, stopped_early=True)
     assert run_view.rounds_made(early) == "2 (stopped early; best: 1)"
 
 
-@pytest.mark.parametrize(("difference", "said"), [
+@pytest.mark.parametrize(("difference", "expected"), [
     (
         Difference("nih", 0.125, 0.0625, 0.25),
         "nih, on the classes that it labels itself: better by 0.125 (0.062 to 0.250), against the "
@@ -186,13 +186,15 @@ def test_rounds_are_told_with_how_many_were_planned(summary):
         "that it trains alone.",
     ),
 ])  # fmt: skip
-def test_whether_a_run_paid_is_said_in_words_for_each_hospital(summary, difference, said):
+def test_whether_a_run_paid_is_stated_in_words_for_each_hospital(summary, difference, expected):
     changed = dataclasses.replace(summary, differences=(difference,))
-    assert run_view.headlines(changed)[2:] == [said]
-    assert said in Page(render(changed, [])).text
+    assert run_view.headlines(changed)[2:] == [expected]
+    assert expected in Page(render(changed, [])).text
 
 
-def test_other_models_have_a_line_for_each_kind_of_class_and_without_ones_own_it_is_said(summary):
+def test_other_models_have_a_line_for_each_kind_of_class_and_without_own_models_it_is_stated(
+    summary,
+):
     others = (
         Difference("nih", -0.154, -0.2, -0.1, against="before"),
         Difference("nih", 0.1, 0.05, 0.2, against="published", classes="unlabelled", few=1),
@@ -216,7 +218,7 @@ def test_the_models_of_a_table_are_those_that_were_measured_the_federations_firs
     assert run_view.models(dataclasses.replace(summary, means=())) == ["global"]
 
 
-def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_them(summary):
+def test_classes_of_too_few_patients_are_listed_and_means_shown_with_and_without_them(summary):
     test = [
         dataclasses.replace(row, few=True, low=None, high=None, positives=2)
         if row.class_name == "Fracture" and row.site == "nih"
@@ -225,8 +227,8 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
     ]
     found = noted(summary, test=tuple(test))
     assert "Small test set: wide intervals." not in found
-    told = found["Too few patients."]
-    assert told.startswith("1 of 5 AUROCs rest on fewer than 10") and "Fracture at nih (2)" in told
+    few = found["Too few patients."]
+    assert few.startswith("1 of 5 AUROCs rest on fewer than 10") and "Fracture at nih (2)" in few
     row = dataclasses.replace(summary.means[0], defined=1, few=1, with_few=0.7)
     assert row.over == "1 of 3 classes (0.700 with 1 of too few patients)"
     changed = dataclasses.replace(
@@ -243,11 +245,21 @@ def test_classes_of_too_few_patients_are_told_and_means_shown_with_and_without_t
     assert f"not defined over {none.over}" in Page(render(changed, [])).text
 
 
+@pytest.mark.parametrize(("job", "made", "name"), [
+    ("surgical", {"Strategy": "fedbn+"}, "Surgical aggregation, batch norm frozen (strategy: fedb"),
+    ("surgical", {"Strategy": "fedavg"}, "Surgical aggregation, batch norm averaged (strategy: f"),
+    ("mine", {"Strategy": "my.Own"}, "mine, own strategy (strategy: my.Own)"),
+    ("vanilla", {}, "Vanilla federated learning"),
+])  # fmt: skip
+def test_the_method_is_named_with_what_happens_to_batch_norm(summary, job, made, name):
+    changed = dataclasses.replace(summary, job=job, made=made)
+    assert run_view.method(changed).startswith(name)
+    assert run_view.method(changed) in Page(render(changed, [])).text
+
+
 def test_calibration_is_by_site_and_kind_of_class_the_largest_error_first(summary):
     found = summary.calibration_groups()
     names = {key: [row.class_name for row in rows] for key, rows in found.items()}
     assert names == {("nih", True): ["Hernia", "Edema"], ("nih", False): ["Fracture"]}
-    text = Page(render(summary, [])).text
-    assert "1 class that it does not label: mean ECE 0.350, largest 0.350 (Fracture)" in text
     pooled = (SiteCalibration("nih", 600, 0.01),)  # as older summaries have it
     assert dataclasses.replace(summary, calibration=pooled).calibration_groups() == {}

@@ -1,0 +1,178 @@
+import dataclasses
+import re
+
+import pytest
+
+from cxr_study.evaluation.summary_json import Contribution, SubgroupAuroc
+from cxr_study.models.model_calibration import CalibrationFile, ClassCalibration, Curve
+from cxr_study.reports.run import clinical_view
+from cxr_study.reports.run.clinical_view import GLOBAL, NO_FILES, NOT_ASSESSED, ModelFiles
+from cxr_study.reports.run.evaluate_run import render
+from html_page import Page
+
+EVIL = "<b onclick='x'>&\""
+
+
+def calibrated(*sites, **changes):
+    """The files of a global model with a threshold for Edema, chosen and tested at some sites."""
+    edema = ClassCalibration(
+        curve=Curve(), threshold=0.25, sensitivity=0.9, specificity=0.5, images=1200,
+        positives=30, ece_before=0.1, ece_after=0.05, test_sensitivity=(0.75, 0.5, 1.0),
+        test_specificity=(0.5, None, None), test_ppv=(0.3, 0.2, 0.4),
+    )  # fmt: skip
+    made = CalibrationFile(
+        model_sha256="0", sites=sites, threshold_rule="sensitivity 0.9", created="2026-01-02",
+        version="1", refused={}, classes={"Edema": edema.model_copy(update=changes)},
+    )  # fmt: skip
+    return ModelFiles({GLOBAL: made}, chest=True)
+
+
+def text_of(summary, files=NO_FILES, **changes):
+    return Page(render(dataclasses.replace(summary, **changes), [], files)).text
+
+
+def test_a_page_begins_with_its_use_and_in_plain_words_what_the_model_says(summary):
+    text = text_of(summary, ModelFiles(chest=True))
+    assert text.index("Research use, not for diagnosis.") < text.index("mean AUROC")
+    for words in (
+        "The model knows 3 findings: Edema, Fracture and Hernia. For a chest X-ray it gives",
+        "Nothing about any other finding",
+        "Drawn pictures, not images of patients.",
+        "nih (labels 2 findings, 700 images of 350 patients) and chexpert (labels 2",
+        "whether children are among them is not recorded",
+        "nih, on the classes that it labels itself: better by 0.125 (0.062 to 0.250)",
+    ):
+        assert text.count(words) == 1, words
+    other = text_of(summary, data="real", personal=True)
+    assert "Drawn" not in other and "chest X-ray" not in other
+    assert "Images of hospitals." in other and "Each hospital has a model of its own" in other
+
+
+def test_what_a_site_keeps_or_did_not_contribute_is_not_invented(summary):
+    kept = dataclasses.replace(summary.sites["nih"], images=None, patients=None)
+    absent = {"nih": Contribution(((0, 1),)), "chexpert": Contribution(())}
+    changed = dataclasses.replace(
+        summary, sites={**summary.sites, "nih": kept}, contributions=absent, data="elsewhere"
+    )
+    trained = clinical_view.statements(changed, NO_FILES)["What it was trained on."]
+    assert "nih (labels 2 findings, number of images not known here)" in trained
+    assert "chexpert (contributed to no round)" in trained
+
+
+def test_a_class_has_what_was_measured_and_thresholds_only_where_they_were_tested(summary):
+    files = calibrated("nih")
+    at_threshold = ("0.25", "0.75 (0.50\u20131.00)", "0.50", "0.30 (0.20\u20130.40)")
+    nothing = (NOT_ASSESSED,) * 4
+    assert clinical_view.rows(summary, files, "nih") == [
+        ("Edema", "40 of 100 (40.0 %)", "0.500", "0.050", *at_threshold),
+        ("Hernia", "0 of 100 (0.0 %)", "0.070", "0.070", *nothing),
+        ("Fracture (not labelled here)", "5 of 100 (5.0 %)", "0.600", "0.350", *nothing),
+    ]
+    elsewhere = ("40 of 100 (40.0 %)", "not measured", "not measured", *nothing)
+    assert clinical_view.rows(summary, files, "chexpert")[0] == ("Edema", *elsewhere)
+    assert clinical_view.rows(summary, files, "chexpert") == clinical_view.rows(
+        summary, NO_FILES, "chexpert"
+    )
+    old = calibrated("nih", test_ppv=(None, None, None))  # as older files have it
+    assert clinical_view.rows(summary, old, "nih")[0][4:] == (*at_threshold[:3], "not measured")
+
+
+def test_a_threshold_of_other_sites_images_is_not_that_of_a_class_not_labelled_here(summary):
+    both = calibrated("nih", "chexpert")
+    of_nih = [dataclasses.replace(row, labelled=False) for row in summary.test[:1]]
+    changed = dataclasses.replace(summary, test=(*of_nih, *summary.test[6:7]))
+    assert clinical_view.rows(changed, both, "nih")[0][4:] == (NOT_ASSESSED,) * 4
+    assert clinical_view.rows(changed, both, "chexpert")[0][4] == "0.25"
+
+
+def test_a_class_without_any_label_is_named_and_a_withheld_count_is_no_zero(summary):
+    row = summary.test[0]
+    unlabelled = dataclasses.replace(row, class_name="Hernia", auroc=None, positives=0, negatives=0)
+    withheld = dataclasses.replace(row, positives=None, negatives=None)
+    changed = dataclasses.replace(summary, test=(withheld, unlabelled))
+    assert [cells[:2] for cells in clinical_view.rows(changed, NO_FILES, "nih")] == [
+        ("Edema", "withheld")
+    ]
+    words = "Not assessed at nih, whose test images have no label of them: Hernia."
+    assert words in text_of(changed) and words not in text_of(summary)
+
+
+@pytest.mark.parametrize(("changes", "files", "options"), [
+    ({}, ModelFiles(chest=True), "--phantom --sites nih,chexpert"),
+    ({"data": "real"}, ModelFiles(chest=True), "--site-files <folder of site files> --sites nih,"),
+    ({"data": "elsewhere"}, NO_FILES, "--own-site <module:Class> --sites nih,chexpert"),
+    ({"personal": True}, ModelFiles(chest=True), "--phantom --site nih --sensitivity 0.9"),
+    ({}, calibrated("nih"), "--phantom --sites nih,chexpert --sensitivity 0.9 --force"),
+])  # fmt: skip
+def test_where_a_site_lacks_thresholds_the_commands_are_given(summary, changes, files, options):
+    calibrate, report = clinical_view.commands(dataclasses.replace(summary, **changes), files)
+    assert calibrate.startswith(f"surgagg model calibrate <folder of the run> {options}")
+    assert ("--force" in calibrate) == bool(files.calibrations)
+    assert report == "surgagg report <folder of the run>"
+    assert clinical_view.commands(summary, calibrated("nih", "chexpert")) == []
+
+
+def test_a_page_explains_its_thresholds_and_what_is_not_assessed(summary):
+    none = "No threshold was calibrated: sensitivity, specificity and PPV are not assessed."
+    here = "Thresholds were chosen by sensitivity 0.9 on validation images of nih"
+    other = "Thresholds were calibrated at nih; here they are not assessed."
+    to_do = "To calibrate thresholds"
+    for files, expected in (
+        (NO_FILES, [2, 0, 0, 1]),
+        (calibrated("nih"), [0, 1, 1, 1]),
+        (calibrated("nih", "chexpert"), [0, 2, 0, 0]),
+    ):
+        text = text_of(summary, files)
+        assert [text.count(words) for words in (none, here, other, to_do)] == expected
+
+
+def test_a_personal_model_has_its_own_thresholds_or_none(summary):
+    (made,) = calibrated("nih").calibrations.values()
+    files = ModelFiles({GLOBAL: made, "nih": None, "chexpert": made})
+    assert files.calibration("nih") is None and files.calibration("chexpert") is made
+    assert files.calibration("other") is made and NO_FILES.calibration("nih") is None
+
+
+def subgroup(kind, name, auroc, site="nih"):
+    return SubgroupAuroc(site, kind, name, 50, 40, 3, auroc, 2, auroc)
+
+
+def test_subgroups_are_compared_with_a_warning_of_the_lowest_or_it_is_stated_why_not(summary):
+    found = (
+        subgroup("sex", "F", 0.75), subgroup("sex", "M", 0.875), subgroup("age", "0-39", None),
+        subgroup("age", "80+", 0.5), subgroup("view", "AP", 0.75),
+    )  # fmt: skip
+    changed = dataclasses.replace(summary, subgroups=found)
+    for views, image in (((), "a frontal chest"), (("lateral",), "a chest")):
+        seen = (*found, *(subgroup("view", view, None) for view in views))
+        seen = dataclasses.replace(summary, subgroups=seen)
+        (text, *_) = clinical_view.statements(seen, ModelFiles(chest=True)).values()
+        assert f"For {image} X-ray it gives each a number" in text
+    assert clinical_view.subgroups(changed, "nih") == [
+        "By sex: F 50 images, AUROC 0.750; M 50 images, AUROC 0.875. Lowest for F, by 0.125; "
+        "without an interval, so it may be chance (2 classes compared).",
+        "By age: 0-39 50 images; 80+ 50 images, AUROC 0.500. Not compared: no class has 10 "
+        "positive and 10 negative images in each.",
+        "By view: AP 50 images, AUROC 0.750.",
+    ]
+    unmeasured = "Performance by sex, age and view was not measured."
+    assert clinical_view.subgroups(changed, "chexpert") == [unmeasured]
+    assert text_of(changed).count(unmeasured) == 1
+
+
+def test_names_are_text_and_the_card_is_linked_and_not_loaded(summary):
+    files = ModelFiles(cards={GLOBAL: "../models/model_card.md", EVIL: "%3Cb%3E"})
+    renamed = dataclasses.replace(summary, sites={EVIL: summary.sites["nih"]}, union=(EVIL,))
+    page = Page(render(renamed, [], files))
+    assert "b" not in page.tags and page.text.count(EVIL) > 3 and page.needs_nothing_else()
+    assert ("href", "../models/model_card.md") in page.attributes
+    assert f"model card of {EVIL}" in page.text
+    assert "model card" not in text_of(summary).replace("model_card", "")
+
+
+def test_many_sites_are_folded(summary):
+    site = summary.sites["nih"]
+    for number, tag in ((4, "h3"), (5, "summary")):
+        sites = {f"site {n}": site for n in range(number)}
+        html = render(dataclasses.replace(summary, sites=sites, test=()), [])
+        assert len(re.findall(rf"<{tag}>At site \d</{tag}>", html)) == number
