@@ -161,7 +161,7 @@ def test_what_came_home_makes_a_report_a_card_and_a_table(results):
     assert page.needs_nothing_else() and all(site in page.text for site in summary.sites)
     card = (folder / "workspace/models/model_card.md").read_text()
     assert all(f"| {name} |" in card for name in summary.union)
-    assert "stay with them" in card and "**Absent:** mercy took part in no round" in card
+    assert "stay with them" in card and "**Absent:** mercy contributed to no round" in card
 
 
 def test_the_project_admin_may_bring_code(results):

@@ -117,7 +117,7 @@ def test_summary_card_and_exit_code_say_who_is_not_in_the_model(lied, tmp_path):
     assert f"north (rounds 0 to {best}); south (rounds 0 to {best})" in shown
     for site, why in ABSENT.items():
         assert f"{site} contributed to no round ({why})" in " ".join(said.split())
-        assert f"**Absent:** {site} took part in no round" in card and site not in shown
+        assert f"**Absent:** {site} contributed to no round" in card and site not in shown
     assert "north and south; without" in (tmp_path / "report.html").read_text()
 
 

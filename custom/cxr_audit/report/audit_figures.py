@@ -188,7 +188,7 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
             if not labelled:
                 axes.axhspan(y - 0.5, y + 0.5, color="#F4F6F8", linewidth=0)
         axes.set(xlim=(0, 1.16 * top), ylim=(len(classes) - 0.4, -0.6))
-        page.headed(axes, page.short(site.site, 24), colour)
+        page.add_heading(axes, page.short(site.site, 24), colour)
         axes.xaxis.set_major_locator(MaxNLocator(2 if across > 3 else 4))
         in_percent(axes.xaxis)
     return page.svg(figure, name, "How common each class is at each site that labels it")

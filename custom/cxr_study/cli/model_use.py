@@ -305,7 +305,7 @@ def package(
     else:
         source = model_card.CardSource(out.name, loaded.facts, calibration=loaded.calibration)
         card = model_card.markdown(source)
-    card = model_card.answered(card, loaded.file.parent)
+    card = model_card.fill_in_answers(card, loaded.file.parent)
     write(loaded, card, out)
     left = card.count(f"**{model_card.TO_FILL}:")
     say(f"package  {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")

@@ -46,7 +46,7 @@ def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
     top = table.iloc[1][list(CLASSES)].astype(float).nlargest(2)
     for name, probability in top.items():
         assert f"<span>{name}</span><span>{100 * probability:.1f} %</span>" in text
-    assert text.count("Where the evidence for") == 2 and text.count("data:image/jpeg") == 2
+    assert text.count("Heat map of the evidence for") == 2 and text.count("data:image/jpeg") == 2
     assert "shape: 300 x 60 pixels" in text
     for line in ("2 images", "flagged      1 (1 shape)", "skipped      1, first broken.png", "no;"):
         assert line in said

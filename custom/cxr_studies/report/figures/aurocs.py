@@ -137,7 +137,9 @@ def bars(
                 text = f"{average:.3f} {marks.get((row, test), '')}".rstrip()
                 if len(found[test, row]) < len(places):
                     text += f"\n{len(found[test, row])} of {len(places)}"
-            page.beside(axes, 1.04, place, text, fontsize=7.5, color=page.INK, linespacing=0.95)
+            page.write_at_row(
+                axes, 1.04, place, text, fontsize=7.5, color=page.INK, linespacing=0.95
+            )
         axes.axvline(CHANCE, color=page.MUTED, linewidth=0.9)
         axes.grid(axis="y", visible=False)
         axes.spines["left"].set_visible(False)
@@ -229,13 +231,13 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
         axes.hlines(at, *ends, color=marker_style(row)["color"], linewidth=0.8, zorder=1)
     axes.set_xlim(math.floor(scores["auroc"].min() * 20) / 20, 1.0)
     for heading, place in headings.items():
-        page.beside(axes, 0.01, place, heading, color=page.INK, fontsize=8, fontweight="bold")
+        page.write_at_row(axes, 0.01, place, heading, color=page.INK, fontsize=8, fontweight="bold")
     for number, (class_name, place) in enumerate(places.items()):
         if number % 2 == 0:
             axes.axhspan(place - 0.5, place + 0.5, color="#F1F4F7", linewidth=0, zorder=0)
         if values.loc[class_name].isna().all():
             style_of_text = {"color": page.MUTED, "fontsize": 8, "fontstyle": "italic"}
-            page.beside(axes, 0.01, place, "not defined", **style_of_text)
+            page.write_at_row(axes, 0.01, place, "not defined", **style_of_text)
     page.name_rows(axes, list(map(page.short, places)), list(places.values()), labelsize=8)
     axes.set_xlabel(f"AUROC on {TESTS[test]}")
     return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {scenario}")

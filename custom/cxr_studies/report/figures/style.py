@@ -200,7 +200,7 @@ def panels(
     for axes in every[len(titles) :]:
         axes.remove()
     for axes, title in zip(every, titles, strict=False):
-        page.headed(axes, title, size=8.5, pad=4)
+        page.add_heading(axes, title, size=8.5, pad=4)
         axes.tick_params(labelbottom=True, labelsize=7.5)
     return figure, every[: len(titles)]
 

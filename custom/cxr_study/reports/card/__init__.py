@@ -1,1 +1,1 @@
-"""The model card, Markdown."""
+"""The model card: Markdown in the folder of the model, with a file for a person's answers."""

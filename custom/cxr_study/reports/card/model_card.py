@@ -1,4 +1,7 @@
-"""A model card, as far as a model's manifest and its run know; the rest is marked to be filled in.
+"""A model card, from a model's manifest and its run; the rest is marked to be filled in.
+
+The card is written next to the model, with a file `card.yaml` for a person's answers, which every
+later card of this model takes over.
 
 Source:
     Mitchell et al., Model Cards for Model Reporting, FAT* 2019; the Applied Model Card of the
@@ -23,20 +26,20 @@ from cxr_study.common.wording import counted, listed, rounds_listed
 from cxr_study.common.yaml_files import read_yaml
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Summary
-from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.methods import BATCH_NORM, METHODS
 from cxr_study.models.model_calibration import CalibrationFile
 from cxr_study.reports.page.html import environment
 from surgical_aggregation.checkpoints.manifest import Spans
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 
 FILE = "model_card.md"
-"""Name of the card, beside the model."""
+"""Name of the card, in the folder of the model."""
 
 ANSWERS = "card.yaml"
-"""Name of the file with a person's answers, beside the model."""
+"""Name of the file with a person's answers, in the folder of the model."""
 
 TO_FILL = "TO FILL IN"
-"""Begins what is not answered yet, in bold."""
+"""Beginning of every question that is not answered yet, in bold."""
 
 QUESTIONS: Mapping[str, str] = {
     "developer": "name and contact of who answers for the model",
@@ -61,7 +64,7 @@ QUESTIONS: Mapping[str, str] = {
     "availability": "where they are",
     "publication": "in the paper on this model",
 }
-"""Key of the file -> what it asks for."""
+"""Key of `card.yaml` -> what it asks for."""
 
 _RECIPE = (
     "strategy", "num_rounds", "epochs", "batch_size", "learning_rate", "gradient_clip",
@@ -69,6 +72,7 @@ _RECIPE = (
     "class_weighting", "focal_gamma", "pseudo_labels",
     "average_decay", "refit_model", "patience", "seed",
 )  # fmt: skip
+"""Settings of a job that the card lists as its recipe, in this order."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,9 @@ class CardSource:
     Attributes:
         name: Of the model, for the heading.
         facts: The model's manifest.
-        summary: Of its run; None: only the model is at hand.
+        summary: Numbers of its run; None: only the model is at hand.
         settings: Of the run's job, as far as it sets them.
-        calibration: What lies beside the model; None: nothing.
+        calibration: The model's calibration; None: it has none.
         trained: How it was trained, a sentence. Default: in a federation.
         filters: Of its run, see `job_results.filters`; None: not known.
         chest: Whether the images are known to be chest X-rays. Default False.
@@ -101,32 +105,43 @@ class CardSource:
 
 
 def write(source: CardSource, folder: Path) -> Path:
-    """Write a card into the model's folder, with the answers there; its path.
+    """Write a card into the model's folder, with the answers that are there.
 
-    Where there is no file of answers, one without any is written.
+    Args:
+        source: What the card is written from.
+        folder: Of the model. Where it has no file of answers, one with empty answers is written.
+
+    Returns:
+        The card.
 
     Raises:
-        ValueError: The answers cannot be used.
+        ValueError: The answers cannot be used; see `fill_in_answers`.
     """
     if not (folder / ANSWERS).exists():
         asked = (f"# {what}\n{yaml.safe_dump({key: ''})}" for key, what in QUESTIONS.items())
         replace(folder / ANSWERS, "".join(asked))
-    replace(folder / FILE, answered(markdown(source), folder))
+    replace(folder / FILE, fill_in_answers(markdown(source), folder))
     return folder / FILE
 
 
 def markdown(source: CardSource) -> str:
-    """The card as Markdown, with the metadata block that Hugging Face's hub reads.
+    """Render the card as Markdown, with the metadata block that Hugging Face's hub reads.
 
     See huggingface.co/docs/hub/model-cards. The licence is "other" until a person has decided.
+
+    Args:
+        source: What is known of the model. Every value is escaped, so that none is markup.
+
+    Returns:
+        With a placeholder for each question that only a person can answer.
     """
     markup = environment(
         __package__,
         keep_trailing_newline=True,
-        finalize=lambda value: value if isinstance(value, Markup) else cell(value),
+        finalize=lambda value: value if isinstance(value, Markup) else escape_markdown(value),
     )
     markup.filters["trained"] = trained_by
-    markup.globals["to_fill"] = lambda key: Markup(mark(key))
+    markup.globals["to_fill"] = lambda key: Markup(placeholder(key))
     summary, given = source.summary, source.settings or {}
     recipe = {name: given[name] for name in _RECIPE if name in given}
     if summary and "Preset" in summary.made:
@@ -141,6 +156,7 @@ def markdown(source: CardSource) -> str:
         results=[row for row in of_hub if (row.model, row.classes) == ("global", "all")],
         method=METHODS.get(summary.job) if summary else None,
         recipe=recipe,
+        batch_norm=BATCH_NORM,
         calibration=source.calibration,
         reliability=summary.calibration_groups() if summary else {},
         fewest=FEWEST,
@@ -152,7 +168,15 @@ def markdown(source: CardSource) -> str:
 
 
 def trained_by(training: ClassTraining | None) -> str:
-    """Who trained a class in which rounds, in words."""
+    """Write which sites trained a class in which rounds.
+
+    Args:
+        training: What the manifest has of the class; None: nothing.
+
+    Returns:
+        Such as `2 sites (a and b), rounds 0 to 4`, with why a class was never learned and from
+        which model it was imported; `not known` where the manifest has nothing.
+    """
     if training is None:
         return "not known"
     spans: dict[tuple[str, ...], list[tuple[int, int]]] = {}
@@ -170,19 +194,35 @@ def trained_by(training: ClassTraining | None) -> str:
 
 
 def _contributed(source: CardSource) -> Mapping[str, Spans]:
-    """Site -> its rounds; of a site's own model, whose manifest has its own alone, by its run."""
+    """Which sites contributed to the model.
+
+    Returns:
+        Site -> its rounds, by the model's manifest; of a personal model, whose manifest has its
+        own site alone, by the summary of the run.
+    """
     if source.facts.site and source.summary:
         return {s: of.rounds for s, of in source.summary.contributions.items() if of.rounds}
     return source.facts.contributed
 
 
-def mark(key: str) -> str:
-    """The place of an answer in a card."""
+def placeholder(key: str) -> str:
+    """The text in a card that stands for an answer until a person gives it.
+
+    Args:
+        key: Of `QUESTIONS`.
+    """
     return f"**{TO_FILL}: {QUESTIONS[key]}**"
 
 
-def answered(card: str, folder: Path) -> str:
-    """A card with the answers that lie in a model's folder.
+def fill_in_answers(card: str, folder: Path) -> str:
+    """Replace the placeholders of a card by the answers in a model's folder.
+
+    Args:
+        card: Markdown with placeholders.
+        folder: Of the model; without a file of answers the card stays as it is.
+
+    Returns:
+        The card; placeholders without an answer are left.
 
     Raises:
         ValueError: The file cannot be read, or has an unknown key or a value that is no text.
@@ -196,11 +236,15 @@ def answered(card: str, folder: Path) -> str:
         if not isinstance(answer, str):
             raise ValueError(f"{file}: {key!r} needs a text in quotes; got {answer!r:.60}.")
         if answer.strip():
-            card = card.replace(mark(key), cell(answer.strip()))
+            card = card.replace(placeholder(key), escape_markdown(answer.strip()))
     return card
 
 
-def cell(value: object) -> str:
-    """A text in Markdown as it is, in one line: nothing in it is markup."""
+def escape_markdown(value: object) -> str:
+    """Write a value as plain text of Markdown, in one line.
+
+    Args:
+        value: Of any type, also from a foreign manifest; nothing in it becomes markup or HTML.
+    """
     line = re.sub(r"\s+", " ", str(value))
     return html.escape(re.sub(r"([\\`*_{}\[\]#|])", r"\\\1", line), quote=False)

@@ -1,1 +1,1 @@
-"""Pages that explain a prediction."""
+"""Pages that explain a prediction: what `surgagg predict --explain` writes for an image."""

@@ -1,4 +1,7 @@
-"""A page for one predicted image: its probabilities, and where the evidence lies."""
+"""A page for one predicted image: its probabilities, and heat maps of the evidence for them.
+
+Needs TensorFlow: heat maps are gradients of the network on this image.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,19 @@ from cxr_study.data.images.decoding import decode
 from cxr_study.models.images_to_predict import ReadImage
 from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED, LoadedModel
 from cxr_study.models.model_calibration import POSITIVE
-from cxr_study.reports.page.html import address, template
+from cxr_study.reports.page.html import data_url, template
 from cxr_study.training.backbones import IMAGENET, Normalisation
 from cxr_study.training.input_pipeline import normalised
 from surgical_aggregation.site.training.keras_model import LocalModel
 
-SIDE = 384  # pixels of a picture on the page
-_STRONGEST = 0.6  # how much of the picture the hottest place hides
-_NO_NAME = r"[^\w.-]+"  # what a page's file name has none of
+SIDE = 384
+"""Height and width in pixels of an image on the page."""
+
+_STRONGEST = 0.6
+"""Opacity of the heat map where it is largest and the class is certain."""
+
+_NO_NAME = r"[^\w.-]+"
+"""Characters that are replaced in the file name of a page."""
 
 
 def write(
@@ -41,9 +49,9 @@ def write(
         model: That predicted it.
         chunk: Its images, see `LoadedModel.predict_chunks`.
         table: Their predictions, likewise.
-        most: How many classes, the most probable first, get a heat map; of those with a
-            calibration, and of the others, for the two cannot be ranked together. None of those
-            that the model never learned.
+        most: How many classes, the most probable first, get a heat map: so many of those with a
+            calibration, and so many of the others, since the two cannot be ranked together. A
+            class that the model never learned gets none.
         folder: Where the pages go, each named by its image's position and name: `a/b.png`, the 8th
             image, has `7-a-b.png.html`.
 
@@ -71,11 +79,11 @@ def write(
             image=read.image,
             model=model,
             flags="; ".join(flag for flag in flags if not flag.startswith(NEVER_LEARNED)),
-            picture=address(Image.fromarray(picture)),
+            picture=data_url(Image.fromarray(picture)),
             probabilities=ranked,
             thresholds=thresholds,
             groups=[names for names in (calibrated, others) if names],
-            heats={n: address(_over(picture, ranked[n] * heat)) for n, heat in heats.items()},
+            heats={n: data_url(_overlay(picture, ranked[n] * heat)) for n, heat in heats.items()},
             blank=[n for n, heat in heats.items() if not heat.any()],
         )
         path = folder / f"{re.sub(_NO_NAME, '-', f'{at}-{read.image}')}.html"
@@ -85,8 +93,16 @@ def write(
     return pages
 
 
-def _over(picture: np.ndarray, heat: np.ndarray) -> Image.Image:
-    """Heat, from 0 to 1, over a grey picture."""
+def _overlay(picture: np.ndarray, heat: np.ndarray) -> Image.Image:
+    """Blend a heat map into a grey image.
+
+    Args:
+        picture: uint8 (SIDE, SIDE).
+        heat: From 0 to 1, any shape; enlarged by cubic interpolation.
+
+    Returns:
+        In colour; the image itself where the heat is 0.
+    """
     large = np.asarray(
         Image.fromarray(heat.astype(np.float32)).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
     )

@@ -1,4 +1,7 @@
-"""What a run's models are worth against others, in sentences."""
+"""How far a run's models are ahead of others, in sentences for page, card and terminal.
+
+Differences are those of `summary.json`: of mean AUROC, paired by patient, with 95 % intervals.
+"""
 
 from collections.abc import Mapping
 from itertools import product
@@ -9,21 +12,25 @@ from cxr_study.reports.page import numbers
 
 
 def comparisons(summary: Summary) -> list[str]:
-    """Whether the run paid, a sentence for each hospital, and how far the model is from others.
+    """State for each hospital whether the model is better than the one that it trains alone.
 
-    It paid where the model is better than that which the hospital trains alone. Where none was
-    trained, that is said.
+    Args:
+        summary: Of the run, with the differences that were measured.
+
+    Returns:
+        A sentence for each hospital, or `NOT_MEASURED` where no site trained alone; then one for
+        each other model and kind of class with a difference, over all sites that have one.
     """
     alone = [each for each in summary.differences if each.against == "local"]
-    lines = [_paid(each) for each in alone] or [NOT_MEASURED]
+    lines = [_against_own_model(each) for each in alone] or [NOT_MEASURED]
     for against, group in product(_OTHERS, _ON):
-        told = [
-            f"{each.site} {_than(each)}{_without(each)}"
+        by_site = [
+            f"{each.site} {_in_words(each)}{_left_out(each)}"
             for each in summary.differences
             if (each.against, each.classes) == (against, group)
         ]
         other, on = _OTHERS[against], f"on the classes that a site {_ON[group]}"
-        lines += [f"Against {other}, {on}: {listed(told)}."] * bool(told)
+        lines += [f"Against {other}, {on}: {listed(by_site)}."] * bool(by_site)
     return lines
 
 
@@ -31,19 +38,29 @@ NOT_MEASURED = (
     "Whether a hospital is better off than by itself was not measured: surgagg run --local-models "
     "trains each site alone as well, surgagg baseline individual at any time."
 )
+"""In place of the hospitals' sentences, where no site trained alone."""
 
 
-def _paid(each: Difference) -> str:
-    """What a hospital's difference to its own model says, and what to do if it is behind."""
-    line = f"{each.site}, on the classes that it labels itself: {_than(each)}{_without(each)}"
+def _against_own_model(each: Difference) -> str:
+    """State a hospital's difference to its own model.
+
+    Returns:
+        A sentence; and what the hospital can do where the whole interval is below zero.
+    """
+    line = f"{each.site}, on the classes that it labels itself: {_in_words(each)}{_left_out(each)}"
     line += ", against the model that it trains alone."
     if each.high is None or each.high >= 0:
         return line
     return f"{line} It may keep its own model for these; the report compares them class by class."
 
 
-def _than(each: Difference) -> str:
-    """A difference in words, with its interval."""
+def _in_words(each: Difference) -> str:
+    """Write a difference with its interval, which decides on the words.
+
+    Returns:
+        `better by` or `worse by` its size where the interval excludes zero, `no difference that
+        shows` where it does not, and the signed difference alone where there is no interval.
+    """
     low, high = each.low, each.high
     if low is None or high is None:
         return f"{numbers.figure(each.auroc, 3, signed=True)}, without an interval"
@@ -54,15 +71,17 @@ def _than(each: Difference) -> str:
     return f"{'better' if low > 0 else 'worse'} by {by}"
 
 
-def _without(each: Difference) -> str:
+def _left_out(each: Difference) -> str:
+    """How many classes are left out of a difference for their few patients; "": none."""
     few = counted(each.few, "class", "classes")
     return f" without {few} of too few patients" if each.few else ""
 
 
 _ON: Mapping[Group, str] = {"labelled": "labels itself", "unlabelled": "does not label"}
+"""Group of classes -> what the site does with them."""
 
 _OTHERS: Mapping[Compared, str] = {
     "published": "the method as published",
     "before": "the model that this run started from",
 }
-"""What the model is compared with beside the hospitals' own."""
+"""What the model is compared with, apart from the hospitals' own models."""

@@ -23,14 +23,14 @@ def table(
     narrowest: int | None = None,
     **looks: Any,
 ) -> Table:
-    """A table of texts, in which nothing is markup.
+    """Make a table of texts, in which nothing is markup.
 
     Args:
         title: Above it; None: none.
         headings: Of the columns.
-        rows: Their cells; None: an empty one.
-        narrowest: Characters that a column after the first has at least.
-        looks: More of rich's `Table`.
+        rows: Their cells; None: an empty one. Long cells are folded, never cut.
+        narrowest: Characters that a column after the first has at least. Default: as needed.
+        looks: More arguments of rich's `Table`.
     """
     made = Table(title=title, title_justify="left", **looks)
     for number, heading in enumerate(headings):
@@ -41,7 +41,16 @@ def table(
 
 
 def auroc_table(rows: Iterable[ClassAuroc], means: Iterable[MeanAuroc]) -> Table:
-    """AUROCs of classes at sites, with their intervals and counts, and below them their means."""
+    """Make the table of AUROCs of classes at sites, and below them of their means.
+
+    Args:
+        rows: One for each class and site, in their order.
+        means: One for each site; of each also over how many classes it is.
+
+    Returns:
+        With the 95 % intervals, as far as they are known, and the numbers of positive and negative
+        test images, or that the site withholds them.
+    """
     cells = [
         [row.class_name, row.site, numbers.auroc(row, 3), *map(numbers.count, counts)]
         for row, counts in ((row, (row.positives, row.negatives)) for row in rows)
@@ -55,7 +64,12 @@ def auroc_table(rows: Iterable[ClassAuroc], means: Iterable[MeanAuroc]) -> Table
 
 
 def print_summary(summary: Summary, console: Console | None = None) -> None:
-    """Print the answer, its limits and the mean AUROCs per site; to standard output by default."""
+    """Print a run's headlines, its mean AUROCs by site and model, and what limits them.
+
+    Args:
+        summary: Of the run. Its names are printed as text, not as markup.
+        console: Default: standard output.
+    """
     console = console or Console()
     console.print()
     console.print(Text(summary.title, style="bold"))

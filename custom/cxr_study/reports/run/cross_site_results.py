@@ -1,4 +1,8 @@
-"""What the sites measured on their test splits, in FLARE's cross-site evaluation."""
+"""What the sites measured on their test splits, in FLARE's cross-site evaluation.
+
+FLARE collects the metrics that each site sends, by site and model, in one JSON file. They come from
+outside: names are made fit for a terminal, and what is no finite number counts as not measured.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +31,17 @@ TESTED = ("SRV_best", f"SRV_{EVALUATED}")
 """Models in it that are measured on test splits: a training job's best, an evaluation's."""
 
 _FIGURES = ("auroc", "bce", POSITIVES, NEGATIVES)
-_MEASURED = ("bce/", f"{POSITIVES}/")  # metrics that every measured class has
+"""Metrics of a class, which sites send as `<metric>/<class>`."""
+
+_MEASURED = ("bce/", f"{POSITIVES}/")
+"""Beginnings of metrics of which every measured class has one."""
 
 
 def read(server: Path) -> pd.DataFrame:
-    """Every class that a site measured, from the server's folder of a job.
+    """Read every class that a site measured.
+
+    Args:
+        server: The server's folder of a job.
 
     Returns:
         A row per class and site, sorted: "class_name", "site"; "auroc" and "bce" (mean binary
@@ -58,20 +68,29 @@ def read(server: Path) -> pd.DataFrame:
     if not rows:
         raise ResultsError(
             f"{path} holds no result of a test split; has the job finished, and has it a model "
-            "that the sites could measure? The server's error_log.txt says what went wrong."
+            "that the sites could measure? The server's error_log.txt has the reason."
         )
     kinds = {"auroc": float, "bce": float, "positives": "Int64", "negatives": "Int64"}
     made = pd.DataFrame(rows, columns=["class_name", "site", *kinds]).astype(kinds)
-    return made.sort_values(["class_name", "site"], ignore_index=True)
+    ordered: pd.DataFrame = made.sort_values(["class_name", "site"], ignore_index=True)
+    return ordered
 
 
 def _number(value: object) -> float:
-    """A number that a site sent; NaN for anything else."""
+    """A finite number that a site sent; NaN for anything else."""
     return value if isinstance(value, int | float) and math.isfinite(value) else math.nan
 
 
 def write_csv(results: pd.DataFrame, folder: Path) -> Path:
-    """Write what sites measured into a report's folder; what is not known is an empty field."""
+    """Write what sites measured as `TABLE` into a report's folder, which is made if needed.
+
+    Args:
+        results: As `read` returns it.
+        folder: Of the report.
+
+    Returns:
+        The file; what is not known is an empty field in it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     results.to_csv(folder / TABLE, index=False)
     return folder / TABLE
@@ -80,9 +99,16 @@ def write_csv(results: pd.DataFrame, folder: Path) -> Path:
 def evaluations(
     results: pd.DataFrame, union: tuple[str, ...] = (), sites: tuple[str, ...] = ()
 ) -> list[SiteEvaluation]:
-    """What each site measured, of the classes and sites given and of those that it measured.
+    """Arrange what sites measured as a report needs it.
 
-    The classes that a site does not label are not defined there, and there are no intervals.
+    Args:
+        results: As `read` returns it.
+        union: Classes of the model; those that a site measured are added.
+        sites: Of the job, in its order; others that measured something follow.
+
+    Returns:
+        An evaluation for each site, of all classes. Classes that a site did not measure are not
+        defined there, and there are no intervals: a site sends no predictions.
     """
     names = sorted({*union, *results["class_name"]})
     found = {(row.site, row.class_name): row for row in results.itertuples()}
@@ -95,6 +121,13 @@ def evaluations(
 
 
 def _class_auroc(site: str, name: str, row: Any) -> ClassAuroc:
+    """The row of a report for a class at a site.
+
+    Args:
+        site: Its name.
+        name: Of the class.
+        row: Of the table that `read` returns; None: the site did not measure the class.
+    """
     if row is None:
         return ClassAuroc("global", site, name, False, None, None, None, 0, 0, "truth")
     auroc = None if pd.isna(row.auroc) else float(row.auroc)

@@ -1,4 +1,4 @@
-"""Test pictures for a run report, with what the global model says of them."""
+"""Test images for a run report, with the global model's probabilities."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ import numpy as np
 from cxr_study.evaluation.predictions import Predictions
 
 PER_SITE = 6
-MOST_CLASSES = 3  # present in one picture, so that a person can tell what shows what
+"""Images of each site's test split."""
+
+MOST_CLASSES = 3
+"""Classes present in one image, at most, so that a person can see which shows what."""
+
 TOP_PREDICTIONS = 5
 """Predictions shown per example, besides the classes that are present."""
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A test picture, with its labels and the global model's predictions.
+    """A test image, with its labels and the global model's predictions.
 
     Attributes:
         site: Whose test split it is from.
@@ -35,7 +39,12 @@ class Example:
     labelled: AbstractSet[str]
 
     def shown(self) -> list[str]:
-        """The most probable classes, then those present, the model's before all others."""
+        """The classes that a page lists for the image.
+
+        Returns:
+            The `TOP_PREDICTIONS` most probable ones, of equal ones the first by name; then those
+            that are present and less probable; then those present that the model does not have.
+        """
         ranked = sorted(self.predictions, key=lambda name: (-self.predictions[name], name))
         top, rest = ranked[:TOP_PREDICTIONS], ranked[TOP_PREDICTIONS:]
         unknown = [name for name in self.truth if name not in self.predictions]
@@ -43,11 +52,16 @@ class Example:
 
 
 def choose(predictions: Predictions, union: Sequence[str], count: int = PER_SITE) -> list[Example]:
-    """Pick test pictures that together show many classes, by their labels alone.
+    """Choose test images that together show many classes, by their labels alone.
 
-    First come pictures of at most three classes, each the one that adds most classes not shown yet;
-    the last has none, if there is such a one. Predictions, which are the global model's, play no
-    part: the choice flatters nobody.
+    First come images of at most `MOST_CLASSES` classes, each the one that adds most classes not
+    shown yet; the last has no class, if there is such an image. Predictions do not influence the
+    choice, so it favours no model.
+
+    Args:
+        predictions: Of the global model on a site's test split, with its labels.
+        union: Classes of the model.
+        count: Of images, at most.
     """
     images = predictions.images
     present = images.labels(union) == 1

@@ -1,4 +1,8 @@
-"""What limits the results of a run, in words."""
+"""What limits the results of a run, in words, for the page and the terminal.
+
+`run_warnings` finds what follows from how a run was made, while it is evaluated; this module adds
+what follows from the numbers of its summary.
+"""
 
 from collections.abc import Iterator
 
@@ -10,14 +14,23 @@ from cxr_study.reports.run import run_view
 
 
 def notices(summary: Summary) -> Iterator[Notice]:
-    """What limits the numbers, most important first."""
+    """Find what a reader must know before believing the numbers.
+
+    Args:
+        summary: Of the run, with the warnings that were found when it was evaluated.
+
+    Yields:
+        Absent sites and missing rounds; the warnings; what the data can show; AUROCs of few
+        patients or images, constant or not defined; results and records that are missing; and
+        whether training had converged. Only what applies.
+    """
     for absence in run_view.absences(summary):
         yield Notice("Missing site.", absence)
     if run_view.is_interrupted(summary):
         yield Notice(
             "Not finished.",
             f"{summary.num_rounds} of {summary.planned_rounds} rounds were made. surgagg continue "
-            "makes the others.",
+            "runs the others.",
         )
     for warning in summary.warnings:
         yield Notice(warning.heading, warning.text)
@@ -40,7 +53,7 @@ def notices(summary: Summary) -> Iterator[Notice]:
             "Too few patients.",
             f"{len(few)} of {len(defined)} AUROCs rest on fewer than {FEWEST} positive (or "
             f"negative) patients: {names}, with the positive images in brackets. They have no "
-            "interval, which would be too narrow, and no part in the means.",
+            "interval, which would be too narrow, and are left out of the means.",
         )
     small = [
         row
@@ -62,8 +75,8 @@ def notices(summary: Summary) -> Iterator[Notice]:
     if len(defined) > 1 and all(row.auroc == run_view.CHANCE for row in defined):
         yield Notice(
             "A constant model.",
-            "Every AUROC is exactly 0.5: the model says the same of every image. Its training has "
-            "not begun, or has destroyed it: see the losses of the rounds.",
+            "Every AUROC is exactly 0.5: the model gives every image the same probabilities. Its "
+            "training has not begun, or has destroyed it: see the losses of the rounds.",
         )
     if summary.best.round == 0 and len(summary.rounds) > 1:
         yield Notice(
@@ -79,13 +92,13 @@ def notices(summary: Summary) -> Iterator[Notice]:
         )
     if summary.refusals:
         left_out = counted(len(summary.refusals), "result")
-        text = f"The server went on without {left_out}; the report lists the reasons."
+        text = f"The server continued without {left_out}; the report lists the reasons."
         yield Notice("Results left out.", text)
     if lost := run_view.not_on_record(summary):
         yield Notice(
             "Part of the record.",
             f"The record of {lost} is not at hand: it is that of an earlier run, or of a job that "
-            "was lost with its server. Curves are without them.",
+            "was lost with its server. The curves lack these rounds.",
         )
     if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
         text = "The last model is the best one, so more rounds may still improve it."

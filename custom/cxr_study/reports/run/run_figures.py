@@ -1,4 +1,4 @@
-"""The figures of a run report, as SVG elements."""
+"""The figures of a run report, as SVG elements; see `page.drawing`."""
 
 from typing import Any
 
@@ -16,7 +16,15 @@ from cxr_study.reports.run import run_view
 
 @mpl.rc_context(page.STYLE)
 def validation_bce(summary: Summary) -> str:
-    """Draw mean and per-site validation BCE over rounds, with the best round marked."""
+    """Draw the validation loss over rounds, with the best round marked.
+
+    Args:
+        summary: Of the run.
+
+    Returns:
+        A thin line for each site and a thick one for their mean; binary cross-entropy over the
+        classes that each site labels, in nats. Gaps where a site did not measure.
+    """
     mean = [entry.mean_validation_bce for entry in summary.rounds]
     lines = _lines(summary, "validation_bce")
     figure, axes = _curves(summary, lines, pd.Series(mean, dtype=float))
@@ -38,7 +46,14 @@ def validation_bce(summary: Summary) -> str:
 
 @mpl.rc_context(page.STYLE)
 def validation_auroc(summary: Summary) -> str:
-    """Draw mean and per-site validation AUROC over rounds."""
+    """Draw the validation AUROC over rounds.
+
+    Args:
+        summary: Of the run.
+
+    Returns:
+        A thin line for each site, over the classes that it labels, and a thick one for their mean.
+    """
     lines = _lines(summary, "validation_auroc")
     figure, axes = _curves(summary, lines, lines.mean(axis=1))
     axes.set_ylabel("validation AUROC (higher is better)")
@@ -50,7 +65,15 @@ def class_aurocs(summary: Summary, site: str) -> str:
     """Draw the AUROC of every class on one site's test split, with 95 % intervals.
 
     Classes that the site labels come first, then the others; within each group the global model's
-    best first. The local model is drawn below the global one.
+    best first. The local model is drawn below the global one, and to the right is the number of
+    positive images. The axis is the same for all sites.
+
+    Args:
+        summary: Of the run.
+        site: Whose test split.
+
+    Returns:
+        The figure; of a site that measured by itself with the classes that it labels alone.
     """
     rows = [row for row in summary.test if row.site == site]
     local = {row.class_name: row for row in rows if row.model == "local" and row.auroc is not None}
@@ -67,7 +90,7 @@ def class_aurocs(summary: Summary, site: str) -> str:
     figure = Figure((page.WIDTH, 0.7 + 0.225 * sum(heights)), layout="constrained")
     panels = figure.subplots(len(shown), squeeze=False, sharex=True, height_ratios=heights)[:, 0]
     for axes, (heading, members) in zip(panels, shown.items(), strict=True):
-        page.headed(axes, heading, _colour(members[0].labelled))
+        page.add_heading(axes, heading, _colour(members[0].labelled))
         for y, row in enumerate(members):
             _draw(axes, y - 0.17 * (row.class_name in local), row)
             if row.class_name in local:
@@ -86,16 +109,34 @@ def class_aurocs(summary: Summary, site: str) -> str:
 
 
 def _lines(summary: Summary, measure: str) -> pd.DataFrame:
-    """A row per round and a column per site; NaN where there is no value."""
+    """Arrange a measure of `SiteRound` by round and site.
+
+    Args:
+        summary: Of the run.
+        measure: "validation_bce" or "validation_auroc".
+
+    Returns:
+        A row per round and a column per site; NaN where there is no value.
+    """
     values = {
         name: [getattr(entry.sites.get(name), measure, None) for entry in summary.rounds]
         for name in summary.sites
     }
-    return pd.DataFrame(values, dtype=float)
+    table: pd.DataFrame = pd.DataFrame(values, dtype=float)
+    return table
 
 
 def _curves(summary: Summary, lines: pd.DataFrame, mean: pd.Series) -> tuple[Figure, Axes]:
-    """Draw a line per site and the mean; mark the best round."""
+    """Draw a line per site and their mean, with a dashed line at the best round.
+
+    Args:
+        summary: Of the run.
+        lines: A row per round and a column per site; see `_lines`.
+        mean: By round.
+
+    Returns:
+        The figure and its axes, still without a label of the vertical axis.
+    """
     rounds = [entry.round for entry in summary.rounds]
     figure = Figure((page.WIDTH, 2.9), layout="constrained")
     axes = figure.subplots()
@@ -119,12 +160,18 @@ def _curves(summary: Summary, lines: pd.DataFrame, mean: pd.Series) -> tuple[Fig
 
 
 def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
-    """Draw an AUROC and its interval, or the reason why there is none."""
+    """Draw an AUROC and its interval, or the reason why there is none.
+
+    Args:
+        axes: Changed in place.
+        y: Height of the row.
+        row: Of the global model or a local one, which have different marks.
+    """
     if row.auroc is None:
         reason = f"not defined: {run_view.undefined_reason(row)}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
         looks: dict[str, Any] = {"color": page.MUTED, "fontsize": 7.5, "fontstyle": "italic"}
-        page.beside(axes, 0.01, y, reason, bbox=box, **looks)
+        page.write_at_row(axes, 0.01, y, reason, bbox=box, **looks)
         return
     local = row.model == "local"
     colour = page.LOCAL if local else _colour(row.labelled)
@@ -136,4 +183,5 @@ def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
 
 
 def _colour(labelled: bool) -> str:
+    """Colour of the global model on a class that the site labels, or does not label."""
     return page.GLOBAL if labelled else page.UNLABELLED

@@ -1,4 +1,4 @@
-"""What must be said of how a run was made, before its results are read."""
+"""Warnings about how a run was made, which its reader needs before its results."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,14 @@ from surgical_aggregation.wire import variables as wire
 
 
 def started_from_drawings(best: Checkpoint) -> bool:
-    """Whether a model's training began with the body that was pre-trained on drawings."""
+    """Whether a model's training began with the body that was pre-trained on drawings.
+
+    Args:
+        best: The model; its manifest holds the digest of its initial body.
+
+    Returns:
+        False also where the package that brings that body is not installed.
+    """
     drawings = offered_body(offered_data.DRAWINGS)
     if drawings is None:
         return False
@@ -28,7 +35,18 @@ def started_from_drawings(best: Checkpoint) -> bool:
 def warnings_of(
     run: FinishedRun, best: Checkpoint, evaluations: Sequence[SiteEvaluation], data: Data
 ) -> Iterator[Notice]:
-    """Find what must be said of a run; arguments as of `summarise`.
+    """Find the warnings about a run.
+
+    Args:
+        run: Which run.
+        best: Its best model.
+        evaluations: On its sites' test splits, with the sites' labels where they are here.
+        data: Whose images; "phantom" may start from drawings without a warning.
+
+    Yields:
+        One for each kind of fault, most serious first: a start from drawings, an interruption,
+        test patients that were trained on, patients at two sites, classes without a teacher,
+        classes that may be one finding, settings without effect, comparisons that are missing.
 
     Raises:
         SplitError: Two sites share a patient.
@@ -41,12 +59,12 @@ def warnings_of(
             "--initial-body initial.npz.",
         )
     for broke in run.breaks:
-        yield Notice("Interrupted, and gone on.", f"{broke[:1].upper()}{broke[1:]}")
+        yield Notice("Interrupted and resumed.", f"{broke[:1].upper()}{broke[1:]}")
     if run.other_splits:
         yield Notice(
             "Tested on patients that it was trained on.",
             f"{listed(run.other_splits)}: the split is not the one of the training, so the model "
-            "has seen some of these test patients, and looks better than it is.",
+            "has seen some of these test patients, and these results are too good.",
         )
     if shared := check_disjoint([each.labels for each in evaluations if each.labels]):
         yield Notice(SHARED_PATIENTS, f"{'; '.join(shared)}.")
@@ -54,8 +72,8 @@ def warnings_of(
         found = [f"{name} ({why})" for name, why in never.items()]
         yield Notice(
             "Never learned.",
-            f"{listed(found)}. The model says the same of every image there: do not read these "
-            "classes. They do not count for the choice of the best round.",
+            f"{listed(found)}. The model gives every image the same probability of these classes: "
+            "do not read them. They do not count for the choice of the best round.",
         )
     if look_alikes := job_results.look_alikes(*run.servers):
         yield Notice(
@@ -75,7 +93,7 @@ def warnings_of(
         yield Notice(
             "Classes without a positive validation image.",
             f"{listed(found)}. The choice of the best round does not see them; surgagg data split "
-            "makes a split in which they are, where there are patients enough.",
+            "makes a split that has them, where there are enough patients.",
         )
     if run.unfinished:
         yield Notice(
