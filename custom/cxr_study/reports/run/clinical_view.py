@@ -47,8 +47,13 @@ class ModelFiles:
     chest: bool = False
 
     def calibration(self, site: str) -> CalibrationFile | None:
-        """The calibration of the model that a site uses: its personal one, else the global."""
-        return self.calibrations.get(site, self.calibrations.get(GLOBAL))
+        """The calibration of the model that a site uses: its personal one, else the global.
+
+        Returns:
+            None also where it was made without images of the site, and so not tested on them.
+        """
+        made = self.calibrations.get(site, self.calibrations.get(GLOBAL))
+        return made if made and site in made.sites else None
 
 
 NO_FILES = ModelFiles()
@@ -175,16 +180,15 @@ def _at_threshold(calibration: CalibrationFile | None, row: ClassAuroc) -> list[
     """Write threshold, sensitivity, specificity and PPV of a class.
 
     Args:
-        calibration: Of the model that the site uses. Its numbers are of the test images of all
-            sites that it was made with, so they are shown at these sites alone.
+        calibration: Made with images of the site; see `ModelFiles.calibration`. Its numbers are of
+            the test images of all sites that it was made with.
         row: The class at the site.
 
     Returns:
-        Four cells: `NOT_ASSESSED` where the class has no threshold or the site was not tested, and
-        `not measured` where there was a threshold and no test image to measure it on.
+        Four cells: `NOT_ASSESSED` where the class has no threshold or the site does not label it,
+        `NOT_MEASURED` where there was a threshold and no test image to measure it on.
     """
-    here = calibration is not None and row.labelled and row.site in calibration.sites
-    of = calibration.classes.get(row.class_name) if calibration and here else None
+    of = calibration.classes.get(row.class_name) if calibration and row.labelled else None
     if of is None:
         return [NOT_ASSESSED] * 4
     shares = (of.test_sensitivity, of.test_specificity, of.test_ppv)
@@ -197,19 +201,17 @@ def thresholds(files: ModelFiles, site: str) -> str:
     """Explain how the thresholds of a site's table were chosen and tested.
 
     Returns:
-        A sentence or two; that nothing is assessed where the model has no calibration, or one that
-        was made at other sites.
+        A sentence or two; where no threshold was calibrated with images of the site, that nothing
+        is assessed.
     """
     calibration = files.calibration(site)
     if calibration is None:
-        return "No threshold was calibrated: sensitivity, specificity and PPV are not assessed."
-    sites = listed(calibration.sites)
-    if site not in calibration.sites:
-        return f"Thresholds were calibrated at {sites}; here they are not assessed."
+        unknown = "sensitivity, specificity and PPV are not assessed"
+        return f"No threshold was calibrated at {site}: {unknown}."
     return (
-        f"Thresholds were chosen by {calibration.threshold_rule} on validation images of {sites}, "
-        "and tested on test images of the same; in brackets 95 % intervals. The positive "
-        "predictive value (PPV) is lower where a finding is rarer than here."
+        f"Thresholds were chosen by {calibration.threshold_rule} on validation images of "
+        f"{listed(calibration.sites)}, and tested on test images of the same; in brackets 95 % "
+        "intervals. The positive predictive value (PPV) is lower where a finding is rarer."
     )
 
 
@@ -225,24 +227,23 @@ def subgroups(summary: Summary, site: str) -> list[str]:
     lines = []
     for kind in subgroup_scores.KINDS:
         found = [row for row in summary.subgroups if (row.site, row.kind) == (site, kind)]
-        scores = {row.subgroup: row.compared_auroc for row in found}
-        known = {name: auroc for name, auroc in scores.items() if auroc is not None}
+        aurocs = {row.subgroup: row.compared_auroc or 0.0 for row in found if row.compared}
         parts = [
             f"{row.subgroup} {counted(row.images, 'image')}"
-            + (f", AUROC {known[row.subgroup]:.3f}" if row.subgroup in known else "")
+            + f", AUROC {numbers.figure(row.compared_auroc)}" * bool(row.compared)
             for row in found
         ]
-        if not found:
-            continue
         line = f"By {kind}: {'; '.join(parts)}."
-        if len(found) > 1 and len(known) == len(found):
-            lowest, gap = min(known, key=known.__getitem__), max(known.values())
-            line += f" Lowest for {lowest}, by {gap - known[lowest]:.3f}; without an interval, so "
-            line += f"it may be chance ({counted(found[0].compared, 'class', 'classes')} compared)."
+        if len(aurocs) > 1:
+            lowest = min(aurocs, key=aurocs.__getitem__)
+            gap, classes = max(aurocs.values()) - aurocs[lowest], found[0].compared
+            line += (
+                f" Lowest for {lowest}, by {gap:.3f}, over {counted(classes, 'class', 'classes')}"
+            )
+            line += "; without an interval, so it may be chance."
         elif len(found) > 1:
-            line += f" Not compared: no class has {subgroup_scores.FEWEST} positive and "
-            line += f"{subgroup_scores.FEWEST} negative images in each."
-        lines.append(line)
+            line += " Not compared: no class has enough images in every subgroup."
+        lines += [line] * bool(found)
     return lines or ["Performance by sex, age and view was not measured."]
 
 
@@ -253,17 +254,13 @@ def commands(summary: Summary, files: ModelFiles) -> list[str]:
         In their order; none where every site has thresholds. What only the reader knows, such as
         the run's folder, is in angle brackets.
     """
-    lacking = [
-        site
-        for site in summary.sites
-        if (made := files.calibration(site)) is None or site not in made.sites
-    ]
+    lacking = [site for site in summary.sites if files.calibration(site) is None]
     if not lacking:
         return []
     data = "--phantom" if summary.data == "phantom" else "--site-files <folder of site files>"
     if not files.chest:
         data = "--own-site <module:Class>"
     whose = f"--site {lacking[0]}" if summary.personal else f"--sites {','.join(summary.sites)}"
-    replaced = " --force" if files.calibration(lacking[0]) else ""
+    replaced = " --force" * bool(files.calibrations.get(GLOBAL))
     calibrate = f"surgagg model calibrate <folder of the run> {data} {whose} --sensitivity 0.9"
     return [f"{calibrate}{replaced}", "surgagg report <folder of the run>"]
