@@ -70,7 +70,7 @@ def test_a_port_that_somebody_has_is_refused_unless_it_is_its_own(system, taken,
     system.folder.mkdir()
     for own, runs, free in ((taken, [], False), (taken, [1], True), (1, [1], False)):
         PocProject.read(PROJECT).changed(port=own).write(system.folder / MARK)
-        monkeypatch.setattr(processes, "processes", lambda _, runs=runs: runs)
+        monkeypatch.setattr(processes, "find_processes", lambda _, runs=runs: runs)
         with nullcontext() if free else pytest.raises(PortError):
             system.check(PROJECT, taken)
 
@@ -96,9 +96,9 @@ def test_it_is_stopped_whatever_happens_and_a_running_job_aborted_first(
         done.append("left")
 
     monkeypatch.setattr(poc_system, "FlareSession", session)
-    monkeypatch.setattr(processes, "processes", lambda _: [])
-    monkeypatch.setattr(processes, "runs", lambda _, *words: words in running)
-    monkeypatch.setattr(processes, "end", lambda _: done.append("ended"))
+    monkeypatch.setattr(processes, "find_processes", lambda _: [])
+    monkeypatch.setattr(processes, "any_runs", lambda _, *words: words in running)
+    monkeypatch.setattr(processes, "terminate", lambda _: done.append("ended"))
     interrupted = isinstance(error, KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt) if interrupted else nullcontext():
         prepared.stop()

@@ -20,13 +20,13 @@ DECLARED = {
 }  # fmt: skip
 
 
-def session(kit=None, versions=None, *jobs):
-    """A session with a server of a minute; `versions`: FLARE's versions, None: no right to them."""
+def session(kit=None, flare=None, *jobs):
+    """A session with a server of a minute; `flare`: FLARE's versions, None: no right to them."""
 
     def versions():
-        if versions is None:
+        if flare is None:
             raise SessionError("no right")
-        return versions
+        return flare
 
     return SimpleNamespace(
         kit=kit, versions=versions, jobs=lambda: jobs, sites=lambda: {"nih"},
