@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cxr_study.deployment.processes import PortError, check_free, end
+from cxr_study.deployment.processes import PortError, check_free, terminate
 from simulated import TWO, by_recipe
 
 SETTINGS = {"num_rounds": 8, "patience": 1, "warmup_epochs": 1}
@@ -21,7 +21,7 @@ def test_a_job_stops_early_and_a_site_receives_its_own_configuration_alone(tmp_p
     try:
         found = by_recipe("poc", tmp_path, TWO, SETTINGS, **own)
     finally:
-        end(tmp_path / "workspace")
+        terminate(tmp_path / "workspace")
     assert found["status"] == "FINISHED:COMPLETED"
     assert found["classes"] == sorted({name for site in TWO.values() for name in site["classes"]})
     record = [json.loads(line) for line in found["record"]]
