@@ -1,4 +1,8 @@
-"""The chest X-ray study: its data, network, runs and reports, and the trained model in use."""
+"""The chest X-ray application: data, network, training jobs, reports, and trained models in use.
+
+`load_model` opens a trained model in Python. Everything else is used through the command `surgagg`,
+or imported from its module.
+"""
 
 from importlib import import_module
 from typing import Any

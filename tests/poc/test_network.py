@@ -184,7 +184,7 @@ def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network
     for site in SITES:
         verdict = re.escape(f"cannot participate: {why}") if site == "mercy" else "can participate"
         assert re.search(rf"^{site} +{verdict} {facts}$", said, re.M), said
-    assert "not all sites can take part" in said
+    assert "not all sites can participate" in said
     newest = max(
         (network.kit("mercy") / "local_notes").iterdir(), key=lambda at: at.stat().st_mtime
     )

@@ -36,7 +36,7 @@ def initial_body(surgagg):
         "--image-size", 32,
     )  # fmt: skip
     assert call.code == 0, call.err
-    assert "Random weights: take strategy fedavg or fedbn" in call.out
+    assert "Random weights: use strategy fedavg or fedbn" in call.out
     path = surgagg.home / "initial.npz"
     manifest = load(path).manifest
     assert manifest["initial_body_sha256"] == digest(load(path).variables)

@@ -65,10 +65,12 @@ def test_a_site_of_ones_own_trains_in_colour_and_is_reported(surgagg):
         if line.startswith("    surgagg ")
     )
     twice = surgagg(*made, "--backbone", "vgg16")
-    assert twice.code == 2 and "brings its network; leave out --backbone" in twice.err
+    assert (
+        twice.code == 2 and "your own Site defines the network; leave out --backbone" in twice.err
+    )
     call = surgagg(*made)
     assert call.code == 0, call.err
-    assert "take strategy fedavg" in call.out
+    assert "use strategy fedavg" in call.out
     said = surgagg.example("skin_photos.py", "data")
     assert "result  runs/skin/surgical" in said
     call = surgagg(*report)

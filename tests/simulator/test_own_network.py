@@ -60,7 +60,7 @@ def test_it_is_trained_compared_used_and_exported(surgagg):
 def test_what_nobody_has_named_is_not_imported(surgagg):
     for name in ("my_networks:STRIPES", "my_networks", "os:system"):
         call = surgagg("run", "surgical", "--phantom", "--set", f"backbone={name}")
-        assert call.code == 2 and f"setting 'backbone' knows no {name!r}" in call.err
+        assert call.code == 2 and f"setting 'backbone' has no value {name!r}" in call.err
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CXR_BACKBONES", "my_networks:CURLS")
         call = surgagg("model", "init", "no.npz", "--backbone", "CURLS", "--weights", "none")

@@ -43,7 +43,7 @@ def make(
             strikes no more, are in <folder>/struck. None: nothing of that is in the job.
         claims: Which sites pass for others, see `faults.Impostor`.
         permitted: Site -> classes that it may train; None: what it declares.
-        code: How the code gets to server and sites, see `WAYS`.
+        code: How the code gets to server and sites, see `CODE_MODES`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     table, struck, target = folder / "sites.json", folder / "struck", folder / "job"

@@ -29,7 +29,7 @@ from cxr_audit.census.census import (
     Census,
 )
 from cxr_audit.census.pixels import BINS, BITS
-from cxr_study.common.yaml_files import NeedError, said
+from cxr_study.common.yaml_files import NeedError, describe_error
 
 FORMAT = 1
 """Version of the JSON file."""
@@ -232,7 +232,7 @@ def read_shared(path: Path) -> SharedCensus:
     try:
         return TypeAdapter(SharedCensus).validate_python(values)
     except ValidationError as problem:
-        raise CensusError(f"{path}: {said(problem, values)}") from None
+        raise CensusError(f"{path}: {describe_error(problem, values)}") from None
 
 
 def outcomes(census: SharedCensus, class_name: str) -> Cells:

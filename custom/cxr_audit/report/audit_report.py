@@ -11,7 +11,7 @@ from cxr_audit.census.shareable_census import SharedCensus
 from cxr_audit.census.take_census import SiteCensus, take_census
 from cxr_audit.report import audit_figures, audit_view
 from cxr_study.common.errors import InputError
-from cxr_study.common.files import replace
+from cxr_study.common.files import atomic_write
 from cxr_study.common.progress import Report
 from cxr_study.common.wording import Notice
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels
@@ -60,7 +60,7 @@ def write_audit(
         notes = labels.read.attrs["notes"]
         values[name] = {"local": asdict(site.census), "shared": shared, "notes": notes}
     _write_json(folder / "audit.json", {"sites": values, "across": across.to_json()})
-    replace(folder / "audit.html", page(across, sites, _known(loaded)))
+    atomic_write(folder / "audit.html", page(across, sites, _known(loaded)))
     return folder / "audit.html"
 
 
@@ -81,7 +81,7 @@ def write_cross_site(shared: Sequence[SharedCensus], folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     values = {site.site: {"shared": site.to_json()} for site in shared}
     _write_json(folder / "cross_site.json", {"sites": values, "across": across.to_json()})
-    replace(folder / "cross_site.html", page(across, [], []))
+    atomic_write(folder / "cross_site.html", page(across, [], []))
     return folder / "cross_site.html"
 
 
@@ -113,4 +113,4 @@ def _known(loaded: Sequence[SiteLabels]) -> list[Notice]:
 
 def _write_json(path: Path, values: object) -> None:
     """Write JSON values atomically; NaN is refused."""
-    replace(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
+    atomic_write(path, json.dumps(values, indent=1, allow_nan=False) + "\n")

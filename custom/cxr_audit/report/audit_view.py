@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from cxr_audit.census.across_sites import EqualImages
 from cxr_audit.census.census import OUTCOMES, STATES, Census
 from cxr_audit.census.shareable_census import Cells, SharedCensus, prevalence
-from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
+from cxr_study.common.wording import FEW_IMAGES, Notice, counted, join_names, shortened
 from cxr_study.data.sites.patient_split import SPLITS
 from cxr_study.reports.page.numbers import UNDEFINED
 
@@ -130,7 +130,7 @@ def site_notices(census: Census) -> Iterator[Notice]:
         statuses = [f"{census.dropped[status]:,} {status}" for status in found]
         yield Notice(
             f"{counted(len(census.bad_images), 'image')} cannot be used.",
-            f"{listed(statuses)}. They are left out, and listed below.",
+            f"{join_names(statuses)}. They are left out, and listed below.",
         )
     if census.noted:
         noted = [f"{note} ({counted(number, 'image')})" for note, number in census.noted.items()]

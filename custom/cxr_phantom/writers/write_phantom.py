@@ -22,7 +22,7 @@ from cxr_phantom.writers.official_layouts import (
     write_mimic,
     write_nih,
 )
-from cxr_study.common.files import whole
+from cxr_study.common.files import atomic_path
 from cxr_study.data import readers
 from cxr_study.data.labels.label_table import FRONTAL
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
@@ -86,7 +86,7 @@ def write_phantom(
         if progress is not None:
             progress(done, total)
 
-    with whole(root) as unfinished:
+    with atomic_path(root) as unfinished:
         for site, cohort in cohorts.items():
             _, pictures, doubts, numbers = sources[site]
             reports = read_reports(cohort, site, rare_at_least, doubts)

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from cxr_studies.baseline import BEST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_study.cli import options
-from cxr_study.cli.common import check_data, check_room, console, joined, make_room, say, split
+from cxr_study.cli.common import check_data, check_folder, clear_folder, console, joined, say, split
 from cxr_study.jobs.job import check_names
 from cxr_study.jobs.presets import JobError, parse, with_preset
 
@@ -64,7 +64,7 @@ def baseline(
     check_names(names)
     runs = list(_runs(method, names, out, joined(preset), settings or [], known))
     mark = str((runs[0].out / ROUNDS_FILE).relative_to(out))
-    check_room(out, force, mark)
+    check_folder(out, force, mark)
     from cxr_study.common import offered_data, progress
     from cxr_study.runs.run_request import check_body
     from cxr_study.runs.simulated_run import prepare
@@ -73,7 +73,7 @@ def baseline(
     for run in runs:  # what is wrong with a site shows before another one is trained
         prepare(folder, run.sites, run.settings["image_size"])
     check_body(site_files, initial_body)
-    make_room(out, force, mark)
+    clear_folder(out, force, mark)
     for run in runs:
         with progress.bar(f"{method}, {', '.join(run.sites)}: rounds") as report:
             baseline_run.train(replace(run, site_files=folder, initial_body=initial_body), report)

@@ -59,7 +59,7 @@ def partition(
     from cxr_studies.partition.skew import skew_of
     from cxr_study.data.labels.label_table import classes as class_columns
     from cxr_study.data.sites.new_site import repeated_images
-    from cxr_study.data.sites.patient_split import CURE, SPLITS
+    from cxr_study.data.sites.patient_split import REMEDY, SPLITS
     from cxr_study.data.sites.site_data import read_labels
     from cxr_study.data.sites.site_file import read_site_file
     from cxr_study.data.sites.split_file import read_split
@@ -97,7 +97,7 @@ def partition(
     console.print(table("Sites", headings, rows))
     for path, missing in cut.items():
         for line in missing:
-            say(f"  {path.stem}: {line}" if line != CURE else f"  {CURE}")
+            say(f"  {path.stem}: {line}" if line != REMEDY else f"  {REMEDY}")
     for line in again:
         say(line)
     say(f"site files  {out}")

@@ -82,7 +82,7 @@ def run(
     from cxr_studies.analysis.study_results import gather
     from cxr_studies.report.study_report import write as report
     from cxr_studies.runner.run_study import run_studies
-    from cxr_study.common.files import replace
+    from cxr_study.common.files import atomic_write
 
     origins = {}  # file in a report's folder -> study file, data file and selection, in words
     for study, given in zip(read, studies, strict=True):
@@ -111,7 +111,7 @@ def run(
                 folds = pd.read_csv(page.parent / "folds.csv")
                 analysis.show_folds(study.title, folds, console)
             say(f"report  {page}")
-            replace(path, origin)
+            atomic_write(path, origin)
     for failure in made.failures:
         say(f"failed: {failure.run.name}: {failure.reason} The log is {failure.log}")
     if made.failures:

@@ -20,7 +20,7 @@ from cxr_study.data.sites.patient_split import (
     shuffled,
     split_patients,
     stratified,
-    thin,
+    subsample_training,
     without_positives,
 )
 from cxr_study.data.sites.site_data import read_labels, select_views
@@ -70,7 +70,7 @@ def write_sites(
     assignment = split_sites(table, names, seed=seed, skew=skew)
     scheme = f"{len(names)} sites with {skew or 'equally many patients'}, each 70/10/20"
     if share < 1:
-        assignment = thin(assignment, table, share, seed=seed)
+        assignment = subsample_training(assignment, table, share, seed=seed)
         scheme += f"; {share:.3g} of the training patients used"
     folder.mkdir(parents=True, exist_ok=True)
     split, truth = folder / "split.csv", folder / "truth.csv"

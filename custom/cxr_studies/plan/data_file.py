@@ -50,7 +50,7 @@ from cxr_study.common.yaml_files import (
     FileModel,
     NeedError,
     Target,
-    one_of,
+    choice_validator,
     read_model,
 )
 from cxr_study.data.readers import official_files
@@ -131,7 +131,7 @@ class StudyData(FileModel):
     """
 
     data: Annotated[
-        dict[Annotated[str, one_of(DATA_SETS)], _Source],
+        dict[Annotated[str, choice_validator(DATA_SETS)], _Source],
         BeforeValidator(_lines),
         AfterValidator(_check_sources),
     ] = Field(default_factory=dict)
@@ -139,7 +139,7 @@ class StudyData(FileModel):
     folds: Annotated[int, Field(strict=True, ge=2)] | None = None
     images: Annotated[int, Field(strict=True, ge=1)] | None = None
     initial_body: ExistingFile | None = None
-    preset: Annotated[str, one_of(PRESETS)] | None = None
+    preset: Annotated[str, choice_validator(PRESETS)] | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
     per_site: dict[str, Annotated[dict[str, Any], Field(min_length=1)]] = Field(
         default_factory=dict

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 from cxr_studies.plan.row import Row
-from cxr_study.common.files import replace
+from cxr_study.common.files import atomic_write
 from cxr_study.data.labels.label_table import DESCRIPTORS
 
 RUNS, TEST_SETS, DATA, SITES = FOLDERS = "runs", "test_sets", "data", "sites"
@@ -201,7 +201,7 @@ def write_result(result: Result, folder: Path) -> None:
         folder: Of the run.
     """
     text = json.dumps(asdict(result), indent=1, allow_nan=False, ensure_ascii=False)
-    replace(folder / RESULT_FILE, text + "\n")
+    atomic_write(folder / RESULT_FILE, text + "\n")
 
 
 def read_result(folder: Path) -> Result | None:

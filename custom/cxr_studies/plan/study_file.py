@@ -34,15 +34,26 @@ from cxr_studies.plan.row import SOLO_STRATEGIES, TITLES, Row
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
 from cxr_study.common.wording import counted
-from cxr_study.common.yaml_files import EachOnce, FileModel, NeedError, Text, one_of, read_model
+from cxr_study.common.yaml_files import (
+    EachOnce,
+    FileModel,
+    NeedError,
+    Text,
+    choice_validator,
+    read_model,
+)
 from cxr_study.data.readers import DATASETS
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 ALL_SITES = "all"
 """Value of the key `sites`: those of the data file."""
 
-_DataSets = Annotated[tuple[Annotated[Text, one_of(DATA_SETS)], ...], Field(min_length=1), EachOnce]
-_Methods = Annotated[tuple[Annotated[Text, one_of(TITLES)], ...], Field(min_length=1), EachOnce]
+_DataSets = Annotated[
+    tuple[Annotated[Text, choice_validator(DATA_SETS)], ...], Field(min_length=1), EachOnce
+]
+_Methods = Annotated[
+    tuple[Annotated[Text, choice_validator(TITLES)], ...], Field(min_length=1), EachOnce
+]
 _Alpha = Annotated[float, Field(strict=True)]
 _Strategies = Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
 
@@ -97,7 +108,7 @@ class Scenario(FileModel):
     """
 
     name: Text
-    cut: Annotated[str, one_of(DATA_SETS)] | None = None
+    cut: Annotated[str, choice_validator(DATA_SETS)] | None = None
     sites: Annotated[int | str | tuple[str, ...], PlainValidator(_sites)]
     shared: Annotated[int, Field(strict=True, ge=0)] | None = None
     share: Annotated[Fraction, PlainValidator(_share)] | None = None
@@ -197,13 +208,15 @@ class Study(FileModel):
     factor: Text
     scenarios: Annotated[tuple[Scenario, ...], Field(min_length=1)]
     quick: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
-    methods: Annotated[dict[Annotated[str, one_of(TITLES)], _Strategies], Field(min_length=1)]
+    methods: Annotated[
+        dict[Annotated[str, choice_validator(TITLES)], _Strategies], Field(min_length=1)
+    ]
     variants: dict[Annotated[str, AfterValidator(_word)], dict[str, Any]] = Field(
         default_factory=dict
     )
     seeds: Annotated[int, Field(strict=True, ge=1)]
     tests: _DataSets = ()
-    claims: Annotated[str, one_of(shipped_files.names("study_files"))] = ""
+    claims: Annotated[str, choice_validator(shipped_files.names("study_files"))] = ""
     name: str = Field(default="", exclude=True)
     given: bool = Field(default=False, exclude=True)
 

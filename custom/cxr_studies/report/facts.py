@@ -17,7 +17,7 @@ from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL, SERVER, TEST_SETS, Result, read_table
 from cxr_studies.report.figures.style import row_name, scenarios
 from cxr_studies.report.tables.layouts import TESTS, classes
-from cxr_study.common.wording import counted, listed
+from cxr_study.common.wording import counted, join_names
 from cxr_study.evaluation.subgroup_scores import FEWEST, KINDS
 from cxr_study.jobs.presets import Settings
 from cxr_study.reports.page.numbers import UNDEFINED, interval
@@ -29,7 +29,7 @@ PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance.
 def describe_data(data: StudyData) -> str:
     """The data in a few words, for captions: phantom with its size, or the real data sets."""
     if data.images is None:
-        return f"real data ({data.name}: {listed([TESTS[name] for name in data.sources])})"
+        return f"real data ({data.name}: {join_names([TESTS[name] for name in data.sources])})"
     return f"phantom, {data.images:,} images of each data set"
 
 
@@ -59,7 +59,7 @@ def report_header(results: StudyResults, data: StudyData) -> dict[str, str]:
         "Recipe": "; ".join(filter(None, recipe)),
         "Initial body": "the phantom's" if data.initial_body is None else data.initial_body.name,
         "Rounds": f"{_each(run.rounds for run in runs)}, patience "
-        f"{listed([str(rounds or 'none') for rounds in patience])}",
+        f"{join_names([str(rounds or 'none') for rounds in patience])}",
         "Seeds": _each(run.seed for run in runs),
         "Runs": f"{len(made)} of {len({run.key for run in results.runs})} finished{in_poc}",
         "Wall time": _wall_time(made),
@@ -77,7 +77,7 @@ def _settings(values: Settings) -> str:
 def package_versions(results: StudyResults) -> str:
     """The packages that decide the result of a run, with their versions."""
     packages = results.finished[0].what["packages"]
-    return listed([f"{name} {version}" for name, version in packages.items()])
+    return join_names([f"{name} {version}" for name, version in packages.items()])
 
 
 def answer(analysis: Analysis) -> Iterator[str]:
@@ -145,11 +145,11 @@ def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
         return
     for test, here in found.groupby(found["test"].map(TESTS), sort=False):
         if lacking := [kind for kind in KINDS if kind not in set(here["kind"])]:
-            yield f"{test} has no information on {listed(lacking)}."
+            yield f"{test} has no information on {join_names(lacking)}."
         compared = here.groupby("kind", sort=False)["compared"].max()
         if few := list(compared.index[compared == 0]):
             yield (
-                f"{test}, by {listed(few)}: no class has {FEWEST} positives and {FEWEST} "
+                f"{test}, by {join_names(few)}: no class has {FEWEST} positives and {FEWEST} "
                 "negatives in every subgroup."
             )
 
@@ -205,7 +205,7 @@ def _wall_time(results: Sequence[Result]) -> str:
 
 def _each(values: Iterable[Any]) -> str:
     """Every distinct value once, sorted, as a list in words."""
-    return listed([str(value) for value in sorted(set(values))])
+    return join_names([str(value) for value in sorted(set(values))])
 
 
 def _tested(results: StudyResults) -> str:

@@ -27,7 +27,7 @@ from cxr_studies.report.figures.style import scenarios
 from cxr_studies.report.tables import latex, plain_tables
 from cxr_studies.report.tables.layouts import averages
 from cxr_studies.report.tables.tables import PValues, Table, tables
-from cxr_study.common.files import replace
+from cxr_study.common.files import atomic_write
 from cxr_study.common.progress import bar
 from cxr_study.evaluation.subgroup_scores import FEWEST
 from cxr_study.reports.page.html import template
@@ -83,17 +83,19 @@ def write(
         **({} if folds is None else {"folds.csv": folds}),
     }
     for name, frame in {**frames, TABLES_FILE: pd.DataFrame(cells)}.items():
-        replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        atomic_write(
+            folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        )
     environments = [latex.latex(table, results.study.name) for table in laid_out]
-    replace(folder / LATEX_FILE, latex.HEAD + "\n".join(environments))
+    atomic_write(folder / LATEX_FILE, latex.HEAD + "\n".join(environments))
     made = {
         "Command": command,
         **facts.report_header(results, data),
         "Made with": facts.package_versions(results),
     }
-    replace(folder / PROVENANCE_FILE, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+    atomic_write(folder / PROVENANCE_FILE, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
     files = [LATEX_FILE, TABLES_FILE, PROVENANCE_FILE, *frames]
-    replace(folder / PAGE_FILE, page(analysis, data, laid_out, files, folds))
+    atomic_write(folder / PAGE_FILE, page(analysis, data, laid_out, files, folds))
     return folder / PAGE_FILE
 
 

@@ -6,8 +6,12 @@ from importlib import import_module
 
 
 def start() -> None:
-    """Run the command; packages that are missing or unfit are one line, and exit code 2."""
-    # A plain SIGTERM would end this process alone and leave the simulator's behind.
+    """Entry point of `surgagg`: run the command line and end the process.
+
+    A missing or incompatible package is reported in one line on standard error, with exit code 2.
+    A SIGTERM ends the process with 143, after the processes that it started.
+    """
+    # A plain SIGTERM would end this process only and leave the simulator's running.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         command_line = import_module("cxr_study.cli.main")

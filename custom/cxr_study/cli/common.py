@@ -1,4 +1,4 @@
-"""What the commands share: what they say, what they are refused, folders for results."""
+"""Helpers of the commands: output, checks of options, folders for results."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cxr_study.runs.finished_run import RunFolderError
 
 console = Console()
 
-MARK = "job/meta.json"
-"""In a run's folder: tells it from any other."""
+MARKER = "job/meta.json"
+"""File by which the folder of a run is recognized."""
 
 
 class DataError(ValueError):
-    """A command is not told whose images to train on."""
+    """A command needs exactly one source of images, and got none or two."""
 
 
 def check_data(
@@ -24,44 +24,76 @@ def check_data(
     phantom: bool,
     needed: str = "training needs --site-files <folder of <site>.yaml>",
 ) -> None:
-    """Refuse nobody's data, or two kinds of them."""
+    """Check that a command has exactly one source of images.
+
+    Args:
+        given: Value of --site-files; falsy where it is not given.
+        phantom: Whether --phantom is given.
+        needed: Beginning of the message: what needs which option.
+
+    Raises:
+        DataError: Both are given, or neither.
+    """
     if bool(given) == phantom:
         got = "both" if phantom else "neither"
         raise DataError(f"{needed} for real data, or --phantom for drawn images; got {got}.")
 
 
 def split(sites: str) -> tuple[str, ...]:
-    """Names from a text with commas; of an empty one none."""
+    """Split names at commas and strip them: "a, b" becomes ("a", "b"); "" becomes ()."""
     return tuple(name.strip() for name in sites.split(",")) if sites else ()
 
 
 def joined(names: list[str] | None) -> str:
-    """The names of an option that may be repeated, by comma."""
+    """Join the values of a repeatable option with commas, for functions that take names so."""
     return ",".join(names or ())
 
 
 def say(text: str, to: Console = console) -> None:
-    """Print a line as it is: nothing in a path or a message is markup, or wrapped."""
+    """Print a line unchanged: without rich's markup, highlighting or wrapping.
+
+    Args:
+        text: The line.
+        to: Console. Default: standard output.
+    """
     to.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def make_room(folder: Path, force: bool, mark: str = MARK) -> None:
-    """Remove a folder of an earlier run (see `mark`) where that is wanted, or see `check_room`."""
-    check_room(folder, force, mark)
+def clear_folder(folder: Path, force: bool, marker: str = MARKER) -> None:
+    """Remove a results folder of an earlier run, if there is one.
+
+    Args:
+        folder: Where results will be written.
+        force: Whether an earlier run's folder may be removed.
+        marker: File that tells the folder of a run from any other. Default: `MARKER`.
+
+    Raises:
+        RunFolderError: See `check_folder`.
+    """
+    check_folder(folder, force, marker)
     if folder.exists():
         shutil.rmtree(folder)
 
 
-def check_room(folder: Path, force: bool, mark: str = MARK) -> None:
-    """Refuse a folder that exists, unless it is a run's and is to be removed."""
+def check_folder(folder: Path, force: bool, marker: str = MARKER) -> None:
+    """Check that results can be written to a folder; changes nothing.
+
+    Args:
+        folder: Where results will be written.
+        force: Whether an earlier run's folder may be removed.
+        marker: File that tells the folder of a run from any other. Default: `MARKER`.
+
+    Raises:
+        RunFolderError: The folder exists, and `force` is not given or the marker is missing.
+    """
     if not folder.exists():
         return
     if not force:
         raise RunFolderError(
             f"a run needs a new folder; {folder} exists. Give another --out, or --force."
         )
-    if not (folder / mark).is_file():
+    if not (folder / marker).is_file():
         raise RunFolderError(
-            f"only what an earlier run made is removed; {folder} holds no {mark}. Remove it "
+            f"only what an earlier run made is removed; {folder} holds no {marker}. Remove it "
             "yourself, or give another --out."
         )

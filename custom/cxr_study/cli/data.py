@@ -1,4 +1,4 @@
-"""The commands about sites, their labels and images: `surgagg data`."""
+"""The commands `surgagg data`: site files, splits, classes and images."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from cxr_study.data.readers import DATASETS, dataset_of, official_files
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="From the official files of a data set to sites that are ready to train.",
+    help="Prepare sites for training: site file, split, classes, images.",
     epilog="Example:  surgagg data site nih data/nih sites/nih.yaml      Exit codes: 0 done, "
-    "1 more bad images or unresolved names than allowed, 2 wrong use.",
+    "1 more bad images than allowed or similar class names to resolve, 2 wrong use.",
 )
 RATIOS = "70/10/20"
 MOST_NOTED = 20
 SiteFiles = Annotated[list[Path], Argument(help="Site files, e.g. sites/*.yaml.")]
 Size = Annotated[int, Option(help="Side of the images, pixels.", min=8)]
-Seed = Annotated[int, Option(help="Another seed, another result.", min=0)]
+Seed = Annotated[int, Option(help="Random seed of the split.", min=0)]
 Share = Annotated[
-    str, Option(help="Of the training patients to use, e.g. 1/8; the others stay unused.")
+    str, Option(help="Share of the training patients to use, e.g. 1/8; the others stay unused.")
 ]
 
 
@@ -40,16 +40,16 @@ def split_patients(
     mimic_split: Path | None = None,
     ratios: Annotated[str, Option(metavar="A/B/C")] = RATIOS,
 ) -> None:
-    """Put every patient of a site in train, validation or test: 70/10/20, or as officially split.
+    """Split the patients of a site into train, validation and test: 70/10/20 or the official split.
 
-    The split is stratified by class; a class that is in no patient of a split is named. An earlier
-    split is replaced.
+    The split is stratified by class. Classes without a positive patient in a split are reported. An
+    earlier split file is kept under another name.
 
     Options:
-        site_file: Its key 'split' says where to write.
+        site_file: Site file; its key 'split' names the file to write.
         nih_lists: NIH's train_val_list.txt and test_list.txt.
         mimic_split: MIMIC's mimic-cxr-2.0.0-split.csv.gz.
-        ratios: Of patients in train, validation and test.
+        ratios: Patients in train, validation and test.
 
     Example:
         surgagg data split sites/nih.yaml --seed 1 --share 1/8
@@ -61,7 +61,7 @@ def split_patients(
     _check_ratios(ratios)
     from cxr_study.data.sites.site_file import read_site_file
 
-    site = read_site_file(site_file)  # refused before all else is imported
+    site = read_site_file(site_file)  # errors come before slow imports
     from cxr_study.data.sites.new_site import split_site
 
     split_site(site, part, seed, ratios, nih_lists, mimic_split, say=say)
@@ -69,9 +69,9 @@ def split_patients(
 
 @command(app)
 def classes(site_files: SiteFiles) -> None:
-    """Show the union of the sites' classes, who labels what, and names that look alike.
+    """Show the union of the sites' classes, which site labels which, and similar names.
 
-    Exit code 1 if names look alike and nobody has decided whether they are the same.
+    Exit code 1 if it is undecided whether similar names are the same class.
 
     Example:
         surgagg data classes sites/*.yaml
@@ -91,16 +91,17 @@ def classes(site_files: SiteFiles) -> None:
 
 @command(app, "prepare")
 def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
-    """Decode all images of sites once, so that training never does.
+    """Decode all images of sites once and cache them for training.
 
     Images that are missing, unreadable, constant or duplicates are listed and left out. Exit code 1
-    if they are more than the site file's 'bad_images'.
+    if there are more of them than 'bad_images' in the site file allows.
 
     Example:
         surgagg data prepare sites/*.yaml --size 224
     """
     from cxr_study.common import progress
     from cxr_study.data.images import image_store
+    from cxr_study.data.images.image_files import ImageError
     from cxr_study.data.sites.site_data import check_disjoint, load_labels, prepare
     from cxr_study.data.sites.site_file import read_site_file
 
@@ -118,11 +119,11 @@ def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
             f"decoded now; {prepared.folder}"
         )
         if prepared.bits and not site.bits:
-            fixed = f"'bits: {prepared.bits}' in the site file makes it so for good"
-            say(f"{name}: 16-bit pictures are taken to have {prepared.bits} bits; {fixed}")
+            fixed = f"'bits: {prepared.bits}' in the site file fixes this"
+            say(f"{name}: 16-bit images are assumed to have {prepared.bits} bits; {fixed}")
         try:
             image_store.check_limit(prepared, site.bad_images, f"{site.path}: key 'bad_images'")
-        except image_store.ImageError as error:
+        except ImageError as error:
             say(f"surgagg: {error}", Console(stderr=True))
             failed = True
         else:
@@ -130,7 +131,7 @@ def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
                 say(f"  left out: {row.image} {row.status} {row.detail}".rstrip())
         noted = [f"  {row.image}: {row.notes}" for row in index[usable].itertuples() if row.notes]
         if noted:
-            say(f"{name}: {len(noted):,} images are used that may not be what they should be:")
+            say(f"{name}: {len(noted):,} images are used although they may not fit:")
             more = [f"  and {len(noted) - MOST_NOTED:,} more"] * (len(noted) > MOST_NOTED)
             for line in [*noted[:MOST_NOTED], *more]:
                 say(line)
@@ -161,30 +162,30 @@ def site(
     views: Literal["frontal", "all"] = "frontal",
     prepare: bool = True,
 ) -> None:
-    r"""Write a site file for a data set or an own csv, and split its patients 70/10/20.
+    r"""Write a site file for a data set or your own csv, and split its patients 70/10/20.
 
-    Of an own csv (table) a header image, patient, view, sex or age says what a column is, and
-    columns of 1, 0, -1 and blanks are classes; options say the rest, and what is missing is named.
-    Its images are decoded, too. custom/SITES.md says what else can be in a site file.
+    In your own csv (table), columns called image, patient, view, sex and age are recognized, and
+    columns of 1, 0, -1 and blanks are classes. Options describe the others; the command lists what
+    is missing. Its images are decoded as well. All keys of a site file: custom/SITES.md.
 
     Options:
-        folder: Of the official download; or your csv, or its folder.
+        folder: Folder of the official download; or your csv, or its folder.
         site_file: Site file to write; its name is the site's.
-        column: Own csv: what a column is: image, patient, view, sex, age, ignored.
-        word: Own csv: what a word stands for, e.g. ja=1; in one column: Geschlecht:1=F.
+        column: Own csv: role of a column: image, patient, view, sex, age, ignored.
+        word: Own csv: meaning of a word, e.g. ja=1; in one column: Geschlecht:1=F.
         images: Own csv: folder of its images.
         nested: Own csv: find images at any depth.
-        images_by: Own csv: the DICOM keyword of its images, e.g. AccessionNumber.
+        images_by: Own csv: DICOM keyword of the number that names images, e.g. AccessionNumber.
         encoding: Own csv: if not Unicode, e.g. cp1252.
-        blank: Own csv: what blank labels count as.
-        findings: Own csv: the column that names findings, in lists or rows.
-        separator: Of the findings in a cell: '|', '\n', ...; 'list' for Python's ['a', 'b'].
-        value: The column with the label of a finding: 1, 0, -1 or blank.
+        blank: Own csv: meaning of blank labels.
+        findings: Own csv: column that names findings, in lists or rows.
+        separator: Separator of the findings in a cell: '|', '\n', ...; 'list' for ['a', 'b'].
+        value: Column with the label of a finding: 1, 0, -1 or blank.
         unlisted: 'negative': a finding that an image does not list is absent, not blank.
-        threshold: Own csv: probability from which on a label is positive.
+        threshold: Own csv: smallest probability that counts as positive.
         patients: Own csv: '007' and '7' are two patients; or no column names patients.
         views: 'all': use lateral and other views, too.
-        prepare: Decode the images of an own csv at once, at 64 pixels.
+        prepare: Decode the images of your csv now, at 64 pixels.
 
     Example:
         surgagg data site chexpert data/CheXpert-v1.0-small sites/stanford.yaml
@@ -193,11 +194,11 @@ def site(
             'not labelled'
         By number: --column Nr=image --images-by AccessionNumber
     """
-    dataset_of(dataset)  # which refuses one that is not known
+    dataset_of(dataset)  # raises for unknown names
     lists = {"column": findings, "separator": separator and separator.replace(r"\n", "\n"),
              "value": value, "unlisted": unlisted}  # fmt: skip
-    lists = {key: given for key, given in lists.items() if given is not None}
-    said = {
+    lists = {key: text for key, text in lists.items() if text is not None}
+    given = {
         "images": images,
         "nested": nested or None,
         "columns": pairs(column or [], "--column", "'Bildname=image'") or None,
@@ -208,37 +209,42 @@ def site(
         "patients": patients,
         "blank": blank,
     }
-    if dataset != "table" and any((*said.values(), images_by)):
+    if dataset != "table" and any((*given.values(), images_by)):
         raise typer.BadParameter(
             "--column, --word, --images, --images-by, --encoding, --blank, --findings, "
-            "--separator, --value, --unlisted, --threshold, --patients and --nested are of table."
+            "--separator, --value, --unlisted, --threshold, --patients and --nested are for table."
         )
     if findings is None and lists:
-        raise typer.BadParameter("--separator, --value and --unlisted go with --findings COLUMN.")
+        raise typer.BadParameter("--separator, --value and --unlisted need --findings COLUMN.")
     if site_file.suffix != ".yaml":
         raise typer.BadParameter(f"a site file is named <site>.yaml; got {site_file}.")
     if site_file.exists():
         raise typer.BadParameter(f"{site_file} exists; remove it, or give another name.")
     if dataset != "table":
-        official_files(dataset, folder)  # refused before all else is imported
+        official_files(dataset, folder)  # errors come before slow imports
     from cxr_study.data.sites.new_site import make_site
 
-    said["views"] = None if views == "frontal" else views
-    make_site(dataset, folder, site_file, said, images_by=images_by, seed=seed, say=say)
+    given["views"] = None if views == "frontal" else views
+    make_site(dataset, folder, site_file, given, images_by=images_by, seed=seed, say=say)
     if dataset == "table" and prepare:
         prepare_images([site_file])
     say(f"next       surgagg data audit {site_file} --out audit")
 
 
 def pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
-    """Read options of the form name=value.
+    """Parse values of a repeatable option of the form name=value; the last "=" separates.
+
+    Args:
+        given: The values.
+        option: Name of the option, for the message.
+        example: A value, for the message.
 
     Raises:
-        BadParameter: One has no "=".
+        BadParameter: A value has no "=".
     """
     wrong = [text for text in given if "=" not in text]
     if wrong:
-        raise typer.BadParameter(f"{option} is given as {example}; got {wrong[0]!r}.")
+        raise typer.BadParameter(f"{option} needs the form {example}; got {wrong[0]!r}.")
     return {text.rpartition("=")[0].strip(): text.rpartition("=")[2].strip() for text in given}
 
 
@@ -254,7 +260,11 @@ def _check_ratios(text: str) -> None:
 
 
 def fraction(text: str) -> Fraction:
-    """A share, above 0 and at most 1, from a command line."""
+    """Parse a share such as "1/8" or "0.125".
+
+    Raises:
+        BadParameter: It is not a number above 0 and at most 1.
+    """
     try:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""The commands for real FLARE systems: `surgagg deploy`, and `surgagg deploy kit`."""
+"""The commands `surgagg deploy`: create, submit, watch and check jobs on real FLARE systems."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import typer
 from typer import Argument, Option
 
 from cxr_study.cli import options
-from cxr_study.cli.common import check_room, console, joined, make_room, say, split
+from cxr_study.cli.common import check_folder, clear_folder, console, joined, say, split
 from cxr_study.cli.options import command
 from cxr_study.cli.run import make_report
 from cxr_study.cli.systems import Kit, Retries, kit_app, poc_app
 from cxr_study.common.progress import Steps
 from cxr_study.jobs import job_export
-from cxr_study.jobs.components import WAYS, check_way
+from cxr_study.jobs.components import CODE_MODES, check_code_mode
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import JOBS
 from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
@@ -37,23 +37,22 @@ app = typer.Typer(
 )
 app.add_typer(kit_app, name="kit")
 app.add_typer(poc_app, name="poc")
-Admin = Annotated[Path, Option("--kit", help="Your startup kit, that of a lead or project admin.")]
+Admin = Annotated[Path, Option("--kit", help="Your startup kit, of a lead or project admin.")]
 ServerTimeout = Annotated[
-    float, Option(min=0, help="Seconds to wait for a server that has gone away, or cannot do it.")
+    float, Option(min=0, help="Seconds to wait for a server that does not answer or refuses.")
 ]
 SitesTimeout = Annotated[
-    float, Option(min=0, help="Seconds to wait for the job's sites before it is submitted.")
+    float, Option(min=0, help="Seconds to wait for the job's sites before submission.")
 ]
 OwnData = Annotated[
     Path | None,
-    Option(
-        "--site-files", help="Folder of <site>.yaml, if you have the sites' data: a full report."
-    ),
+    Option("--site-files", help="Folder of <site>.yaml, if you have the sites' data: full report."),
 ]
-Study = Annotated[str, Option(help="FLARE's study to work in; each has jobs of its own.")]
+Study = Annotated[str, Option(help="FLARE study; each has its own jobs.")]
 NOT_WAITED_FOR = 60.0
+"""Seconds that short commands wait for the server."""
 
-_WAYS = "; ".join(f"{way}: {needs}" for way, needs in WAYS.items())
+_CODE_MODES = "; ".join(f"{mode}: {needs}" for mode, needs in CODE_MODES.items())
 
 
 @command(app)
@@ -62,16 +61,16 @@ def job(
     *,
     out: Path,
     strategy: Annotated[
-        str | None, Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's own.")
+        str | None, Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's.")
     ] = None,
     sites: options.Sites = "nih,chexpert",
     preset: options.Preset = None,
     settings: options.Settings = None,
-    code: Annotated[str, Option(help=f"{_WAYS}.")] = "installed",
+    code: Annotated[str, Option(help=f"{_CODE_MODES}.")] = "installed",
 ) -> None:
     """Write the job folder of a method, ready to submit.
 
-    It names classes of this software, and --code says how they get to the server and the sites.
+    A job uses classes of this software; --code sets how they reach the server and the sites.
 
     Options:
         out: New folder for the job.
@@ -79,7 +78,7 @@ def job(
     Example:
         surgagg deploy job personalised --strategy fedbn --sites a,b --out my-job
     """
-    check_way(code)
+    check_code_mode(code)
     own = {} if strategy is None else {"strategy": strategy}
     asked = Job.asked(
         method, sites=split(sites), preset=joined(preset), given=settings or (), settings=own
@@ -106,15 +105,15 @@ def submit(
     study: Study = "default",
     force: options.Force = False,
 ) -> None:
-    """Submit a job to the server that your startup kit names, and see it to its end.
+    """Submit a job to the server of your startup kit, monitor it, and download the results.
 
-    A job that breaks (a process was killed, the server restarted) is continued from its last whole
-    round, after 1, 2, then 5 minutes, and a server that is gone is waited for. An interrupt aborts
-    it; another one leaves it to itself. Models, records and what the sites measured on their test
-    splits are downloaded.
+    A job that breaks (a process was killed, the server restarted) is continued from its last
+    complete round, after 1, 2, then 5 minutes; a server that does not answer is waited for. The
+    first interrupt aborts the job, a second one leaves it running. Models, records and the sites'
+    test metrics are downloaded.
 
     Options:
-        out: New folder for everything the run makes.
+        out: New folder for the results.
 
     Example:
         surgagg deploy submit my-job --kit lead@university.org --out runs/first
@@ -122,12 +121,12 @@ def submit(
     asked = Job.asked(job, sites=split(sites), preset=joined(preset), given=settings or ())
     if site_files:
         check_sites(site_files, asked.sites)
-    check_room(out, force)
+    check_folder(out, force)
     from cxr_study.deployment import local_workspaces
     from cxr_study.deployment.deployed_run import DeployedRun
 
-    with _connected(kit, server_timeout, study) as (session, steps):  # before anything is removed
-        make_room(out, force)
+    with _connected(kit, server_timeout, study) as (session, steps):  # before removing a folder
+        clear_folder(out, force)
         elsewhere, places = not (site_files or phantom), local_workspaces.workspaces(kit)
         deployed = DeployedRun(
             session, steps, out, site_files, elsewhere, retries, places, sites_timeout
@@ -149,13 +148,13 @@ def watch(
     sites_timeout: SitesTimeout = 120.0,
     study: Study = "default",
 ) -> None:
-    """See a job that was submitted before to its end, as submit does; also a finished one.
+    """Monitor a submitted job and download its results, as submit does; also of a finished job.
 
-    An interrupt leaves it running.
+    An interrupt leaves the job running.
 
     Options:
-        run: Folder of an earlier submit or watch, or a job's id.
-        out: Folder for everything of a job's id. Default: runs/<id>.
+        run: Folder of an earlier submit or watch, or the id of a job.
+        out: Folder for the results, with a job id. Default: runs/<id>.
 
     Example:
         surgagg deploy watch runs/first --kit lead@university.org
@@ -175,8 +174,8 @@ def watch(
             deployed.read_facts()
         else:
             if folder.is_dir():
-                check_room(folder, force=False)
-            session.meta(run)  # there is such a job
+                check_folder(folder, force=False)
+            session.meta(run)  # raises if there is no such job
             folder.mkdir(parents=True)
             deployed.write_facts()
         _to_the_end(deployed)
@@ -184,9 +183,9 @@ def watch(
 
 @command(app)
 def status(*, kit: Admin, study: Study = "default") -> None:
-    """Say how server and sites are, which jobs there are, and how long your kit is valid.
+    """Show the state of server and sites, the jobs, and how long your startup kit is valid.
 
-    What other sites say of their disk, certificate and versions is that of their last job.
+    Disk, certificate and versions of other sites are those that they reported in their last job.
 
     Example:
         surgagg deploy status --kit lead@university.org
@@ -200,7 +199,16 @@ def status(*, kit: Admin, study: Study = "default") -> None:
 
 @contextmanager
 def _connected(kit: Path, patience: float, study: str) -> Iterator[tuple[FlareSession, Steps]]:
-    """A session by an admin's kit in a study, and the steps of what is done in it."""
+    """Connect with an admin's kit to a FLARE study.
+
+    Args:
+        kit: The startup kit.
+        patience: Seconds to wait for the server.
+        study: Name of the study.
+
+    Yields:
+        The session, and a `Steps` that shows what is done in it.
+    """
     from cxr_study.deployment.flare_session import FlareSession
 
     steps = Steps(console)
@@ -212,7 +220,7 @@ def _connected(kit: Path, patience: float, study: str) -> Iterator[tuple[FlareSe
 
 
 def _to_the_end(deployed: DeployedRun) -> None:
-    """Run a job, or watch one that has begun, and report."""
+    """Run a job to its end, or watch one that is running, and write the report."""
     deployed.run()
     run = finished_run(deployed.folder)
     make_report(run, deployed.folder / "report", run.job.name)
@@ -228,14 +236,14 @@ def check(
     settings: options.Settings = None,
     study: Study = "default",
 ) -> None:
-    """Ask the sites of a job whether they can take part, and train nothing.
+    """Check whether the sites of a job can participate, without training.
 
-    Every job begins with these questions: classes that the server permits, versions, the network,
-    disk, certificate, the site's files. What only the site may read is in its own notes.
+    Every job starts with these checks: classes that the server permits, versions, network, disk,
+    certificate, the site's files. Details that only the site may read are in its local notes.
 
     Example:
         surgagg deploy check my-job --kit lead@university.org
-        Exit codes: 0 all sites can take part, 1 one cannot, 2 wrong use.
+        Exit codes: 0 all sites can participate, 1 one cannot, 2 wrong use.
     """
     only = {"check_only": True}
     asked = Job.asked(
@@ -250,7 +258,7 @@ def check(
     for one in answers:
         say(f"{one['site']:<12} {system_status.describe_answer(one)}")
     if failed or any(one["reason"] for one in answers):
-        raise JobFailedError(failed or "not all sites can take part.")
+        raise JobFailedError(failed or "not all sites can participate.")
 
 
 @command(app)
@@ -260,32 +268,32 @@ def jobs(
     older_than: Annotated[float, Option(min=0)] = 0,
     remove: Annotated[bool, Option("--remove")] = False,
 ) -> None:
-    """List what jobs have left in the kit of a server or site, or remove it.
+    """List the files that jobs have left in the kit of a server or site, or remove them.
 
-    That is their checkpoints, which later jobs may go on from, a site's local notes, FLARE's
-    folders, and at the server what is in its job store. A job that runs or waits stays.
+    These are checkpoints, which later jobs may continue from, a site's local notes, FLARE's folders
+    and, at the server, its job store. Files of a running or waiting job are never removed.
 
     Options:
-        job: This one alone; may be repeated.
-        older_than: Days without a change.
-        remove: Remove what is listed.
+        job: Only this job; may be repeated.
+        older_than: Only jobs without a change for this number of days.
+        remove: Remove the listed files.
 
     Example:
         surgagg deploy jobs server --older-than 90 --remove
-        Lists only, without --remove.
+        Without --remove it only lists.
     """
     from cxr_study.deployment.local_workspaces import JobFilesError, find_job_files
 
     if remove and not (job or older_than):
-        raise JobFilesError("--remove needs --job or --older-than, to say of which jobs.")
+        raise JobFilesError("--remove needs --job or --older-than, to select jobs.")
     found = find_job_files(kit, job or (), older_than)
     for one in found:
-        told = f"{one.in_use}: stays" if one.in_use else "removed" if remove else ""
+        state = f"{one.in_use}: stays" if one.in_use else "removed" if remove else ""
         known = [str(one.meta.get(key, "")) for key in ("name", "status", "submitter_name")]
-        known += [one.continues and f"continues {one.continues}", told]
+        known += [one.continues and f"continues {one.continues}", state]
         size = f"{one.size / 2**20:8,.1f} MB", f"{one.age_days:6.1f} days"
         say("  ".join([one.job, *size, *filter(None, known)]))
         if remove and not one.in_use:
             one.remove()
     if not found:
-        say("no job has left anything of that kind")
+        say("no files of such jobs")

@@ -1,4 +1,4 @@
-"""The commands that need labelled images: `surgagg model evaluate` and `calibrate`."""
+"""The commands `surgagg model evaluate` and `calibrate`, which need labelled images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer import Option
 from cxr_study.cli import options
 from cxr_study.cli.common import check_data, console, say, split
 from cxr_study.cli.options import command
-from cxr_study.common.wording import counted, listed
+from cxr_study.common.wording import counted, join_names
 
 if TYPE_CHECKING:
     from cxr_study.models.loaded_model import LoadedModel
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 Phantom = Annotated[
-    bool, Option("--phantom", help="The phantom study's sites, in place of --site-files.")
+    bool, Option("--phantom", help="The sites of the phantom, instead of --site-files.")
 ]
 
 
@@ -38,21 +38,21 @@ def calibrate(
     own_site: options.OwnSite = None,
     arguments: options.Arguments = None,
 ) -> None:
-    """Calibrate a model's probabilities on validation images; its weights stay as they are.
+    """Calibrate a model's probabilities on validation images; its weights stay unchanged.
 
-    The calibration (Platt's) is a file beside the model, and `surgagg predict` uses it. A class
-    needs 20 positive and 20 negative images, and probabilities that rise with its labels; others
-    stay uncalibrated, and are named. Thresholds are tested on the sites' test images.
+    The calibration (Platt scaling) is written next to the model, and `surgagg predict` applies it.
+    A class needs 20 positive and 20 negative images, and probabilities that rise with its labels;
+    others stay uncalibrated and are listed. Thresholds are tested on the sites' test images.
 
     Options:
-        sites: Whose validation splits, by comma.
-        sensitivity: Thresholds that reach it, e.g. 0.9. Default: thresholds of the highest F1.
-        force: Replace the model's calibration.
+        sites: Sites whose validation splits are used, by comma.
+        sensitivity: Sensitivity that thresholds reach, e.g. 0.9. Default: highest F1 instead.
+        force: Replace an existing calibration.
 
     Example:
         surgagg model calibrate runs/run --site-files sites --sites a --sensitivity 0.9
     """
-    from cxr_study.common.files import replace
+    from cxr_study.common.files import atomic_write
     from cxr_study.models import model_calibration
 
     splits = ("validation", "test")
@@ -60,30 +60,33 @@ def calibrate(
     path = model_calibration.calibration_path(loaded.file)
     if path.exists() and not force:
         raise FileExistsError(
-            f"the model has a calibration, {path}. Say --force to replace it, or move it away."
+            f"the model has a calibration, {path}. Use --force to replace it, or move it away."
         )
     of_sites = sources.items()
-    said = [loaded.predict_site(source, name, "validation") for name, source in of_sites]
+    validation = [loaded.predict_site(source, name, "validation") for name, source in of_sites]
     tests = [loaded.predict_site(it, name, "test", needed=False) for name, it in of_sites]
-    made = model_calibration.calibrate(loaded.checkpoint, said, tests, sensitivity=sensitivity)
-    replace(path, model_calibration.as_json(made))
+    made = model_calibration.calibrate(
+        loaded.checkpoint, validation, tests, sensitivity=sensitivity
+    )
+    atomic_write(path, model_calibration.as_json(made))
     _print_tables(made)
     say(
-        "ECE: expected calibration error; after: of images whose patients the calibration had not "
-        "seen."
+        "ECE: expected calibration error; after: on images of patients that were not used to fit "
+        "the calibration."
     )
     say(
-        "Sensitivity and specificity are too good on the images that the threshold was chosen on, "
-        "hence beside them: on test images. In brackets: 95 % intervals, bootstrap by patient."
+        "Sensitivity and specificity are optimistic on the validation images, which the threshold "
+        "was chosen on; next to them: on test images. In brackets: 95 % intervals, bootstrap by "
+        "patient."
     )
     own = {n: why for n, why in made.refused.items() if why != model_calibration.NO_LABEL}
     for name, why in own.items():
         say(f"{name}: not calibrated; {why}")
     if unlabelled := [name for name in made.refused if name not in own]:
-        say(f"Not calibrated, without a label here: {listed(unlabelled)}.")
+        say(f"Not calibrated, without a label here: {join_names(unlabelled)}.")
     worse = [name for name, of in made.classes.items() if of.ece_after > of.ece_before]
     if worse:
-        say(f"Not better than before: {listed(worse)}.")
+        say(f"Calibration error not smaller than before: {join_names(worse)}.")
     say(f"calibration  {path}: {counted(len(made.classes), 'class', 'classes')}")
     if model.is_dir():
         say(f"surgagg report {model} writes it into the model card.")
@@ -104,14 +107,14 @@ def _print_tables(made: CalibrationFile) -> None:
             (of.specificity, None, None),
             of.test_specificity,
         )
-        told = (interval(*share, 2).replace(" to ", "\N{EN DASH}") for share in shares)
-        thresholds.append((name, *(each.replace(" (", "\n(") for each in told)))
+        cells = (interval(*share, 2).replace(" to ", "\N{EN DASH}") for share in shares)
+        thresholds.append((name, *(cell.replace(" (", "\n(") for cell in cells)))
     first = ("class", "images", "positive", "ECE before", "ECE after")
     title = f"{', '.join(made.sites)}: validation images"
-    console.print(table(title, first, images, box=None))  # eighty columns hold it, just so
+    console.print(table(title, first, images, box=None))  # just fits in 80 columns
     second = ("class", "threshold", "sensitivity", "test", "specificity", "test")
     title = f"Thresholds by {made.threshold_rule}"
-    console.print(table(title, second, thresholds, 11, box=None))  # no end of an interval is cut
+    console.print(table(title, second, thresholds, 11, box=None))  # keeps intervals complete
 
 
 @command(app)
@@ -125,12 +128,12 @@ def evaluate(
     own_site: options.OwnSite = None,
     arguments: options.Arguments = None,
 ) -> None:
-    """Measure a model on sites' own labelled test images: AUROC with intervals by patient.
+    """Evaluate a model on labelled test images of sites: AUROC with intervals by patient.
 
-    Of a Site of your own every image counts as a patient.
+    With your own Site, each image counts as a patient.
 
     Options:
-        sites: Whose test splits, by comma.
+        sites: Sites whose test splits are used, by comma.
         out: Table of the AUROCs to write, csv.
 
     Example:
@@ -176,9 +179,12 @@ def _opened(
     arguments: list[str] | None,
     *splits: str,
 ) -> tuple[LoadedModel, dict[str, Path | AnySite]]:
-    """A model, and the site files or own sites of whose images it is asked to predict splits.
+    """Load a model and find the sites whose images it will predict.
 
-    Says so where it may have been trained with some of these.
+    Prints a note where the model may have been trained with images of these splits.
+
+    Returns:
+        The model, and site -> its site file or own `Site`.
     """
     from cxr_study.common import offered_data
     from cxr_study.models.loaded_model import load_model, seen_in_training
@@ -187,7 +193,7 @@ def _opened(
 
     names = split(sites) or ((site,) if site else ())
     if not names:
-        raise typer.BadParameter("say whose images: --sites a,b", param_hint="--sites")
+        raise typer.BadParameter("names of sites are needed: --sites a,b", param_hint="--sites")
     if own_site is not None:
         import_quietly()
         own = own_sites(own_site, arguments or [], names)
@@ -202,7 +208,7 @@ def _opened(
 
 
 def _no_such_class(name: str, classes: Sequence[str]) -> str:
-    """Say that a model lacks a site's class, and which of its own may be the same finding."""
+    """Message about a site's class that the model lacks; names classes that may be the same."""
     from cxr_study.data.labels.vocabulary import one_finding
 
     text = f"the model has no class '{name}'"

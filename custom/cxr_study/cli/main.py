@@ -1,4 +1,4 @@
-"""The command line: `surgagg`."""
+"""The command line `surgagg`: groups of commands, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from surgical_aggregation import __version__
 from surgical_aggregation.extras import missing
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
-"""click's, of which typer may have a copy of its own."""
+"""click's UsageError; typer may bundle its own copy of click."""
 _Abort: Any = typer.Abort
 INTERRUPTED = 130
-"""Exit code of what an interrupt from the terminal ended."""
+"""Exit code after an interrupt from the terminal."""
 
 COMMANDS = "surgagg.commands"
-"""Group of entry points of installed packages, each a `typer.Typer`. One called "data.audit" adds
-the commands of its Typer to those of `surgagg data`, one without a dot to `surgagg`."""
+"""Group of entry points by which packages add commands; each is a `typer.Typer`.
+
+An entry point called "data.audit" adds its commands to `surgagg data`; one without a dot adds them
+to `surgagg`.
+"""
 
 _FLARES = "conn_mgr"
-"""Threads that make a session's connections; one that is given up meanwhile may never end."""
+"""Prefix of FLARE's connection threads; one whose connection was given up may never end."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,14 +44,14 @@ app = typer.Typer(
 )
 _model = typer.Typer(
     no_args_is_help=True,
-    help="Describe, calibrate, make, cut and open the models that runs start from and leave.",
+    help="Create, describe, evaluate, calibrate, edit and package models.",
     epilog="Example:  surgagg model show runs/demo",
 )
 for _commands in (model_use.model_app, evaluate.app, model.app):
     _model.add_typer(_commands)
 
 _GROUPS = {"": app, "data": data.app, "model": _model, "deploy": deploy.app}
-"""Group of commands -> its app; "" holds the groups."""
+"""Name of a group of commands -> its app; "" is `surgagg` itself."""
 
 for _commands in (run.app, model_use.app):
     app.add_typer(_commands)
@@ -57,9 +60,10 @@ for _name, _group in list(_GROUPS.items())[1:]:
 for _entry in entry_points(group=COMMANDS):
     try:
         _GROUPS[_entry.name.rpartition(".")[0]].add_typer(_entry.load())
-    except (ImportError, AttributeError, KeyError) as _error:  # the other commands go on
+    except (ImportError, AttributeError, KeyError) as _error:  # the other commands still work
         say(
-            f"surgagg: {_entry.name} ({_entry.value}) cannot be had: {_error}", Console(stderr=True)
+            f"surgagg: {_entry.name} ({_entry.value}) cannot be loaded: {_error}",
+            Console(stderr=True),
         )
 
 
@@ -72,14 +76,14 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Run the command and end the process, though a thread of FLARE's may wait for ever."""
+    """Run the command and end the process, even if a connection thread of FLARE never ends."""
     code = command()
     if any(thread.name.startswith(_FLARES) for thread in threading.enumerate()):
         sys.stdout.flush()
@@ -89,11 +93,18 @@ def main() -> None:
 
 
 def command() -> int:
-    """Run the command; a user's mistake is one line on standard error. Returns the exit code."""
+    """Run the command given in `sys.argv`.
+
+    A mistake of the user is reported in one line on standard error; other errors are raised.
+
+    Returns:
+        The exit code: 0 done, 1 a job failed, 2 wrong use, 3 a site is in no round, 130
+        interrupted.
+    """
     try:
         return app(prog_name="surgagg", standalone_mode=False) or 0
     except _UsageError as error:
-        # By itself, typer draws a box, for which it loads a tenth of a second of rich.
+        # typer would draw a box, for which it imports rich for 0.1 s.
         if message := error.format_message():  # none where the help has been shown instead
             help_ = f"{error.ctx.command_path} --help"
             say(f"surgagg: {message.rstrip('.')}. See {help_}.", Console(stderr=True))

@@ -1,4 +1,4 @@
-"""The commands that make, cut, enrich and open checkpoints: `surgagg model init`, `import` ..."""
+"""The commands `surgagg model init`, `import`, `remove-classes` and `decrypt`: edit checkpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typer import Argument, Option
 from cxr_study.cli import options
 from cxr_study.cli.common import say, split
 from cxr_study.cli.options import command
-from cxr_study.common.wording import counted, listed
+from cxr_study.common.wording import counted, join_names
 
 if TYPE_CHECKING:
     from cxr_study.models.loaded_model import LoadedModel
@@ -33,19 +33,19 @@ def import_(
     site_files: options.SiteFiles = None,
     sites: str = "",
 ) -> None:
-    """Add classes of a trained model to your own, without training it; your columns stay.
+    """Copy classes of a trained model into your own model; your columns stay unchanged.
 
-    A column means something only to the body that it was trained on. Where your body is another
-    one, --refit fits the columns anew on images that you have labelled.
+    A column works only with the body that it was trained with. If your body is a different one,
+    --refit fits the columns on your own labelled images.
 
     Options:
         model: Run or checkpoint that has the classes.
-        classes: Names, by comma.
-        into: Your model: a checkpoint, or a file .keras.
+        classes: Names, separated by commas.
+        into: Your model: a checkpoint or a .keras file.
         out: New file for your model with the classes.
-        own_classes: Names of the outputs of a .keras file that does not have them, by comma.
+        own_classes: Names of the outputs of a .keras file without class names, by comma.
         refit: Fit the columns on your own labelled images.
-        sites: Your site, to fit on.
+        sites: Your site, for --refit.
 
     Example:
         surgagg model import runs/demo --classes Hernia,Edema --into mine.npz --out new.npz
@@ -69,10 +69,10 @@ def import_(
         made = class_changes.import_classes(own.checkpoint, source.checkpoint, names)
     own_model.write(own, made, out)
     say(f"{out}: {counted(len(own.classes) + len(names), 'class', 'classes')}")
-    say(f"own       {listed(own.classes)}: unchanged")
-    say(f"imported  {listed(names)}, from {source.file}")
+    say(f"own       {join_names(own.classes)}: unchanged")
+    say(f"imported  {join_names(names)}, from {source.file}")
     if not refit:
-        say("Nobody has tested them on your images: see surgagg model evaluate.")
+        say("They are not tested on your images yet: see surgagg model evaluate.")
 
 
 @command(app, "remove-classes")
@@ -83,12 +83,12 @@ def remove_classes(
     out: Path,
     all_but: str = "",
 ) -> None:
-    """Take classes out of a model on purpose; nothing else ever removes one.
+    """Remove classes from a model. No other command or job removes a class.
 
     Options:
         classes: Names of the classes to remove.
         out: New file for the model without them.
-        all_but: Or names of those to keep, by comma.
+        all_but: Or names of the classes to keep, separated by commas.
 
     Example:
         surgagg model remove-classes best.npz Hernia --out without.npz
@@ -110,10 +110,10 @@ def remove_classes(
     made = remove(checkpoint, classes) if classes else keep(checkpoint, split(all_but))
     save(made, out)
     left = wire.classes_of(made.variables)
-    say(f"{out}: {counted(len(left), 'class', 'classes')}: {listed(left)}")
+    say(f"{out}: {counted(len(left), 'class', 'classes')}: {join_names(left)}")
     if gone := sorted({*wire.classes_of(checkpoint.variables)} - {*left}):
-        say(f"without {listed(gone)}. A site that labels one of them would train it anew, in a")
-        say("run that goes on from this model: change its 'classes' first.")
+        say(f"without {join_names(gone)}. If a run continues from this model, a site that labels")
+        say("one of them trains it again from scratch: change the site's 'classes' first.")
 
 
 @command(app)
@@ -128,17 +128,17 @@ def init(
     site: str | None = None,
     arguments: Annotated[list[str] | None, Option("--arg", metavar="NAME=VALUE")] = None,
 ) -> None:
-    """Make the initial body that every site of a run starts from.
+    """Create the initial body that all sites of a run start from.
 
     Options:
         file: Checkpoint to write.
-        backbone: densenet121, small_densenet, or any other of keras.applications.
+        backbone: densenet121, small_densenet, or another network of keras.applications.
         weights: imagenet, none (random), or a Keras weights file.
         image_size: Side of the images, pixels.
-        hidden: Units between pooling and head; 0: none.
-        seed: Of random weights.
-        site: module:Class of a Site of your own, whose model() it is, in place of these.
-        arguments: Of that class; may be repeated.
+        hidden: Units of a layer between pooling and head; 0: no such layer.
+        seed: Random seed, for random weights.
+        site: module:Class of your own Site; its model() is used instead of --backbone.
+        arguments: Argument of that class; may be repeated.
 
     Example:
         surgagg model init initial.npz --backbone densenet121 --weights imagenet
@@ -158,11 +158,11 @@ def init(
         for name in ("backbone", "weights", "image_size", "hidden"):
             source, flag = context.get_parameter_source(name), f"--{name.replace('_', '-')}"
             if source is not None and source.name == "COMMANDLINE":
-                raise InputError(f"a site of your own brings its network; leave out {flag}.")
+                raise InputError(f"your own Site defines the network; leave out {flag}.")
         own = own_site(site, arguments or [])
         checkpoint = initial_body(own.model(), **own.network_facts, seed=seed)
     elif arguments:
-        raise InputError("--arg is for the class that --site names; got no --site.")
+        raise InputError("--arg needs --site, the class that takes it; got no --site.")
     else:
         path = None if weights == "none" else weights
         model = build(backbone, 1, image_size=image_size, hidden=hidden, weights=path)
@@ -175,17 +175,17 @@ def init(
     try:
         strategy.find("fedbn+").check_start(checkpoint.variables, kinds)
     except strategy.StrategyError:
-        say("Random weights: take strategy fedavg or fedbn; fedbn+ and fixbn freeze statistics.")
+        say("Random weights: use strategy fedavg or fedbn; fedbn+ and fixbn freeze statistics.")
 
 
 @command(app)
 def decrypt(checkpoint: Path, *, context: Path, out: Path) -> None:
-    """Open a model of homomorphically encrypted training, at a site; the server has no key.
+    """Decrypt a model of homomorphically encrypted training, at a site: only sites have the key.
 
     Options:
         checkpoint: Checkpoint of an encrypted run.
         context: client_context.tenseal of a site.
-        out: New file for the model in plain.
+        out: New file for the decrypted model.
 
     Example:
         surgagg model decrypt best.npz --context client_context.tenseal --out plain.npz
@@ -198,7 +198,7 @@ def decrypt(checkpoint: Path, *, context: Path, out: Path) -> None:
 
     encrypted = load(checkpoint)
     if not any(value.dtype == np.uint8 for value in encrypted.variables.values()):
-        raise CheckpointError(f"{checkpoint} is not encrypted; it can be used as it is.")
+        raise CheckpointError(f"{checkpoint} is not encrypted; it can be used directly.")
     try:
         import tenseal
 
@@ -211,14 +211,18 @@ def decrypt(checkpoint: Path, *, context: Path, out: Path) -> None:
     try:
         opened = tenseal.context_from(context.read_bytes())
     except ValueError as error:
-        raise CheckpointError(f"{context} is no encryption context: {error}.") from error
+        raise CheckpointError(f"{context} is not an encryption context: {error}.") from error
     model = ciphertext.decrypted(encrypted, opened)
     save(model, out)
     say(f"{out}: {len(wire.classes_of(model.variables))} classes")
 
 
 def check_new(out: Path) -> None:
-    """Refuse to write over a file."""
+    """Check that an output file does not exist.
+
+    Raises:
+        FileExistsError: It does.
+    """
     if out.exists():
         raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")
 
@@ -226,6 +230,7 @@ def check_new(out: Path) -> None:
 def _refitted(
     own: OwnModel, source: LoadedModel, names: tuple[str, ...], site_files: Path | None, sites: str
 ) -> Checkpoint:
+    """The own model with columns of these classes, fitted on a site's images; prints a report."""
     from cxr_study.models import own_model
     from surgical_aggregation.checkpoints.class_changes import with_columns
 

@@ -1,4 +1,4 @@
-"""The commands about a model in use: `surgagg predict`, `export`, `model show` and `package`."""
+"""The commands that use a model: `surgagg predict`, `export`, `model show` and `package`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typer import Option
 from cxr_study.cli import options
 from cxr_study.cli.common import console, say
 from cxr_study.cli.options import command
-from cxr_study.common.wording import counted, rounds_listed
-from cxr_study.models import Format
+from cxr_study.common.wording import counted, format_rounds
+from cxr_study.models import OUTPUT, Format
 from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
@@ -50,16 +50,17 @@ def predict(
 ) -> None:
     """Predict images: a row per image, a column per class.
 
-    A file that cannot be read is skipped and listed beside --out, with the reason. An image that
-    does not look like a frontal chest radiograph is predicted, and flagged in the column 'flags'.
+    A file that cannot be read is skipped and listed, with the reason, in a second csv next to
+    --out. An image that does not look like a frontal chest radiograph is predicted, and flagged in
+    the column 'flags'.
 
     Options:
-        images: Image files (DICOM too), folders of them, csv files that name them; of a Site of
-            your own its splits: train, validation, test.
+        images: Image files (also DICOM), folders, or csv files that name them; with your own Site
+            its splits: train, validation, test.
         out: Table to write, .csv.
-        explain: A page per image, with heat maps of so many classes; 0: none.
-        site_file: Of the site that the images are from: its 'bits' are theirs.
-        raw: Without the model's calibration.
+        explain: Write a page per image with heat maps of this number of classes; 0: none.
+        site_file: Site file of the images' site; its 'bits' apply to them.
+        raw: Do not apply the model's calibration.
         force: Replace --out if it exists.
 
     Example:
@@ -72,13 +73,13 @@ def predict(
         raise ValueError(f"predictions need a file .csv; got {out}.")
     if out.exists() and not force:
         raise FileExistsError(
-            f"predictions need a new file; {out} exists. Give another, or --force."
+            f"predictions need a new file; {out} exists. Give another --out, or --force."
         )
     loaded = _opened(model, site, own_site, arguments)
     calibration = None if raw else loaded.calibration
     import pandas as pd
 
-    from cxr_study.common.files import replace, whole
+    from cxr_study.common.files import atomic_path, atomic_write
     from cxr_study.data.sites.site_file import read_site_file
     from cxr_study.models.images_to_predict import find
     from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
@@ -93,8 +94,12 @@ def predict(
     pages, skipped = (out.with_name(f"{out.stem}{end}") for end in ("-explained", ".problems.csv"))
     flags: Counter[str] = Counter()
     flagged, explained, number, problems = 0, 0, 0, []
-    with closing(chunks), whole(out) as half, half.open("w", encoding="utf-8", newline="") as file:
-        for chunk, table in chunks:  # without a format, floats are read back bit for bit
+    with (
+        closing(chunks),
+        atomic_path(out) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="") as file,
+    ):
+        for chunk, table in chunks:  # without a float_format, floats are read back bit for bit
             table.to_csv(file, index=False, header=not file.tell(), lineterminator="\n")
             number += len(table)
             problems += [(one.image, one.problem) for one in chunk.values() if one.pixels is None]
@@ -110,7 +115,7 @@ def predict(
     say(f"model        {loaded.file}: {counted(len(loaded.classes), 'class', 'classes')}")
     say(f"predictions  {out}: {counted(number, 'image')}{rate}")
     for name, why in loaded.facts.never_learned.items():
-        say(f"never learned  {name}: {why}; its column means nothing")
+        say(f"never learned  {name}: {why}; ignore its column")
     if calibration is not None:
         say(
             f"calibrated   {len(calibration.classes)} of {len(loaded.classes)} classes, on "
@@ -124,7 +129,7 @@ def predict(
     skipped.unlink(missing_ok=True)
     if problems:
         left_out = pd.DataFrame(problems, columns=["image", "problem"])
-        replace(skipped, left_out.to_csv(index=False, lineterminator="\n"))
+        atomic_write(skipped, left_out.to_csv(index=False, lineterminator="\n"))
         say(f"skipped      {len(problems)}, first {': '.join(problems[0])}. All: {skipped}")
     if explained:
         say(f"explained    {counted(explained, 'page')} in {pages}")
@@ -136,7 +141,7 @@ def predict(
 def _predicted(
     loaded: LoadedModel, found: list[FoundImage], bits: int | None, *, calibrated: bool
 ) -> Chunks:
-    """Image files and their predictions, chunk by chunk, with a bar."""
+    """Read and predict image files in chunks, with a progress bar."""
     from cxr_study.common import progress
 
     done = 0
@@ -148,14 +153,14 @@ def _predicted(
 
 
 def _splits(named: list[Path], explain: int) -> list[Split]:
-    """Those splits of a Site of somebody's own that are to be predicted."""
+    """Splits of the user's own `Site` to predict, from the arguments of the command."""
     from surgical_aggregation.site.contract.site import Split
 
     known, asked = get_args(Split), [str(split) for split in named]
     if explain or not {*asked} <= {*known}:
         raise ValueError(
-            f"of a Site of your own, splits are predicted ({', '.join(known)}), without --explain; "
-            f"got {', '.join(asked)}."
+            f"with your own Site, give splits ({', '.join(known)}), without --explain; got "
+            f"{', '.join(asked)}."
         )
     return [split for split in known if split in asked]
 
@@ -170,15 +175,15 @@ def export(
     own_site: options.OwnSite = None,
     arguments: options.Arguments = None,
 ) -> None:
-    """Write a model that runs without this package: pixels in, probabilities out.
+    """Export a model that runs without this package: pixels in, probabilities out.
 
-    Resizing and normalisation are inside: grey images of any size, 0 black to 255 white. Of a Site
-    of your own the input is what its network takes. The names of the classes, in the order of the
-    output, are in the file's metadata.
+    Resizing and normalization are part of the model: it takes grey images of any size, 0 black to
+    255 white. With your own Site, it takes the input of its network. The class names, in the order
+    of the output, are in the file's metadata.
 
     Options:
-        to: savedmodel: a folder for TensorFlow.
-        out: New file or folder. Default: named like the model, here.
+        to: Format; savedmodel is a folder for TensorFlow.
+        out: New file or folder. Default: named like the model, in the current folder.
 
     Example:
         surgagg export runs/demo --to keras
@@ -193,10 +198,10 @@ def export(
     given = export_model.metadata(loaded)["input"]
     uint8 = "uint8 or " * (to == "keras" and own_site is None)
     say(f"input   {given['name']} {given['layout']}, {uint8}float32")
-    say(f"output  {export_model.OUTPUT} (images, {len(loaded.classes)})")
+    say(f"output  {OUTPUT} (images, {len(loaded.classes)})")
     say(f"{to:<7} {path}: {_megabytes(path):.1f} MB")
     if loaded.calibration is not None:
-        say("The output is not calibrated, as predict's is; the curves are in the file's metadata.")
+        say("The output is not calibrated, unlike predict's; the curves are in the metadata.")
 
 
 def _megabytes(path: Path) -> float:
@@ -210,10 +215,10 @@ def show(
     site: options.Site = None,
     json_: Annotated[bool, Option("--json")] = False,
 ) -> None:
-    """Say what a model is: classes, network, who trained it, what sites measured.
+    """Show what is known about a model: classes, network, who trained it, its metrics at sites.
 
     Options:
-        json_: For programs.
+        json_: Print JSON, for programs.
 
     Example:
         surgagg model show runs/demo
@@ -247,19 +252,19 @@ def show(
         say(f"AUROC of round {facts.validation.round} on the sites' validation splits.")
     if facts.lacks:
         lacking = "; ".join(CONTRACT[key] for key in facts.lacks)
-        say(f"Written by an older version or another program, it does not say: {lacking}.")
+        say(f"Not recorded by the version or program that wrote it: {lacking}.")
 
 
 def _about(facts: ModelFacts) -> dict[str, object]:
-    """What a model is; None: it does not say."""
+    """Facts of a model for a table; None: not recorded."""
     network, side = facts.network, facts.network.get("image_size")
     hidden = network.get("hidden")
     between = f"hidden layer of {hidden}" if hidden else "no hidden layer"
     body = f"{network.get('backbone')}, {between}"
-    # A personal model's manifest has its own site alone.
+    # The manifest of a personal model lists only its own site.
     contributed = {} if facts.site else facts.contributed
     kind = "global model" if facts.classes else "body without a head: to start from"
-    sites = [f"{site} ({rounds_listed(of)})" for site, of in contributed.items()]
+    sites = [f"{site} ({format_rounds(of)})" for site, of in contributed.items()]
     return {
         "model": f"personal model of {facts.site}" if facts.site else kind,
         "classes": len(facts.classes) or None,
@@ -283,11 +288,11 @@ def package(
     own_site: options.OwnSite = None,
     arguments: options.Arguments = None,
 ) -> None:
-    """Make a folder that can be put on a model hub: card, Keras file, reference image and check.
+    """Create a folder for a model hub: card, Keras file, reference image and check.
 
-    The card is the one that the run wrote beside the model, or one of what the model itself says.
-    What is marked TO FILL IN there, a person must write into card.yaml beside the model before it
-    is published.
+    The card is the one that the run wrote next to the model, or is made from the model's own
+    facts. Before publication, a person must answer what it marks TO FILL IN, in card.yaml next to
+    the model.
 
     Options:
         out: New folder for the package.
@@ -316,7 +321,7 @@ def package(
 def _opened(
     model: Path, site: str | None, own_site: str | None, arguments: list[str] | None
 ) -> LoadedModel:
-    """A model, of this application's sites or of a Site of somebody's own."""
+    """Load a model of this application's sites, or of the user's own `Site`."""
     from cxr_study.models.loaded_model import load_model
     from cxr_study.training.own_site import own_site as made
 

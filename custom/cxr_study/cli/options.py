@@ -1,4 +1,4 @@
-"""How commands are declared, and the options that several have."""
+"""Declaration of commands from docstrings, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -23,11 +23,16 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
 def command(app: typer.Typer, name: str | None = None) -> Callable[[_Command], _Command]:
-    """Add a function to a group of commands; its docstring is what `--help` says.
+    """Decorator that adds a function to a group of commands; its docstring becomes the help.
 
-    The sections "Options" and "Example" of the docstring are the help of its parameters, and what
-    stands below them. Without a default a parameter is an argument, and if it is keyword-only a
-    required option; what else typer must know of one is in its annotation.
+    The docstring's section "Options" has the help of the parameters, an entry "name: text" each;
+    its section "Example" is shown below the options. A parameter without a default is an argument,
+    or a required option if it is keyword-only. Everything else that typer needs to know of a
+    parameter is in its annotation.
+
+    Args:
+        app: The group.
+        name: Of the command. Default: the function's, with hyphens.
     """
 
     def add(function: _Command) -> _Command:
@@ -46,12 +51,12 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[_Command], _
 
 
 def _entries(section: str) -> list[str]:
-    """What stands in a section of a docstring; further lines of an entry are indented."""
+    """Entries of a docstring's section; continued lines of an entry are indented."""
     return [" ".join(entry.split()) for entry in re.split(r"\n(?! )", dedent(section))]
 
 
 def _explained(parameter: inspect.Parameter, text: str | None) -> inspect.Parameter:
-    """A command's parameter as typer takes it, with its help."""
+    """Parameter of a command, annotated for typer with its help text."""
     kind, info = parameter.annotation, None
     if get_origin(kind) is Annotated:
         kind, info = get_args(kind)
@@ -74,44 +79,48 @@ def _body(named: Path | None) -> Path | None:
 
 JOB = f"{', '.join(JOBS)}, or a job folder."
 JobName = Annotated[Path, Argument(help=JOB)]
-Out = Annotated[Path, Option(help="New folder for everything the run makes.")]
+Out = Annotated[Path, Option(help="New folder for the results.")]
 Settings = Annotated[
     list[str] | None,
     Option(
         "--set",
         metavar="[SITE:]NAME=VALUE",
-        help="A setting of the job, or of one site of it; may be repeated. surgagg run --settings "
-        "lists them.",
+        help="A setting of the job, or of one of its sites; may be repeated. List: surgagg run "
+        "--settings.",
     ),
 ]
-Force = Annotated[bool, Option(help="Remove --out first if it is a run's folder.")]
+Force = Annotated[bool, Option(help="Replace --out if it is the folder of a run.")]
 LocalModels = Annotated[bool, Option(help="Also train each site alone, for comparison.")]
 Preset = Annotated[
     list[str] | None,
     Option(
-        help=f"Settings that go together: {', '.join(PRESETS)}; may be repeated. --set wins.",
+        help=f"Group of settings: {', '.join(PRESETS)}; may be repeated. --set wins.",
     ),
 ]
-Sites = Annotated[str, Option(help="Names, by comma. Default: the job's.")]
-Phantom = Annotated[bool, Option("--phantom", help="Drawn images, in place of --site-files.")]
+Sites = Annotated[str, Option(help="Names, separated by commas. Default: the job's.")]
+Phantom = Annotated[bool, Option("--phantom", help="Drawn images instead of --site-files.")]
 SiteFiles = Annotated[
     Path | None, Option(help="Folder of <site>.yaml: real data.", callback=_folder)
 ]
 InitialBody = Annotated[
     Path | None,
     Option(
-        help=f"Checkpoint to start from, or '{DRAWINGS}': pre-trained on drawings, the default of "
-        "--phantom alone.",
+        help=f"Checkpoint to start from, or '{DRAWINGS}' (pre-trained on drawings), the default "
+        "with --phantom only.",
         callback=_body,
     ),
 ]
 Model = Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")]
-Site = Annotated[str | None, Option(help="Whose personal model, after fedbn or personalised.")]
+Site = Annotated[str | None, Option(help="Site of a personal model, after fedbn or personalised.")]
 OwnSite = Annotated[
     str | None,
-    Option(help="module:Class of your own Site, where the sites that trained the model are such."),
+    Option(help="module:Class of your own Site, if the model was trained with it."),
 ]
 Arguments = Annotated[
     list[str] | None,
-    Option("--arg", metavar="NAME=VALUE", help="Of that class; {SITE_NAME}: the site's name."),
+    Option(
+        "--arg",
+        metavar="NAME=VALUE",
+        help="Argument of that class; {SITE_NAME} is the site's name.",
+    ),
 ]

@@ -1,4 +1,4 @@
-"""The commands that run a job in FLARE's simulator, and the one that reports what has been run."""
+"""The commands `surgagg demo`, `run` and `continue` (in FLARE's simulator), and `report`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.markup import escape
 from typer import Option
 
 from cxr_study.cli import options
-from cxr_study.cli.common import check_data, check_room, console, joined, make_room, say, split
+from cxr_study.cli.common import check_data, check_folder, clear_folder, console, joined, say, split
 from cxr_study.cli.options import command
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import METHODS
@@ -32,10 +32,10 @@ from cxr_study.runs.run_request import RunRequest, check
 app = typer.Typer()
 
 ABSENT = 3
-"""Exit code of a run that is done, but to which a site of its job has contributed nothing."""
+"""Exit code of a finished run in which a site of the job contributed to no round."""
 
 DEMO_RECIPE = {"num_rounds": 6, "batch_size": 16, "learning_rate": 2e-3}
-"""Of the demo: few rounds, of more and larger steps than the jobs' own."""
+"""Settings of the demo: few rounds, with more and larger steps than the defaults."""
 
 
 def _list_settings(wanted: bool) -> None:
@@ -45,10 +45,10 @@ def _list_settings(wanted: bool) -> None:
 
     from cxr_study.jobs.settings import table  # takes a quarter of a second
 
-    listed = Table("at", "setting", "default", "needs", "what it is", box=None)
+    settings = Table("at", "setting", "default", "needs", "what it is", box=None)
     for row in table():
-        listed.add_row(*map(escape, row))
-    console.print(listed)
+        settings.add_row(*map(escape, row))
+    console.print(settings)
     raise typer.Exit
 
 
@@ -62,7 +62,7 @@ def demo(
     """Run a job on the phantom, and write a report.
 
     Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, with the
-    preset "recommended"; for comparison each site alone, with the same recipe.
+    preset "recommended"; for comparison, each site alone with the same settings.
 
     Example:
         surgagg demo --out runs/demo --force
@@ -94,7 +94,7 @@ def run(
     """Run a job in FLARE's simulator, and write a report.
 
     Options:
-        published: Also run the method as published, without what goes beyond the papers.
+        published: Also run the method as published, without extensions to the papers.
         _: List all settings.
 
     Example:
@@ -119,15 +119,15 @@ def continue_(
     local_models: options.LocalModels = False,
     force: options.Force = False,
 ) -> None:
-    """Go on where an earlier run ended, and write a report.
+    """Continue an earlier run, and write a report.
 
-    With the job and the settings that it had. After an interruption the missing rounds are made,
-    and the result is that of a run which was never interrupted; after a run that ended, as many
-    rounds again are made.
+    Job and settings are those of the earlier run. After an interruption the missing rounds are run,
+    with the result of an uninterrupted run; after a finished run, the same number of rounds is run
+    again.
 
     Options:
         earlier: Folder of an earlier run.
-        sites: Names, by comma: more, fewer or others. Default: the same.
+        sites: Names, separated by commas: more, fewer or others. Default: the same.
         site_files: Folder of <site>.yaml. Default: the earlier run's data.
         start: Model to start from; best: with new optimizers.
 
@@ -137,7 +137,7 @@ def continue_(
     facts = read_facts(earlier)
     if out.resolve() in (earlier.resolve(), *earlier.resolve().parents):
         raise RunFolderError(
-            f"a continued run needs a folder of its own; {out} holds the run to continue. Give "
+            f"a continued run needs a separate folder; {out} holds the run to continue. Give "
             "another --out."
         )
     for_all, per_site = parse(settings or [])
@@ -162,7 +162,7 @@ def continue_(
 
 
 def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
-    """The setting that makes up for an interruption; nothing where there was none."""
+    """Setting for the rounds that an interrupted run lacks; empty if it was not interrupted."""
     last = checkpoint_folder(earlier / "workspace") / "last.npz"
     if start == "best" or not last.is_file():
         return {}
@@ -173,15 +173,27 @@ def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
 
 
 def run_and_report(request: RunRequest, title: str, force: bool) -> None:
-    """Run a job, print its result, and say where everything is."""
+    """Run a job in the simulator, write its report, and print the results and their places.
+
+    Args:
+        request: The job, its data and its folder.
+        title: Of the report.
+        force: Whether an earlier run's folder may be replaced.
+
+    Raises:
+        ValueError: The request, its data or the folder is not usable; nothing has been run then.
+        JobFailedError: The job failed; its folder has been renamed.
+        InterruptedRunError: It was interrupted; the message names the command that continues it.
+        typer.Exit: A site contributed to no round, see `ABSENT`.
+    """
     check(request)  # before an earlier run is removed for this one
-    check_room(request.folder, force)
+    check_folder(request.folder, force)
     from cxr_study.runs import simulated_run
 
     job = request.job
-    import_module("cxr_study.reports.run.evaluate_run")  # what it lacks is told before training
+    import_module("cxr_study.reports.run.evaluate_run")  # misses packages now, not after training
     simulated_run.prepare(request.site_files, job.sites, job.at_server.image_size)
-    make_room(request.folder, force)
+    clear_folder(request.folder, force)
     try:
         simulated_run.run(request, console=console)
     except KeyboardInterrupt:
@@ -199,16 +211,16 @@ def report(
     site_files: Path | None = None,
     phantom: Annotated[bool, Option("--phantom")] = False,
 ) -> None:
-    """Report a finished run once more, or a job that was downloaded or simulated by FLARE alone.
+    """Write the report of a finished run, of a downloaded job, or of a simulation by FLARE itself.
 
-    Without the sites' data at hand, as in a hospital network, or where they are sites of your own,
-    the report says what they measured on their own test splits.
+    Without the sites' data, as in a hospital network, and with your own Site, the report has the
+    metrics that the sites measured on their test splits.
 
     Options:
-        folder: Of a run, of a downloaded job, or FLARE's workspace of a simulation.
-        out: Folder for the report. Default: report, in the run's.
-        site_files: Folder of <site>.yaml, for a job that `surgagg run` did not run.
-        phantom: The sites of such a job have the phantom.
+        folder: Folder of a run, of a downloaded job, or FLARE's workspace of a simulation.
+        out: Folder for the report. Default: report, in the run's folder.
+        site_files: Folder of <site>.yaml, for a job that was not started by `surgagg run`.
+        phantom: The sites of such a job use the phantom.
 
     Example:
         surgagg report runs/run
@@ -218,18 +230,17 @@ def report(
 
 
 def make_report(run: FinishedRun, folder: Path, title: str, models: Path | None = None) -> None:
-    """Report a run, in full or what its sites measured; say what it is and where everything is.
-
-    Ends with exit code `ABSENT` where a site of the job has contributed to no round.
+    """Write the report of a run, print its summary, and list the files.
 
     Args:
-        run: What is reported.
-        folder: For the report.
+        run: The run to report: a training or an evaluation.
+        folder: Folder for the report.
         title: Of the report.
-        models: Where the models are. Default: in the server's folder.
+        models: Folder of the models, to print. Default: that in the server's folder.
 
     Raises:
         ResultsError: The run has not finished.
+        typer.Exit: A site of the job contributed to no round, see `ABSENT`.
     """
     from cxr_study.reports.run import cross_site_results, evaluate_run, run_view
     from cxr_study.reports.run.console import auroc_table, print_summary
@@ -256,5 +267,5 @@ def make_report(run: FinishedRun, folder: Path, title: str, models: Path | None 
         console.print(auroc_table(rows, means))
         say(f"table    {table}")
         say(f"models   {models}")
-    else:  # of a job that measures no model
+    else:  # a job that evaluates no model
         say(f"results  {server}")

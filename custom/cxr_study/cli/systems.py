@@ -1,4 +1,4 @@
-"""The commands that set systems up: `surgagg deploy kit`, and `poc`, FLARE's on this machine."""
+"""The commands `surgagg deploy kit` (startup kits) and `surgagg deploy poc` (FLARE's POC here)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from cxr_study.cli import options
-from cxr_study.cli.common import check_data, check_room, console, joined, make_room, say, split
+from cxr_study.cli.common import check_data, check_folder, clear_folder, console, joined, say, split
 from cxr_study.cli.options import command
 from cxr_study.cli.run import make_report
 from cxr_study.common.progress import Steps
@@ -25,39 +25,42 @@ if TYPE_CHECKING:
 
 poc_app = typer.Typer(
     no_args_is_help=True,
-    help="Run jobs on real FLARE services of this machine, in one command or step by step.",
+    help="Run jobs on real FLARE services on this machine, in one command or step by step.",
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
     "failed, 2 wrong use, 3 done without one of the sites.",
 )
 
 kit_app = typer.Typer(
     no_args_is_help=True,
-    help="Put the policy, resources and rights of a site or the server into its startup kit.",
+    help="Write the policy, resources and rights of a site or the server into its startup kit.",
     epilog="Example:  surgagg deploy kit site nih --site-files /data/sites      Exit codes: 0 "
     "done, 2 wrong use.",
 )
-Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
+Kit = Annotated[Path, Argument(help="Folder of the kit, made by `nvflare provision`.")]
 Byoc = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}.")]
 Allow = Annotated[
     list[str] | None,
     Option(
         metavar="NAME",
-        help="A component class (package.module.Class) that jobs without code may name, or an "
-        "installed package whose parts they may; may be repeated. Default: this software's alone.",
+        help="A component class (package.module.Class) or an installed package whose parts jobs "
+        "without code may use, besides this software's; may be repeated.",
     ),
 ]
-Replace = Annotated[bool, Option("--force", help="Replace files that are there already.")]
+Replace = Annotated[bool, Option("--force", help="Replace existing files.")]
 
-Folder = Annotated[Path, Option(help="The POC's folder; everything of it is in there.")]
-Project = Annotated[Path, Option(help="FLARE's project file: who takes part.")]
-Port = Annotated[int | None, Option(min=1, max=65535, help="Of the server. Default: a free one.")]
+Folder = Annotated[Path, Option(help="Folder of the POC, with all its files.")]
+Project = Annotated[Path, Option(help="FLARE's project file, with the participants.")]
+Port = Annotated[
+    int | None, Option(min=1, max=65535, help="Port of the server. Default: a free one.")
+]
 Retries = Annotated[
-    int, Option(min=0, help="How often a job that breaks is continued where it broke.")
+    int, Option(min=0, help="How often a broken job is continued from its last round.")
 ]
 HERE = Path("runs/poc")
+"""Default folder of a POC."""
 
 PROJECT = Path("poc/project.yml")
-"""This project's own, from its root."""
+"""This repository's project file, from its root."""
 
 
 @command(poc_app)
@@ -76,14 +79,14 @@ def run(
     keep: Annotated[bool, Option("--keep")] = False,
     force: options.Force = False,
 ) -> None:
-    """Prepare a POC, start it, run a job in it to its end, stop, clean, and report.
+    """Prepare a POC, start it, run a job in it, stop it, clean up, and report.
 
-    Server and sites are processes of their own that talk over TLS, as in a hospital network. A job
-    that breaks is continued from its last whole round. Nothing is left running, and your own FLARE
-    configuration is not touched.
+    Server and sites are separate processes that communicate over TLS, as in a hospital network. A
+    broken job is continued from its last complete round. Nothing keeps running, and your own FLARE
+    configuration is not changed.
 
     Options:
-        out: New folder for everything.
+        out: New folder for the results.
         keep: Leave the POC running.
 
     Example:
@@ -94,14 +97,14 @@ def run(
     asked = Job.asked(
         job, sites=split(sites), preset=joined(preset), given=settings or (), settings=body
     )
-    check_room(out, force)
+    check_folder(out, force)
     from cxr_study.deployment import poc_run
 
     request = RunRequest(asked, out, site_files)
     poc_run.check(request, project, port)
     check_body(site_files, initial_body)
-    poc_run.system(request).stop()  # one that an earlier run left
-    make_room(out, force)
+    poc_run.system(request).stop()  # if an earlier run left one running
+    clear_folder(out, force)
     poc_run.run(request, project, console, port=port, retries=retries, keep=keep)
     title = f"{asked.name} in POC, on {', '.join(asked.sites)}"
     make_report(finished_run(out), out / "report", title)
@@ -117,18 +120,18 @@ def prepare(
     port: Port = None,
     encrypted: Annotated[bool, Option("--encrypted")] = False,
 ) -> None:
-    """Make certificates and startup kits.
+    """Create certificates and startup kits.
 
     Options:
-        sites: Names, by comma. Default: the project's.
-        encrypted: With keys for homomorphic encryption.
+        sites: Names, separated by commas. Default: the project's.
+        encrypted: Also create keys for homomorphic encryption.
 
     Example:
         surgagg deploy poc prepare --sites a,b --site-files sites
     """
     check_data(site_files, phantom)
     system = _system(folder)
-    with Steps(console).step("prepare") as said:
+    with Steps(console).step("prepare") as details:
         system.prepare(
             project,
             sites=split(sites) or None,
@@ -136,7 +139,7 @@ def prepare(
             site_files=site_files,
             encrypted=encrypted,
         )
-        said.append(str(system))
+        details.append(str(system))
     for role, kit in {"lead": system.lead, "server": system.server}.items():
         say(f"{role:<10}{kit}")
 
@@ -155,21 +158,21 @@ def start(folder: Folder = HERE) -> None:
 
 @command(poc_app)
 def stop(folder: Folder = HERE) -> None:
-    """End all its processes, whatever state they are in; a running job is aborted.
+    """Stop all processes of the POC, in any state; a running job is aborted.
 
     Example:
         surgagg deploy poc stop
     """
     system = _system(folder)
     if not system.running:
-        _ = system.project  # a folder that was misspelt must not look like success
+        _ = system.project  # raises for a misspelt folder, which must not look like success
     with Steps(console).step("stop"):
         system.stop()
 
 
 @command(poc_app)
 def clean(folder: Folder = HERE) -> None:
-    """Stop it and remove its folder.
+    """Stop the POC and remove its folder.
 
     Example:
         surgagg deploy poc clean
@@ -193,20 +196,21 @@ def site(
     allow: Allow = None,
     force: Replace = False,
 ) -> None:
-    """Write a hospital's policy, resources and rights into its site's kit.
+    """Write a hospital's policy, resources and rights into the startup kit of its site.
 
-    They are FLARE's own, with the classes of this software allowed, error logs kept at the site,
-    its files readable for the site alone, and the policy's filter on all that leaves.
+    These are FLARE's defaults with four changes: the classes of this software are allowed, error
+    logs stay at the site, only the site can read its files, and the policy's filter is applied to
+    everything that leaves the site.
 
     Options:
-        site_files: Folder of <site>.yaml. Default: CXR_SITES, at its start.
-        share: A class it shares; may be repeated. Default: all.
-        min_images: With fewer training images the site takes no part.
-        min_positives: A class with fewer positive labels takes no part.
-        report_counts: Labels per class may be sent.
-        report_features: Means of its images' features may be sent.
+        site_files: Folder of <site>.yaml. Default: the variable CXR_SITES when the site starts.
+        share: A class that the site shares; may be repeated. Default: all.
+        min_images: The site does not participate with fewer training images.
+        min_positives: A class is not shared with fewer positive labels.
+        report_counts: Allow sending the number of labels per class.
+        report_features: Allow sending mean features of images.
         gpus: GPUs that jobs may use.
-        gpu_memory: Memory of each, GiB.
+        gpu_memory: Memory of each GPU, GiB.
 
     Example:
         surgagg deploy kit site nih --site-files /data/sites --min-positives 20 --gpus 1
@@ -224,7 +228,7 @@ def site(
     )
     _say_written(written)
     if site_files is None:
-        say("note     no --site-files: CXR_SITES must say where they are when this site starts.")
+        say("note     no --site-files: set CXR_SITES to their folder when this site starts.")
 
 
 @command(kit_app)
@@ -240,8 +244,8 @@ def server(
     r"""Write the server's storage, rights and table of permitted classes into its kit.
 
     Options:
-        storage: Folder for jobs, snapshots and logs; FLARE's own is in /tmp.
-        permitted: Yaml of site: \[classes] that each may contribute, or of such for each study.
+        storage: Folder for jobs, snapshots and logs; FLARE's default is in /tmp.
+        permitted: YAML, site: \[classes] that it may contribute; or such a table per study.
 
     Example:
         surgagg deploy kit server server --storage /data/flare
@@ -253,6 +257,7 @@ def server(
 
 
 def _permitted(file: Path) -> dict[str, Any]:
+    """Read and check the table of permitted classes, or of one table for each study."""
     from cxr_study.common.yaml_files import read_yaml
 
     content: dict[str, Any] = read_yaml(file, "table", KitError)

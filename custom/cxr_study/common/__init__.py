@@ -1,1 +1,1 @@
-"""What every room of the study uses."""
+"""Helpers that all folders of the study use: errors, files, names, progress, wording, YAML."""

@@ -1,4 +1,4 @@
-"""The code that runs: its version, and the commit of a checkout."""
+"""Version of the running code, with the commit where it runs from a git checkout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from surgical_aggregation import __version__
 def code() -> str:
     """Version of the package; from a git checkout with the commit: "0.1.0 (76636db)".
 
-    "+" behind the commit: files that git tracks have been changed since.
+    A "+" after the commit means that tracked files have uncommitted changes. There is no commit if
+    git is missing, or if the package does not belong to the repository around it.
     """
     here = Path(__file__)
     # A repository around the package may be another project's, with this one installed in it.
@@ -22,7 +23,7 @@ def code() -> str:
 
 
 def _git(folder: Path, *command: str) -> str | None:
-    """What git says; None where there is no git, or it fails."""
+    """Output of a git command, stripped; None where git is missing or fails."""
     try:
         done = subprocess.run(
             ["git", "--no-optional-locks", "-C", str(folder), *command],

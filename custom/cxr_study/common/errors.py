@@ -1,5 +1,9 @@
-"""The error of what a user gives."""
+"""The error for invalid input of a user."""
 
 
 class InputError(ValueError):
-    """A file or a setting is not what it should be; says where, what is needed and what came."""
+    """A file or a setting is invalid.
+
+    The message names the place (file and line, column or key), what is needed there, what was
+    found and, where there is one, the remedy. `surgagg` prints it as one line, with exit code 2.
+    """

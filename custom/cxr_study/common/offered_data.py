@@ -1,7 +1,7 @@
 """Demo data that installed packages offer, in place of a site's own.
 
-An entry point of the group `surgagg.demo_data` is a `DemoData`; its name is said wherever a folder
-of site files may be. A body to start from is offered in the same way, see `extras.offered_body`.
+An entry point of the group `surgagg.demo_data` is a `DemoData`. Its name can be given wherever a
+folder of site files can. Initial bodies are offered in the same way; see `extras.offered_body`.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 GROUP = "surgagg.demo_data"
 
 PHANTOM = "phantom"
-"""Name of the demo data that are meant where none are named."""
+"""Name of the default demo data."""
 
 DRAWINGS = "drawings"
-"""Name of the phantom's body, which was pre-trained on drawings, in place of a checkpoint."""
+"""Name of the phantom's initial body, pre-trained on drawings; given in place of a checkpoint."""
 
 
 class DemoDataError(ValueError):
-    """No installed package offers the demo data that are asked for."""
+    """No installed package offers the requested demo data."""
 
 
 @dataclass(frozen=True)
 class DemoData:
-    """What a package offers.
+    """Demo data of one package.
 
     Attributes:
         sites: Names of the sites.
-        site_files: Gives the folder of <site>.yaml; the data are made where they are not there.
-        picture: Gives a picture to try a model with, uint8 (height, width), always the same.
+        site_files: Returns the folder of <site>.yaml; creates the data first if they are missing.
+        picture: Returns an image to try a model with, uint8 (height, width), always the same.
     """
 
     sites: tuple[str, ...]
@@ -47,15 +47,18 @@ class DemoData:
 
 
 def is_demo_data(name: object) -> bool:
-    """Whether a name stands for demo data, in place of a folder of site files."""
+    """Whether `name` names demo data rather than a folder of site files."""
     return name == PHANTOM or str(name) in entry_points(group=GROUP).names
 
 
 def demo_data(name: str = PHANTOM) -> DemoData:
-    """The demo data of a name.
+    """Load the demo data of an installed package.
+
+    Args:
+        name: Of the entry point. Default: the phantom.
 
     Raises:
-        DemoDataError: No installed package offers them.
+        DemoDataError: No installed package offers them, or a module that they need is missing.
     """
     try:
         (entry,) = entry_points(group=GROUP, name=name)
@@ -66,10 +69,10 @@ def demo_data(name: str = PHANTOM) -> DemoData:
 
 
 def site_files(given: str | Path | None) -> Path:
-    """Folder of site files: the one given, or of the demo data of that name.
+    """Folder of site files: the given one, or that of the demo data with this name.
 
     Args:
-        given: A folder, or the name of demo data; None or "": the phantom's.
+        given: A folder, or the name of demo data. None and "" mean the phantom.
 
     Raises:
         DemoDataError: See `demo_data`.
@@ -79,7 +82,7 @@ def site_files(given: str | Path | None) -> Path:
 
 
 def drawings() -> Path:
-    """File of the body that was pre-trained on drawings.
+    """Checkpoint file of the body that was pre-trained on drawings, see `DRAWINGS`.
 
     Raises:
         DemoDataError: No installed package offers it.

@@ -1,7 +1,7 @@
-"""How far long work is: a bar, the rounds of a run, and steps with their seconds.
+"""Progress of long work on the console: a bar, the rounds of a run, and timed steps.
 
-On a terminal a bar moves; elsewhere there is a line now and then. The server imports this module,
-so rich is imported only where something is shown.
+On a terminal a bar moves; elsewhere (a log file, a pipe) single lines are printed. The server
+imports this module, so rich is imported only where something is shown.
 """
 
 from __future__ import annotations
@@ -16,14 +16,22 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 Report = Callable[[int, int], None]
-"""Called as report(done, total)."""
+"""Progress callback, called as report(done, total)."""
 
 _NAME, _TEXT = 10, 62  # characters of a step
 
 
 @contextmanager
 def bar(description: str) -> Iterator[Report]:
-    """Show a bar on standard error while the body runs; without a terminal, a line per quarter.
+    """Show a progress bar on standard error while the `with` block runs.
+
+    Without a terminal, a line is printed after each quarter of the work.
+
+    Args:
+        description: Text before the bar.
+
+    Yields:
+        A callback, called as report(done, total) with counts of any unit.
 
     Example:
         >>> with bar("decoding images") as report:
@@ -48,7 +56,12 @@ def bar(description: str) -> Iterator[Report]:
 
 
 def round_bars(console: Console, *, transient: bool = False) -> Progress:
-    """What `RoundProgress` draws on, for a `with` block, at whose end transient bars go."""
+    """Bars that `RoundProgress` draws on; to be used as a context manager.
+
+    Args:
+        console: Where to draw; without a terminal nothing is drawn.
+        transient: Whether the bars disappear at the end of the `with` block.
+    """
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     after = (TextColumn("{task.fields[now]}"), TimeElapsedColumn())
@@ -56,7 +69,7 @@ def round_bars(console: Console, *, transient: bool = False) -> Progress:
 
 
 def _bars(console: Console, *after: Any, before: Any = (), transient: bool = False) -> Progress:
-    """Bars between columns of text; nothing where there is no terminal."""
+    """Bars between columns of text; disabled without a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (*before, TextColumn("{task.description}"), BarColumn(), *after)
@@ -64,24 +77,31 @@ def _bars(console: Console, *after: Any, before: Any = (), transient: bool = Fal
 
 
 class RoundProgress:
-    """How far a run of rounds is: a bar, or a line per round without a terminal.
+    """Progress of a run in rounds: a bar, or without a terminal a line per round.
 
     Args:
         progress: See `round_bars`.
         title: What runs.
-        total: Rounds to make; 0: none, or a number that is not known.
-        made: Rounds made before. Default 0.
+        total: Number of rounds; 0: none, or unknown.
+        made: Rounds that are finished already. Default 0.
     """
 
     def __init__(self, progress: Progress, title: str, total: int, made: int = 0):
         self.progress = progress
         self.title = title
         self.total = total
-        self._told = made - 1
+        self._printed = made - 1
         self._task = progress.add_task(title, total=total or None, completed=made, now="starting")
 
     def show(self, made: int, best: Mapping[str, Any] | None, stopped: bool) -> None:
-        """Show the rounds made, the last record of a best model (None: none), an early stop."""
+        """Update the bar, or print a line for a new round.
+
+        Args:
+            made: Rounds finished.
+            best: The latest record of a best model, with its validation loss as "value"; None:
+                there is none yet.
+            stopped: Whether training has stopped early.
+        """
         if not made and not self.total:
             return
         now = f"round {made}/{self.total}" if self.total else f"round {made}"
@@ -90,45 +110,58 @@ class RoundProgress:
         if stopped:
             now += ", stopped early"
         self.progress.update(self._task, completed=made, now=now)
-        if made > self._told and not self.progress.console.is_terminal:
-            self._told = made
+        if made > self._printed and not self.progress.console.is_terminal:
+            self._printed = made
             self.progress.console.print(f"{self.title}: {now}", highlight=False)
 
 
 class Steps:
-    """The steps of a long command: a line on a console for each when it is over."""
+    """The steps of a long command; each is printed as one line, with its seconds, when it ends.
+
+    Args:
+        console: Where to print.
+
+    Example:
+        >>> with Steps(console).step("prepare", "two sites") as details:  # doctest: +SKIP
+        ...     details.append("port 8002")
+        prepare   two sites, port 8002                                              0.1 s
+    """
 
     def __init__(self, console: Console):
         self.console = console
 
     @contextmanager
     def step(self, name: str, text: str = "", *, alone: bool = True) -> Iterator[list[str]]:
-        """One step, the body of a `with` block; it may append more text to the list that it gets.
+        """Run one step as a `with` block and print its line at the end.
 
-        It is told when it is over, and when an interrupt ends it; not when an error does.
+        The line is also printed when an interrupt ends the step, but not when an error does.
 
         Args:
-            name: What it does, one word.
-            text: What with.
-            alone: Whether nothing else moves on the terminal meanwhile. Default True.
+            name: What the step does, one word.
+            text: Details, such as a file or a number of sites. Default: none.
+            alone: Whether the step may show a spinner: nothing else moves on the terminal
+                meanwhile. Default True.
+
+        Yields:
+            The list of details; the block may append to it.
         """
-        said = [text] if text else []
+        details = [text] if text else []
         began = time.monotonic()
         with self.console.status(f"{name} ...") if alone else nullcontext():
             try:
-                yield said
+                yield details
             except (KeyboardInterrupt, SystemExit):
-                self._tell(name, [*said, "interrupted"], began)
+                self._print(name, [*details, "interrupted"], began)
                 raise
-        self._tell(name, said, began)
+        self._print(name, details, began)
 
     def say(self, text: str) -> None:
-        """A line between the steps, as it is."""
+        """Print a line between the steps, without markup or wrapping."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def _tell(self, name: str, said: Sequence[str], began: float) -> None:
+    def _print(self, name: str, details: Sequence[str], began: float) -> None:
         from rich.text import Text
 
         took = f"{time.monotonic() - began:6.1f} s"
-        line = Text.assemble((f"{name:<{_NAME}}", "bold"), f"{', '.join(said):<{_TEXT}} ", took)
+        line = Text.assemble((f"{name:<{_NAME}}", "bold"), f"{', '.join(details):<{_TEXT}} ", took)
         self.console.print(line, highlight=False, soft_wrap=True)

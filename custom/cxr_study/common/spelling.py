@@ -1,4 +1,4 @@
-"""Names as people type them: what spellings share, and what a mistyped one may mean."""
+"""Spellings of names: a normal form to compare them, and suggestions for mistyped ones."""
 
 import difflib
 import re
@@ -6,17 +6,31 @@ from collections.abc import Sequence
 
 
 def key(name: str) -> str:
-    """What all spellings of a name share: without case, and however its words are separated."""
+    """Normal form of a name, to compare spellings: casefolded, words separated by one space.
+
+    Example:
+        >>> key("Pleural_Effusion") == key("pleural effusion") == key("Pleural-effusion")
+        True
+    """
     return re.sub(r"[_\s/-]+", " ", name).strip().casefold()
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """Say which known names a mistyped one may have meant: up to three near ones, else all."""
-    close = near(name, known)
+    """Suggest known names for a mistyped one, as the end of an error message.
+
+    Args:
+        name: As typed.
+        known: Names that exist, in the order in which to list them.
+
+    Returns:
+        "nearest known: " with up to three similar names, nearest first; "known: " with all of them
+        if none is similar.
+    """
+    close = near_names(name, known)
     return f"nearest known: {', '.join(close)}" if close else f"known: {', '.join(known)}"
 
 
-def near(name: str, known: Sequence[str]) -> list[str]:
-    """Known names that a mistyped one may have meant, nearest first; at most three."""
+def near_names(name: str, known: Sequence[str]) -> list[str]:
+    """Known names that are similar to a mistyped one, nearest first; at most three."""
     spelt = {key(k): k for k in reversed(known)}
     return [spelt[n] for n in difflib.get_close_matches(key(name), spelt, n=3, cutoff=0.5)]

@@ -1,50 +1,65 @@
-"""How pages put things: numbers with their nouns, durations, lists of names, notices."""
+"""Wording of pages and messages: numbers with their nouns, durations, lists of names, notices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEW_IMAGES = 30
-"""Below so many positive (or negative) test images an AUROC's interval is wide."""
+"""With fewer positive (or negative) test images an AUROC's interval is wide."""
 
 
 @dataclass(frozen=True)
 class Notice:
-    """Something the reader must know before believing a number."""
+    """A caveat that the reader of a report needs to interpret its numbers.
+
+    Attributes:
+        heading: One short sentence.
+        text: What it means for the results, and what can be done.
+    """
 
     heading: str
     text: str
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun: `1 class`, `2 classes`; the plural ends in s when omitted."""
+    """Write a number with its noun, such as `1 class` or `2,000 images`.
+
+    Args:
+        number: With separators of thousands in the result.
+        noun: Singular.
+        plural: Default: the noun with an s.
+    """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Join names as a sentence does: `a, b and c`."""
+def join_names(names: Sequence[str]) -> str:
+    """Join names for a sentence: `a, b and c`; "" without names."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
-def rounds_listed(spans: Sequence[tuple[int, int]]) -> str:
-    """Ranges of rounds, first and last included: `round 2`, `rounds 0 to 3, 5 and 6`."""
+def format_rounds(spans: Sequence[tuple[int, int]]) -> str:
+    """Write ranges of rounds, such as `round 2` or `rounds 0 to 3, 5 and 6`.
+
+    Args:
+        spans: First and last round of each range, both included. Empty: `no round`.
+    """
     texts: list[str] = []
     for first, last in spans:
         texts += [f"{first} to {last}"] if last > first + 1 else map(str, range(first, last + 1))
     if not texts:
         return "no round"
     one = len(texts) == 1 and texts[0].isdigit()
-    return f"{'round' if one else 'rounds'} {listed(texts)}"
+    return f"{'round' if one else 'rounds'} {join_names(texts)}"
 
 
 def shortened(names: Sequence[str], most: int = 6) -> str:
-    """Join names as a sentence does; of more than `most` the first: `a, b and 5 more`."""
+    """Join names for a sentence; of more than `most` only the first: `a, b and 5 more`."""
     if len(names) <= most:
-        return listed(names)
+        return join_names(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
 def duration(seconds: float) -> str:
-    """Write a duration in the two largest units that matter, such as `2 min 03 s`."""
+    """Write a duration in its two largest units: `4.2 s`, `2 min 03 s` or `1 h 05 min`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

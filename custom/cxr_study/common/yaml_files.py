@@ -1,4 +1,4 @@
-"""YAML files that people write: read, validated, and whatever is wrong told by file and key."""
+"""Read and validate YAML files that people write; errors name the file, the key and the need."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ _NEEDS = {
     "path_not_directory": "a folder that exists",
     "greater_than_equal": "a number of {ge} or more",
 }
-"""Type of an error of pydantic -> what the value needs."""
+"""Type of a pydantic error -> what the value needs."""
 
 
 class NeedError(ValueError):
-    """A value is not what its key needs; for validators.
+    """A value is not what its key needs; raised by validators.
 
     Args:
-        need: What it needs.
-        got: What it has instead. Default: the whole value.
+        need: What the key needs, to follow "needs": "a path".
+        got: The part of the value that is wrong. Default: the whole value.
     """
 
     def __init__(self, need: str, *got: object):
@@ -52,9 +52,9 @@ class NeedError(ValueError):
 
 
 class FileModel(BaseModel):
-    """Base of the models of YAML files: lines 'key: value', of which every key is known.
+    """Base class of the models of YAML files: lines 'key: value'; unknown keys are errors.
 
-    A field with `exclude=True` is no key.
+    A field with `exclude=True` is not a key of the file.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -76,18 +76,19 @@ def _target(value: object, info: ValidationInfo) -> str:
     if not isinstance(value, str):
         raise NeedError("a path")
     file: Any = info.context
-    return os.path.normpath(file.parent / Path(value).expanduser())
+    target: str = os.path.normpath(file.parent / Path(value).expanduser())
+    return target
 
 
 Target = Annotated[Path, BeforeValidator(_target)]
-"""A path, relative to the file's folder; becomes absolute."""
+"""A path, relative to the file's folder; becomes absolute. It need not exist."""
 ExistingFile = Annotated[FilePath, BeforeValidator(_target)]
 ExistingFolder = Annotated[DirectoryPath, BeforeValidator(_target)]
 Text = Annotated[str, Field(pattern=r"\S")]
 
 
-def one_of(known: Collection[str]) -> AfterValidator:
-    """Validator of a name that is one of those known."""
+def choice_validator(known: Collection[str]) -> AfterValidator:
+    """Validator of a name that must be one of the known ones; its error suggests the nearest."""
 
     def check(name: str) -> str:
         if name not in known:
@@ -105,11 +106,11 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 EachOnce = AfterValidator(_each_once)
-"""Validator of a list whose entries differ."""
+"""Validator of a list without repeated entries."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses aliases, endless values, and a key that stands twice, whose last YAML would take."""
+    """Refuses aliases, very long values and repeated keys, of which YAML would keep the last."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -132,17 +133,18 @@ class _Loader(yaml.SafeLoader):
         for place, name in enumerate(names):
             if name in names[:place]:
                 raise yaml.constructor.ConstructorError(
-                    problem=f"key '{name}' stands twice",
+                    problem=f"key '{name}' is given twice",
                     problem_mark=node.value[place][0].start_mark,
                 )
         return super().construct_mapping(node, deep)
 
 
 def parse_yaml(text: str) -> Any:
-    """The value of a YAML text, which has no aliases and no value longer than `LONGEST`.
+    """Parse a YAML text of standard types (as `yaml.safe_load` does), from an untrusted source.
 
     Raises:
-        yaml.YAMLError: It cannot be read; the message is never long.
+        yaml.YAMLError: It is not YAML, or has aliases, a key twice or a value longer than
+            `LONGEST` characters. The message is cut to `LONGEST` characters, too.
     """
     try:
         return yaml.load(text, _Loader)
@@ -155,12 +157,15 @@ def read_yaml(path: Path, kind: str, error: type[ValueError]) -> dict[Any, Any]:
 
     Args:
         path: The file.
-        kind: What it is, for messages.
-        error: What is raised where something is wrong.
+        kind: What the file is, for messages: "site file".
+        error: Type of the error to raise.
+
+    Returns:
+        Key -> value, not validated.
 
     Raises:
-        ValueError: `error`: the file does not exist, is not YAML, or has no lines 'key: value' or
-            the same key twice.
+        ValueError: An `error`: the file does not exist or is not YAML, its content is not a
+            mapping, or a key is given twice.
     """
     try:
         values = parse_yaml(path.read_text(encoding="utf-8"))
@@ -177,29 +182,36 @@ def read_model(model: type[Model], path: Path, kind: str, error: type[ValueError
     """Read a YAML file and validate it.
 
     Args:
-        model: What the file has to be, a `FileModel`; its validators find the absolute path of the
+        model: A `FileModel` with the keys of the file. Its validators get the absolute path of the
             file as `info.context`.
-        path: See `read_yaml`.
-        kind: See `read_yaml`.
-        error: See `read_yaml`.
+        path: The file.
+        kind: What the file is, for messages: "site file".
+        error: Type of the error to raise.
 
     Raises:
-        ValueError: `error`: see `read_yaml`, or a key is missing, unknown or not what it should be.
+        ValueError: An `error`: see `read_yaml`; or a key is missing or unknown, or its value is
+            not valid.
     """
     path = Path(path).absolute()
     values = read_yaml(path, kind, error)
     try:
         return model.model_validate(values, context=path)
     except ValidationError as problem:
-        raise error(f"{path}: {said(problem, values)}") from None
+        raise error(f"{path}: {describe_error(problem, values)}") from None
 
 
-def said(problem: ValidationError, values: object) -> str:
-    """Say what is wrong first with some values, in one line: where, what it needs, what it has."""
-    return one_line(_said(problem, values))
+def describe_error(problem: ValidationError, values: object) -> str:
+    """Describe the first error of a validation in one line: the place, the need, the value.
+
+    Args:
+        problem: Raised by pydantic for `values`.
+        values: The content of the file.
+    """
+    return one_line(_description(problem, values))
 
 
-def _said(problem: ValidationError, values: object) -> str:
+def _description(problem: ValidationError, values: object) -> str:
+    """See `describe_error`; may have several lines."""
     first = problem.errors()[0]
     place, got, context = "", first["input"], first.get("ctx", {})
     for part in first["loc"]:

@@ -1,1 +1,1 @@
-"""FLARE jobs: what is asked for, its settings, its folder, its recipe."""
+"""FLARE jobs: methods, settings and presets, the job folder, and the recipe that builds it."""

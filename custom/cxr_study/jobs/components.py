@@ -1,9 +1,9 @@
-"""The components that a job may name, one by one.
+"""The component classes that a job may name.
 
-The job definitions take their paths from here, and so does the allow-list of a startup kit: of what
-is on that list FLARE calls the constructor, with the arguments that a job gives. So these are
-component classes alone, whose arguments lead to no file outside of the folders of the site or the
-server, and to no address.
+Job definitions take their class paths from here, and so does the allow-list of a startup kit. FLARE
+calls the constructor of a class on that list with the arguments that the job gives. The list
+therefore has component classes only, and none of their arguments can name a file outside the
+folders of the site or the server, or a network address.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ ALLOWED = (
     "nvflare.app_common.widgets.validation_json_generator.ValidationJsonGenerator",
     "nvflare.app_common.workflows.statistics_controller.StatisticsController",
 )
-"""Paths of the classes that a job without code may name."""
+"""Dotted paths of the classes that a job without its own code may name."""
 
 MOVED: Mapping[str, str] = MappingProxyType(
     {
@@ -64,7 +64,7 @@ MOVED: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
-"""Path in job folders of earlier versions -> where the class is now."""
+"""Class path in job folders of earlier versions -> its path now."""
 
 PACKAGES = (
     "surgical_aggregation",
@@ -74,26 +74,33 @@ PACKAGES = (
     "cxr_audit",
     "cxr_pretrained",
 )
-"""What a job's configuration names, besides FLARE's own classes."""
+"""Packages whose classes a job's configuration names, besides FLARE's own."""
 
 MARKER = Path(__file__).parent / "README.txt"
-"""A job with a file in each app's custom/ may name classes of installed packages."""
+"""File that "marked" jobs carry in each app's custom/ folder.
 
-WAYS: Mapping[str, str] = MappingProxyType(
+FLARE treats a job with such a file as one that brings code, so it may name any installed class.
+"""
+
+CODE_MODES: Mapping[str, str] = MappingProxyType(
     {
         "installed": "server and sites have the packages, and each allows their classes",
         "marked": "they have the packages, and allow the submitter to bring code",
         "carried": "the job brings the packages, and they allow the submitter to bring code",
     }
 )
-"""How a job's code gets to server and sites -> what that needs."""
+"""How the code of a job reaches server and sites -> what that requires."""
 
 
-def check_way(code: str) -> None:
-    """Refuse what is none of `WAYS`."""
-    if code not in WAYS:
-        raise JobError(f"code must be one of {', '.join(WAYS)}; got {code!r}.")
+def check_code_mode(code: str) -> None:
+    """Check the name of a code mode.
+
+    Raises:
+        JobError: It is not one of `CODE_MODES`.
+    """
+    if code not in CODE_MODES:
+        raise JobError(f"code must be one of {', '.join(CODE_MODES)}; got {code!r}.")
 
 
 PATHS: Mapping[str, str] = MappingProxyType({path.rpartition(".")[2]: path for path in ALLOWED})
-"""Name of the class -> its path."""
+"""Class name -> its dotted path."""

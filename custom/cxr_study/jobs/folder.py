@@ -1,6 +1,6 @@
-"""A job folder that somebody hands in: what its configurations say, and copies with other settings.
+"""A given job folder: its configurations, and copies of it with other settings.
 
-Everything but the settings at the top of a configuration is copied as it is.
+Everything but the settings at the top of a configuration is copied unchanged.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ SERVER_CONFIG = "config/config_fed_server.json"
 CLIENT_CONFIG = "config/config_fed_client.json"
 
 Configuration = Mapping[str, Any]
-"""What a configuration file says."""
+"""Content of a configuration file."""
 
 
 @dataclass(frozen=True)
 class JobFolder:
-    """A job folder, read once.
+    """The content of a job folder; see `read`.
 
     Attributes:
-        path: Where it is.
-        meta: FLARE's facts of the job.
+        path: The folder.
+        meta: Content of FLARE's meta.json: the job's name, `min_clients`, `deploy_map`.
         server: The server's configuration.
-        clients: App -> its configuration; that of most sites first.
+        clients: App -> its configuration; the app that most sites share comes first.
     """
 
     path: Path
@@ -43,23 +43,26 @@ class JobFolder:
 
     @property
     def apps(self) -> dict[str, str]:
-        """Site -> its app: "app_client", or "app_<site>" where it has settings of its own."""
+        """Site -> name of its app: "app_client", or "app_<site>" if it has its own settings."""
         return deployed_apps(self.meta)
 
     @property
     def classes(self) -> frozenset[str]:
-        """Paths of the classes that it names."""
+        """Dotted paths of the classes that its configurations name."""
         return frozenset(_paths([self.server, *self.clients.values()]))
 
     def copy(
         self, target: Path, server: Settings, sites: Mapping[str, tuple[str, Settings]]
     ) -> None:
-        """Copy it with other values of its settings, deployed to some sites.
+        """Copy the folder with other values of its settings and for other sites.
+
+        Only settings at the top of a configuration are changed; values for others are ignored. A
+        site that the folder does not know gets a copy of the shared app.
 
         Args:
             target: New folder.
-            server: Setting -> value; others than those at the top of its configuration are left.
-            sites: Site -> its app in the copy, and its settings.
+            server: Setting -> value, at the server.
+            sites: Site -> name of its app in the copy, and its settings.
         """
         self._copy_app(SERVER_APP, target / SERVER_APP, SERVER_CONFIG, self.server, server)
         shared = next(iter(self.clients))
@@ -70,7 +73,7 @@ class JobFolder:
                 config = self.clients[source]
                 self._copy_app(source, target / app, CLIENT_CONFIG, config, settings)
             deployed.setdefault(app, []).append(site)
-        # FLARE starts a job as soon as so many are there, and admits nobody later.
+        # FLARE starts a job as soon as this number of sites is connected, and admits none later.
         needed = server.get("min_clients") or len(sites)
         write_json(target / META, {**self.meta, "min_clients": needed, "deploy_map": deployed})
 
@@ -79,7 +82,7 @@ class JobFolder:
     ) -> None:
         shutil.copytree(self.path / source, target, ignore=shutil.ignore_patterns("config_fed_*"))
         custom = target / "custom"
-        # The marker is for FLARE's simulator alone; see `components.WAYS`.
+        # The marker is for FLARE's simulator alone; see `components.CODE_MODES`.
         marked = [file.name for file in custom.glob("*")] == [MARKER.name]
         if marked and self.classes <= set(ALLOWED):
             shutil.rmtree(custom)
@@ -88,10 +91,12 @@ class JobFolder:
 
 
 def read(path: Path) -> JobFolder:
-    """Read a job folder: ours, FLARE's export, or of an earlier version, whose files are HOCON.
+    """Read a job folder: ours, an export of FLARE, or one of an earlier version (HOCON files).
+
+    Class paths of earlier versions are replaced, see `components.MOVED`.
 
     Raises:
-        JobError: It is no job folder, or a file in it cannot be read; says which.
+        JobError: It is not a job folder, or a file in it cannot be read; names the file.
     """
     meta = _read(path / META)
     apps = deployed_apps(meta)
@@ -102,13 +107,13 @@ def read(path: Path) -> JobFolder:
 
 
 def deployed_apps(meta: Mapping[str, Any]) -> dict[str, str]:
-    """Site -> its app, by FLARE's facts of a job; see `JobFolder.apps`."""
+    """Site -> name of its app, from the content of a job's meta.json; see `JobFolder.apps`."""
     deployed = meta["deploy_map"]
     return {site: app for app in deployed if app != SERVER_APP for site in deployed[app]}
 
 
 def top(config: Configuration) -> dict[str, Any]:
-    """Setting -> value: the primitive values at the top of a configuration."""
+    """Setting -> value: the texts, numbers and booleans at the top level of a configuration."""
     return {
         name: value
         for name, value in config.items()
@@ -117,10 +122,15 @@ def top(config: Configuration) -> dict[str, Any]:
 
 
 def parse(name: str, text: str) -> dict[str, Any]:
-    """What the text of a configuration says, JSON or, of an earlier version, HOCON by its name.
+    """Parse the text of a configuration.
+
+    Args:
+        name: The file's name, for messages. It is JSON if this ends in .json, else HOCON, the
+            format of earlier versions.
+        text: Its content.
 
     Raises:
-        JobError: It cannot be read.
+        JobError: It cannot be parsed; names the file and, of JSON, the line.
     """
     if Path(name).suffix == ".json":
         try:
@@ -140,7 +150,7 @@ def parse(name: str, text: str) -> dict[str, Any]:
 
 
 def write_json(file: Path, value: Mapping[str, Any]) -> None:
-    """Write a configuration with its settings at its top."""
+    """Write a configuration as JSON, its settings first; see `top`."""
     settings = top(value)
     file.parent.mkdir(parents=True, exist_ok=True)
     first = {"format_version": value["format_version"]} if "format_version" in value else {}
@@ -156,7 +166,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         raise JobError(
             f"{path} does not exist; a job folder holds {META}, {SERVER_APP}/{SERVER_CONFIG} and "
-            f"{CLIENT_APP}/{CLIENT_CONFIG}. Give one that is whole."
+            f"{CLIENT_APP}/{CLIENT_CONFIG}. Give a complete one."
         ) from None
     for old, new in MOVED.items():
         text = text.replace(f'"{old}"', f'"{new}"')

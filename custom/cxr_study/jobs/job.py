@@ -1,4 +1,4 @@
-"""A job: a method, its sites, and the value of every setting, checked before anything starts."""
+"""A job: a method, its sites, and the value of each setting, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["Job"]
 ALIKE = (
     "backbone", "image_size", "hidden", "union", "strategy", "weighting",
 )  # fmt: skip
-"""Settings of a site that must be the same at all of them."""
+"""Settings of a site that must be equal at all sites."""
 
 SITE = "cxr_study.training.chest_xray_site.ChestXraySite"
-"""The class that brings a site's classes, network and data, as a configuration names it."""
+"""Path of the component that provides a chest X-ray site's classes, network and data."""
 
 DEFAULT_SITES = ("nih", "chexpert")
 
@@ -35,16 +35,19 @@ _SITE_NAME = re.compile(r"\w[\w.@-]*")
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be run, by whom: everything that a run, a submission or a report needs to know.
+    """A job: everything that a run, a submission or a report needs to know of it.
+
+    Immutable. Build one with `Job.asked`, `Job.of` or `Job.from_folder`, and change it with
+    `with_settings`.
 
     Attributes:
-        name: FLARE's name of it.
-        sites: Names of the sites.
-        settings: Setting -> value, of server and sites, those that nobody has changed included.
-        per_site: Site -> setting -> value, where it differs at that site.
-        of_site: Names of the settings that a site has.
-        method: One of `JOBS`; of a folder its name, whatever it is.
-        folder: What was handed in, if it was a folder; None: the method's own parts.
+        name: FLARE's name of the job.
+        sites: Names of the participating sites.
+        settings: Setting -> value, of the server and the sites, defaults included.
+        of_site: Names of the settings that act at a site.
+        per_site: Site -> setting -> value, where a site's value differs.
+        method: One of `JOBS`; for a job folder, the name in it, which may be any.
+        folder: The job folder that was given; None: the method's own components are used.
     """
 
     name: str
@@ -57,7 +60,10 @@ class Job:
 
     @classmethod
     def of(cls, job: str | Path) -> Job:
-        """The job of a method by its name, for the sites of the phantom, or that of a folder.
+        """The job with this name, at its defaults for the phantom's sites, or that of a folder.
+
+        Args:
+            job: A name or a job folder. A folder of that name in the working directory wins.
 
         Raises:
             JobError: It is neither.
@@ -77,10 +83,13 @@ class Job:
 
     @classmethod
     def from_folder(cls, path: Path) -> Job:
-        """The job of a folder; what is not at the top of its configurations stays as it is.
+        """The job of a job folder, see `folder.read`.
+
+        The values at the top of its configurations are the job's settings; everything else in
+        them stays unchanged.
 
         Raises:
-            JobError: It is no folder of a job, or a file in it cannot be read.
+            JobError: It is not a job folder, or a file in it cannot be read.
         """
         found = job_folder.read(path)
         configs = {app: job_folder.top(config) for app, config in found.clients.items()}
@@ -105,23 +114,28 @@ class Job:
         settings: Settings | None = None,
         per_site: Mapping[str, Settings] | None = None,
     ) -> Job:
-        """The job that a command line asks for, or Python: see `of`.
+        """The job that a command line or a script asks for, checked.
+
+        Of several values for a setting, one for a single site wins over one for all sites; else
+        `settings` and `per_site` win over `given`, and `given` over the preset.
 
         Args:
-            job: One of `JOBS`, or a folder.
+            job: One of `JOBS`, or a job folder; see `of`.
             sites: Names of the sites. Default: the job's own.
-            preset: See `PRESETS`; several by comma.
-            given: Settings as words, NAME=VALUE or SITE:NAME=VALUE; they win over the preset.
-            settings: Setting -> value, for all sites; they win over these words.
-            per_site: Site -> setting -> value; they win over words for that site.
+            preset: Name of a preset of `PRESETS`, or several, separated by commas. Default: none.
+            given: Settings as text, NAME=VALUE or SITE:NAME=VALUE; see `presets.parse`.
+            settings: Setting -> value, at the server and all sites.
+            per_site: Site -> setting -> value, at that site.
 
         Raises:
-            JobError: No such job, preset, setting or site, a value of another type, fewer sites
-                than the job waits for, or no round to make.
-            ValueError: A value is unknown, or does not go with another.
+            JobError: There is no such job, preset, setting or site; a value has another type; the
+                job needs more sites; or it has no rounds.
+            ValueError: A value is unknown or out of range, or contradicts another.
 
         Example:
-            >>> Job.asked("surgical", sites=["a", "b"], settings={"num_rounds": 20})
+            >>> job = Job.asked("surgical", sites=["a", "b"], settings={"num_rounds": 20})
+            >>> job.sites, job.settings["num_rounds"], job.settings["strategy"]
+            (('a', 'b'), 20, 'fedbn+')
         """
         found = cls.of(job)
         names = tuple(sites) or found.sites
@@ -139,16 +153,17 @@ class Job:
         *,
         sites: Sequence[str] | None = None,
     ) -> Job:
-        """This job with other settings or sites.
+        """A copy of the job with other settings or sites.
 
         Args:
-            settings: Setting -> value, at the server and at every site.
-            per_site: Site -> setting -> value, at that site alone.
-            sites: Names of the sites. Default: the same.
+            settings: Setting -> value, at the server and all sites; replaces values of single
+                sites.
+            per_site: Site -> setting -> value, at that site only.
+            sites: Names of the sites. Default: unchanged.
 
         Raises:
-            JobError: A setting is not the job's, or not one that sites may differ in; its value is
-                of another type; a site is none of `sites`, or no name.
+            JobError: The job has no such setting, or it must be equal at all sites (`ALIKE`); a
+                value has another type; a site is not one of `sites`, or its name is not usable.
             ValueError: A value is unknown or out of range; see `settings.checked`.
         """
         names, per_site = self.sites if sites is None else tuple(sites), per_site or {}
@@ -170,19 +185,19 @@ class Job:
         return made
 
     def check(self) -> None:
-        """Refuse what nobody could run: too few sites, and a training without rounds.
+        """Check that the job can run.
 
         Raises:
-            JobError: See above.
+            JobError: It has fewer sites than `min_clients` (two if that is 0), or trains for 0
+                rounds without continuing an earlier job.
         """
         typed = self.at_server
         if typed.num_rounds == 0 and not typed.continues:
             raise JobError(
-                "setting 'num_rounds' must be 1 or more, or 0 in a job that makes up for the "
-                "rounds that an earlier one has not made; got 0. Set continues=<the earlier job's "
-                "id> as well."
+                "setting 'num_rounds' must be 1 or more, or 0 in a job that runs the missing "
+                "rounds of an earlier one; got 0. Set continues=<the earlier job's id> as well."
             )
-        needed = typed.min_clients or 2  # a federation of one is asked for
+        needed = typed.min_clients or 2  # one site only on request
         if len(self.sites) < needed:
             raise JobError(
                 f"this job needs the results of {needed} sites; got {', '.join(self.sites)}. Add "
@@ -191,11 +206,11 @@ class Job:
 
     @cached_property
     def at_server(self) -> JobSettings:
-        """The settings, typed, as the sites share them; checked once."""
+        """The settings as a typed object, without the values of single sites; checked once."""
         return _checked(self.settings)
 
     def at(self, site: str) -> JobSettings:
-        """The settings, typed, of one site."""
+        """The settings of one site as a typed object."""
         return self._own_settings.get(site, self.at_server)
 
     @cached_property
@@ -205,12 +220,12 @@ class Job:
 
     @property
     def trains(self) -> bool:
-        """Whether it trains a model."""
+        """Whether the job trains a model."""
         return "num_rounds" in self.settings
 
     @property
     def encrypted(self) -> bool:
-        """Whether its models are homomorphically encrypted."""
+        """Whether sites encrypt their models homomorphically."""
         if self.folder is None:
             return self.method in METHODS and METHODS[self.method].encrypted
         classes = self.folder.classes
@@ -218,15 +233,15 @@ class Job:
 
     @property
     def has_own_site(self) -> bool:
-        """Whether its sites are not those of this application: it names another `Site`."""
+        """Whether the job has a `Site` component other than the chest X-ray one."""
         return self.folder is not None and SITE not in self.folder.classes
 
     def app(self, site: str) -> str:
-        """Name of a site's app, which no other site sees where it has settings of its own."""
+        """Name of a site's app; a site with its own settings has its own app."""
         return f"app_{site}" if site in self.per_site else CLIENT_APP
 
     def site_settings(self, site: str) -> dict[str, Any]:
-        """Setting -> value, as they stand in a site's app."""
+        """Setting -> value, as written into a site's app."""
         own = {**self.settings, **self.per_site.get(site, {})}
         return {name: own[name] for name in own if name in self.of_site}
 
@@ -249,33 +264,46 @@ def _checked(settings: Settings) -> JobSettings:
 
 
 def check_known(settings: Settings, known: Settings, whose: str) -> None:
-    """Refuse settings that a job or a site (`whose`, for the message) does not have."""
+    """Check the names of settings.
+
+    Args:
+        settings: Setting -> value.
+        known: Setting -> value, of all settings that there are.
+        whose: Whose settings they are, for the message: "job 'surgical'".
+
+    Raises:
+        JobError: A setting is unknown; suggests the nearest.
+    """
     for name in settings:
         if name not in known:
             raise JobError(f"{whose} has no setting {name!r}; {nearest(name, tuple(known))}.")
 
 
 def check_names(sites: Sequence[str]) -> None:
-    """Refuse no sites, a name that FLARE could not use, or one name twice."""
+    """Check the names of sites.
+
+    Raises:
+        JobError: There is none, one has characters that FLARE cannot use, or one is repeated.
+    """
     strange = [site for site in sites if not _SITE_NAME.fullmatch(site)]
     if not sites or strange or len(set(sites)) < len(sites):
         raise JobError(
-            "sites need names of letters, digits and -._@, each another; got "
+            "sites need different names of letters, digits and -._@; got "
             f"{', '.join(map(repr, sites)) or 'none'}."
         )
 
 
 def _check_per_site(site: str, values: Settings, sites: Sequence[str]) -> None:
-    """Refuse settings for a site that takes no part, or that must be the same at every site."""
+    """Refuse settings for a site that is not in the job, or that must be equal at all sites."""
     if site not in sites:
         raise JobError(
-            f"settings are given for site {site!r}, which takes no part; "
+            f"settings are given for site {site!r}, which is not in the job; "
             f"{nearest(site, tuple(sites))}."
         )
     if f"app_{site}" in (SERVER_APP, CLIENT_APP):
         raise JobError(
-            f"a site with settings of its own needs another name than {site!r}: its app would have "
-            "the name of the others'. Rename the site."
+            f"a site with its own settings cannot be called {site!r}: its app would have the name "
+            "of a shared one. Rename the site."
         )
     for name in ALIKE:
         if name in values:

@@ -13,15 +13,18 @@ from cxr_study.jobs.presets import JobError
 
 
 def write(job: Job, target: Path, code: str = "installed") -> None:
-    """Write a job's folder: FLARE's export of its parts, or a copy of the folder that it is of.
+    """Write a job's folder, ready to submit.
+
+    A job by name is exported by FLARE; a job of a folder is copied with its new settings.
 
     Args:
         job: The job.
-        target: New folder.
-        code: How its code gets to server and sites, one of `WAYS`; a copy brings its folder's.
+        target: New folder; parents are created.
+        code: How its code reaches server and sites, one of `CODE_MODES`. A copy keeps the code of
+            its folder, so there only the default, "installed", is possible.
 
     Raises:
-        JobError: The folder exists, there is no such way, or it is asked for of a copy.
+        JobError: The folder exists, or `code` is unknown or not possible.
     """
     if target.exists():
         raise JobError(f"a job needs a new folder; {target} exists. Remove it, or give another.")
@@ -42,7 +45,7 @@ def write(job: Job, target: Path, code: str = "installed") -> None:
 
 
 def write_all(folder: Path) -> None:
-    """Write every job's folder into `folder`, in place of what is there by that name."""
+    """Write the folders of all `JOBS` into `folder`, and replace those that exist."""
     for name in JOBS:
         shutil.rmtree(folder / name, ignore_errors=True)
         write(Job.of(name), folder / name, "marked")

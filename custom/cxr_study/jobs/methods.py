@@ -1,4 +1,4 @@
-"""The methods of the papers, and the jobs that there are."""
+"""The papers' methods of training together, and the names of all jobs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ __all__ = ["METHODS"]
 
 @dataclass(frozen=True)
 class Method:
-    """A way to train together.
+    """A method of training together.
 
     Attributes:
-        name: Of the job.
-        title: For headings.
-        head: What becomes of the head; a sentence.
-        strategy: Its default for the body; see `surgical_aggregation.aggregation.strategy`.
-        personal_head: Whether the head stays at the site.
-        other_classes: How a site treats classes that it does not label; see `ChestXraySite`.
-        encrypted: Whether what the sites send is homomorphically encrypted.
+        name: Name of its job.
+        title: Title for headings.
+        head: How the head is trained and aggregated, as a sentence.
+        strategy: Default treatment of batch norm; see `surgical_aggregation.aggregation.strategy`.
+        personal_head: Whether each site keeps a head of its own.
+        other_classes: How a site treats classes that it does not label: "omit", "absent" or
+            "unknown"; see `ChestXraySite`.
+        encrypted: Whether sites send homomorphically encrypted models.
     """
 
     name: str
@@ -33,12 +34,12 @@ class Method:
 
     @property
     def union_head(self) -> bool:
-        """Whether every site predicts the classes of all."""
+        """Whether the head of every site has the classes of all sites."""
         return self.other_classes != "omit"
 
     @property
     def common_model(self) -> bool:
-        """Whether the server has a whole model for all sites, which it can read."""
+        """Whether the server has a complete model for all sites that it can read."""
         return not (self.personal_head or self.encrypted)
 
 
@@ -75,7 +76,7 @@ _METHODS = (
     ),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _METHODS})
-"""Name -> method."""
+"""Name of the method -> method."""
 
 BATCH_NORM: Mapping[str, str] = {
     "fedavg": "batch norm averaged",
@@ -86,15 +87,16 @@ BATCH_NORM: Mapping[str, str] = {
 """Strategy -> what happens to batch norm, in words for pages."""
 
 EVALUATION = "evaluation"
-"""The job that measures a model and trains none."""
+"""Name of the job that evaluates a model at the sites and trains none."""
 
 CENSUS = "census"
-"""The job that counts what sites have, before anything is trained."""
+"""Name of the job that counts images and labels at the sites, before training."""
 
 JOBS = (*METHODS, EVALUATION, CENSUS)
+"""Names of all jobs."""
 
 BEYOND = (
     "average_decay", "body_weighting", "pseudo_labels", "refit_model",
     "server_optimizer",
 )  # fmt: skip
-"""Settings that no paper on these methods has, each off by default."""
+"""Settings that go beyond the papers of these methods; each is off by default."""

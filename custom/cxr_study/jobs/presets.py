@@ -1,4 +1,4 @@
-"""Settings as they are given on a command line, and presets: settings that go together."""
+"""Settings from a command line, and presets: named groups of settings."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ Settings = Mapping[str, object]
 
 
 class JobError(ValueError):
-    """A job folder, a setting or a site name is not usable."""
+    """A job, a job folder, a setting, a preset or the name of a site is not usable."""
 
 
 def parse(items: Sequence[str]) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
-    """Settings for all sites, NAME=VALUE, and site -> settings for one of them, SITE:NAME=VALUE.
+    """Parse settings of the form NAME=VALUE or, for one site, SITE:NAME=VALUE.
 
-    A value is JSON where it can be read as such, else a text. Of two for the same setting the later
-    one counts.
+    A value that is valid JSON becomes its value (20, true, 1e-5), any other stays a text. Of two
+    values for the same setting the later one applies.
+
+    Returns:
+        Setting -> value for all sites, and site -> setting -> value.
 
     Raises:
-        JobError: An item lacks its "=" or a name.
+        JobError: An item has no "=", or no name before it.
 
     Example:
         >>> parse(["num_rounds=20", "nih:learning_rate=1e-5", "backbone=densenet121"])
@@ -53,7 +56,12 @@ def _value(text: str) -> object:
 
 @dataclass(frozen=True)
 class Preset:
-    """Values of some settings, and site -> setting -> value where such a site takes part."""
+    """Values of some settings.
+
+    Attributes:
+        settings: Setting -> value, for all sites.
+        per_site: Site -> setting -> value; applies if a site of this name is in the job.
+    """
 
     settings: Settings
     per_site: Mapping[str, Settings] = field(default_factory=dict)
@@ -73,11 +81,11 @@ PRESETS: Mapping[str, Preset] = {
     # augmentation, which are the released code's, and names no early stopping.
     "paper": Preset({**_ML4H, "patience": 0}),
     # Version 1, Methods, "Deep Learning Setups": network, pixels, rate, batch, epochs, patience;
-    # "Experimental setup": NIH's own rate beside CheXpert. Warm-up and augmentation without
+    # "Experimental setup": NIH's own rate next to CheXpert. Warm-up and augmentation without
     # numbers: ML4H's.
     "paper-version1": Preset({**_ML4H, "patience": 25}, {"nih": {"learning_rate": 1e-5}}),
     # FedFBN (arXiv:2303.06180), section 2.3: network, pixels, rates, batch, epochs, no early
-    # stopping; 2.4: two rates, of which version 1 says whose. How long the warm-up is and what the
+    # stopping; 2.4: two rates; version 1 names the site of each. Length of the warm-up and
     # augmentation: ML4H's.
     "paper-fedfbn": Preset(
         {
@@ -90,9 +98,9 @@ PRESETS: Mapping[str, Preset] = {
         {"chexpert": {"learning_rate": 5e-5}},
     ),
     # Real images, without flips or strong distortions.
-    # Fine-tuning an ImageNet DenseNet121 on chest X-rays peaks within a few passes, so: CheXpert's
-    # own rate of 1e-4 (Irvin et al., AAAI 2019), a head warmed up to the point where it stops
-    # moving, and an end five rounds after the best one.
+    # Fine-tuning an ImageNet DenseNet121 on chest X-rays peaks within a few epochs, so: CheXpert's
+    # own rate of 1e-4 (Irvin et al., AAAI 2019), a head that is warmed up until it stops changing,
+    # and early stopping five rounds after the best one.
     "radiology": Preset(
         {
             **_NETWORK,
@@ -113,15 +121,22 @@ init`)."""
 def with_preset(
     names: str | None, settings: Settings, per_site: Mapping[str, Settings], sites: Sequence[str]
 ) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
-    """Put presets, named by comma (None: none), under explicit settings, which win.
+    """Complete explicit settings with those of presets.
 
-    Those for all sites also win over the preset's for one; those for one win over all.
+    A value for one site wins over one for all sites. Explicit values win over those of presets,
+    also an explicit value for all sites over a preset's for one site.
+
+    Args:
+        names: Names of presets, separated by commas. None: none.
+        settings: Setting -> value, explicit, for all sites.
+        per_site: Site -> setting -> value, explicit.
+        sites: Names of the sites in the job.
 
     Returns:
-        Settings and per-site settings.
+        Setting -> value for all sites, and site -> setting -> value.
 
     Raises:
-        JobError: There is no such preset, or two of them say different things of a setting.
+        JobError: There is no such preset, or two of them give a setting different values.
     """
     preset = _combined(names)
     merged = {site: dict(values) for site, values in per_site.items()}
@@ -133,7 +148,7 @@ def with_preset(
 
 
 def _combined(names: str | None) -> Preset:
-    """The presets of these names as one."""
+    """Combine the presets with these names, separated by commas."""
     settings: dict[str, object] = {}
     per_site: dict[str, Settings] = {}
     whose: dict[str, str] = {}
@@ -143,9 +158,9 @@ def _combined(names: str | None) -> Preset:
         for setting, value in PRESETS[name].settings.items():
             if settings.setdefault(setting, value) != value:
                 raise JobError(
-                    f"presets {whose[setting]!r} and {name!r} do not combine: of {setting} one "
-                    f"says {settings[setting]}, the other {value}. Take one, and --set for the "
-                    "rest."
+                    f"presets {whose[setting]!r} and {name!r} cannot be combined: {setting} is "
+                    f"{settings[setting]} in one and {value} in the other. Use one preset, and "
+                    "--set for the rest."
                 )
             whose.setdefault(setting, name)
         per_site |= PRESETS[name].per_site
@@ -153,22 +168,26 @@ def _combined(names: str | None) -> Preset:
 
 
 def preset_of(settings: Settings, given: str | None = None) -> str:
-    """Which presets a job's settings are of, and what they change of them, in words.
+    """Describe which presets a job's settings follow, and where they differ.
 
     Args:
-        settings: All that the job has.
-        given: Names of the presets that were asked for, by comma. Default: those that they agree
-            with.
+        settings: All settings of the job.
+        given: Names of the presets that were requested, separated by commas. Default: those whose
+            values the settings all have.
+
+    Returns:
+        Such as "radiology and recommended, but num_rounds = 20", or "none".
     """
     names = given or ",".join(name for name in PRESETS if not _changed(_combined(name), settings))
     if not names or not set(names.split(",")) <= PRESETS.keys():
         return "none"
-    said = names.replace(",", " and ")
+    presets = names.replace(",", " and ")
     changed = _changed(_combined(names), settings)
-    return f"{said}, but {', '.join(changed)}" if changed else said
+    return f"{presets}, but {', '.join(changed)}" if changed else presets
 
 
 def _changed(preset: Preset, settings: Settings) -> list[str]:
+    """Settings that have another value than in a preset, as "name = value"."""
     return [
         f"{name} = {settings.get(name)}"
         for name, value in preset.settings.items()

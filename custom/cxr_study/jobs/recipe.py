@@ -1,7 +1,7 @@
-"""FLARE's parts of a job, built as objects, and its recipe for SimEnv, PocEnv and ProdEnv.
+"""The components of each job, and its FLARE recipe for SimEnv, PocEnv and ProdEnv.
 
-To import this module is to import FLARE's recipes, which take `--export` and `--export-dir` out of
-the command line.
+Importing this module imports FLARE's recipes, which remove `--export` and `--export-dir` from the
+command line (`sys.argv`).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _MODEL_TASKS = ("train", "validate", "test")
 
 
 class JobRecipe(Recipe):
-    """A job as FLARE's recipe.
+    """A job as a FLARE recipe.
 
-    Server and sites get different apps, and a site with settings of its own an app of its own. Data
-    and initial body are not part of the job: see the settings `sites` and `initial_body`.
+    Server and sites get different apps, and a site with its own settings gets its own app. Data and
+    initial body are not part of the job: see the settings `sites` and `initial_body`.
 
     Args:
-        job: Of one of `JOBS`; see `Job.asked`. One of a folder cannot be rebuilt.
-        site: Component that brings classes, network and data in place of the chest X-ray site,
-            whose settings are then left out. Default None: that one.
-        code: How its code gets to server and sites, one of `WAYS`. Default "installed"; FLARE's own
-            POC, whose kits allow none of our classes, needs "marked".
+        job: A job by name, see `Job.asked`. The job of a folder cannot be rebuilt.
+        site: Component that provides classes, network and data in place of the chest X-ray site,
+            whose settings are then left out. Default None: the chest X-ray site.
+        code: How the code reaches server and sites, one of `CODE_MODES`. Default "installed".
+            FLARE's own POC needs "marked", because its kits do not allow our classes.
 
     Raises:
-        JobError: The job is of a folder, or there is no such way.
+        JobError: The job is of a folder, or `code` is unknown.
 
     Example:
         >>> recipe = JobRecipe(Job.asked("surgical", settings={"num_rounds": 2}))
@@ -51,15 +51,19 @@ class JobRecipe(Recipe):
         super().__init__(flare_job(job, code))
 
     def process_env(self, env: ExecEnv) -> None:
-        """Refuse an environment that names its sites, and not all of the job's."""
+        """Check that the environment has the sites of the job; called by FLARE before execution.
+
+        Raises:
+            JobError: The environment lists its sites (as SimEnv and PocEnv do), and one is missing.
+        """
         names = getattr(env, "clients", self.job.sites) or ()
         if missing := [site for site in self.job.sites if site not in names]:
             raise JobError(
-                f"the environment needs the job's sites; it is not told of {', '.join(missing)}. "
-                f"Give it clients={list(self.job.sites)}."
+                f"the environment needs the job's sites; it lacks {', '.join(missing)}. Give it "
+                f"clients={list(self.job.sites)}."
             )
 
-    def _apply_per_site_config(self, config: dict[str, dict]) -> None:
+    def _apply_per_site_config(self, config: dict[str, dict[str, Any]]) -> None:
         self.job = self.job.with_settings({}, config)
 
     def _prepare_client_apps(self) -> None:
@@ -67,7 +71,15 @@ class JobRecipe(Recipe):
 
 
 def flare_job(job: Job, code: str = "installed") -> FlareJob:
-    """FLARE's job with the server's half of a job; see `JobRecipe` and `add_sites`."""
+    """Build the server's part of a job for FLARE; `add_sites` adds the sites'.
+
+    Args:
+        job: A job by name.
+        code: One of `CODE_MODES`.
+
+    Raises:
+        JobError: The job is of a folder, or `code` is unknown.
+    """
     if job.folder is not None:
         raise JobError(f"a recipe needs a job by name; got the folder {job.folder.path}.")
     made = FlareJob(job, code)
@@ -82,7 +94,13 @@ def flare_job(job: Job, code: str = "installed") -> FlareJob:
 
 
 def add_sites(made: FlareJob, job: Job, site: Site | None = None) -> None:
-    """Add the sites' half, with `site` in place of the chest X-ray site if given."""
+    """Add the sites' part of a job; call it once.
+
+    Args:
+        made: Result of `flare_job`.
+        job: The same job, perhaps with other settings of single sites.
+        site: Component in place of the chest X-ray site. Default None: that one.
+    """
     made.asked = job
     if job.method == CENSUS:
         _census_site(made)
@@ -92,11 +110,11 @@ def add_sites(made: FlareJob, job: Job, site: Site | None = None) -> None:
 
 
 def _training_server(made: FlareJob, method: Method) -> None:
-    part, add = made.part, made.to_server
+    component, add = made.component, made.to_server
     refit = ("refit",) if method.common_model else ()
-    add(part("InitialBody", file="initial_body"), id="initial_body")
-    add(part("CheckpointPersistor", "continues"), id="persistor")
-    generator = part(
+    add(component("InitialBody", file="initial_body"), id="initial_body")
+    add(component("CheckpointPersistor", "continues"), id="persistor")
+    generator = component(
         "MergeIntoGlobalModel",
         "average_decay",
         optimizer="server_optimizer",
@@ -107,31 +125,31 @@ def _training_server(made: FlareJob, method: Method) -> None:
     aggregator = "EncryptedSurgicalAggregator" if method.encrypted else "SurgicalAggregator"
     weightings = ("weighting", "body_weighting", "head_weighting")
     fixed = {"personal_head": True} if method.personal_head else {}
-    add(part(aggregator, "strategy", *weightings, fixed=fixed), id="aggregator")
+    add(component(aggregator, "strategy", *weightings, fixed=fixed), id="aggregator")
     if method.common_model:
-        columns = part(
+        columns = component(
             "SurgicalAggregator", "strategy", "head_weighting", fixed={"columns_only": True}
         )
         add(columns, id="column_aggregator")
-    add(part("BestModelSelector"), id="best_model")
+    add(component("BestModelSelector"), id="best_model")
     if not method.encrypted:
-        add(part("BestModelFeatures"), id="best_model_features")
-    add(part("LookAlikes"), id="look_alikes")
+        add(component("BestModelFeatures"), id="best_model_features")
+    add(component("LookAlikes"), id="look_alikes")
     _records(made)
-    add(part("MetricsArtifactWriter"), id="metrics_writer")
-    add(part("ValidationJsonGenerator"), id="evaluation_writer")
+    add(component("MetricsArtifactWriter"), id="metrics_writer")
+    add(component("ValidationJsonGenerator"), id="evaluation_writer")
     for model in ("last", "best"):
-        add(part("CheckpointLocator", fixed={"model": model}), id=model)
+        add(component("CheckpointLocator", fixed={"model": model}), id=model)
     for model in ("average", "refit") if method.common_model else ():
-        add(part("CandidateLocator", fixed={"model": model}), id=model)
-    # The single gate between the server's model and a site; it must stand for every task with one.
-    add(part("SelectHead"), tasks=[*_MODEL_TASKS, *refit], filter_type=FilterType.TASK_DATA)
+        add(component("CandidateLocator", fixed={"model": model}), id=model)
+    # Everything a site receives of the model passes this filter: it must be on each model task.
+    add(component("SelectHead"), tasks=[*_MODEL_TASKS, *refit], filter_type=FilterType.TASK_DATA)
     for task in ("train", *refit):
-        add(part("CheckResult"), tasks=[task], filter_type=FilterType.TASK_RESULT)
+        add(component("CheckResult"), tasks=[task], filter_type=FilterType.TASK_RESULT)
 
-    # Who cannot take part is known before anything is trained.
-    add(part("SiteCheck", "min_clients", "wait_seconds", "check_only"), id="check")
-    training = part(
+    # Sites that cannot participate are known before training starts.
+    add(component("SiteCheck", "min_clients", "wait_seconds", "check_only"), id="check")
+    training = component(
         "FederatedTraining",
         *("num_rounds", "patience", "min_clients"),
         wait_time_after_min_received="wait_seconds",
@@ -149,22 +167,22 @@ def _training_server(made: FlareJob, method: Method) -> None:
     if method.common_model:
         # So are the average of the rounds and a model with refitted columns, where they are made.
         add(_measurement(made, "average", "validate"), id="validate_average")
-        refitting = part("ModelRefit", "min_clients", "wait_seconds", model="refit_model")
+        refitting = component("ModelRefit", "min_clients", "wait_seconds", model="refit_model")
         add(refitting, id="refit_columns")
         add(_measurement(made, "refit", "validate"), id="validate_refit")
     add(_measurement(made, "best", "test"), id="test_best")
 
 
 def _model_site(made: FlareJob, method: Method | None, site: Site | None) -> None:
-    """Add what a site needs to train by a method; None: to measure a model."""
-    part, add = made.part, made.to_sites
+    """Add what a site needs to train with a method; None: to evaluate a model."""
+    component, add = made.component, made.to_sites
     add(site or _site(made, method), id="site")
     if not (method and method.personal_head):
-        add(part("DeclareClasses"), id="declare_classes")
+        add(component("DeclareClasses"), id="declare_classes")
     training: dict[str, Any] = made.references(*(each.name for each in fields(TrainingOptions)))
     if method and method.personal_head:
         training["personal_head"] = True
-    executor = part(
+    executor = component(
         "KerasExecutor",
         *("mixed_precision", "send", "report_counts", "report_features", "seed", "threads"),
         fixed={"training": training} if method else {},
@@ -176,22 +194,22 @@ def _model_site(made: FlareJob, method: Method | None, site: Site | None) -> Non
     add(executor, tasks=["check", *_MODEL_TASKS, *refit])
     if method.encrypted:
         # Decrypts at the site what SelectHead has chosen for it at the server.
-        add(part("DecryptTask"), tasks=_MODEL_TASKS, filter_type=FilterType.TASK_DATA)
+        add(component("DecryptTask"), tasks=_MODEL_TASKS, filter_type=FilterType.TASK_DATA)
     for task in () if method.personal_head else ("train", *refit):
-        add(part("LabelHead"), tasks=[task], filter_type=FilterType.TASK_RESULT)
+        add(component("LabelHead"), tasks=[task], filter_type=FilterType.TASK_RESULT)
     if method.encrypted:
-        encrypting = part("EncryptResult", "weighting")
+        encrypting = component("EncryptResult", "weighting")
         add(encrypting, tasks=["train"], filter_type=FilterType.TASK_RESULT)
 
 
 def _evaluation_server(made: FlareJob) -> None:
-    part, add = made.part, made.to_server
-    add(part("EvaluatedModelLocator", file="model", job="model_of"), id="model")
+    component, add = made.component, made.to_server
+    add(component("EvaluatedModelLocator", file="model", job="model_of"), id="model")
     _records(made, workflow="evaluation")
-    add(part("ValidationJsonGenerator"), id="evaluation_writer")
-    # A site gets the columns of its own classes alone, and says how it did with them.
-    add(part("SelectHead"), tasks=["test"], filter_type=FilterType.TASK_DATA)
-    check = part(
+    add(component("ValidationJsonGenerator"), id="evaluation_writer")
+    # A site receives the columns of its own classes only, and reports its metrics for them.
+    add(component("SelectHead"), tasks=["test"], filter_type=FilterType.TASK_DATA)
+    check = component(
         *("SiteCheck", "min_clients", "wait_seconds", "check_only"), fixed={"model_id": "model"}
     )
     add(check, id="check")
@@ -199,42 +217,42 @@ def _evaluation_server(made: FlareJob) -> None:
 
 
 def _census_server(made: FlareJob) -> None:
-    part, add = made.part, made.to_server
+    component, add = made.component, made.to_server
     file = {"output_path": "statistics/census.json"}
-    add(part("JsonStatsFileWriter", fixed=file), id="writer")
-    # Nothing but counts, ever. For histograms and standard deviations FLARE asks a second time, and
-    # sends every site what all sites answered the first time: the names of the others' classes.
+    add(component("JsonStatsFileWriter", fixed=file), id="writer")
+    # Counts only. For histograms and standard deviations FLARE sends a second request, which
+    # contains the first answers of all sites: every site would learn the others' class names.
     fixed = {
         "statistic_configs": {"count": {}},
         "writer_id": "writer",
         "enable_pre_run_task": False,
     }
     waiting = {"wait_time_after_min_received": "wait_seconds"}
-    add(part("StatisticsController", "min_clients", fixed=fixed, **waiting), id="census")
+    add(component("StatisticsController", "min_clients", fixed=fixed, **waiting), id="census")
 
 
 def _census_site(made: FlareJob) -> None:
     here = {"site": "{SITE_NAME}"}
-    census = made.part("CensusStatistics", "sites", "image_size", "min_count", fixed=here)
+    census = made.component("CensusStatistics", "sites", "image_size", "min_count", fixed=here)
     made.to_sites(census, id="census")
-    executor = made.part("StatisticsExecutor", fixed={"generator_id": "census"})
+    executor = made.component("StatisticsExecutor", fixed={"generator_id": "census"})
     made.to_sites(executor, tasks=["fed_stats"])
 
 
 def _records(made: FlareJob, **summary: str) -> None:
-    """Add what keeps records of a run, and watches its sites."""
-    part, add = made.part, made.to_server
-    add(part("RunRecord"), id="run_record")
-    add(part("RunSummary", fixed=summary), id="run_summary")
-    add(part("SiteWatch", silence="site_silence"), id="site_watch")
-    add(part("Polling", "requests_per_second"), id="polling")
-    add(part("Tracking", "tracking"), id="tracking")
+    """Add the components that record a run and monitor its sites."""
+    component, add = made.component, made.to_server
+    add(component("RunRecord"), id="run_record")
+    add(component("RunSummary", fixed=summary), id="run_summary")
+    add(component("SiteWatch", silence="site_silence"), id="site_watch")
+    add(component("Polling", "requests_per_second"), id="polling")
+    add(component("Tracking", "tracking"), id="tracking")
 
 
 def _measurement(made: FlareJob, model: str, task: str) -> Any:
-    """Have the sites measure the model of a locator by its id: task "validate" or "test"."""
+    """Workflow in which sites evaluate a locator's model; `task` is "validate" or "test"."""
     fixed = {"model_locator_id": model, "validation_task_name": task}
-    return made.part("ModelEvaluation", "min_clients", "wait_seconds", fixed=fixed)
+    return made.component("ModelEvaluation", "min_clients", "wait_seconds", fixed=fixed)
 
 
 def _site(made: FlareJob, method: Method | None) -> Any:
@@ -242,4 +260,4 @@ def _site(made: FlareJob, method: Method | None) -> Any:
     if method and method.union_head:
         fixed["other_classes"] = method.other_classes
     names = ("sites", "backbone", "image_size", "hidden", "batch_size", "augmentation", "seed")
-    return made.part("ChestXraySite", *names, "union", fixed=fixed)
+    return made.component("ChestXraySite", *names, "union", fixed=fixed)

@@ -1,4 +1,4 @@
-"""The settings of a job: the one table from which help, documents, defaults and checks come."""
+"""The settings of jobs: one table with their defaults, ranges, help texts and checks."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ Side = Literal["server", "site", "both"]
 """Where a setting acts."""
 
 _CLOSED = ("augmentation", "backbone", "send", "tracking", "refit_model")
-"""Settings that have these words alone; what the others name, components look for themselves."""
+"""Settings with a closed list of values. For others, components also accept names of plugins."""
 
 REFITTED = (NONE, "best", "last")
+"""Values of the setting `refit_model`."""
 
 TOO_FAST = 0.1
-"""Rate of FedAdam at the server with which mean AUROCs on the phantom are 0.46 and 0.50."""
+"""A server learning rate that is too high for FedAdam.
 
-FEW = 8  # values that an error or a table names all
+With it, mean AUROCs on the phantom were 0.46 and 0.50.
+"""
+
+FEW = 8  # up to this number of values, an error or a table lists all of them
 
 _KINDS = {"boolean": "true or false", "integer": "a whole number", "number": "a number"}
 
@@ -57,7 +61,16 @@ def _row(
     words: Sequence[str] = (),
     **limits: int,
 ) -> Any:
-    """A row of the table: where it acts, its default, a line of help, and the jobs that have it."""
+    """A row of the table.
+
+    Args:
+        side: Where the setting acts.
+        default: Its default, which also fixes its type.
+        line: One line of help.
+        methods: Names of the jobs that have it. Default: all that train.
+        words: Texts that it can be; plugins may add some, unless it is one of `_CLOSED`.
+        limits: Smallest and largest value, `ge` and `le`.
+    """
     facts: Any = {"side": side, "methods": tuple(methods), "words": tuple(words)}
     return Field(default, title=line, json_schema_extra=facts, **limits)  # type: ignore[call-overload]
 
@@ -66,9 +79,16 @@ _server, _site, _both = (partial(_row, side) for side in ("server", "site", "bot
 
 
 class JobSettings(BaseModel):
-    """Settings of a job. Those that it does not have are not in `model_fields_set`.
+    """The settings of a job, typed and checked; immutable.
 
-    Settings that a job brings itself are kept as they are.
+    A job has only some of these fields: `model_fields_set` names them. Further settings, which only
+    a job folder defines, are kept as extra fields. Types are strict: an integer setting takes no
+    text and no fraction.
+
+    Raises:
+        pydantic.ValidationError: A value has another type or is out of its range; `checked` turns
+            this into a `JobError`.
+        ValueError: A value is unknown, or contradicts another setting.
     """
 
     model_config = ConfigDict(
@@ -143,13 +163,15 @@ class JobSettings(BaseModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> JobSettings:
-        """What the components would refuse after the start; of a training job all of it."""
+        """Refuse what components would refuse only after the start of the job."""
         given = self.model_fields_set
         for name in _CLOSED:
             value, words = getattr(self, name), _facts(name)["words"]
             if value not in words:
                 if len(words) > FEW:
-                    raise JobError(f"setting {name!r} knows no {value!r}; {nearest(value, words)}.")
+                    raise JobError(
+                        f"setting {name!r} has no value {value!r}; {nearest(value, words)}."
+                    )
                 raise JobError(f"setting {name!r} must be one of {words}; got {value!r}.")
         if "strategy" not in given:
             return self
@@ -164,10 +186,10 @@ class JobSettings(BaseModel):
         if self.server_optimizer == "fedadam" and self.server_learning_rate >= TOO_FAST:
             raise JobError(
                 "server_optimizer 'fedadam' moves every weight by about server_learning_rate a "
-                f"round, and from {TOO_FAST} on destroys the network; got "
-                f"{self.server_learning_rate}. Set server_learning_rate=0, for its own."
+                f"round, which destroys the network from {TOO_FAST} upwards; got "
+                f"{self.server_learning_rate}. Set server_learning_rate=0 for its default."
             )
-        # Where sites share a union head, every site has every column, most without a positive.
+        # With a union head every site has every column, most of them without a positive image.
         heads = SITE_WEIGHTINGS if "union" in given else HEAD_WEIGHTINGS
         weighting.find("weighting", self.weighting, SITE_WEIGHTINGS)
         weighting.find("body_weighting", self.body_weighting, SITE_WEIGHTINGS)
@@ -181,27 +203,30 @@ class JobSettings(BaseModel):
         return self
 
     def _check_after_training(self, given: Set[str]) -> None:
-        """What is done with the finished model needs one that all sites have in common."""
+        """Refuse averages and refits of a model if the sites have no common model."""
         wanted = {"refit_model": self.refit_model != "none", "average_decay": self.average_decay}
         for name in (name for name, value in wanted.items() if value):
             if self.strategy == "fedbn":
                 raise JobError(
-                    f"setting {name!r} needs one model for all sites; strategy 'fedbn' leaves "
-                    "every site one of its own. Take 'fedavg' or 'fedbn+', or leave it off."
+                    f"setting {name!r} needs one model for all sites; strategy 'fedbn' gives each "
+                    "site its own. Use 'fedavg' or 'fedbn+', or leave it off."
                 )
         if self.refit_model != "none" and self.focal_gamma:
             raise JobError(
-                "columns are fitted anew to the plain cross-entropy; refit_model and focal_gamma "
-                "do not go together. Leave one of them off."
+                "columns are refitted to the plain cross-entropy; refit_model and focal_gamma "
+                "cannot be combined. Leave one of them off."
             )
 
 
 def checked(values: Mapping[str, Any]) -> JobSettings:
-    """The settings of a job, typed.
+    """Check the settings of a job.
+
+    Args:
+        values: Setting -> value, of all settings that the job has.
 
     Raises:
-        JobError: A value is of another type, or out of its range; says which.
-        ValueError: A value is unknown, or does not go with another.
+        JobError: A value has another type or is out of its range; names the setting and the need.
+        ValueError: A value is unknown, or contradicts another setting.
     """
     try:
         return JobSettings(**values)
@@ -214,22 +239,26 @@ def checked(values: Mapping[str, Any]) -> JobSettings:
 
 
 def defaults(method: str) -> dict[str, Any]:
-    """Setting -> default, of a job by its method's name."""
+    """Setting -> default, of the job with this name of `JOBS`; only settings that it has."""
     own = {name: field.default for name, field in _FIELDS if method in _facts(name)["methods"]}
     if method in METHODS:
         own["strategy"] = METHODS[method].strategy
     elif method == EVALUATION:
-        own["min_clients"] = 1  # a test at those who are there loses nothing
+        own["min_clients"] = 1  # an evaluation at fewer sites is still valid
     return own
 
 
 def acting_at(side: Side) -> frozenset[str]:
-    """Names of the settings that act at the server, or at a site."""
+    """Names of the settings that act at a side, those that act at both included."""
     return frozenset(name for name, _ in _FIELDS if _facts(name)["side"] in (side, "both"))
 
 
 def table() -> Iterator[tuple[Side, str, str, str, str]]:
-    """Side, name, default, what it needs and a line of help of each setting, in words."""
+    """Rows of the table of settings, for help and documents.
+
+    Yields:
+        Side, name, default, accepted values and a line of help of each setting, all as text.
+    """
     for name, field in _FIELDS:
         facts = _facts(name)
         words = facts["words"] if len(facts["words"]) <= FEW else ()

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from cxr_study.common.files import whole
+from cxr_study.common.files import atomic_path
 from cxr_study.common.offered_data import demo_data
-from cxr_study.data.images.decoding import square
+from cxr_study.data.images.decoding import resize_square
 from cxr_study.models import OUTPUT, Format
 from cxr_study.models.loaded_model import LoadedModel
 from cxr_study.models.model_calibration import as_json
@@ -100,7 +100,7 @@ def reference(model: LoadedModel) -> tuple[np.ndarray, np.ndarray]:
         noise = np.random.default_rng(0).normal(size=(1, *shape)).astype(np.float32)
         return noise, model.local.outputs(noise)[1]
     chest = demo_data().picture()
-    small = np.asarray(square(Image.fromarray(chest), model.network.image_size))
+    small = np.asarray(resize_square(Image.fromarray(chest), model.network.image_size))
     probabilities = model.predictions(small[None]).probabilities.to_numpy()
     return chest[None].astype(np.float32), probabilities
 
@@ -184,7 +184,7 @@ def write_network(
         ValueError: The file cannot be run, or predicts other probabilities.
     """
     text = json.dumps(facts, indent=1) + "\n"
-    with whole(out) as partial, quietly(), warnings.catch_warnings():
+    with atomic_path(out) as partial, quietly(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tf2onnx refers to types that NumPy 2 has removed
         _TARGETS[to].write(network, partial, text)
         if example is not None:
@@ -241,7 +241,7 @@ def package(model: LoadedModel, card: str, out: Path) -> None:
     """
     if out.exists():
         raise FileExistsError(f"a package needs a new folder; {out} exists. Give another --out.")
-    with whole(out) as folder:
+    with atomic_path(out) as folder:
         folder.mkdir()
         (folder / "README.md").write_text(card, encoding="utf-8")
         export(model, "keras", folder / "model.keras")

@@ -159,7 +159,7 @@ def read(
     """
     kept = KeptImages(size, bits)
     chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
-    with decoding.quiet(), ThreadPoolExecutor(1) as ahead:
+    with decoding.silence_warnings(), ThreadPoolExecutor(1) as ahead:
         coming: Future[list[ReadImage]] | None = None
         for chunk in chunks:
             after, coming = coming, ahead.submit(_chunk, chunk, size, kept)
@@ -170,7 +170,7 @@ def read(
 
 
 def _chunk(images: Sequence[FoundImage], size: int, kept: KeptImages) -> list[ReadImage]:
-    backend = decoding.in_parallel([found.path for found in images])
+    backend = decoding.preferred_backend([found.path for found in images])
     work = (delayed(_read)(found, size, kept.bits, kept.find(found.path)) for found in images)
     return list(Parallel(n_jobs=-1, prefer=backend)(work))
 
@@ -183,7 +183,7 @@ def _read(
     path = Path(found.path)
     try:
         if kept is None:
-            with decoding.quiet():  # for processes; threads are quiet already
+            with decoding.silence_warnings():  # for processes; threads are quiet already
                 decoded = decoding.decode(path.read_bytes(), size, bits=bits)
             pixels, notes = decoded.pixels, list(decoded.notes)
         else:

@@ -17,7 +17,7 @@ from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels.label_table import assemble, certain
 from cxr_study.data.sites.site_data import load_images, load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.data.sites.split_file import earlier, read_split
+from cxr_study.data.sites.split_file import read_split, replaced_files
 from cxr_study.evaluation.predictions import Predictions, predict, restore
 from cxr_study.evaluation.test_split import to_test
 from cxr_study.models import images_to_predict
@@ -396,7 +396,7 @@ def seen_in_training(
     notes = []
     for site in filter(trained.__contains__, sites):
         read = read_site_file(folder / f"{site}.yaml")
-        old = earlier(read.split)
+        old = replaced_files(read.split)
         table = load_labels(read).table if old else pd.DataFrame()
         for file, split in itertools.product(old, splits):
             now = table[table["split"] == split]

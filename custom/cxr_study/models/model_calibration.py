@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cxr_study.common.wording import listed
+from cxr_study.common.wording import join_names
 from cxr_study.evaluation import bootstrap
 from cxr_study.evaluation.calibration import calibration_error, reliability
 from cxr_study.evaluation.predictions import Predictions
@@ -285,7 +285,7 @@ def calibrate(
     if not found:
         own = [f"{name}: {why}" for name, why in refused.items() if why != NO_LABEL]
         labelled = sorted({name for each in sites for name in each.images.labelled})
-        none = f"the sites label {listed(labelled)}, the model has {listed(list(refused))}"
+        none = f"the sites label {join_names(labelled)}, the model has {join_names(list(refused))}"
         raise CalibrationError(
             f"no class can be calibrated on these sites alone: {'; '.join(own) or none}"
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from cxr_study.common.wording import listed
+from cxr_study.common.wording import join_names
 from cxr_study.evaluation.summary_json import Contribution, RefusedResult, Round, SiteRound
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.checkpoints.manifest import contributed, rounds_in, spans
@@ -186,7 +186,7 @@ def look_alikes(*servers: Path) -> list[str]:
     Each entry is a phrase such as "Effusion (nih) and Pleural Effusion (chexpert): same words".
     """
     return [
-        f"{' and '.join(f'{name} ({listed(at)})' for name, at in e['classes'].items())}: "
+        f"{' and '.join(f'{name} ({join_names(at)})' for name, at in e['classes'].items())}: "
         f"{e['reason']}"
         for e in _events(servers, "look_alike")
     ]

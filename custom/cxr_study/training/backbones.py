@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from cxr_study.common.named_parts import by_path
+from cxr_study.common.named_parts import load_object
 from surgical_aggregation.extras import find_part
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def offered(backbone: str) -> Backbone | None:
         InputError: The environment names a module or attribute that does not exist.
     """
     if backbone in _NAMED and backbone not in _OURS:
-        found = by_path(_NAMED[backbone])
+        found = load_object(_NAMED[backbone])
         return found if isinstance(found, Backbone) else Backbone(found)
     return find_part("backbone", backbone, GROUP, dict.fromkeys(_OURS))
 

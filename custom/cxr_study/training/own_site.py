@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cxr_study.common.errors import InputError
-from cxr_study.common.named_parts import by_path
+from cxr_study.common.named_parts import load_object
 from surgical_aggregation.site.contract.site import Site
 
 SITE_NAME = "{SITE_NAME}"
@@ -37,7 +37,7 @@ def own_site(name: str, arguments: Sequence[str]) -> Site:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    made = by_path(name)
+    made = load_object(name)
     if not (inspect.isclass(made) and issubclass(made, Site)) or inspect.isabstract(made):
         raise InputError(f"{name} must be a concrete subclass of surgical_aggregation's Site.")
     try:

@@ -88,7 +88,7 @@ def here(surgagg, monkeypatch):
             "centralized": "no method 'centralized'",
             "centralised --set nih:seed=1": "a setting is given for 'nih' alone",
             "individual --set mayo:seed=1": "a setting is given for 'mayo' alone",
-            "individual --sites nih,nih": "sites need names",
+            "individual --sites nih,nih": "sites need different names",
             "individual --strategy fedbn": "without a federation the strategy must be fedavg",
             "individual --sites nih,mayo": "mayo.yaml",
             "individual --out phantom": "a run needs a new folder; phantom exists",

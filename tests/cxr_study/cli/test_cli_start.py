@@ -71,10 +71,10 @@ PROGRAM = """
 import json, sys
 
 slow = set(json.loads(sys.argv[1]))
-told = {}
+found_at = {}
 
 def tell(step, refused=None):
-    told[step] = refused, sorted(slow & sys.modules.keys())
+    found_at[step] = refused, sorted(slow & sys.modules.keys())
     slow.difference_update(sys.modules)
 
 from contextlib import redirect_stderr, redirect_stdout
@@ -104,7 +104,7 @@ for path in commands(command):
     call(*path, "--help")
 for words in json.loads(sys.argv[2]):
     call(*words.split())
-print(json.dumps(told))
+print(json.dumps(found_at))
 """
 
 
@@ -116,9 +116,9 @@ def test_neither_help_nor_version_nor_a_refusal_imports_anything_slow(tmp_path):
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)  # step -> whether it was refused, and what it first imports
-    shown = [step for step, (refused, _) in told.items() if not refused]
+    found_at = json.loads(done.stdout)  # step -> whether it was refused, and what it first imports
+    shown = [step for step, (refused, _) in found_at.items() if not refused]
     assert len(shown) > 30 and {"import", "--version", "deploy poc run --help"} <= {*shown}
-    assert [command for command in COMMANDS if not told[command][0]] == []
-    slow = {step: set(found) - {*COMMANDS.get(step, ())} for step, (_, found) in told.items()}
+    assert [command for command in COMMANDS if not found_at[command][0]] == []
+    slow = {step: set(found) - {*COMMANDS.get(step, ())} for step, (_, found) in found_at.items()}
     assert {step: names for step, names in slow.items() if names} == {}

@@ -92,8 +92,8 @@ def test_says_which_sites_start_without_their_state(started, earlier, monkeypatc
         surgagg(earlier, *options).splitlines()[1:]
         for options in ((), ("--sites", "a,c"), ("--from", "best"))
     ]
-    said = "{} has no state of the earlier run to restore: its optimizer starts afresh"
-    assert lines == [[said.format(site) for site in sites] for sites in ("", "c", "ab")]
+    line = "{} has no state of the earlier run to restore: its optimizer starts afresh"
+    assert lines == [[line.format(site) for site in sites] for sites in ("", "c", "ab")]
     assert [study.site_files for study, *_ in started] == [None] * 3  # the phantom again
 
 
@@ -102,11 +102,11 @@ def test_says_which_sites_start_without_their_state(started, earlier, monkeypatc
     [
         ("other", "more", "last.npz, which is not"),
         (".", "more", "an earlier `surgagg run` is needed"),
-        ("earlier", "earlier", "needs a folder of its own"),
-        ("earlier", ".", "needs a folder of its own"),
+        ("earlier", "earlier", "needs a separate folder"),
+        ("earlier", ".", "needs a separate folder"),
     ],
 )
-def test_a_mistake_is_told_first_of_all(started, earlier, tmp_path, run, out, message):
+def test_a_mistake_is_reported_first_of_all(started, earlier, tmp_path, run, out, message):
     other = shutil.copytree(earlier, tmp_path / "other")
     (checkpoint_folder(other / "workspace") / "last.npz").unlink()
     assert message in surgagg(tmp_path / run, "--out", tmp_path / out, "--force", code=2)

@@ -36,8 +36,8 @@ def change(site_file, **keys):
 class TestSite:
     def test_an_official_download_becomes_a_site_that_is_ready(self, phantom, tmp_path):
         site_file = tmp_path / "sites/stanford.yaml"
-        said = surgagg("site", "chexpert", phantom / "chexpert", site_file)
-        assert "train" in said and str(site_file) in said
+        output = surgagg("site", "chexpert", phantom / "chexpert", site_file)
+        assert "train" in output and str(site_file) in output
         site = read_site_file(site_file)
         assert (site.site, site.dataset) == ("stanford", "chexpert")
         assert read_split(site.split).header["seed"] == 0
@@ -52,7 +52,7 @@ class TestSite:
             ("nih", "a.yaml", False, "none of the 200 images"),
         ],
     )
-    def test_a_mistake_is_told_and_changes_nothing(
+    def test_a_mistake_is_reported_and_changes_nothing(
         self, phantom, tmp_path, dataset, name, images, message
     ):
         if not images:
@@ -73,15 +73,15 @@ class TestSplit:
         before = split.path.read_bytes()
         kept = split.path.with_name("nih_split.earlier-2.csv")
         for _ in range(2):  # the second changes nothing
-            said = surgagg("split", nih, "--seed", 6)
-        assert str(kept) in said.replace("\n", "") and kept.read_bytes() == before
+            output = surgagg("split", nih, "--seed", 6)
+        assert str(kept) in output.replace("\n", "") and kept.read_bytes() == before
         assert not kept.with_name("nih_split.earlier-3.csv").exists()
         kept.with_name("nih_split.earlier-1.csv").unlink()
         surgagg("split", nih, "--seed", 7)
         assert kept.read_bytes() == before  # none is written over
         for share in ("0", "2", "half", "1/0"):
-            said = surgagg("split", nih, "--share", share, code=2)
-            assert "above 0, at most 1" in said
+            output = surgagg("split", nih, "--share", share, code=2)
+            assert "above 0, at most 1" in output
 
     def test_the_official_lists_are_followed(self, phantom, nih, tmp_path):
         names = sorted(path.name for path in (phantom / "nih/images").iterdir())
@@ -106,8 +106,8 @@ def test_images_are_decoded_once_and_too_many_bad_ones_are_exit_code_1_and_named
     assert re.findall(r"([\d,]+) decoded now", again) == ["0", "0"]
     image = next(iter((phantom / "nih/images").iterdir()))
     image.write_bytes(b"no picture")
-    said = surgagg("prepare", nih, "--size", 8, code=1)
-    assert image.name in said and "bad_images" in said
+    output = surgagg("prepare", nih, "--size", 8, code=1)
+    assert image.name in output and "bad_images" in output
     change(nih, bad_images=1)
     assert f"left out: {image.name} unreadable" in surgagg("prepare", nih, "--size", 8)
 
@@ -115,14 +115,14 @@ def test_images_are_decoded_once_and_too_many_bad_ones_are_exit_code_1_and_named
 def test_classes_and_their_sites_are_shown_and_an_undecided_look_alike_is_exit_code_1(
     phantom, both
 ):
-    said = surgagg("classes", *both)
-    assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in said
+    output = surgagg("classes", *both)
+    assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in output
     assert "need different names" in surgagg("classes", both[0], both[0], code=2)
     (phantom / "own.csv").write_text("image,patient,Effusion\na.png,1,1\nb.png,2,0\n")
     own = phantom / "sites/own.yaml"
     own.write_text("dataset: table\nlabels: ../own.csv\nimages: ..\nsplit: own_split.csv\n")
-    said = surgagg("classes", *both, own, code=1)
-    assert "merges: {Pleural Effusion: [Effusion]}" in said
+    output = surgagg("classes", *both, own, code=1)
+    assert "merges: {Pleural Effusion: [Effusion]}" in output
     change(own, merges={"Pleural Effusion": ["Effusion"]})
     surgagg("classes", *both, own)
     change(own, merges={}, distinct=["Effusion"])

@@ -13,7 +13,7 @@ from cxr_study.data.sites.site_file import read_site_file
 from dicom_files import dataset, written
 from typed import answer
 
-TOLD = ("data", "site", "table", "klinik", "sites/klinik.yaml", "--column", "Nr=image")
+COMMAND = ("data", "site", "table", "klinik", "sites/klinik.yaml", "--column", "Nr=image")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def hospital(cache, tmp_path, monkeypatch):
 
 
 def test_each_image_of_a_number_has_its_labels_and_the_view_of_its_header(hospital):
-    said = answer(*TOLD, "--images-by", "AccessionNumber")
+    output = answer(*COMMAND, "--images-by", "AccessionNumber")
     for part in (
         "view       of each header",
         "images     42 with a DICOM AccessionNumber below klinik: sites/klinik_images.csv; ",
@@ -46,8 +46,8 @@ def test_each_image_of_a_number_has_its_labels_and_the_view_of_its_header(hospit
         "note       1 images have no known view, first x/1.2.100",
         "19 of 19 images usable",
     ):
-        assert part in said
-    site = read_site_file(hospital.parent / TOLD[4])
+        assert part in output
+    site = read_site_file(hospital.parent / COMMAND[4])
     labels = load_labels(site)
     assert labels.read["view"].value_counts().to_dict() == {"lateral": 20, "PA": 19, "": 1}
     edema = labels.read.groupby("patient")["Edema"].agg(tuple)
@@ -63,12 +63,12 @@ def test_each_image_of_a_number_has_its_labels_and_the_view_of_its_header(hospit
     [
         ("AccessionNumber", "1", "first AccessionNumber '000', is one of the 1 that"),
         ("StudyInstanceUID", "000", "klinik needs images with a DICOM StudyInstanceUID"),
-        ("Accession", "000", "'Accession' is no DICOM keyword such as AccessionNumber"),
+        ("Accession", "000", "'Accession' is not a DICOM keyword, such as AccessionNumber"),
     ],
 )
 def test_numbers_without_an_image_leave_nothing(hospital, keyword, number, message):
     (hospital / "a.csv").write_text(f"Nr,patient,Edema\n{number},1,1\n")
-    assert message in answer(*TOLD, "--images-by", keyword, code=2)
+    assert message in answer(*COMMAND, "--images-by", keyword, code=2)
     assert not list(hospital.parent.glob("sites/*"))
 
 

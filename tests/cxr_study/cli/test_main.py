@@ -81,7 +81,7 @@ def test_the_settings_are_listed(monkeypatch):
         *[(f"run surgical --phantom {words}", message) for words, message in {
             "--set num_rounds": "num_rounds=20, or SITE:NAME=VALUE; got 'num_rounds'",
             "--set num_rounds=[bold]2": "a whole number, 0 or more; got '[bold]2'",
-            "--set nhi:seed=2": "site 'nhi', which takes no part; nearest known: nih",
+            "--set nhi:seed=2": "site 'nhi', which is not in the job; nearest known: nih",
             "--preset papers": "there is no preset 'papers'; nearest known: paper",
             "--preset paper": "densenet121 with 0 hidden units; the initial body of",
             "--out mine": "a run needs a new folder; mine exists",
@@ -89,7 +89,7 @@ def test_the_settings_are_listed(monkeypatch):
             "--out old --force --set x=1": "has no setting 'x'",
             "--out old --force --set num_rounds=0": "setting 'num_rounds' must be 1 or more",
             "--out old --force --set nih:learning_rate=-1": "learning_rate must be at least 0",
-            "--out old --force --sites nih,nih": "sites need names of letters, digits and -._@",
+            "--out old --force --sites nih,nih": "sites need different names of letters, digits",
         }.items()],
         ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
         ("run surgical --phantom --sites nih,chexprt", "has no site 'chexprt'; nearest"),
@@ -126,8 +126,8 @@ def test_a_job_that_fails_is_exit_code_1_and_the_version_the_packages(monkeypatc
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 1
-    said = capsys.readouterr().err
-    assert said == "surgagg: the job failed: [nih] no images\nThe log is x.log\n"
+    output = capsys.readouterr().err
+    assert output == "surgagg: the job failed: [nih] no images\nThe log is x.log\n"
 
 
 def unexplained(command, *path):
@@ -172,4 +172,4 @@ def test_an_installed_package_adds_its_commands_and_a_broken_one_keeps_none_away
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "mine: x\n"), done.stderr
-    assert "data.broken (my_commands_that_are_gone:app) cannot be had: No module" in done.stderr
+    assert "data.broken (my_commands_that_are_gone:app) cannot be loaded: No module" in done.stderr

@@ -24,15 +24,15 @@ def test_removed_classes_are_in_a_new_file_and_a_mistake_writes_nothing(tmp_path
     model, out = tmp_path / "best.npz", tmp_path / "without.npz"
     save(Checkpoint(wire.join({}, columns), {"head_features": 2}), model)
     before = model.read_bytes()
-    said = surgagg("remove-classes", model, "Mass", "--out", model, code=2)
-    assert "needs a new file" in said and "best.npz exists" in said
+    output = surgagg("remove-classes", model, "Mass", "--out", model, code=2)
+    assert "needs a new file" in output and "best.npz exists" in output
     assert "got ['Hernia']" in surgagg("remove-classes", model, "Hernia", "--out", out, code=2)
     assert list(tmp_path.iterdir()) == [model]
-    said = surgagg("remove-classes", model, "Lung Lesion", "Edema", "--out", out)
+    output = surgagg("remove-classes", model, "Lung Lesion", "Edema", "--out", out)
     assert wire.classes_of(load(out).variables) == ("Mass",)
     assert model.read_bytes() == before
-    assert said.startswith(f"{out}: 1 class: Mass\nwithout Edema and Lung Lesion.")
-    assert "would train it anew" in said
+    assert output.startswith(f"{out}: 1 class: Mass\nwithout Edema and Lung Lesion.")
+    assert "trains it again from scratch" in output
 
 
 @pytest.fixture
@@ -66,25 +66,25 @@ def in_keras(path, home):
 
 def test_classes_that_are_kept_are_predicted_as_before(home):
     out = ("--out", home / "two.npz")
-    said = surgagg("remove-classes", home / "best.npz", "--all-but", "Mass,Edema", *out)
-    assert said.startswith(f"{home / 'two.npz'}: 2 classes: Edema and Mass")
+    output = surgagg("remove-classes", home / "best.npz", "--all-but", "Mass,Edema", *out)
+    assert output.startswith(f"{home / 'two.npz'}: 2 classes: Edema and Mass")
     two = predicted(home / "two.npz", home)
     pd.testing.assert_frame_equal(two, predicted(home / "best.npz", home)[["Edema", "Mass"]])
-    assert "without Hernia" in said
+    assert "without Hernia" in output
 
 
 @pytest.mark.parametrize("words", [(), ("Hernia", "--all-but", "Edema")])
 def test_either_what_goes_or_what_stays_is_named(home, words):
     out = ("--out", home / "two.npz")
-    said = surgagg("remove-classes", home / "best.npz", *words, *out, code=2)
-    assert "name the classes to remove, or those to keep" in said
+    output = surgagg("remove-classes", home / "best.npz", *words, *out, code=2)
+    assert "name the classes to remove, or those to keep" in output
     assert not (home / "two.npz").exists()
 
 
 def test_imported_classes_are_predicted_as_by_their_model(home):
-    out, said = home / "new.npz", imported(home, "Hernia, Edema", "mine.npz", "new.npz")
-    assert "new.npz: 3 classes" in said and "own       Nodule: unchanged" in said
-    assert "Nobody has tested them" in said
+    out, output = home / "new.npz", imported(home, "Hernia, Edema", "mine.npz", "new.npz")
+    assert "new.npz: 3 classes" in output and "own       Nodule: unchanged" in output
+    assert "They are not tested on your images yet" in output
     new, own = load(out), load(home / "mine.npz")
     assert all(np.array_equal(new.variables[name], own.variables[name]) for name in own.variables)
     table = predicted(out, home)
@@ -96,8 +96,8 @@ def test_imported_classes_are_predicted_as_by_their_model(home):
 
 
 def test_another_body_is_refused_with_the_way_out(home):
-    said = imported(home, "Edema", "other.npz", "new.npz", code=2)
-    assert "their bodies differ in" in said and "--refit" in said
+    output = imported(home, "Edema", "other.npz", "new.npz", code=2)
+    assert "their bodies differ in" in output and "--refit" in output
     assert not (home / "new.npz").exists()
 
 
@@ -120,8 +120,8 @@ def test_a_keras_file_from_elsewhere_gets_classes_too(home):
 
     model = load_model(home / "mine.npz").local.model
     keras.Model(model.input, model.output).save(home / "raw.keras")
-    said = imported(home, "Mass", "raw.keras", "new.keras", code=2)
-    assert "does not name the classes that it predicts" in said and "--own-classes" in said
+    output = imported(home, "Mass", "raw.keras", "new.keras", code=2)
+    assert "does not name the classes that it predicts" in output and "--own-classes" in output
     imported(home, "Mass", "raw.keras", "new.keras", "--own-classes", "Nodule")
     new = keras.saving.load_model(home / "new.keras")
     kernel, _ = new.get_layer("head").get_weights()
@@ -134,11 +134,11 @@ def test_a_keras_file_from_elsewhere_gets_classes_too(home):
         new.predict_on_batch(images)[:, :1], old.predict_on_batch(images), last_places(new)
     )
     own = ("--own-classes", "Nodule", "--refit", "--site-files", home, "--sites", "a")
-    said = imported(home, "Mass", "raw.keras", "x.keras", *own, code=2)
-    assert "does not state how its input images are made" in said
+    output = imported(home, "Mass", "raw.keras", "x.keras", *own, code=2)
+    assert "does not state how its input images are made" in output
 
 
-def test_a_column_is_fitted_anew_on_own_images(home):
+def test_a_column_is_refitted_on_own_images(home):
     ill = ill_or_not(home / "data", 160)
     splits = [("train", "train", "validation", "test")[number // 4 % 4] for number in range(160)]
     of = hospital(home, splits, Mass=ill, Hernia=np.arange(160) < 5)
@@ -152,13 +152,13 @@ def test_a_column_is_fitted_anew_on_own_images(home):
         "Hernia", *of, code=2
     )
     assert not out.exists()
-    said = refit("Mass", *of)
-    assert "Mass: fitted on 80 images of a, 27 positive" in said
+    output = refit("Mass", *of)
+    assert "Mass: fitted on 80 images of a, 27 positive" in output
     made = load(out).manifest["classes"]["Mass"]["imported"]["refit"]
     assert made["site"] == "a" and made["auroc"] > 0.9
     table = load_model(out).predict(home / "data").set_index("image")
-    said = table["Mass"].reindex([f"{number}.png" for number in range(160)])
-    assert said[ill == 1].mean() > said[ill == 0].mean()
+    predicted = table["Mass"].reindex([f"{number}.png" for number in range(160)])
+    assert predicted[ill == 1].mean() > predicted[ill == 0].mean()
 
 
 def test_a_site_decrypts_a_model_and_neither_the_server_nor_another_file(tmp_path):
@@ -177,7 +177,7 @@ def test_a_site_decrypts_a_model_and_neither_the_server_nor_another_file(tmp_pat
         return surgagg("decrypt", model, "--context", context, "--out", plain, code=code)
 
     assert "secret key" in decrypt(keys["server"])
-    assert "is no encryption context" in decrypt(model)
+    assert "is not an encryption context" in decrypt(model)
     assert not plain.exists()
     decrypt(keys["client"], code=0)
     opened = load(plain)

@@ -30,7 +30,7 @@ def home(tmp_path):
 
 def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
     out = home / "out/p.csv"
-    said = answer("predict", home / "best.npz", home / "images", "--out", out, "--explain", 2)
+    output = answer("predict", home / "best.npz", home / "images", "--out", out, "--explain", 2)
     table = pd.read_csv(out, keep_default_na=False)
     assert list(table) == ["image", *CLASSES, "flags"]
     assert table["image"].tolist() == ["a.png", "b.png"]
@@ -49,7 +49,7 @@ def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
     assert text.count("Heat map of the evidence for") == 2 and text.count("data:image/jpeg") == 2
     assert "shape: 300 x 60 pixels" in text
     for line in ("2 images", "flagged      1 (1 shape)", "skipped      1, first broken.png", "no;"):
-        assert line in said
+        assert line in output
     (home / "images/broken.png").unlink()
     again = typed("predict", home / "best.npz", home / "images", "--out", out)
     assert again.code == 2 and "--force" in again.err
@@ -74,13 +74,13 @@ def test_the_table_reads_back_bit_for_bit_and_an_interruption_leaves_the_old_one
     assert out.read_bytes() == old and not list(home.glob(".p*"))
 
 
-def test_a_class_that_was_never_learned_is_said_at_the_end_and_in_every_row(home):
+def test_a_class_that_was_never_learned_is_reported_at_the_end_and_in_every_row(home):
     model = load(home / "best.npz")
     classes = {"Edema": {"sites": ["a"], "lacking": {"a": "negative"}}}
     save(Checkpoint(model.variables, {**model.manifest, "classes": classes}), home / "best.npz")
-    said = answer("predict", home / "best.npz", home / "images", "--out", home / "p.csv")
-    assert "never learned  Edema: no site had a negative image" in said
-    assert "flagged      1 (1 shape)" in said
+    output = answer("predict", home / "best.npz", home / "images", "--out", home / "p.csv")
+    assert "never learned  Edema: no site had a negative image" in output
+    assert "flagged      1 (1 shape)" in output
     flags = pd.read_csv(home / "p.csv")["flags"].tolist()
     assert flags == ["never learned: Edema", "shape: 300 x 60 pixels; never learned: Edema"]
     assert "never learned" in answer("model", "show", home / "best.npz")
@@ -101,7 +101,7 @@ def test_16_bit_pictures_take_the_bits_of_their_sites_file(home):
     assert "14-bit values" in answer("data", "prepare", home / "a.yaml", "--size", 8)
 
 
-def test_mistakes_are_told_before_anything_is_written(home):
+def test_mistakes_are_reported_before_anything_is_written(home):
     def predict(*arguments):
         return answer("predict", *arguments, code=2)
 
@@ -109,32 +109,32 @@ def test_mistakes_are_told_before_anything_is_written(home):
     assert "does not exist" in predict(home / "best.npz", home / "nothing.png", *out)
     assert "is neither" in predict(home / "nothing", home / "images", *out)
     assert "need a file .csv" in predict(home / "best.npz", home / "images", "--out", home / "p.x")
-    said = predict(home / "best.npz", home / "images/broken.png", *out)
-    assert "no image could be predicted" in said
+    output = predict(home / "best.npz", home / "images/broken.png", *out)
+    assert "no image could be predicted" in output
     assert sorted(path.name for path in home.iterdir()) == [
         "best.npz", "images", "p.csv", "p.problems.csv",
     ]  # fmt: skip
 
 
-def test_a_calibration_is_made_beside_the_model_and_used(home):
+def test_a_calibration_is_made_next_to_the_model_and_used(home):
     ill = ill_or_not(home / "data", 120)
     splits = ["validation"] * 110 + ["test"] * 10
     of = hospital(home, splits, Mass=ill, Hernia=np.arange(120) < 3)
     model, out = home / "best.npz", home / "p.csv"
     before = model.read_bytes()
-    said = answer("model", "calibrate", model, *of, "--sensitivity", 0.9)
-    assert "best.calibration.json: 1 class" in said
-    assert NEWER in said
-    assert "Hernia: not calibrated; 20 positive and 20 negative images are needed" in said
-    assert "Not calibrated, without a label here: Edema." in said and "ECE after" in said
+    output = answer("model", "calibrate", model, *of, "--sensitivity", 0.9)
+    assert "best.calibration.json: 1 class" in output
+    assert NEWER in output
+    assert "Hernia: not calibrated; 20 positive and 20 negative images are needed" in output
+    assert "Not calibrated, without a label here: Edema." in output and "ECE after" in output
     assert model.read_bytes() == before
     again = typed("model", "calibrate", model, *of)
     assert again.code == 2 and "has a calibration" in again.err and "--force" in again.err
     answer("model", "calibrate", model, *of, "--sensitivity", 0.9, "--force")
     made = json.loads((home / "best.calibration.json").read_text())
     assert made["sites"] == ["a"] and made["classes"]["Mass"]["images"] == 110
-    said = answer("predict", model, home / "data", "--out", out)
-    assert "1 of 3 classes, on a; thresholds by sensitivity 0.9" in said
+    output = answer("predict", model, home / "data", "--out", out)
+    assert "1 of 3 classes, on a; thresholds by sensitivity 0.9" in output
     table = pd.read_csv(out).set_index("image")
     raw_out = home / "raw.csv"
     answer("predict", model, home / "data", "--out", raw_out, "--raw")
@@ -157,18 +157,19 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
         home / "full.npz", created="2026-01-01", version="1", strategy="fedbn+",
         initial_body_sha256="abc", validation={"round": 1, "auroc": {"a": {"Mass": 0.5}}},
     )  # fmt: skip
-    said = answer("model", "show", home / "full.npz")
-    assert "does not say" not in said
+    output = answer("model", "show", home / "full.npz")
+    assert "Not recorded" not in output
     for text in ("tiny_densenet, no hidden layer", "32 x 32", "fedbn+", "rounds 0 and 1", "0.500"):
-        assert text in said
-    said = answer("model", "show", home / "best.npz")
-    assert "does not say: the day it was made; " in said and "the AUROC per site" in said
+        assert text in output
+    output = answer("model", "show", home / "best.npz")
+    assert "that wrote it: the day it was made; " in output and "the AUROC per site" in output
     model = load(home / "best.npz")
     facts = {**model.manifest, "input": {"resizing": [1]}}  # another application's
     save(Checkpoint(model.variables, facts), home / "other.npz")
     assert re.search(r"resizing +\[1\]", answer("model", "show", home / "other.npz"))
-    said = answer("model", "show", PRETRAINED_BODY)
-    assert "body without a head" in said and "does not say" not in said and "class" not in said
+    output = answer("model", "show", PRETRAINED_BODY)
+    assert "body without a head" in output
+    assert "Not recorded" not in output and "class" not in output
     facts = json.loads(answer("model", "show", home / "full.npz", "--json"))
     assert facts["classes"] == list(CLASSES) and facts["lacks"] == []
     assert facts["trained"]["Mass"]["rounds"] == [{"first": 0, "last": 1, "sites": ["a"]}]
@@ -180,12 +181,12 @@ def test_an_evaluation_names_the_sites_classes_that_the_model_lacks(home):
     for number in range(9):
         picture(home / f"data/{number}.png", seed=number)
     of = hospital(home, ["train", "validation", "test"] * 3, Masse=odd, Mass=odd, Gallstone=odd)
-    said = answer("model", "evaluate", home / "best.npz", *of)
-    assert "no class 'Masse'; if Mass is the same finding: merges: {Mass: [Masse]}" in said
-    assert "no class 'Gallstone', and none that resembles it" in said
-    assert NEWER in said
+    output = answer("model", "evaluate", home / "best.npz", *of)
+    assert "no class 'Masse'; if Mass is the same finding: merges: {Mass: [Masse]}" in output
+    assert "no class 'Gallstone', and none that resembles it" in output
+    assert NEWER in output
     os.utime(home / "split.csv", (0, 0))
     assert NEWER not in answer("model", "evaluate", home / "best.npz", *of)
     (home / "split.earlier-1.csv").write_text("patient,split\n2,train\n5,train\n8,test\n")
-    said = answer("model", "evaluate", home / "best.npz", *of)
-    assert "a: 2 of 3 test images are of patients that split.earlier-1.csv trained with" in said
+    output = answer("model", "evaluate", home / "best.npz", *of)
+    assert "a: 2 of 3 test images are of patients that split.earlier-1.csv trained with" in output

@@ -74,12 +74,12 @@ class TestRun:
         poc("run", JOBS / "surgical", "--out", earlier, "--force")
         assert stopped == [earlier / "poc"] and not stopped[0].exists()
 
-    @pytest.mark.parametrize(("options", "told"), [
+    @pytest.mark.parametrize(("options", "message"), [
         ("--project no.yml", "no.yml does not exist; a POC needs"),
         ("--port {taken}", "the server needs port"),
         ("--site-files no", "no/nih.yaml does not exist"),
         ("--sites nih", "needs the results of 2 sites; got nih. Add sites"),
-        ("--set backbone=foo", "setting 'backbone' knows no 'foo'; "),
+        ("--set backbone=foo", "setting 'backbone' has no value 'foo'; "),
         ("--set hidden=8", "the initial body of the phantom is of"),
         ("--initial-body no.npz", "no.npz' does not exist"),
         ("--preset no", "no preset 'no'"),
@@ -87,7 +87,7 @@ class TestRun:
         ("--out others", "only what an earlier run made"),
         ("--port 70000", "65535"),
     ])  # fmt: skip
-    def test_a_mistake_costs_nobody_an_earlier_run(self, ran, earlier, options, told):
+    def test_a_mistake_keeps_an_earlier_run(self, ran, earlier, options, message):
         shutil.copytree(earlier, "spaced run")
         shutil.copytree(earlier / "poc", "others/poc")
         with socket.socket() as listener:
@@ -95,7 +95,7 @@ class TestRun:
             listener.listen()
             words = shlex.split(options.format(taken=listener.getsockname()[1]))
             given = ("--out", earlier, "--force", *words)
-            assert told in poc("run", JOBS / "surgical", *given, code=2)
+            assert message in poc("run", JOBS / "surgical", *given, code=2)
         assert all((Path(out) / "poc").is_dir() for out in (earlier, "spaced run", "others"))
         assert not ran
 
@@ -103,10 +103,10 @@ class TestRun:
 def test_a_system_is_prepared_once_in_a_folder_and_removed(tmp_path):
     folder, sites = ("--folder", tmp_path / "poc"), tmp_path / "sites"
     own = ("--project", PROJECT, "--sites", "a,b", "--site-files", sites)
-    said = poc("prepare", *own, *folder)
-    assert "server and a, b, port" in said
+    output = poc("prepare", *own, *folder)
+    assert "server and a, b, port" in output
     system = PocSystem(tmp_path / "poc")
-    assert said.splitlines()[-2:] == [f"lead      {system.lead}", f"server    {system.server}"]
+    assert output.splitlines()[-2:] == [f"lead      {system.lead}", f"server    {system.server}"]
     assert (system.lead / "startup/fed_admin.json").is_file()
     assert set(system.workspaces) == {"server", "a", "b"} and system.site_files == sites
     assert not list(system.folder.glob("*/*/prod_00/nih"))

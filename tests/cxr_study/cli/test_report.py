@@ -60,10 +60,10 @@ def test_without_the_data_or_of_an_encrypted_model_it_is_what_the_sites_measured
     tmp_path, job, options
 ):
     results = download(tmp_path, job)
-    said = answer("report", tmp_path, *options, code=ABSENT)
-    assert "chexpert contributed to no round: the model has nothing of it." in said
-    assert "mean AUROC 0.75 for 1 of 2 classes at nih" in " ".join(said.split())
-    assert "Measured at the sites." in said
+    output = answer("report", tmp_path, *options, code=ABSENT)
+    assert "chexpert contributed to no round: the model has nothing of it." in output
+    assert "mean AUROC 0.75 for 1 of 2 classes at nih" in " ".join(output.split())
+    assert "Measured at the sites." in output
     assert "Edema,nih,0.75" in (tmp_path / "report/federated_test.csv").read_text()
     summary = Summary.from_json((tmp_path / "report/summary.json").read_text())
     assert summary.data == "elsewhere" and summary.job == job
@@ -76,8 +76,8 @@ def test_without_the_data_or_of_an_encrypted_model_it_is_what_the_sites_measured
     card = (tmp_path / "workspace/models/model_card.md").read_text()
     assert "as the site measured it" in card and "| Edema | nih | yes | 0.750 | withheld |" in card
     results.unlink()
-    said = answer("report", tmp_path, *options, code=2)
-    assert "holds no result of a test split" in said
+    output = answer("report", tmp_path, *options, code=2)
+    assert "holds no result of a test split" in output
 
 
 def test_of_a_run_whose_first_job_was_lost_the_rounds_are_those_of_the_model(tmp_path):
@@ -90,14 +90,14 @@ def test_of_a_run_whose_first_job_was_lost_the_rounds_are_those_of_the_model(tmp
     history = [{"job": "lost", "rounds": [0, 2]}]
     facts = {"job": "second", "round": 4, "planned_rounds": 4, "history": history}
     save(Checkpoint({}, {**facts, "contributed": contributed}), server / "models/last.npz")
-    said = " ".join(answer("report", tmp_path).split())
-    assert "rounds 4 (best: 1)" in said and "Not finished" not in said
-    assert "The record of rounds 0 and 1 is not at hand" in said
+    output = " ".join(answer("report", tmp_path).split())
+    assert "rounds 4 (best: 1)" in output and "Not finished" not in output
+    assert "The record of rounds 0 and 1 is not at hand" in output
     summary = Summary.from_json((tmp_path / "report/summary.json").read_text())
     assert (summary.num_rounds, summary.planned_rounds) == (4, 4)
     save(Checkpoint({}, {**facts, "planned_rounds": 6}), server / "models/last.npz")
-    said = " ".join(answer("report", tmp_path, code=ABSENT).split())  # chexpert is in no record
-    assert "Not finished. 4 of 6 rounds were made." in said
+    output = " ".join(answer("report", tmp_path, code=ABSENT).split())  # chexpert is in no record
+    assert "Not finished. 4 of 6 rounds were made." in output
 
 
 def test_of_a_job_that_measures_no_model_it_is_the_folder(tmp_path):
@@ -105,11 +105,11 @@ def test_of_a_job_that_measures_no_model_it_is_the_folder(tmp_path):
     assert answer("report", tmp_path).split() == ["results", str(tmp_path / "workspace")]
 
 
-def test_the_command_finds_a_runs_data_and_is_told_that_of_a_download(full, tmp_path):
+def test_the_command_finds_a_runs_data_and_is_given_those_of_a_download(full, tmp_path):
     shutil.copytree(JOBS / "surgical", tmp_path / "run/job")
     RunFacts(tmp_path / "files", ["1"]).write(tmp_path / "run")
-    said = answer("report", tmp_path / "run")
-    assert "summary" in said and str(tmp_path / "run/results/1/workspace/models") in said
+    output = answer("report", tmp_path / "run")
+    assert "summary" in output and str(tmp_path / "run/results/1/workspace/models") in output
     folder = tmp_path / "1234"
     download(folder)
     answer("report", folder)  # is what the sites measured

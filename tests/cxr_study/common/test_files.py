@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.common.files import cache_dir, replace, whole
+from cxr_study.common.files import atomic_path, atomic_write, cache_dir
 
 
 def test_the_environment_decides_or_else_it_is_the_users_cache(monkeypatch):
@@ -15,20 +15,20 @@ def test_the_environment_decides_or_else_it_is_the_users_cache(monkeypatch):
 def test_leaves_the_new_text_and_nothing_else_or_the_old_one(tmp_path):
     path = tmp_path / "page.html"
     for text in ("old", "new é\n"):
-        replace(path, text)
+        atomic_write(path, text)
     assert path.read_bytes() == "new é\n".encode() and list(tmp_path.iterdir()) == [path]
     with pytest.raises(UnicodeEncodeError):
-        replace(path, "newer" * 9999 + "\ud800")
+        atomic_write(path, "newer" * 9999 + "\ud800")
     assert path.read_bytes() == "new é\n".encode()
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     folder = tmp_path / "new/site"
-    with pytest.raises(OSError, match="full"), whole(folder) as half:
+    with pytest.raises(OSError, match="full"), atomic_path(folder) as half:
         half.mkdir()
         raise OSError("full")
     assert not list((tmp_path / "new").iterdir())
-    with whole(folder) as half:
+    with atomic_path(folder) as half:
         half.mkdir()
         (half / "a").touch()
     assert [path.name for path in tmp_path.rglob("*")] == ["new", "site", "a"]

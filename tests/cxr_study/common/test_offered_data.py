@@ -73,16 +73,16 @@ def test_without_its_package_a_name_says_what_to_install(toy, monkeypatch):
             ask()
 
 
-@pytest.mark.parametrize(("command", "code", "said"), [
-    ("study list", 0, "data.phantom (cxr_phantom.commands.data_phantom:app) cannot be had"),
+@pytest.mark.parametrize(("command", "code", "message"), [
+    ("study list", 0, "data.phantom (cxr_phantom.commands.data_phantom:app) cannot be loaded"),
     ("run surgical --phantom", 2, "'phantom' needs an installed package that offers it"),
     ("run surgical --site-files sites --initial-body drawings", 2, "'drawings' needs an installed"),
 ])  # fmt: skip
-def test_without_the_phantom_a_command_that_needs_it_says_so(command, code, said):
+def test_without_the_phantom_a_command_that_needs_it_says_so(command, code, message):
     program = (
         "import sys; sys.modules['cxr_phantom'] = None; from cxr_study.cli import start; start()"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, *command.split()], capture_output=True, text=True
     )
-    assert done.returncode == code and said in done.stderr, done.stderr
+    assert done.returncode == code and message in done.stderr, done.stderr

@@ -1,6 +1,6 @@
 """Numbers, names and notices in words."""
 
-from cxr_study.common.wording import counted, duration, listed, rounds_listed, shortened
+from cxr_study.common.wording import counted, duration, format_rounds, join_names, shortened
 
 
 def test_nouns_follow_their_number():
@@ -14,12 +14,12 @@ def test_durations_have_the_two_largest_units():
 
 
 def test_rounds_are_ranges():
-    texts = [rounds_listed(spans) for spans in ([], [(2, 2)], [(0, 1)], [(0, 3), (5, 5), (7, 8)])]
+    texts = [format_rounds(spans) for spans in ([], [(2, 2)], [(0, 1)], [(0, 3), (5, 5), (7, 8)])]
     assert texts == ["no round", "round 2", "rounds 0 and 1", "rounds 0 to 3, 5, 7 and 8"]
 
 
 def test_names_are_joined_as_in_a_sentence_and_of_many_the_rest_counted():
     texts = {"": "", "a": "a", "ab": "a and b", "abc": "a, b and c"}
-    assert {names: listed(names) for names in texts} == texts
+    assert {names: join_names(names) for names in texts} == texts
     assert shortened("abc", most=3) == "a, b and c"
     assert shortened("abcd", most=3) == "a, b, c and 1 more"

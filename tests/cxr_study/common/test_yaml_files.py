@@ -11,7 +11,7 @@ from cxr_study.common.yaml_files import (
     NeedError,
     Target,
     Text,
-    one_of,
+    choice_validator,
     read_model,
 )
 
@@ -42,7 +42,7 @@ class Recipe(FileModel):
     people: Annotated[int, Field(ge=1, strict=True), AfterValidator(even)] = 2
     eggs: Annotated[int, AfterValidator(prime)] = 2
     tags: Annotated[tuple[str, ...], EachOnce] = ()
-    cook: Annotated[str, one_of(["Ada", "Bob"])] | None = None
+    cook: Annotated[str, choice_validator(["Ada", "Bob"])] | None = None
     pages: int = Field(default=0, exclude=True)
     steps: list[Step] = Field(default_factory=list)
     times: dict[str, int] = Field(default_factory=dict)
@@ -77,8 +77,8 @@ class TestReadModel:
         ("a: [", r"recipe .*a\.yaml cannot be read as YAML"),
         ("", r"a\.yaml: needs lines 'key: value'; got None"),
         ("- a", r"needs lines 'key: value'; got \['a'\]"),
-        ("a: 1\na: 2", r"key 'a' stands twice[\s\S]*line 2"),
-        ("b: {a: 1, a: 1}", "key 'a' stands twice"),
+        ("a: 1\na: 2", r"key 'a' is given twice[\s\S]*line 2"),
+        ("b: {a: 1, a: 1}", "key 'a' is given twice"),
         ("nmae: x\npeople: 3", r"a\.yaml: key 'nmae' is not known; nearest known: name"),
         ("name: x\npages: 3", "key 'pages' is not known; nearest known: tags"),
         ("people: 2", r"a\.yaml: needs key 'name'; has people"),

@@ -22,7 +22,7 @@ from flare import context
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = (ROOT / "jobs").glob("*/meta.json")
-REPLACE = {"path": "cxr_study.common.files.replace", "args": {"path": "a", "content": "b"}}
+REPLACE = {"path": "cxr_study.common.files.atomic_write", "args": {"path": "a", "content": "b"}}
 SHELL = {
     "path": "cxr_study.deployment.processes.start",
     "args": {"kit": "/", "environment": {"BASH_FUNC_dirname%%": "() { touch /tmp/owned; }"}},

@@ -179,20 +179,20 @@ class TestPerSite:
     @BOTH
     def test_settings_that_do_not_go_with_those_a_site_has_already_are_refused(self, of):
         job = Job.of(of).with_settings({}, {"b": {"focal_gamma": 2.0}}, sites="ab")
-        with pytest.raises(ValueError, match="refit_model and focal_gamma do not go together"):
+        with pytest.raises(ValueError, match="refit_model and focal_gamma cannot be combined"):
             job.with_settings({"refit_model": "best"})
         job.with_settings({"refit_model": "best"}, sites="ac")
 
     @BOTH
     @pytest.mark.parametrize(("per_site", "message"), [
-        ({"x": {"seed": 1}}, "given for site 'x', which takes no part; known: a, client"),
+        ({"x": {"seed": 1}}, "given for site 'x', which is not in the job; known: a, client"),
         ({"a": {"sed": 1}}, "a site of job 'surgical' has no setting 'sed'; nearest known: s"),
         ({"a": {"num_rounds": 1}}, "a site of job 'surgical' has no setting 'num_rounds'"),
         ({"a": {"seed": "x"}}, "setting 'seed' needs a whole number"),
         ({"a": {"epochs": 0}}, "epochs must be at least 1"),
         ({"a": {"strategy": "fedbn"}}, "setting 'strategy' must be the same at every site; it is "
          "given for site 'a'. Set it for all of them: strategy=fedbn"),
-        ({"client": {"seed": 1}}, "needs another name than 'client'"),
+        ({"client": {"seed": 1}}, "cannot be called 'client'"),
     ])  # fmt: skip
     def test_what_cannot_be_is_refused(self, of, per_site, message):
         with pytest.raises(ValueError, match=re.escape(message)):
@@ -218,7 +218,7 @@ def test_whof_site_must_agree_on_is_a_setting_of_theirs():
 @pytest.mark.parametrize("sites", [["a", "a"], ["a b"], ["../x"], [""], []])
 def test_sites_need_names_of_their_own(sites):
     check_names(["nih", "Charité-2", "a.b@c"])  # letters of any language
-    with pytest.raises(JobError, match="sites need names"):
+    with pytest.raises(JobError, match="sites need different names"):
         check_names(sites)
 
 

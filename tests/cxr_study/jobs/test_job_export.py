@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.jobs.components import MARKER, PACKAGES, PATHS, WAYS
+from cxr_study.jobs.components import CODE_MODES, MARKER, PACKAGES, PATHS
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.job_export import write, write_all
 from cxr_study.jobs.methods import JOBS, METHODS
@@ -40,14 +40,14 @@ def test_the_folders_in_the_project_are_what_is_written(tmp_path):
 def written(tmp_path_factory):
     """The surgical job, by way."""
     folder = tmp_path_factory.mktemp("jobs")
-    for way in WAYS:
+    for way in CODE_MODES:
         write(Job.of("surgical"), folder / way, way)
     return folder
 
 
 @pytest.mark.parametrize("app", ["app_server", "app_client"])
 def test_each_way_brings_what_it_needs_with_the_same_configuration(written, app):
-    installed, marked, carried = (content(written / way / app) for way in WAYS)
+    installed, marked, carried = (content(written / way / app) for way in CODE_MODES)
     assert [path.parts[0] for path in installed] == ["config"]
     assert marked == {**installed, Path("custom", MARKER.name): MARKER.read_bytes()}
     packages = {
@@ -74,8 +74,8 @@ def test_code_that_the_job_carries_runs_where_the_packages_are_not_installed(wri
     assert done.stdout.split() == [*(str(custom / p / "__init__.py") for p in PACKAGES[:2]), "20"]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_copy_has_the_folders_code_but_no_marker_that_nobody_needs(written, tmp_path, way):
+@pytest.mark.parametrize("way", CODE_MODES)
+def test_a_copy_has_the_folders_code_but_no_unneeded_marker(written, tmp_path, way):
     write(Job.of(written / way), tmp_path / "copy")
     same = written / ("installed" if way == "marked" else way)
     copied, own = content(tmp_path / "copy"), content(same)

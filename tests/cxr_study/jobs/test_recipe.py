@@ -127,7 +127,7 @@ def test_an_argument_that_flares_export_would_drop_is_refused(monkeypatch):
     monkeypatch.setattr(flare_job, "PATHS", {"SiteWatch": f"{__name__}.Silent"})
     monkeypatch.setattr(flare_job, "instantiate_class", lambda _, arguments: Silent(**arguments))
     with pytest.raises(JobError, match="SiteWatch keeps no attribute 'silence'"):
-        FlareJob(Job.of("surgical")).part("SiteWatch", silence="site_silence")
+        FlareJob(Job.of("surgical")).component("SiteWatch", silence="site_silence")
 
 
 def test_a_job_of_a_folder_has_no_recipe():

@@ -61,7 +61,7 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
     ("surgical_he", {"weighting": "positives"}, None, "weighting must be one of"),
     ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
     ("surgical", {"server_optimizer": "fedadam", "server_learning_rate": 0.1},
-     {"server_learning_rate": 0.03}, "Set server_learning_rate=0, for its own"),
+     {"server_learning_rate": 0.03}, "Set server_learning_rate=0 for its default"),
     *[("surgical", {"strategy": "fedbn", **wish}, {"strategy": "fedavg"}, "needs one model")
      for wish in ({"refit_model": "best"}, {"average_decay": 0.8})],
     ("surgical", {"focal_gamma": 2.0, "refit_model": "best"}, {"focal_gamma": 0.0},

@@ -9,7 +9,7 @@ from PIL import Image
 
 import exported_runtime
 from cxr_study.common.offered_data import demo_data
-from cxr_study.data.images.decoding import square
+from cxr_study.data.images.decoding import resize_square
 from cxr_study.models import export_model
 from cxr_study.models.export_model import package
 from cxr_study.models.loaded_model import load_model
@@ -103,7 +103,7 @@ def with_constants():
     head = layers.Dense(2, activation="sigmoid", name="head")
     local = LocalModel(keras.Model(inputs, head(layers.Flatten()(carried))), ("A", "B"))
     local.assign({"carried/mean": np.arange(3), "carried/variance": 2 + np.arange(3)})
-    small = np.asarray(square(Image.fromarray(CHEST), 8), np.float32)[None, :, :, None]
+    small = np.asarray(resize_square(Image.fromarray(CHEST), 8), np.float32)[None, :, :, None]
     levels = (small / 255 - IMAGENET.mean) / IMAGENET.sd
     expected = local.outputs(levels.astype(np.float32))[1]
     from cxr_study.models.pixel_graph import with_pixel_input

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from cxr_study.data.images.decoding import square
+from cxr_study.data.images.decoding import resize_square
 from cxr_study.models import pixel_graph
 
 SIDE = 24
@@ -24,7 +24,7 @@ def test_resizing_is_the_projects_bit_for_bit(height, width, seed, kind):
         "black and white": 255 * rng.integers(0, 2, (height, width)),
         "white": np.full((height, width), 255),
     }[kind].astype(np.uint8)
-    expected = np.asarray(square(Image.fromarray(pixels), SIDE))
+    expected = np.asarray(resize_square(Image.fromarray(pixels), SIDE))
     found = np.asarray(pixel_graph._resized(pixels[None].astype(np.float32), SIDE))
     np.testing.assert_array_equal(found[0], expected)
 
@@ -38,6 +38,6 @@ def test_resizing_is_the_projects_bit_for_bit(height, width, seed, kind):
 ])  # fmt: skip
 def test_large_radiographs_too(shape, side):
     pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
-    expected = np.asarray(square(Image.fromarray(pixels), side))
+    expected = np.asarray(resize_square(Image.fromarray(pixels), side))
     found = np.asarray(pixel_graph._resized(pixels[None].astype(np.float32), side))
     np.testing.assert_array_equal(found[0], expected)

@@ -166,7 +166,7 @@ def test_sites_that_share_patients_are_named_before_anything_is_made(simulated, 
     assert "note: 3 patient ids are at both nih and chexpert" in output
     pair = "'Left effusion' (nih) and 'Left effusions' (chexpert)"
     assert f"note: {pair} may be one finding: the same words" in output
-    assert "note: nih: Left effusion: no positive training image, so it would say no" in output
+    assert "note: nih: Left effusion: no positive training image, so it would predict no" in output
 
 
 def test_a_site_alone_that_fails_stops_the_others(study, monkeypatch):

@@ -167,7 +167,9 @@ class TestSiteFile:
             return find_site("site", context(engine=engine, policy=policy))
 
         assert found(None).classes == found("").classes == ("Mass", "Nodule")
-        with pytest.raises(SiteError, match=rf"says itself .* the job names '{tmp_path}'"):
+        with pytest.raises(
+            SiteError, match=rf"set by this site itself; the job names '{tmp_path}'"
+        ):
             _ = found(str(tmp_path)).classes
 
 

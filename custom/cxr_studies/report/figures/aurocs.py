@@ -21,7 +21,7 @@ from cxr_studies.report.figures import style
 from cxr_studies.report.figures.style import METHODS, RC_PARAMS, line_style, marker_style
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_studies.report.tables.tables import Ours, measure
-from cxr_study.common.wording import listed
+from cxr_study.common.wording import join_names
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg
 
@@ -143,7 +143,7 @@ def bars(
         axes.axvline(CHANCE, color=page.MUTED, linewidth=0.9)
         axes.grid(axis="y", visible=False)
         axes.spines["left"].set_visible(False)
-    where = f"{results.study.factor}: {listed(places)}"
+    where = f"{results.study.factor}: {join_names(places)}"
     return svg(figure, name, f"Mean AUROC of every method, {where}")
 
 

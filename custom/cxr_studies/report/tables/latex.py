@@ -12,7 +12,7 @@ from cxr_studies.plan.row import TITLES
 from cxr_studies.plan.run_folder import SERVER
 from cxr_studies.report.tables.layouts import classes
 from cxr_studies.report.tables.tables import Cell, Line, Table
-from cxr_study.common.wording import listed
+from cxr_study.common.wording import join_names
 from cxr_study.reports.page.numbers import UNDEFINED
 
 _ESCAPES = str.maketrans(
@@ -102,7 +102,7 @@ def caption(table: Table) -> str:
     ]
     sources = dict.fromkeys(cell.published.citation for cell in table.cells if cell.published)
     if sources:
-        parts.append(f"Published: {listed(tuple(sources))}.")
+        parts.append(f"Published: {join_names(tuple(sources))}.")
     return " ".join(parts)
 
 
@@ -171,7 +171,7 @@ def _numbers_of_classes(table: Table) -> str:
             name = classes(cell.place.test, cell.place.group)
             numbers.setdefault(name, []).append(cell.ours.classes)
     counts = [f"{_range(found)} ({name})" for name, found in numbers.items()]
-    return f"Number of classes: {listed(counts)}."
+    return f"Number of classes: {join_names(counts)}."
 
 
 def _mixed(table: Table) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _mixed(table: Table) -> Iterator[str]:
             if cell.published is not None:
                 headings.setdefault(SOURCES[cell.published.source], []).append(column.heading)
         if len(headings) > 1:
-            parts = [f"{source} ({listed(columns)})" for source, columns in headings.items()]
+            parts = [f"{source} ({join_names(columns)})" for source, columns in headings.items()]
             yield f"Published of {line.heading}: {'; '.join(parts)}."
 
 

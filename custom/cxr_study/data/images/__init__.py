@@ -1,1 +1,1 @@
-"""Images: found, decoded once, kept."""
+"""Images: find their files, decode them once, and cache the pixels."""

@@ -1,4 +1,4 @@
-"""Image files: found below a folder, however the data set was unpacked, and their current state."""
+"""Find image files below a folder, however a data set was unpacked, and read their state."""
 # ruff: noqa: PTH100, PTH113, PTH116, PTH117, PTH118, PTH121, PTH206
 # pathlib takes several times as long over 400,000 files.
 
@@ -11,17 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SUFFIXES = ("png", "jpg", "jpeg", "tif", "tiff", "jp2", "j2k", "webp", "bmp", "dcm", "dicom")
-"""Of image files, in lower case."""
+"""Suffixes of image files, in lower case."""
 
-_BEGINNING = 4096  # bytes, by which files of the same length mostly differ
+_BEGINNING = 4096  # bytes in which most files of equal length differ
 
 
 class ImageError(ValueError):
-    """Image files cannot be told apart, read, decoded or kept."""
+    """Image files are ambiguous, or cannot be read, decoded or stored."""
 
 
-def below(folder: Path, path: str) -> str:
-    """A path with forward slashes; an absolute one that leads below a folder, relative to that."""
+def relative_path(folder: Path, path: str) -> str:
+    """Write a path with forward slashes and, if it is below a folder, relative to it.
+
+    Args:
+        folder: The folder; its path is compared both as it is and with links resolved.
+        path: Of a relative path, and an absolute one outside the folder, only slashes change.
+    """
     path = path.replace("\\", "/")
     for root in (os.path.abspath(folder), os.path.realpath(folder)) if _leaves(path) else ():
         path = path.removeprefix(f"{Path(root).as_posix().rstrip('/')}/")
@@ -33,29 +38,30 @@ def locate(
 ) -> list[Path | None]:
     """Find the files of images.
 
-    An image lies where its path says, or else wherever below the folder a file has the same last
-    `identifying` path components, suffix aside: `CheXpert-v1.0/train/patient00001/study1/view1.jpg`
-    is found in the small version, `00000001_000.png` in `images_001/images/` or resized to `.jpg`.
-    Where the whole path identifies it, only a suffix that is missing is supplied. Names are
-    compared in Unicode's form C: macOS writes an umlaut as two characters. No path leads out of the
-    folder, but links in it may.
+    An image is the file at its path or, if there is none, the file below the folder with the same
+    last `identifying` path components, suffix aside. So CheXpert's
+    `CheXpert-v1.0/train/patient00001/study1/view1.jpg` is found in the small version, and NIH's
+    `00000001_000.png` in `images_001/images/` or resized as `.jpg`. If the whole path identifies an
+    image, only a missing suffix is completed. Names are compared in Unicode's normal form C,
+    because macOS writes an umlaut as two characters. Paths cannot lead out of the folder, but links
+    in it may.
 
-    The tree is walked at most once. Links are followed; hidden folders, folders that may not be
-    listed and other suffixes are skipped. A file that is reached in two ways is one file.
+    The tree is walked at most once. Links are followed; hidden folders, unreadable folders and
+    other suffixes are skipped. A file that is reached by two paths counts once.
 
     Args:
         folder: The images folder.
         images: Paths relative to it, with forward slashes; the suffix may be missing.
-        identifying: How many trailing components identify an image; 0: only the whole path does.
-        nested: Whether the whole path may be the end of a longer one.
+        identifying: Number of trailing path components that identify an image; 0: the whole path.
+        nested: Whether a path may be the end of a longer one.
 
     Returns:
-        One path per image; None where there is no file.
+        One path per image, in order; None where there is no file.
 
     Raises:
-        ImageError: Two files could be an image that does not lie where its path says.
+        ImageError: Two files match an image that is not at its path.
     """
-    images = [below(folder, image) for image in images]
+    images = [relative_path(folder, image) for image in images]
     there = ["" if nested or _leaves(image) else os.path.join(folder, image) for image in images]
     files = [path if os.path.isfile(path) else None for path in there]
     tails = {
@@ -72,12 +78,13 @@ def locate(
 
 @dataclass(frozen=True)
 class Source:
-    """An image and its file.
+    """An image and the state of its file.
 
     Attributes:
-        path: Absolute path of the file, "" where there is none.
-        file: The path relative to the images folder.
-        stamp: Length and time of change (ns); None where there is no file.
+        image: Name of the image in the label table.
+        path: Absolute path of the file; "" if there is none.
+        file: The path relative to the images folder, or absolute outside of it.
+        stamp: Size in bytes and modification time in ns; None if there is no file.
     """
 
     image: str
@@ -87,18 +94,27 @@ class Source:
 
 
 def file_stamp(path: str) -> tuple[int, int]:
-    """Length and time of change (ns) of a file."""
+    """Size in bytes and modification time in ns of a file.
+
+    Raises:
+        OSError: The file does not exist or cannot be accessed.
+    """
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
 
 
-def look_at(
+def stat_files(
     folder: Path, images: Iterable[str], files: Iterable[str]
 ) -> tuple[list[Source], dict[str, str]]:
-    """Look at the current state of image files; `files` has "" for an image without one.
+    """Read the current state of image files.
+
+    Args:
+        folder: The images folder.
+        images: Names of the images.
+        files: Absolute path of each image's file; "" if it has none.
 
     Returns:
-        One source per image, and why some files cannot be looked at, by `Source.file`.
+        One source per image; and `Source.file` -> reason, for files that cannot be accessed.
     """
     inside = f"{folder}{os.sep}"
     sources, failures = [], {}
@@ -116,10 +132,17 @@ def look_at(
 
 
 def repeated(images: Iterable[str], files: Iterable[Path | None]) -> dict[str, str]:
-    """Image -> an earlier one whose file has the same bytes; those without a file are left out.
+    """Find images whose files have the same bytes.
 
-    Of most files only the length is looked at, or the beginning: a data set is not read to the end.
-    Other files may still decode to equal pixels.
+    Most files are distinguished by their size or their first 4 kB, so a data set is not read
+    completely. Files that differ may still decode to equal pixels.
+
+    Args:
+        images: Names of the images.
+        files: File of each image; None is skipped.
+
+    Returns:
+        Image -> an earlier image with an equal file.
     """
     alike: dict[object, list[tuple[str, Path]]] = {}
     for image, file in zip(images, files, strict=True):
@@ -144,10 +167,14 @@ def _whole(file: Path) -> bytes:
 
 
 def allowed(limit: int | str, total: int) -> int:
-    """How many images of a total may be unusable: a number such as 3, or a share such as "1%".
+    """Number of images of a total that may be unusable.
+
+    Args:
+        limit: A number, such as 3, or a share as text, such as "1%".
+        total: Number of all images; a share of it is rounded down.
 
     Raises:
-        ValueError: The limit is neither.
+        ValueError: The limit is neither a number nor a share of at most 100 %.
     """
     text = str(limit).strip()
     if re.fullmatch(r"\d+", text):
@@ -158,53 +185,59 @@ def allowed(limit: int | str, total: int) -> int:
 
 
 def _leaves(path: str) -> bool:
-    """Whether a path may lead out of the folder that it starts from."""
+    """Whether a path is absolute or has "..", so that it may lead out of its folder."""
     return os.path.isabs(path) or ".." in path.split("/")
 
 
 def _stem(name: str) -> str:
-    """A name without the suffix of an image file."""
+    """A name without the suffix of an image file; other suffixes stay."""
     stem, dot, suffix = name.rpartition(".")
     return stem if dot and suffix.lower() in SUFFIXES else name
 
 
 def _tail(components: list[str], identifying: int) -> str:
-    """What identifies an image, such as `patient00001/study1/view1_frontal`."""
+    """The part of a path that identifies an image: `patient00001/study1/view1_frontal`."""
     if identifying:
         components = [*components[-identifying:-1], _stem(components[-1])]
     return unicodedata.normalize("NFC", "/".join(components))
 
 
 def _search(folder: str, tails: Set[str], identifying: int, nested: bool) -> dict[str, str]:
-    """Files with the given tails below a folder."""
+    """Tail -> its file below a folder, for the tails that are found; see `locate`."""
     found: dict[str, str] = {}
     lengths = {tail.count("/") + 1 for tail in tails} if nested else {0}
     for parent, names in walk(folder):
         below = [part for part in parent[len(folder) :].split(os.sep) if part]
         components = parent.split(os.sep)[-identifying:] if identifying else below
         for name in names:
-            whole = _tail([*components, name], identifying)
+            tail_of_file = _tail([*components, name], identifying)
             path = os.path.join(parent, name)
-            fitting = tails & ({whole} if identifying else _ends(whole, lengths))
-            for tail in fitting if fitting and os.path.isfile(path) else ():  # or a link to nowhere
+            fitting = tails & ({tail_of_file} if identifying else _ends(tail_of_file, lengths))
+            for tail in (
+                fitting if fitting and os.path.isfile(path) else ()
+            ):  # not for dangling links
                 first = found.setdefault(tail, path)
                 if first != path and not os.path.samefile(first, path):
                     raise ImageError(
-                        f"one file needs to be {tail} below {folder}; both {first} and {path} "
-                        "could be. Point at the folder of one copy, or give more of the path."
+                        f"image {tail} needs one file below {folder}; found both {first} and "
+                        f"{path}. Give the folder of one copy, or more of the path."
                     )
     return found
 
 
 def _ends(path: str, lengths: Iterable[int]) -> set[str]:
-    """The last components of a path, of some lengths (0: all), with and without the suffix."""
+    """The ends of a path with these numbers of components (0: all), with and without suffix."""
     ends = {"/".join(path.split("/")[-length:]) for length in lengths}
     stems = {_stem(end) for end in ends}
     return ends | {stem for stem in stems if stem == _stem(stem)}  # not x.png for x.png.jpg
 
 
 def walk(folder: str) -> Iterator[tuple[str, list[str]]]:
-    """List each folder of a tree once, except hidden ones, with the names of its files."""
+    """Walk a tree of folders; links are followed, hidden folders skipped.
+
+    Yields:
+        Path of each folder, once even if links lead to it again, and the names of its files.
+    """
     seen = set()
     for parent, folders, names in os.walk(folder, followlinks=True):
         status = os.stat(parent)
@@ -217,4 +250,4 @@ def walk(folder: str) -> Iterator[tuple[str, list[str]]]:
 
 
 SIDES = range(1, 2049)
-"""Sides in pixels. A job names one, and the site's disk and memory pay for it."""
+"""Allowed sides of images, pixels. Limited because a job sets it at the cost of a site's disk."""

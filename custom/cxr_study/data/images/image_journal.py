@@ -1,7 +1,8 @@
-"""Decoded images on disk: rows of pixels, and lines of JSON that say what is in which row.
+"""Decoded images on disk: a file with rows of pixels, and JSON lines that describe the rows.
 
-Both files only grow, and pixels are on disk before the line that names them. So a killed process
-leaves at most unnamed rows, which do no harm, and half a row or line, which `repair` cuts off.
+Both files are only appended to, and pixels are on disk before the line that refers to them. A
+killed process thus leaves at most rows without a line, which do no harm, and an incomplete row or
+line, which `repair` cuts off.
 """
 
 import json
@@ -23,16 +24,16 @@ _HEADER = ("image", "file", "bytes", "mtime_ns", "status", "detail", "hash", "no
 
 
 class Known(NamedTuple):
-    """What the journal says of one file.
+    """Entry of one file in the journal.
 
     Attributes:
-        stamp: Length and time of change (ns) of the file when it was read.
-        status: OK, UNREADABLE or CONSTANT; the latter two have no hash and pixels.
+        stamp: Size in bytes and modification time in ns of the file when it was decoded.
+        status: OK, UNREADABLE or CONSTANT (all pixels equal); only OK has a hash and pixels.
         detail: Why it is unreadable.
-        hash: Of its pixels.
-        notes: See `decoding.Decoded`, by "; ".
-        view: See `decoding.Decoded`.
-        row: Of its pixels in the journal; -1: none there.
+        hash: BLAKE2b of its pixels, 16 bytes in hexadecimal.
+        notes: Notes of `decoding.Decoded`, joined by "; ".
+        view: View of `decoding.Decoded`.
+        row: Row of its pixels in the journal; -1 if it has none.
     """
 
     stamp: tuple[int, int]
@@ -46,9 +47,12 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageJournal:
-    """`pixels.u8` and `index.jsonl` in a store's folder.
+    """The files `pixels.u8` and `index.jsonl` in the folder of a store.
 
-    Images are of `size` x `size` pixels, in grey (`channels` 1) or colour (3).
+    Attributes:
+        folder: The store's folder.
+        size: Side of the images, pixels.
+        channels: 1 (grey) or 3 (red, green, blue).
     """
 
     folder: Path
@@ -56,7 +60,10 @@ class ImageJournal:
     channels: int = 1
 
     def read(self) -> dict[str, Known]:
-        """What is known of each file; skips lines that are not whole."""
+        """Read the index: file, as in `Source.file`, -> its latest entry.
+
+        Incomplete lines, and lines whose pixels are missing, are skipped.
+        """
         *lines, _ = self._index.read_bytes().split(b"\n") if self._index.exists() else [b""]
         rows = self._whole_rows()
         known = {}
@@ -65,13 +72,16 @@ class ImageJournal:
                 _, file, length, changed, *what, row = json.loads(line)
                 status, detail, digest, notes, view = what
             except (ValueError, TypeError):
-                continue  # what a crash of the machine left
+                continue  # left by a crash of the machine
             if isinstance(row, int) and row < rows and (row >= 0) == (status == OK):
                 known[file] = Known((length, changed), status, detail, digest, notes, view, row)
         return known
 
     def pixels(self) -> np.ndarray:
-        """Open the pixels: uint8 (rows, size, size[, 3]), memory-mapped and read-only."""
+        """Open the pixels: uint8 (rows, size, size), in colour (rows, size, size, 3).
+
+        The array is memory-mapped and read-only.
+        """
         colours = () if self.channels == 1 else (self.channels,)
         shape = (self._whole_rows(), self.size, self.size, *colours)
         if not shape[0]:
@@ -79,16 +89,18 @@ class ImageJournal:
         return np.memmap(self._pixels, np.uint8, mode="r", shape=shape)
 
     def repair(self) -> None:
-        """Cut off what a killed process left unfinished; the caller holds the store's lock."""
+        """Cut off an incomplete row or line of a killed process; the caller holds the lock."""
         if self._index.exists():
             os.truncate(self._index, self._index.read_bytes().rfind(b"\n") + 1)
         if self._pixels.exists():
             os.truncate(self._pixels, self._whole_rows() * self._bytes)
 
     def append(self, entries: Iterable[tuple[Source, Known, np.ndarray | None]]) -> None:
-        """Add files with what is to be known of them, and their pixels where they are OK.
+        """Append files to the journal; the caller holds the lock and has called `repair`.
 
-        The caller holds the lock and has called `repair`.
+        Args:
+            entries: For each file its source, its entry (without `row`), and its pixels: uint8
+                (size, size[, 3]), None unless the status is OK.
         """
         lines: list[tuple[str | int, ...]] = [] if self._index.exists() else [_HEADER]
         row, pixels = self._whole_rows(), bytearray()
@@ -111,7 +123,7 @@ class ImageJournal:
 
     @property
     def _bytes(self) -> int:
-        """Of an image."""
+        """Bytes of an image."""
         return self.size**2 * self.channels
 
     def _whole_rows(self) -> int:

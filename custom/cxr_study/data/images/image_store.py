@@ -1,8 +1,8 @@
-"""Images decoded once and cached, with what is wrong with each; sites of one folder share them.
+"""A cache of decoded images and of the problems with them; sites of one images folder share it.
 
-A store is a folder `images/<images folder>-<size>-<key>` of the cache. It holds the decoded images
-(see `image_journal`) and perhaps `problems.csv`, the images that the last caller could not use. It
-can be deleted.
+A store is a folder `images/<images folder>-<size>-<key>` of the cache. It contains the decoded
+images (see `image_journal`) and `problems.csv`, which lists the unusable images of the last call,
+if there were any. It can be deleted at any time: images are then decoded again.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from cxr_study.data.images.image_files import (
     Source,
     allowed,
     file_stamp,
-    look_at,
+    stat_files,
 )
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
 
 __all__ = ["check_limit", "prepare"]
 
-RECIPE = 5  # raise it when `decoding` gives other pixels than before: what is kept is made again
+RECIPE = 5  # version of `decoding`; increase it when pixels change, so that stores are rebuilt
 
 MISSING = "missing"
 DUPLICATE = "duplicate"
@@ -41,18 +41,20 @@ DUPLICATE = "duplicate"
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Images, decoded.
+    """The images of a call of `prepare`.
 
     Attributes:
-        index: One row per image asked for, in that order, with a RangeIndex: `image`, `file`,
-            `status` (ok, missing, unreadable, constant: all pixels equal, or duplicate: the pixels
-            of an earlier image), `detail` (why, or of which image), `row` (int64; -1 unless ok),
-            and `notes` and `view` (see `decoding.Decoded`; "" where there is none).
+        index: One row per requested image, in order, with a RangeIndex. Columns: `image`; `file`
+            (path, "" if missing); `status` (ok, missing, unreadable, constant: all pixels equal,
+            or duplicate: the pixels of an earlier image); `detail` (the reason, or that image);
+            `notes` and `view` (see `decoding.Decoded`; "" if there is none); `row` (int64, row of
+            `pixels`; -1 unless ok).
         pixels: uint8 (m, size, size), with 3 channels (m, size, size, 3), memory-mapped and
-            read-only; has other callers' images too.
+            read-only. Also contains images of other calls.
         folder: The store.
-        decoded: How many files were decoded this time.
-        bits: What the values of its 16-bit pictures fill; None: not known, see `bit_depth.decide`.
+        decoded: Number of files that this call decoded.
+        bits: Bits that the values of 16-bit images fill, see `bit_depth.estimate_bits`; None:
+            unknown.
     """
 
     index: pd.DataFrame
@@ -63,7 +65,7 @@ class Prepared:
 
     @property
     def problems(self) -> Path:
-        """The csv that lists the unusable images."""
+        """Path of the csv that lists the unusable images; it exists only if there are any."""
         return self.folder / "problems.csv"
 
 
@@ -77,24 +79,25 @@ def prepare(
     bits: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prepared:
-    """Decode the images that are new or whose file has changed, and open all.
+    """Decode images that are new or whose file has changed, and open all of them.
 
-    Safe to kill, and to call from several processes: one at a time decodes, and what it decoded
-    stays. Unusable images are reported, not raised; see `check_limit`. A file that could not be
-    decoded is not tried again until it changes; one that could not be read is.
+    The call can be killed and repeated without losing decoded images. Several processes may call
+    it: one at a time decodes. Unusable images are reported in the result, not raised; see
+    `check_limit`. A file that could not be decoded is tried again only after it has changed; a file
+    that could not be read is tried again in every call.
 
     Args:
-        folder: The images folder; with the size, it decides which store is used.
+        folder: The images folder. Folder, size, channels and bits determine the store.
         images: Names of the images.
-        files: Path of each image's file, "" where there is none.
-        size: Side of the square images become, pixels.
-        channels: 1, grey, or 3, red, green and blue.
-        bits: That the values of 16-bit pictures fill, see `decoding.decode`. Default: as some of
-            them tell, see `bit_depth.decide`.
-        progress: Called as progress(done, total) after each file decoded.
+        files: Path of each image's file; "" if it has none.
+        size: Side of the square that each image is resized to, pixels.
+        channels: 1 (grey) or 3 (red, green, blue).
+        bits: Bits that the values of 16-bit images use, see `decoding.decode`. Default: estimated
+            from a sample, see `bit_depth.estimate_bits`.
+        progress: Called as progress(done, total) after each decoded file.
 
     Raises:
-        ImageError: The size is none of `SIDES`, the store cannot be written or read, or a decoding
+        ImageError: The size is not in `SIDES`, the store cannot be written or read, or a decoding
             process was killed.
     """
     if type(size) is not int or size not in SIDES:
@@ -102,16 +105,16 @@ def prepare(
             f"images become squares of {SIDES[0]} to {SIDES[-1]} pixels a side; got {size!r}."
         )
     folder = Path(folder).absolute()
-    sources, failures = look_at(folder, images, files)
+    sources, failures = stat_files(folder, images, files)
     if bits is None:
-        bits = bit_depth.decide([source.path for source in sources if source.stamp])
+        bits = bit_depth.estimate_bits([source.path for source in sources if source.stamp])
     store = _store(folder, size, bits, channels)
     journal = ImageJournal(store, size, channels)
     decoded = 0
     try:
-        store.mkdir(mode=0o700, parents=True, exist_ok=True)  # patients' images
+        store.mkdir(mode=0o700, parents=True, exist_ok=True)  # private: images of patients
         known = journal.read()
-        if _undecoded(known, sources):  # else nothing that decodes needs to be imported
+        if _undecoded(known, sources):  # else no decoder needs to be imported
             from cxr_study.data.images.decoding import decode_files
 
             with FileLock(store / "lock"):
@@ -125,23 +128,23 @@ def prepare(
         list_problems(prepared)
     except OSError as error:
         raise ImageError(
-            f"decoded images cannot be kept in {store}: {error.strerror or error}. Make room "
-            "there, or set SURGAGG_CACHE to another folder; what was decoded is not lost."
+            f"decoded images cannot be stored in {store}: {error.strerror or error}. Make room "
+            "there, or set SURGAGG_CACHE to another folder; images decoded so far are kept."
         ) from error
     except BrokenExecutor as error:
         raise ImageError(
-            f"a process that decoded images of {folder} was ended from outside, as happens where "
-            "memory is short. Start again where there is more; what was decoded is not lost."
+            f"a process that decoded images of {folder} was killed, probably for lack of memory. "
+            "Start again with more memory; images decoded so far are kept."
         ) from error
     return prepared
 
 
 class KeptImages:
-    """Grey images that were decoded before, wherever their store is; nothing is decoded.
+    """Grey images that are in the cache already, in any store; nothing is decoded.
 
     Args:
-        size: Side of their squares, pixels.
-        bits: See `prepare`; what was decoded with others is not found.
+        size: Side of the images, pixels.
+        bits: See `prepare`; images that were decoded with another value are not found.
     """
 
     def __init__(self, size: int, bits: int | None = None):
@@ -150,8 +153,16 @@ class KeptImages:
         self._opened: dict[Path, tuple[Mapping[str, Known], np.ndarray] | None] = {}
 
     def find(self, path: str) -> tuple[np.ndarray, Known] | None:
-        """Pixels of a file, uint8 (size, size), and what is known of it; None: not as it is now."""
-        file = Path(os.path.abspath(path))  # noqa: PTH100 (links stay: the store goes by folders)
+        """Find the cached pixels of a file.
+
+        Args:
+            path: The file, which may be in a subfolder of the images folder.
+
+        Returns:
+            Pixels, uint8 (size, size), and the journal's entry; None if the file has not been
+            decoded, is unusable, or has changed since.
+        """
+        file = Path(os.path.abspath(path))  # noqa: PTH100 (must not resolve links: stores are keyed by folder)
         for folder in file.parents:
             kept = self._open(folder)
             if kept is None:
@@ -170,10 +181,16 @@ class KeptImages:
 
 
 def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
-    """Refuse more unusable images than a limit, see `allowed`; the message starts with `where`.
+    """Check the number of unusable images.
+
+    Args:
+        prepared: Result of `prepare`.
+        limit: Number or share of images that may be unusable, see `allowed`.
+        where: Where the limit is set, the beginning of the message.
 
     Raises:
-        ImageError: Counts them by kind, names the first five and the list of all.
+        ImageError: More images are unusable; counts them by status, and names the first five and
+            the file that lists all.
     """
     index = prepared.index
     bad = index[index["status"] != OK]
@@ -186,13 +203,14 @@ def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
         for row in bad.head(5).itertuples()
     )
     raise ImageError(
-        f"{where} lets {most} of {len(index)} images be unusable; {len(bad)} of {len(index)} are "
-        f"({kinds}), first {first}. All are listed in {prepared.problems}. Replace their files, or "
-        "set a higher limit."
+        f"{where} allows {most} of {len(index)} images to be unusable; {len(bad)} of {len(index)} "
+        f"are ({kinds}), first {first}. All are listed in {prepared.problems}. Replace their "
+        "files, or set a higher limit."
     )
 
 
 def _store(folder: Path, size: int, bits: int | None, channels: int = 1) -> Path:
+    """Folder of the store for an images folder and a way of decoding."""
     kind = f"{size}{'-colour' if channels == 3 else ''}{f'-{bits}bit' if bits else ''}"
     resolved = folder.resolve()
     key = hashlib.sha256(f"{resolved}\0{RECIPE}".encode("utf-8", "surrogateescape"))
@@ -208,7 +226,7 @@ def _unchanged(file: Path, known: Known) -> bool:
 
 
 def _undecoded(known: Mapping[str, Known], sources: Iterable[Source]) -> list[Source]:
-    """Files that were never decoded as they are now, each once."""
+    """Files that are new or have changed since they were decoded, each once."""
     todo = {
         source.file: source
         for source in sources
@@ -221,6 +239,7 @@ def _undecoded(known: Mapping[str, Known], sources: Iterable[Source]) -> list[So
 def _index(
     sources: Sequence[Source], known: Mapping[str, Known], failures: Mapping[str, str]
 ) -> pd.DataFrame:
+    """See `Prepared.index`."""
     rows = []
     state: tuple[object, ...]
     for source in sources:
@@ -231,7 +250,7 @@ def _index(
         else:
             state = known[source.file][1:]
         rows.append((source.image, source.path, *state))
-    index = pd.DataFrame(
+    index: pd.DataFrame = pd.DataFrame(
         rows, columns=["image", "file", "status", "detail", "hash", "notes", "view", "row"]
     )
     usable = index[index["status"] == OK]
@@ -239,30 +258,32 @@ def _index(
     first = usable.drop_duplicates("hash").set_index("hash")["image"]
     index.loc[again.index, "detail"] = again["hash"].map(first)
     index.loc[again.index, ["status", "row"]] = (DUPLICATE, -1)
-    return index.drop(columns="hash")
+    del index["hash"]
+    return index
 
 
 def list_problems(prepared: Prepared) -> None:
-    """List the images that cannot be used in `Prepared.problems`; none: no such file."""
+    """Write `Prepared.problems`, the list of unusable images; remove it if there are none."""
     bad = prepared.index[prepared.index["status"] != OK]
     bad = bad[["image", "file", "status", "detail"]]
     if bad.empty:
         prepared.problems.unlink(missing_ok=True)
         return
-    with common_files.whole(prepared.problems) as half:
-        bad.to_csv(half, index=False, lineterminator="\n", errors="surrogateescape")
+    with common_files.atomic_path(prepared.problems) as unfinished:
+        bad.to_csv(unfinished, index=False, lineterminator="\n", errors="surrogateescape")
 
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Decoded images of a site, with what is known of each.
+    """Decoded images with their labels, of one site or several.
 
     Attributes:
-        table: A row per image, with a RangeIndex: a label table, or labels alone.
-        pixels: uint8 (m, side, side), memory-mapped: the store.
-        rows: Row of `pixels` of each image, shape (n,), int64.
-        site: Whose they are; "": several sites'.
-        labelled: Classes that the site labels itself; those of other columns are the truth's.
+        table: A row per image, with a RangeIndex: a label table, or only labels.
+        pixels: uint8 (m, side, side), memory-mapped: all images of the store.
+        rows: Row of `pixels` of each image, int64 (n,).
+        site: Name of the site; "" for images of several sites.
+        labelled: Classes that the site labels itself. Further class columns of the table come from
+            the site file's `truth`.
     """
 
     table: pd.DataFrame
@@ -272,11 +293,16 @@ class Images:
     labelled: frozenset[str] = frozenset()
 
     def of(self, split: str) -> Images:
-        """Those of a split."""
+        """Select the images of a split, by the table's column `split`."""
         chosen = np.flatnonzero(self.table["split"] == split)
         table = self.table.iloc[chosen].reset_index(drop=True)
         return replace(self, table=table, rows=self.rows[chosen])
 
     def labels(self, classes: Sequence[str]) -> np.ndarray:
-        """Labels of some classes, float64 (n, classes); NaN where nobody knows."""
-        return self.table.reindex(columns=list(classes)).to_numpy(float)
+        """Labels of some classes, float64 (n, classes); NaN where there is no label.
+
+        Args:
+            classes: Names, in the order of the result; unknown ones get a column of NaN.
+        """
+        labels: np.ndarray = self.table.reindex(columns=list(classes)).to_numpy(float)
+        return labels

@@ -1,1 +1,1 @@
-"""Label tables: what they hold, and what their classes are called."""
+"""Label tables: reading csv files, class names, label policies, merges."""

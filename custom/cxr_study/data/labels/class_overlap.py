@@ -1,7 +1,7 @@
-"""The classes of a federation before it trains: who labels which, and which names look alike.
+"""The classes of all sites before training: which site labels which, and which names are similar.
 
-Sites share a class by its name alone: "Effusion" at one and "Pleural Effusion" at another would
-become two columns of the head, each trained by half of the sites.
+Sites share a class only by its name: "Effusion" at one and "Pleural Effusion" at another would
+become two columns of the head, each trained by only some of the sites.
 """
 
 import re
@@ -19,25 +19,26 @@ from cxr_study.data.labels.vocabulary import (
     UNION_CLASSES,
     Entry,
     is_class,
-    known_alike,
     relation,
     resemblance,
+    similar_classes,
 )
 
 _NEGATED = re.compile(
     r"\?|\b(no|not|non|none|nan|without|kein\w*|nicht|ohne|sans|pas|sin)\b|[无未]", re.I
 )
-"""In a name that denies or doubts a finding; a merge into the finding would invert labels."""
+"""Words in a name that deny or doubt a finding; merging it into the finding inverts labels."""
 
 
 @dataclass(frozen=True)
 class SiteClasses:
-    """What a site file says about classes.
+    """The classes of a site.
 
     Attributes:
-        classes: Classes it labels; canonical names where there are any.
+        site: Name of the site.
+        classes: Classes that it labels, by canonical names where there are any.
         columns: All class columns of its data, after merges.
-        distinct: Names it declares to be different from any that resembles them.
+        distinct: Names that its site file declares to be different from all similar ones.
     """
 
     site: str
@@ -53,8 +54,9 @@ class NearDuplicate:
     Attributes:
         name: A class of the union that the catalogue does not know.
         other: A class of the union, or one of the study's 20.
+        reason: Why they may be the same, for people.
         sites: Sites that label `name` and have not declared it distinct.
-        suggestion: What these sites can put into their site files.
+        suggestion: Keys that these sites can add to their site files, for people.
     """
 
     name: str
@@ -64,26 +66,26 @@ class NearDuplicate:
     suggestion: str
 
 
-def holders(sites: Iterable[SiteClasses]) -> dict[str, tuple[str, ...]]:
-    """Class -> the sites that label it, sorted by class."""
+def sites_by_class(sites: Iterable[SiteClasses]) -> dict[str, tuple[str, ...]]:
+    """Class -> names of the sites that label it, sorted by class."""
     union = sorted({name for site in sites for name in site.classes})
     return {name: tuple(each.site for each in sites if name in each.classes) for name in union}
 
 
-def unknown(sites: Sequence[SiteClasses]) -> list[str]:
-    """Names that the catalogue does not know: classes of their own, unless a site merges them."""
-    return [name for name in holders(sites) if not is_class(name)]
+def unknown_names(sites: Sequence[SiteClasses]) -> list[str]:
+    """Classes that the catalogue does not know; they are separate classes unless merged."""
+    return [name for name in sites_by_class(sites) if not is_class(name)]
 
 
 def near_duplicates(sites: Sequence[SiteClasses]) -> Iterator[NearDuplicate]:
-    """What is to be decided before training.
+    """Find pairs of similar names that sites should decide about before training.
 
-    Classes of the catalogue are never near-duplicates of each other: it says how they differ.
+    Two classes of the catalogue are never near-duplicates: the catalogue defines how they differ.
     """
-    union = holders(sites)
+    union = sites_by_class(sites)
     open_ = {
         name: tuple(each.site for each in sites if name in {*each.classes} - {*each.distinct})
-        for name in unknown(sites)
+        for name in unknown_names(sites)
         if not _NEGATED.search(name)
     }
     for name, at in open_.items():
@@ -98,17 +100,17 @@ def near_duplicates(sites: Sequence[SiteClasses]) -> Iterator[NearDuplicate]:
                 yield NearDuplicate(name, other, reason, at, suggestion)
 
 
-def kept_apart(sites: Sequence[SiteClasses]) -> list[Entry]:
-    """Pairs of the union that the catalogue says must never be merged."""
-    related = (relation(one, other) for one, other in combinations(holders(sites), 2))
+def never_merged(sites: Sequence[SiteClasses]) -> list[Entry]:
+    """Entries of the catalogue about pairs of the union that must never be merged."""
+    related = (relation(one, other) for one, other in combinations(sites_by_class(sites), 2))
     return [entry for entry in related if entry is not None and entry.relation == "never"]
 
 
 def possible_merges(sites: Sequence[SiteClasses]) -> Iterator[str]:
-    """Lines about merges that the catalogue knows and a site does not make of its columns."""
-    for site, target in product(sites, sorted({*holders(sites), *UNION_CLASSES})):
+    """Lines about merges that the catalogue allows and a site does not use."""
+    for site, target in product(sites, sorted({*sites_by_class(sites), *UNION_CLASSES})):
         if target in site.columns and target not in site.classes:
-            continue  # the site leaves this class out
+            continue  # the site excludes this class
         found = {name: relation(name, target) for name in site.columns}
         for kind, effect in (("narrower", "their positives"), ("broader", "its negatives alone")):
             sources = [name for name, entry in found.items() if entry and entry.relation == kind]
@@ -117,11 +119,11 @@ def possible_merges(sites: Sequence[SiteClasses]) -> Iterator[str]:
                 yield f"Possible at {site.site}, so that {effect} count as {target}: {setting}"
 
 
-def undecided(sites: Sequence[SiteClasses]) -> Iterator[str]:
-    """Lines about names that the vocabulary does not know, and those that look like others."""
-    at, pairs = holders(sites), list(near_duplicates(sites))
+def open_decisions(sites: Sequence[SiteClasses]) -> Iterator[str]:
+    """Lines about names that are unknown or similar to others, with keys for the site files."""
+    at, pairs = sites_by_class(sites), list(near_duplicates(sites))
     alike = {pair.name for pair in pairs}
-    yield from (_described(name, at[name]) for name in unknown(sites) if name not in alike)
+    yield from (_described(name, at[name]) for name in unknown_names(sites) if name not in alike)
     for pair in pairs:
         others = ", ".join(at.get(pair.other, ())) or "no site"
         yield (
@@ -131,8 +133,13 @@ def undecided(sites: Sequence[SiteClasses]) -> Iterator[str]:
 
 
 def print_report(sites: Sequence[SiteClasses], console: Console) -> None:
-    """Print which site labels which class, and what there is to decide."""
-    labelled = holders(sites)
+    """Print a table of classes and sites, and what is to be decided.
+
+    Args:
+        sites: All sites of the federation.
+        console: Where to print; sites are numbered if their names do not fit its width.
+    """
+    labelled = sites_by_class(sites)
     names = [each.site for each in sites]
     longest = max(map(len, labelled), default=0)
     if longest + sum(len(name) + 2 for name in names) + len("  sites  ") > console.width:
@@ -153,9 +160,9 @@ def print_report(sites: Sequence[SiteClasses], console: Console) -> None:
         f"Classes: {len(labelled)}, of which {shared} at more than one site and "
         f"{len(labelled) - shared} at one alone.\n"
     )
-    for line in undecided(sites):
+    for line in open_decisions(sites):
         console.print(Text(line), soft_wrap=True)  # so that it can be copied in one piece
-    for entry in kept_apart(sites):
+    for entry in never_merged(sites):
         line = f"Kept apart: {entry.name} and {entry.canonical}, because: {entry.provenance}."
         console.print(Text(line, "dim"))
     for line in possible_merges(sites):
@@ -163,11 +170,11 @@ def print_report(sites: Sequence[SiteClasses], console: Console) -> None:
 
 
 def _described(name: str, sites: Sequence[str]) -> str:
-    """Say that a name is a class of its own, and how to rename it."""
+    """Line about a name that the vocabulary does not know, and how to rename it."""
     text = f"New class: '{name}' ({', '.join(sites)}) is not in the vocabulary"
     if _NEGATED.search(name):
-        return f"{text}, and may say that something is absent or in doubt: is it a class?"
-    if not (nearest := known_alike(name)):
+        return f"{text}, and may mean that something is absent or in doubt: is it a class?"
+    if not (nearest := similar_classes(name)):
         return f"{text}, and resembles no class there."
     return (
         f"{text}; nearest known: {', '.join(nearest)}. If it is one of them, rename it in the "

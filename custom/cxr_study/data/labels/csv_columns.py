@@ -1,9 +1,9 @@
-"""Read named columns of a csv as text and decode them, so that every error names its cell.
+"""Read named columns of a csv as text and decode them; errors name line and column.
 
-Commas, semicolons or tabs between the cells; UTF-8, UTF-16 with its mark, or an encoding that is
-named; perhaps gzipped. Nothing is guessed: where a file can be taken in two ways it is refused.
-Every line must have as many cells as the header, a name stands once in it, and cells stay text, so
-that no patient number is rounded.
+Cells are separated by commas, semicolons or tabs. The encoding is UTF-8, UTF-16 with a byte order
+mark, or one that is given; the file may be gzipped. Nothing is guessed: an ambiguous file is
+refused. Every line needs as many cells as the header, and a wanted column must be unique. Cells
+stay text until they are decoded, so that no patient number is rounded.
 """
 
 import codecs
@@ -28,24 +28,25 @@ from cxr_study.common.spelling import nearest
 __all__ = ["read_columns"]
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+"""Separator -> its name in messages."""
 MOST_SHOWN = 20
-"""Faults of one file that an error lists; it counts them all."""
+"""Number of faults of a file that an error lists; it counts all of them."""
 
 Fault = tuple[int, str | None, str, int]
-"""Line, column (None: the whole line), what is wrong, and how often."""
+"""Line, column (None: the whole line), what is wrong, and the number of cells with this fault."""
 
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # xlsx and ods; xls
-_LOOKED_AT = 100  # lines that tell two separators apart
+_SAMPLE = 100  # lines by which two possible separators are compared
 
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A csv, opened.
+    """An opened csv; see `open_csv`.
 
     Attributes:
-        path: Of the file.
-        text: From the header on, UTF-8.
-        line: Line of the header; 1 without comments before it.
+        path: The file.
+        text: Its content from the header on, in UTF-8.
+        line: Line number of the header; 1 if no comment or blank line is before it.
         separator: One of `SEPARATORS`.
     """
 
@@ -60,7 +61,14 @@ class CsvFile:
         return [name.strip() for name in next(self.rows())[1]]
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line where each row begins, the header first, and its cells."""
+        """Iterate over the rows, the header included.
+
+        Yields:
+            Number of the line where the row begins, and its cells as text, not stripped.
+
+        Raises:
+            InputError: A row is not valid csv.
+        """
         number = self.line
         text = io.TextIOWrapper(io.BytesIO(self.text), encoding="utf-8", newline="")
         reader = csv.reader(text, strict=True, delimiter=self.separator)
@@ -76,11 +84,12 @@ class CsvFile:
 
 @dataclass(frozen=True, eq=False)
 class CsvColumns:
-    """Some columns of a csv; `columns["Edema"]` is the text of its cells, stripped, by line.
+    """Some columns of a csv as text; `columns["Edema"]` is a series of stripped cells.
 
     Attributes:
         path: The csv.
-        cells: The columns; the index is the line in the file of each row (header: 1).
+        cells: The columns, dtype object. The index is each row's line number in the file, in which
+            the header is usually line 1.
     """
 
     path: Path
@@ -96,13 +105,13 @@ class CsvColumns:
         message: str,
         *values: Sequence[object] | np.ndarray,
     ) -> None:
-        """Refuse the rows that are wrong.
+        """Raise an error if any rows are wrong.
 
         Args:
-            wrong: bool, shape (rows,).
+            wrong: Which rows are wrong, bool (rows,).
             column: The column to name.
             message: What is wrong and what to do, with a {} for each of `values`.
-            values: Shape (rows,) each.
+            values: Values for the message, shape (rows,) each.
 
         Raises:
             InputError: A row is wrong; names the first ones and counts all.
@@ -111,51 +120,60 @@ class CsvColumns:
         rows: list[int] = np.flatnonzero(np.asarray(wrong)).tolist()
         texts = (message.format(*(value[row] for value in values)) for row in rows)
         if found := [(lines[row], column, text, 1) for row, text in zip(rows, texts, strict=True)]:
-            raise faults(self.path, found)
+            raise faults_error(self.path, found)
 
-    def decode(self, column: str, meaning: Callable[[str], object]) -> np.ndarray:
-        """Decode one column, see `decode_all`."""
-        return self.decode_all({column: meaning})[column]
-
-    def decode_all(self, meanings: Mapping[str, Callable[[str], object]]) -> dict[str, np.ndarray]:
-        """Turn the texts of columns into values, shape (rows,), or (rows, values) for tuples.
+    def decode(self, column: str, parser: Callable[[str], object]) -> np.ndarray:
+        """Decode one column, see `decode_all`.
 
         Args:
-            meanings: Column -> its meaning: text -> number, text or tuple of either; called once
-                per text. Its ValueError says what the cell needs.
+            column: Its name.
+            parser: Text of a cell -> value.
+        """
+        return self.decode_all({column: parser})[column]
+
+    def decode_all(self, parsers: Mapping[str, Callable[[str], object]]) -> dict[str, np.ndarray]:
+        """Convert the cells of columns into values.
+
+        Args:
+            parsers: Column -> its parser, from the text of a cell to a number, a text or a tuple of
+                either. It is called once for each different text. The message of its ValueError
+                states what the cell needs.
+
+        Returns:
+            Column -> values, shape (rows,), or (rows, values) for tuples.
 
         Raises:
-            InputError: Cells have no meaning; names line and column where each such text stands
-                first, and counts them all.
+            InputError: A parser refuses cells; names line and column where each such text occurs
+                first, and counts all cells.
         """
         decoded: dict[str, np.ndarray] = {}
         found: list[Fault] = []
-        for column, meaning in meanings.items():
+        for column, parser in parsers.items():
             codes, texts = pd.factorize(self.cells[column])
             values, odd = [], {}
             for text in texts:
                 try:
-                    values.append(meaning(text))
+                    values.append(parser(text))
                 except ValueError as error:
                     odd[text] = str(error)
             wrong = self.cells[column].map(odd).dropna()
             for what, lines in wrong.groupby(wrong).groups.items():
                 found.append((lines[0], column, str(what), len(lines)))
             if not found:
-                # Texts stay Python's own: an array of them takes the longest one's room per row.
+                # Texts are kept as objects: a text array needs the longest one's memory per row.
                 first = values[0][0] if isinstance(values[0], tuple) else values[0]
                 kind = object if isinstance(first, str) else None
                 decoded[column] = np.array(values, dtype=kind)[codes]
         if found:
-            raise faults(self.path, sorted(found, key=lambda fault: fault[0]))
+            raise faults_error(self.path, sorted(found, key=lambda fault: fault[0]))
         return decoded
 
     def match(self, column: str, pattern: str, need: str) -> list[np.ndarray]:
-        """What the groups of a pattern, of which there are two or more, find in a column.
+        """Match the cells of a column with a pattern.
 
         Args:
-            column: Its cells must match the pattern as a whole.
-            pattern: A regular expression.
+            column: Name of the column; its cells must match completely.
+            pattern: A regular expression with two or more groups.
             need: What a cell needs, for the error.
 
         Returns:
@@ -164,25 +182,38 @@ class CsvColumns:
         Raises:
             InputError: Cells do not match; see `decode_all`.
         """
-        return list(self.decode(column, lambda text: matching(pattern, text, need).groups()).T)
+        return list(self.decode(column, lambda text: full_match(pattern, text, need).groups()).T)
 
     def require_unique(self, column: str, names: np.ndarray | None = None) -> None:
-        """Refuse a column in which a text stands twice.
+        """Check that the cells of a column are unique.
 
         Args:
             column: Its name.
-            names: What identifies each row, shape (rows,). Default: the cells.
+            names: Names that must be unique instead of the cells, shape (rows,). Default: the
+                cells.
+
+        Raises:
+            InputError: A name is repeated; names both lines.
         """
         named = self[column] if names is None else pd.Series(names, self.cells.index, dtype=object)
         again = named.duplicated()
         if again.any():
             first = pd.Series(named[~again].index, index=named[~again])
-            message = "'{}' stands in line {} already; remove one of them."
+            message = "'{}' is already in line {}; remove one of them."
             self.refuse(again, column, message, named.to_numpy(), first[named].to_numpy())
 
 
-def matching(pattern: str, text: str, need: str) -> re.Match[str]:
-    """Match the whole text, or say that it needs `need`."""
+def full_match(pattern: str, text: str, need: str) -> re.Match[str]:
+    """Match a whole text with a pattern.
+
+    Args:
+        pattern: A regular expression.
+        text: Of a cell.
+        need: What the cell needs, for the error.
+
+    Raises:
+        ValueError: It does not match.
+    """
     found = re.fullmatch(pattern, text)
     if found is None:
         raise ValueError(f"needs {need}; got '{text}'.")
@@ -190,16 +221,17 @@ def matching(pattern: str, text: str, need: str) -> re.Match[str]:
 
 
 def open_csv(path: Path, *, encoding: str | None = None, comments: bool = False) -> CsvFile:
-    """Open a `.csv` or `.csv.gz`.
+    """Open a `.csv` or `.csv.gz`, and find its encoding, header and separator.
 
     Args:
-        path: The file.
-        encoding: Of a file that is neither UTF-8 nor begins with a mark, such as cp1252.
-        comments: Whether lines before the header that begin with "#" are skipped.
+        path: The file. A first line "sep=;", as Excel writes it, sets the separator.
+        encoding: Encoding of a file that is neither UTF-8 nor has a byte order mark, such as
+            cp1252. Default: UTF-8.
+        comments: Whether to skip lines before the header that begin with "#".
 
     Raises:
-        InputError: The file cannot be read, is empty or in another encoding, or what separates its
-            cells cannot be told.
+        InputError: The file cannot be read, is empty, a workbook or in another encoding, or its
+            separator is ambiguous.
     """
     text = _utf8(path, encoding)
     before, nul, _ = text.partition(b"\0")
@@ -210,8 +242,8 @@ def open_csv(path: Path, *, encoding: str | None = None, comments: bool = False)
             "mark? Save it as UTF-8."
         )
     start, line, separator = 0, 1, None
-    if said := re.match(rb'"?sep=([,;\t])"?\r?\n', text, re.IGNORECASE):  # as Excel writes it
-        text, line, separator = text[said.end() :], 2, said[1].decode()
+    if declared := re.match(rb'"?sep=([,;\t])"?\r?\n', text, re.IGNORECASE):  # as Excel writes it
+        text, line, separator = text[declared.end() :], 2, declared[1].decode()
     for each in text.splitlines(keepends=True) if comments or text[:1].isspace() else ():
         if each.strip(b" \t\r\n,;") and not (comments and each.startswith(b"#")):
             break
@@ -228,16 +260,22 @@ def read_columns(
     *,
     several_lines: Collection[str] = (),
 ) -> CsvColumns:
-    """Read the named columns of a csv (or .csv.gz); other columns and blank lines are ignored.
+    """Read named columns of a csv (or .csv.gz); other columns and blank lines are ignored.
 
     Args:
-        csv: The file, or one that is open already.
-        wanted: Column names; a tuple holds alternative spellings, the first names the result.
-        several_lines: Columns whose cells may have line breaks in quotes.
+        csv: The file, or the result of `open_csv`.
+        wanted: Names of the columns. A tuple lists alternative spellings; the first is the name in
+            the result.
+        several_lines: Columns whose cells may contain line breaks, in quotes. Default: none.
 
     Raises:
-        InputError: The file cannot be read or has no rows, a column is missing or stands there
-            twice, a line has not as many cells as the header, or a cell has several lines.
+        InputError: The file cannot be read or has no rows, a column is missing or not unique, a
+            line does not have as many cells as the header, or a cell has several lines.
+
+    Example:
+        >>> columns = read_columns(Path("a.csv"), ["image", ("sex", "gender")])  # doctest: +SKIP
+        >>> columns.decode("sex", str.upper)  # doctest: +SKIP
+        array(['F', 'M'], dtype=object)
     """
     file = csv if isinstance(csv, CsvFile) else open_csv(csv)
     spellings = [(name,) if isinstance(name, str) else name for name in wanted]
@@ -246,8 +284,8 @@ def read_columns(
     lines: list[int] = []
     wrong: list[Fault] = []
     for line, row in islice(file.rows(), 1, None):
-        whole = "".join(row)
-        if not whole.strip():
+        line_text = "".join(row)
+        if not line_text.strip():
             continue
         if len(row) != len(file.header):
             what = (
@@ -260,44 +298,49 @@ def read_columns(
         lines.append(line)
         for name, at in where.items():
             cells[name].append(sys.intern(row[at].strip()))  # most columns have few texts
-        if len(whole.splitlines()) > 1:
+        if len(line_text.splitlines()) > 1:
             what = "the cell has several lines; a quote too many?"
             plain = [name for name in where if name not in several_lines]
             odd = [name for name in plain if len(cells[name][-1].splitlines()) > 1]
             wrong += [(line, name, what, 1) for name in odd]
     if wrong:
-        raise faults(file.path, wrong)
+        raise faults_error(file.path, wrong)
     if not lines:
         raise InputError(f"{file.path} has a header but no rows; needs one line per row.")
     table = pd.DataFrame(cells, pd.Index(lines, name="line"), dtype=object)
     return CsvColumns(file.path, table)
 
 
-def faults(path: Path, found: Sequence[Fault]) -> InputError:
-    """Error about the faults of a csv: the first in full, then the others, a line each."""
+def faults_error(path: Path, found: Sequence[Fault]) -> InputError:
+    """Create the error about faults of a csv: the first on line one, then a list of all.
+
+    Args:
+        path: The csv.
+        found: At least one fault, in the order of the message; at most `MOST_SHOWN` are listed.
+    """
     total = sum(number for *_, number in found)
-    listed = []
+    shown = []
     for line, column, what, number in found[:MOST_SHOWN]:
         place = f"line {line}" if column is None else f"line {line}, column '{column}'"
-        listed.append((f"{place}: {what}", f" ({number:,} times)" if number > 1 else ""))
-    first = f"{path}, {listed[0][0]}"
+        shown.append((f"{place}: {what}", f" ({number:,} times)" if number > 1 else ""))
+    first = f"{path}, {shown[0][0]}"
     if total == 1:
         return InputError(first)
-    lines = [first, f"In all {total:,} faults:", *(f"  {text}{times}" for text, times in listed)]
+    lines = [first, f"In all {total:,} faults:", *(f"  {text}{times}" for text, times in shown)]
     if len(found) > MOST_SHOWN:
         lines.append(f"  and {sum(number for *_, number in found[MOST_SHOWN:]):,} more")
     return InputError("\n".join(lines))
 
 
 def _utf8(path: Path, encoding: str | None) -> bytes:
-    """The bytes of a file, in UTF-8 without a mark."""
+    """Content of a file in UTF-8 without a byte order mark; see `open_csv`."""
     try:
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read as csv: {error}.") from error
     if raw.startswith(_WORKBOOKS):
-        raise InputError(f"{path} is a workbook, no csv; save the sheet as 'CSV UTF-8'.")
+        raise InputError(f"{path} is a workbook, not a csv; save the sheet as 'CSV UTF-8'.")
     if raw.startswith(codecs.BOM_UTF8):
         raw, encoding = raw.removeprefix(codecs.BOM_UTF8), None
     elif raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -320,8 +363,8 @@ def _utf8(path: Path, encoding: str | None) -> bytes:
 
 
 def _separator(path: Path, line: int, text: bytes) -> str:
-    """What separates the cells: what the header has, or what cuts the first lines alike."""
-    first = [row.decode() for row in islice(io.BytesIO(text), _LOOKED_AT)]
+    """The separator: the only one in the header, or the one that all first lines have as often."""
+    first = [row.decode() for row in islice(io.BytesIO(text), _SAMPLE)]
     outside = re.sub(r'"[^"]*"', "", "".join(first)).splitlines()  # a cell may have several lines
     found = [mark for mark in SEPARATORS if mark in outside[0]]
     if len(found) > 1:
@@ -331,13 +374,14 @@ def _separator(path: Path, line: int, text: bytes) -> str:
     if len(found) > 1:
         several = " and ".join(SEPARATORS[mark] for mark in found)
         raise InputError(
-            f"{path}, line {line}: the header has {several}; which of them stand between cells "
-            "cannot be told. Save the file with one of them, and names that hold another in quotes."
+            f"{path}, line {line}: the header has {several}; which of them separates the cells is "
+            "ambiguous. Save the file with one of them, and names that contain another in quotes."
         )
     return found[0] if found else ","
 
 
 def _position(file: CsvFile, names: tuple[str, ...]) -> int:
+    """Index of the one column that has one of these names."""
     place = f"{file.path}, line {file.line}"
     found = [position for position, name in enumerate(file.header) if name in names]
     if len(found) == 1:

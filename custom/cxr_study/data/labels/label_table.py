@@ -12,13 +12,13 @@ One row per image, columns in this order:
 A reader interprets nothing; in the table *as read* a label is one of
 
     POSITIVE    1   present
-    NEGATIVE    0   said to be absent
-    UNCERTAIN  -1   said to be uncertain
+    NEGATIVE    0   absent
+    UNCERTAIN  -1   uncertain
     BLANK      -2   not mentioned by the report, or an empty cell of a hospital's own table
-    NaN             not labelled: nobody looked
+    NaN             not labelled: the image was not examined for it
 
-After `apply_policy` it is in [0, 1], or NaN for not labelled; uncertain labels become what the
-U-policies of CheXpert say, per class:
+After `apply_policy` it is in [0, 1], or NaN for not labelled. Uncertain labels are replaced by one
+of CheXpert's U-policies, per class:
 
     zeros         0 (default; Kulkarni et al., ML4H 2024)
     ones          1
@@ -45,9 +45,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DESCRIPTORS = ("image", "patient", "view", "sex", "age")
-LOADED = ("split", "file")  # what `site_data` adds behind the classes
+"""Columns that describe an image; always the first ones."""
+LOADED = ("split", "file")
+"""Columns that `site_data` adds after the classes."""
 FRONTAL = ("PA", "AP", "frontal")
+"""Values of `view` that are frontal."""
 VIEWS = (*FRONTAL, "lateral", "other", "")
+"""All values of `view`."""
 
 POSITIVE, NEGATIVE, UNCERTAIN, BLANK = 1.0, 0.0, -1.0, -2.0
 
@@ -61,14 +65,24 @@ def assemble(
     sex: np.ndarray | str = "",
     age: np.ndarray | float = math.nan,
 ) -> pd.DataFrame:
-    """Build a label table, with a RangeIndex, from arrays of shape (n,) or one value for all.
+    """Build a label table as read; see the module for the values of each column.
 
-    Its `attrs["notes"]`, none yet, say to people what a reader made of a file.
+    Args:
+        labels: Class -> labels, float (n,), in the order of the table.
+        image: Path of each image below the images folder, text (n,).
+        patient: Patient of each image, text (n,).
+        view: View of each image, text (n,), or one value for all.
+        sex: The same. Default: unknown.
+        age: Age of each patient in years, float (n,), or one value for all. Default: unknown.
+
+    Returns:
+        The table, with a RangeIndex and an empty list in `attrs["notes"]`, to which readers append
+        notes for people about the file.
     """
-    import pandas as pd  # those who only need the names of the columns need none
+    import pandas as pd  # not needed for the names of the columns
 
     descriptors = {"image": image, "patient": patient, "view": view, "sex": sex, "age": age}
-    table = pd.DataFrame(descriptors | dict(labels))
+    table: pd.DataFrame = pd.DataFrame(descriptors | dict(labels))
     table.attrs["notes"] = []
     return table
 
@@ -78,30 +92,31 @@ def classes(table: pd.DataFrame) -> list[str]:
     return [name for name in table.columns if name not in DESCRIPTORS + LOADED]
 
 
-def one_sided(table: pd.DataFrame) -> list[str]:
-    """What is told of classes that lack a kind of label: nothing can be learned but one answer.
+def describe_one_sided(table: pd.DataFrame) -> list[str]:
+    """Describe classes that have only positive or only negative labels and cannot be learned.
 
     Args:
         table: Labels to train with, after the policies: the rows of the training split.
+
+    Returns:
+        A line for each such class.
     """
-    from surgical_aggregation.aggregation import one_sided as sides  # which imports NumPy
+    from surgical_aggregation.aggregation import one_sided as sides  # imports NumPy
 
     names = classes(table)
     return [
-        f"{name}: no {what} training image, so it would say "
-        f"{'yes' if what == sides.NEGATIVE else 'no'} to everybody"
+        f"{name}: no {what} training image, so it would predict "
+        f"{'yes' if what == sides.NEGATIVE else 'no'} for every image"
         for name, what in sides.lacking(names, table[names].to_numpy(float)).items()
     ]
 
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
 __all__ = ["assemble", "classes"]
 
 Uncertain = Literal["zeros", "ones", "ignore", "smooth-zeros", "smooth-ones"]
+"""Policies of uncertain labels; see the module."""
 Blank = Literal["negative", "not labelled"]
+"""Meanings of blank labels."""
 
 _SMOOTHED = {"smooth-zeros": (0.0, 0.3), "smooth-ones": (0.55, 0.85)}
 _FIXED = {"zeros": 0.0, "ones": 1.0, "ignore": math.nan}
@@ -109,12 +124,12 @@ _FIXED = {"zeros": 0.0, "ones": 1.0, "ignore": math.nan}
 
 @dataclass(frozen=True)
 class LabelPolicy:
-    """What a site makes of the labels that are neither positive nor negative.
+    """How a site treats labels that are neither positive nor negative.
 
     Attributes:
-        uncertain: For every class that is not in `by_class`.
-        blank: What a finding that the report does not mention counts as. None: undecided, so a
-            blank label is refused.
+        uncertain: Policy of uncertain labels, for classes that are not in `by_class`.
+        by_class: Class -> its policy of uncertain labels.
+        blank: Meaning of a blank label. None: undecided, so blank labels are errors.
     """
 
     uncertain: Uncertain = "zeros"
@@ -127,9 +142,14 @@ class LabelPolicy:
 
 
 def apply_policy(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
-    """Turn a label table as read into labels to train with, in [0, 1] or NaN.
+    """Convert a label table as read into labels to train with, in [0, 1] or NaN.
 
-    A smoothed label depends on the names of image and class only, not on rows or computer.
+    A smoothed label is a pseudo-random number that depends only on the names of image and class, so
+    it is the same in every run and on every machine.
+
+    Args:
+        table: Label table as read; stays unchanged.
+        policy: The site's.
 
     Raises:
         InputError: There are blank labels and `policy.blank` is None.
@@ -141,25 +161,28 @@ def apply_policy(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
         empty = labels == BLANK
         if policy.blank is None and empty.any():
             raise InputError(
-                f"column '{name}': {empty.sum()} of {len(table)} cells are blank; say in the site "
-                "file whether that means 'blank: negative' or 'blank: not labelled'."
+                f"column '{name}': {empty.sum()} of {len(table)} cells are blank; set their "
+                "meaning in the site file: 'blank: negative' or 'blank: not labelled'."
             )
         labels[empty] = blank
         unsure = labels == UNCERTAIN
         labels[unsure] = _resolve(policy.of(name), name, table["image"].to_numpy()[unsure])
         resolved[name] = labels
-    return table.assign(**resolved)
+    trained: pd.DataFrame = table.assign(**resolved)
+    return trained
 
 
 def certain(labels: pd.DataFrame) -> pd.DataFrame:
-    """Labels to test with: those that a policy made neither 0 nor 1 become NaN."""
-    return labels.where((labels == 0) | (labels == 1))
+    """Labels to test with: smoothed labels, which are neither 0 nor 1, become NaN."""
+    tested: pd.DataFrame = labels.where((labels == 0) | (labels == 1))
+    return tested
 
 
 def _resolve(policy: Uncertain, class_name: str, images: np.ndarray) -> np.ndarray | float:
+    """Values of a class's uncertain labels at these images."""
     if policy in _FIXED:
         return _FIXED[policy]
-    import numpy as np  # those who only read a policy need no NumPy
+    import numpy as np  # not needed to read a policy
 
     low, high = _SMOOTHED[policy]
     checksums = [zlib.crc32(f"{class_name}\0{image}".encode()) for image in images]

@@ -1,11 +1,11 @@
-"""Merges: columns of a label table that a site merges, key `merges` of its site file.
+"""Merge columns of a label table into classes: key `merges` of a site file.
 
     merges:
-      Fracture: [Clavicle fracture, Rib fracture]   # parts: positive where one of them is
-      Nodule: [Nodule/Mass]                         # more than the class: only its negatives count
+      Fracture: [Clavicle fracture, Rib fracture]   # parts: positive if one of them is
+      Nodule: [Nodule/Mass]                         # broader than the class: only negatives count
       Pleural Effusion: [Effusion]                  # another name
 
-The merged class replaces its sources; an existing column of its name is one of them.
+The merged class replaces its sources. An existing column with its name is one of the sources.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,25 +31,28 @@ from cxr_study.data.labels.vocabulary import catalogue, class_name, relation
 def apply(table: pd.DataFrame, merges: Mapping[str, Sequence[str]], dataset: str) -> pd.DataFrame:
     """Merge columns of a label table as read.
 
-    Image by image, the merged label is the first of these that one of its sources is:
+    For each image, the merged label is the first of these that one of its sources has:
 
         positive, uncertain, not labelled (NaN), blank, negative
 
-    so it is negative only where all of them are. Blank comes before negative because the merged
-    label then becomes what the sources would have become, whatever the site makes of blanks.
-    Where a source is broader than the class, its positive and uncertain labels do not tell whether
-    it is this class, and become not labelled: such a merge has no positive label.
+    It is negative only if all sources are. Blank precedes negative, so that the site's policy for
+    blanks has the same effect after a merge as before. If a source is broader than the class, its
+    positive and uncertain labels do not determine the class, and become not labelled: such a merge
+    has no positive label.
 
-    A merged class stands where the column of its name did, else where the first of its sources did.
+    A merged class takes the place of the column with its name, else of its first source.
 
     Args:
-        table: Label table as read.
+        table: Label table as read; stays unchanged.
         merges: Class -> its sources, in any spelling that the data set or the catalogue knows.
         dataset: Data set of the table.
 
+    Returns:
+        The label table with merged columns, and the same notes.
+
     Raises:
-        InputError: A source is not a column, the catalogue says that two of the names must never
-            be merged, or one column is asked to be two things.
+        InputError: A source is not a column, the catalogue forbids merging two of the names, or
+            the merges contradict each other.
     """
     columns = classes(table)
     plan = _plan(columns, merges, dataset)
@@ -69,37 +72,39 @@ def apply(table: pd.DataFrame, merges: Mapping[str, Sequence[str]], dataset: str
             result |= merged[name]
         elif name not in gone:
             result[name] = table[name]
-    whole = pd.DataFrame(result)
-    whole.attrs = table.attrs
-    return whole
+    merged_table: pd.DataFrame = pd.DataFrame(result)
+    merged_table.attrs = table.attrs
+    return merged_table
 
 
-def parts_against(table: pd.DataFrame, blank_is_negative: bool) -> dict[str, dict[str, int]]:
-    """Images that are negative for a class and positive for what the catalogue calls a part of it.
+def contradicting_parts(table: pd.DataFrame, blank_is_negative: bool) -> dict[str, dict[str, int]]:
+    """Count images that are negative for a class and positive for a part of it.
+
+    Parts are the narrower classes of the catalogue, such as rib fracture for Fracture.
 
     Args:
         table: Label table as read.
         blank_is_negative: Whether a blank label of the class counts as negative.
 
     Returns:
-        Class -> its parts that have such images -> how many.
+        Class -> part -> number of such images, where it is not 0.
     """
     columns = set(classes(table))
     found: dict[str, dict[str, int]] = {}
     for entry in catalogue():
-        whole, part = entry.canonical, entry.name
+        wider, part = entry.canonical, entry.name
         if entry.relation == "broader":
-            whole, part = part, whole
-        if entry.relation not in ("narrower", "broader") or not {whole, part} <= columns:
+            wider, part = part, wider
+        if entry.relation not in ("narrower", "broader") or not {wider, part} <= columns:
             continue
-        absent = (table[whole] == NEGATIVE) | ((table[whole] == BLANK) & blank_is_negative)
+        absent = (table[wider] == NEGATIVE) | ((table[wider] == BLANK) & blank_is_negative)
         if number := int((absent & (table[part] == POSITIVE)).sum()):
-            found.setdefault(whole, {})[part] = number
+            found.setdefault(wider, {})[part] = number
     return found
 
 
 def _any(labels: np.ndarray) -> np.ndarray:
-    """Merge labels of shape (n, sources) to shape (n,)."""
+    """Merge labels of shape (n, sources) into shape (n,)."""
     states = [
         (labels == POSITIVE, POSITIVE),
         (labels == UNCERTAIN, UNCERTAIN),
@@ -113,7 +118,7 @@ def _any(labels: np.ndarray) -> np.ndarray:
 def _plan(
     columns: Sequence[str], merges: Mapping[str, Sequence[str]], dataset: str
 ) -> dict[str, list[str]]:
-    """Every merge in the spelling of the columns; a target is not among its own sources."""
+    """Target -> sources in the spelling of the columns; a target is not its own source."""
     spelt = {key(column): column for column in columns}
     targets = {key(class_name(given, dataset)) for given in merges}
     plan: dict[str, list[str]] = {}
@@ -121,14 +126,14 @@ def _plan(
         target = class_name(given, dataset)
         target = spelt.get(key(target), target)
         if key(target) in map(key, plan):
-            raise InputError(f"'{target}' stands twice; put its sources in one list.")
+            raise InputError(f"'{target}' is given twice; put its sources in one list.")
         sources = []
         for name in names:
             folded = key(class_name(name, dataset))
             if folded in targets - {key(target)}:
                 raise InputError(
-                    f"'{name}' is merged into '{target}' and is a merge itself; give "
-                    f"'{target}' the columns that '{name}' is made of."
+                    f"'{name}' is merged into '{target}' and is itself a merge; give '{target}' "
+                    f"the source columns of '{name}'."
                 )
             source = spelt.get(folded)
             if source is None:
@@ -146,10 +151,11 @@ def _plan(
 
 
 def _check(columns: Sequence[str], plan: Mapping[str, Sequence[str]]) -> None:
+    """Refuse merges that the catalogue forbids or that contradict each other."""
     users: dict[str, list[str]] = {}  # source -> targets
     for target, sources in plan.items():
         if target in DESCRIPTORS + LOADED:
-            raise InputError(f"'{target}' is a column of every label table, no class.")
+            raise InputError(f"'{target}' is a column of every label table, not a class.")
         for one, other in combinations([target, *sources], 2):
             entry = relation(one, other)
             if entry is not None and entry.relation == "never":
@@ -175,5 +181,6 @@ def _check(columns: Sequence[str], plan: Mapping[str, Sequence[str]]) -> None:
 
 
 def _broader(source: str, target: str) -> bool:
+    """Whether the catalogue lists a source as broader than the class it is merged into."""
     entry = relation(source, target)
     return entry is not None and entry.relation == "broader"

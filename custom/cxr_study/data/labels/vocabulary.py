@@ -1,22 +1,23 @@
-"""Class names: one canonical spelling each, and what every data set calls them.
+"""Class names: one canonical spelling each, and the names that data sets use for them.
 
-Spellings of the study's 20 classes follow Kulkarni et al., ML4H 2024. The rest stands in
-`vocabulary.csv`, one row per spelling and relation (SKOS: exactMatch, narrowMatch, broadMatch):
+Spellings of the study's 20 classes follow Kulkarni et al., ML4H 2024. All others are in the
+catalogue, `vocabulary.csv`: one row per spelling and relation. The first three relations
+correspond to SKOS's exactMatch, narrowMatch and broadMatch.
 
-    dataset     nih, chexpert, mimic, cxr-lt, vindr or padchest: whose spelling it is; * for any;
-                of an alias its language: en, de, fr, es or zh
+    dataset     data set with this spelling: nih, chexpert, mimic, cxr-lt, vindr or padchest; * for
+                any; for an alias its language: en, de, fr, es or zh
     name        the spelling
     canonical   the class it is related to, in its canonical spelling
-    relation    exact     the same class: in this data set the name stands for it
-                narrower  a part of the class: may be merged into it, where a site file says so
-                broader   contains the class: may be merged into it likewise, where only a negative
-                          label says something
+    relation    exact     the same class: this data set's name for it
+                narrower  a part of the class: merged into it if a site file requests it
+                broader   contains the class: merged into it if a site file requests it; only a
+                          negative label is informative then
                 never     resembles the class and must not be merged with it
-                alias     what radiologists call one of the 20 classes: it only suggests, and no
-                          name is translated unless a site file merges it
-    provenance  where that was seen; for `never`, the reason
+                alias     what radiologists call one of the 20 classes: a suggestion only; the name
+                          is translated only if a site file merges it
+    provenance  source of the entry; for `never`, the reason
 
-A narrower or broader name is a class of its own, spelt as it stands there.
+A narrower or broader name is a separate class, with the spelling of the catalogue.
 """
 
 import csv
@@ -26,7 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from cxr_study.common.spelling import key, near
+from cxr_study.common.spelling import key, near_names
 from surgical_aggregation.aggregation import class_names
 
 SHARED = (
@@ -42,10 +43,13 @@ _CHEXPERT_ONLY = (
     *("Pleural Other", "Support Devices"),
 )
 NIH_CLASSES = tuple(sorted(SHARED + _NIH_ONLY))
+"""The 14 classes of NIH ChestX-ray14."""
 CHEXPERT_CLASSES = tuple(sorted(SHARED + _CHEXPERT_ONLY))
+"""The 13 classes of CheXpert and MIMIC, without "No Finding"."""
 UNION_CLASSES = tuple(sorted(SHARED + _NIH_ONLY + _CHEXPERT_ONLY))
+"""The 20 classes of the study: the union of the two."""
 PADCHEST_CLASSES = tuple(name for name in NIH_CLASSES if name != "Hernia")
-"""The classes of the study that PadChest names itself."""
+"""The classes of the study for which PadChest has a name."""
 VINDR_NAMES = (
     *("Aortic enlargement", "Atelectasis", "Calcification", "Cardiomegaly", "Clavicle fracture"),
     *("Consolidation", "Edema", "Emphysema", "Enlarged PA", "ILD", "Infiltration", "Lung Opacity"),
@@ -62,7 +66,7 @@ _LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", 
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the catalogue; see the module for its columns."""
+    """A row of the catalogue; see the module for the columns."""
 
     dataset: str
     name: str
@@ -79,12 +83,16 @@ def catalogue() -> tuple[Entry, ...]:
 
 
 def class_name(name: str, dataset: str | None = None) -> str:
-    """Canonical spelling of a class name, or the name itself where there is none.
+    """Canonical spelling of a class name; the name itself if the catalogue does not know it.
 
     Args:
         name: In any case, its words separated by any of "_", " ", "/" and "-".
-        dataset: Data set whose own names count too, e.g. "Effusion" for nih. None: canonical names
-            only, because another hospital's "Effusion" may be a pericardial one.
+        dataset: Data set whose own names are translated, such as "Effusion" of nih. None: only
+            canonical names, because another hospital's "Effusion" may be a pericardial one.
+
+    Example:
+        >>> class_name("pleural_thickening"), class_name("Effusion", "nih")
+        ('Pleural Thickening', 'Pleural Effusion')
     """
     return _names(dataset).get(key(name), name)
 
@@ -95,12 +103,20 @@ def is_class(name: str) -> bool:
 
 
 def relation(name: str, other: str) -> Entry | None:
-    """The entry that says how `name` relates to `other` (narrower, broader or never), or None."""
+    """Entry for how `name` is related to `other` (narrower, broader or never); None: it is not."""
     return _relations().get((key(name), key(other)))
 
 
 def resemblance(name: str, other: str) -> str | None:
-    """Why a name unknown to the catalogue resembles a class; None where it does not."""
+    """Reason why a name that the catalogue does not know resembles a class; None: it does not.
+
+    A name of some data set or an alias for the class counts, or a similar spelling (see
+    `surgical_aggregation.aggregation.class_names`).
+
+    Args:
+        name: The unknown name.
+        other: The class.
+    """
     for entry in catalogue():
         if entry.canonical != other or key(entry.name) != key(name):
             continue
@@ -112,9 +128,10 @@ def resemblance(name: str, other: str) -> str | None:
 
 
 def one_finding(name: str, other: str) -> str | None:
-    """Why two classes of different sites may be one finding; None where nothing says so.
+    """Reason why two classes of different sites may be one finding; None: there is none.
 
-    Of two classes of the catalogue, it says how they differ, so they are two.
+    Two classes of the catalogue are always two findings. This function is the plugin `chest_xray`
+    of the server's `LookAlikes`.
     """
     if is_class(name) and is_class(other):
         return None
@@ -129,15 +146,15 @@ def one_finding(name: str, other: str) -> str | None:
     return f"both are called {both[0]}" if both else None
 
 
-def known_alike(name: str) -> list[str]:
-    """Classes that a name unknown to the catalogue may mean, of the 20; at most three."""
+def similar_classes(name: str) -> list[str]:
+    """Classes of the 20 that a name unknown to the catalogue may mean; at most three."""
     resembling = [other for other in UNION_CLASSES if resemblance(name, other)]
-    return (resembling or near(name, UNION_CLASSES))[:3]
+    return (resembling or near_names(name, UNION_CLASSES))[:3]
 
 
 @cache
 def _names(dataset: str | None) -> Mapping[str, str]:
-    """Folded name -> canonical name: every class, and what the data set calls it."""
+    """Folded name -> canonical name, for all classes and the data set's names for them."""
     names = {key(name): name for name in UNION_CLASSES}
     for entry in catalogue():
         if entry.relation != "never":
@@ -153,6 +170,7 @@ def _names(dataset: str | None) -> Mapping[str, str]:
 
 @cache
 def _relations() -> Mapping[tuple[str, str], Entry]:
+    """Folded name and folded class -> how they are related; see `relation`."""
     pairs = {}
     for entry in catalogue():
         name, other = key(entry.name), key(entry.canonical)

@@ -1,8 +1,8 @@
-"""One reader per data set: from its official csv files to the label table, as read.
+"""One reader per data set: from its official csv files to the label table as read.
 
-A reader interprets nothing and drops nothing: uncertain labels, blanks and laterals are in the
-table, and the site file says what becomes of them. Csv files may be gzipped. Whatever does not fit
-the format, such as a missing column, an image that stands twice or an unknown value, is a
+A reader interprets nothing and drops nothing: the table contains uncertain labels, blanks and
+lateral views, and the site file decides how to treat them. Csv files may be gzipped. Anything that
+does not fit the format, such as a missing column, a repeated image or an unknown value, is an
 InputError that names file, line and column.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cxr_study.common.errors import InputError
-from cxr_study.common.named_parts import by_path
+from cxr_study.common.named_parts import load_object
 from cxr_study.data.labels.vocabulary import (
     CHEXPERT_CLASSES,
     NIH_CLASSES,
@@ -35,17 +35,19 @@ __all__ = ["Dataset", "official_files"]
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is known about a data set without reading it.
+    """Facts about a data set that are known without reading it.
 
     Attributes:
-        patients: Data sets with the same word share patient numbers; "" where there are none.
-        classes: Classes that its reader gives; None where the file decides.
-        default_classes: The classes of a site that lists none; None for all.
-        identifying: How many trailing parts of a path identify an image; 0 for the whole path.
-        labels_names: Patterns of the official label csv in the download's folder.
-        metadata_names: The same of the second csv; empty where there is none.
-        read: Reads a label csv, and the second csv where there is one, as a label table. Default:
-            the function of this room's module that is called as the data set.
+        patients: Name of its numbering of patients: data sets with the same name share patients.
+            "": it has no patient numbers.
+        classes: Classes in the tables of its reader; None: they depend on the file.
+        default_classes: Classes of a site whose site file lists none; None: all.
+        identifying: Number of trailing path components that identify an image, see
+            `image_files.locate`; 0: the whole path.
+        labels_names: Glob patterns of the official label csv in the folder of the download.
+        metadata_names: The same for the second csv; empty: there is none.
+        read: Reads a label csv, and the second csv if there is one, as a label table. Default: the
+            function `read` of this package's module with the name of the data set.
     """
 
     patients: str
@@ -58,7 +60,7 @@ class Dataset:
 
 
 GROUP = "cxr_study.readers"
-"""Of entry points: packages that offer a `Dataset`, with its `read`, by its name."""
+"""Group of entry points by which packages add a `Dataset`, with its `read`."""
 
 DATASETS = {
     "nih": Dataset("nih", classes=NIH_CLASSES, labels_names=("Data_Entry_2017*.csv",)),
@@ -93,36 +95,45 @@ DATASETS = {
     ),
     "table": Dataset("table", identifying=0),
 }
+"""Name -> data set; "table" is a hospital's own csv."""
 
 
 def dataset_of(name: str) -> Dataset:
-    """A data set by its name: ours, a package's (see `GROUP`), or `module:name` of a `Dataset`.
+    """Find a data set by its name.
+
+    Args:
+        name: One of `DATASETS`, the name of an entry point of `GROUP`, or `module:name`.
 
     Raises:
-        ValueError: There is none of this name.
+        ValueError: There is no such data set.
+        InputError: `module:name` cannot be loaded, or is not a `Dataset`.
     """
-    found = by_path(name) if ":" in name else find_part("dataset", name, GROUP, DATASETS)
+    found = load_object(name) if ":" in name else find_part("dataset", name, GROUP, DATASETS)
     if not isinstance(found, Dataset):
         raise InputError(f"dataset {name!r} needs to be a Dataset of {__name__}.")
     return found
 
 
 def official_files(dataset: str, folder: Path) -> tuple[Path, Path | None, Path]:
-    """Find the label csv, the metadata csv and the images of an unpacked official download.
+    """Find the files of an unpacked official download.
+
+    Args:
+        dataset: Name of the data set.
+        folder: Folder of the download.
 
     Returns:
-        The label csv, the metadata csv (None where the data set has none) and the images folder:
-        `images` where there is one, else the folder itself.
+        The label csv, the metadata csv (None if the data set has none), and the images folder: the
+        subfolder `images` if it exists, else the folder itself.
 
     Raises:
-        InputError: There is no such folder, nothing or more than one csv in it fits, or the
-            data set has no official files.
+        InputError: There is no such folder, it does not have exactly one matching csv, or the data
+            set has no official files.
     """
     known = dataset_of(dataset)
     if not known.labels_names:
         raise InputError(f"dataset '{dataset}' has no official files; write the site file by hand.")
     if not folder.is_dir():
-        raise InputError(f"needs the folder of the download; {folder} is none.")
+        raise InputError(f"needs the folder of the download; {folder} is not a folder.")
     images = folder / "images"
     return (
         _only(folder, known.labels_names, dataset),
@@ -132,6 +143,7 @@ def official_files(dataset: str, folder: Path) -> tuple[Path, Path | None, Path]
 
 
 def _only(folder: Path, names: tuple[str, ...], dataset: str) -> Path:
+    """The one file in a folder that matches one of these patterns, perhaps gzipped."""
     found = sorted(
         {path for name in names for end in ("", ".gz") for path in folder.glob(name + end)}
     )
@@ -150,24 +162,28 @@ def read(
     layout: TableLayout | None = None,
     images: Path | None = None,
 ) -> pd.DataFrame:
-    """Read the csv files of a data set, one after another, as one label table.
+    """Read the csv files of a data set as one label table.
 
     Args:
-        dataset: See `dataset_of`.
-        labels: One label csv, or several with the same classes.
-        metadata: The second csv, where the data set has one; of a hospital's own csv not read here,
-            see `sites.own_table.join`.
-        layout: Of a hospital's own csv. Default: as the reader knows it.
-        images: Folder below which absolute paths of a hospital's own csv lie.
+        dataset: Name of the data set, see `dataset_of`.
+        labels: One label csv, or several with the same classes, which are concatenated.
+        metadata: The second csv, if the data set has one. For a hospital's own csv it is the index
+            of images, which is not read here, see `sites.own_table.join`.
+        layout: Layout of a hospital's own csv. Default: the names and words that `table` knows.
+        images: Images folder, below which absolute paths of a hospital's own csv lie.
+
+    Returns:
+        The label table as read, see `label_table`.
 
     Raises:
-        InputError: See the module; or the files differ in classes, or share an image.
+        InputError: A file does not fit its format, see the module; or the files differ in their
+            classes, or share an image.
     """
-    import numpy as np  # those who only look into `DATASETS` need no pandas
+    import numpy as np  # here, because `DATASETS` is used without pandas
     import pandas as pd
 
     from cxr_study.data.labels.label_table import classes
-    from cxr_study.data.readers.table import one_spelling
+    from cxr_study.data.readers.table import unify_ids
 
     known = dataset_of(dataset)
     name = f"{__name__}.{dataset.replace('-', '_')}"
@@ -186,17 +202,17 @@ def read(
             )
     unified = dataset == "table" and (layout is None or layout.patients is None)
     if len(tables) == 1:
-        return one_spelling(tables[0]) if unified else tables[0]
-    whole: pd.DataFrame = pd.concat(tables, ignore_index=True)
-    whole.attrs["notes"] = [note for table in tables for note in table.attrs["notes"]]
-    names = whole["image"].str.split("/").str[-known.identifying :].str.join("/")
+        return unify_ids(tables[0]) if unified else tables[0]
+    combined: pd.DataFrame = pd.concat(tables, ignore_index=True)
+    combined.attrs["notes"] = [note for table in tables for note in table.attrs["notes"]]
+    names = combined["image"].str.split("/").str[-known.identifying :].str.join("/")
     again = names.duplicated()
     if again.any():
         file = np.repeat([str(csv) for csv in labels], [len(table) for table in tables])
         row = int(np.argmax(again))
         first = int(np.argmax(names == names[row]))
         raise InputError(
-            f"{file[row]}: image '{names[row]}' stands in {file[first]} already; leave one "
-            "of the files out."
+            f"{file[row]}: image '{names[row]}' is already in {file[first]}; leave one of the "
+            "files out."
         )
-    return one_spelling(whole) if unified else whole
+    return unify_ids(combined) if unified else combined

@@ -1,7 +1,8 @@
-"""CheXpert: train.csv, valid.csv, test.csv and the files of other labellers with these columns.
+"""CheXpert: train.csv, valid.csv, test.csv, and files of other labelers with the same columns.
 
-Columns are found by name, because their order differs (train_cheXbert.csv). "No Finding" is no
-class: it makes the blanks of its rows negative.
+Data set: Irvin et al., AAAI 2019, https://stanfordmlgroup.github.io/competitions/chexpert.
+Columns are found by name, because their order differs (train_cheXbert.csv). "No Finding" is not a
+class: the blanks of its rows become negative.
 """
 
 from pathlib import Path
@@ -19,23 +20,27 @@ from cxr_study.data.readers.table_layout import NORMAL
 _IMAGE = r"(?:.*/)?((patient[0-9]+)/study[0-9]+/view[0-9]+_(frontal|lateral)\.\w+)"
 _DESCRIPTORS = ("Sex", "Age", "Frontal/Lateral", "AP/PA")
 _FRONTAL = {"Frontal": "frontal", "Lateral": "lateral"}
-_PROJECTION = {"AP": "AP", "PA": "PA", "LL": "", "RL": "", "": ""}  # 17 frontals say LL or RL
+_PROJECTION = {"AP": "AP", "PA": "PA", "LL": "", "RL": "", "": ""}  # 17 frontals have LL or RL
 _SEX = {"Female": "F", "Male": "M", "Unknown": "", "": ""}
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read `train.csv` or a csv with its columns, or the test set's with `Path` and labels only.
+    """Read `train.csv`, or a csv with its columns or, like the test set's, only path and labels.
 
     Returns:
-        The label table of the 13 classes; `image` is the `Path` cell, `patient` the patient folder
-        in it. A frontal's view is PA or AP where the file says so, else "frontal".
+        The label table as read, with the 13 classes. `image` is the cell of `Path`, `patient` the
+        patient folder in it. The view of a frontal image is PA or AP if the file has it, else
+        "frontal".
+
+    Raises:
+        InputError: See `cxr_study.data.readers`; or the labels are of studies, not of images.
     """
     file = open_csv(csv)
     header = file.header
     if "Path" not in header and "Study" in header:
         raise InputError(
-            f"{csv}, line 1: needs a column 'Path'; has 'Study'. Labels of studies do not say "
-            "which images they are of; use the csv that has a line for every image."
+            f"{csv}, line 1: needs a column 'Path'; has 'Study'. Labels of studies do not identify "
+            "images; use the csv that has a line for every image."
         )
     described = any(name in header for name in _DESCRIPTORS)
     wanted = ["Path", *(_DESCRIPTORS if described else ()), *CHEXPERT_CLASSES]
@@ -51,15 +56,16 @@ def read(csv: Path) -> pd.DataFrame:
         patient=patient,
         **(_described(columns) if described else {"view": side}),
     )
-    return cell_values.spread_normal(table)
+    return cell_values.apply_no_finding(table)
 
 
 def _described(columns: CsvColumns) -> dict[str, np.ndarray]:
+    """View, sex and age of each image."""
     values = columns.decode_all(
         {
-            "Frontal/Lateral": cell_values.one_of("Frontal or Lateral", _FRONTAL),
-            "AP/PA": cell_values.one_of("AP, PA, LL, RL or a blank", _PROJECTION),
-            "Sex": cell_values.one_of("Female, Male, Unknown or a blank", _SEX),
+            "Frontal/Lateral": cell_values.choice_parser("Frontal or Lateral", _FRONTAL),
+            "AP/PA": cell_values.choice_parser("AP, PA, LL, RL or a blank", _PROJECTION),
+            "Sex": cell_values.choice_parser("Female, Male, Unknown or a blank", _SEX),
             "Age": cell_values.age,
         }
     )

@@ -1,7 +1,8 @@
 """CXR-LT 2023 and 2024: radiographs of MIMIC-CXR-JPG with 26 to 45 labels per image.
 
-The files differ in their labels, their order and the name of the path column, so every column that
-does not describe the image is a label. "No Finding", since 2024 "Normal", is left out.
+Data set: Holste et al., https://physionet.org/content/cxr-lt-iccv-workshop-cvamd. The files differ
+in their labels, the order of columns and the name of the path column, so every column that does
+not describe the image is a label. "No Finding", since 2024 "Normal", is left out.
 """
 
 from pathlib import Path
@@ -22,9 +23,15 @@ _IMAGE = r"(?:.*/)?p[0-9]{2}/p([0-9]+)/s[0-9]+/([^/]+)\.\w+"
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read a labelled csv of CXR-LT 2023 or 2024: classes in its order, sex and age unknown.
+    """Read a labelled csv of CXR-LT 2023 or 2024.
 
-    `image` is the path, files/p10/p10000032/s50414267/<dicom_id>.jpg.
+    Returns:
+        The label table as read, with the classes in the order of the file; every label is positive
+        or negative, sex and age are unknown. `image` is the path, such as
+        files/p10/p10000032/s50414267/<dicom_id>.jpg.
+
+    Raises:
+        InputError: See `cxr_study.data.readers`; or a path and its patient number disagree.
     """
     file = open_csv(csv)
     names = cell_values.class_columns(csv, file.header, _DESCRIPTORS, "cxr-lt")
@@ -38,7 +45,7 @@ def read(csv: Path) -> pd.DataFrame:
     patient, image = columns.match("path", _IMAGE, need)
     columns.require_unique("path", image)
     got = columns.decode("subject_id", cell_values.number)
-    message = "the path is of patient {}; got '{}'. Was a column sorted or moved by itself?"
+    message = "the path is of patient {}; got '{}'. Was one column sorted or moved alone?"
     columns.refuse(got != patient, "subject_id", message, patient, got)
     labels = columns.decode_all(dict.fromkeys(names, cell_values.certain_label))
     return assemble(

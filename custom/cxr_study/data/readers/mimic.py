@@ -1,6 +1,7 @@
-"""MIMIC-CXR-JPG: labels of examinations ("studies"), and the metadata with the images of each.
+"""MIMIC-CXR-JPG: labels of examinations ("studies"), and metadata with the images of each.
 
-Patient and examination numbers are text. CXR-LT (see `cxr_lt`) labels the same patients.
+Data set: Johnson et al., arXiv:1901.07042, https://physionet.org/content/mimic-cxr-jpg. Patient and
+study numbers are text. CXR-LT (see `cxr_lt`) has other labels of the same patients.
 """
 
 from pathlib import Path
@@ -8,13 +9,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.labels.csv_columns import CsvColumns, CsvFile, matching, open_csv, read_columns
+from cxr_study.data.labels.csv_columns import (
+    CsvColumns,
+    CsvFile,
+    full_match,
+    open_csv,
+    read_columns,
+)
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import cell_values
 from cxr_study.data.readers.table_layout import NORMAL
 
-_MANUAL = "Airspace Opacity"  # what the labels by hand, and only they, call Lung Opacity
+_MANUAL = "Airspace Opacity"  # name of Lung Opacity in the manual labels, and only there
 _VIEWS = {"PA": "PA", "AP": "AP", "": ""} | dict.fromkeys(
     ("LATERAL", "LL", "RL", "XTABLE LATERAL"), "lateral"
 )
@@ -22,17 +29,20 @@ _SPLITS = {"train": "train", "validate": "validation", "test": "test"}
 
 
 def read(labels: Path, metadata: Path) -> pd.DataFrame:
-    """Read labels of MIMIC-CXR-JPG and give every image those of its examination.
+    """Read the labels of MIMIC-CXR-JPG; each image gets those of its study.
 
     Args:
-        labels: `mimic-cxr-2.0.0-chexpert.csv`, or the same of negbio, or the test set labelled by
-            hand, `mimic-cxr-2.1.0-test-set-labeled.csv`.
+        labels: `mimic-cxr-2.0.0-chexpert.csv`, the same of NegBio, or the manually labelled test
+            set, `mimic-cxr-2.1.0-test-set-labeled.csv`.
         metadata: `mimic-cxr-2.0.0-metadata.csv`.
 
     Returns:
-        The label table of the 13 classes, one row for every image of the metadata; NaN without
-        labels. Labels by hand give only the images of their 687 examinations. Sex and age are
-        unknown.
+        The label table as read, with the 13 classes and a row for each image of the metadata; its
+        labels are NaN if its study has none. With manual labels, only the images of their 687
+        studies. Sex and age are unknown.
+
+    Raises:
+        InputError: See `cxr_study.data.readers`; or the two files disagree about a study.
     """
     images = read_columns(metadata, ["dicom_id", "subject_id", "study_id", "ViewPosition"])
     patient_of = _patients(images)
@@ -48,24 +58,34 @@ def read(labels: Path, metadata: Path) -> pd.DataFrame:
         patient=images["subject_id"].to_numpy(),
         view=images.decode("ViewPosition", view),
     )
-    table = cell_values.spread_normal(table)
+    table = cell_values.apply_no_finding(table)
     return table[study >= 0].reset_index(drop=True) if by_hand else table
 
 
 def view(position: str) -> str:
-    """View of a `ViewPosition`: decubitus, axial and oblique pictures are "other"."""
+    """View, see `label_table.VIEWS`, of a `ViewPosition` of MIMIC or DICOM.
+
+    Decubitus, axial and oblique images are "other".
+    """
     return _VIEWS.get(position, "other")
 
 
 def official_split(csv: Path) -> pd.DataFrame:
-    """Read `mimic-cxr-2.0.0-split.csv` as columns `patient` and `split`, each patient once."""
+    """Read the official split, `mimic-cxr-2.0.0-split.csv`.
+
+    Returns:
+        A row per patient with the columns `patient` and `split` (train, validation or test).
+
+    Raises:
+        InputError: See `cxr_study.data.readers`; or a patient is in two splits.
+    """
     columns = read_columns(csv, ["subject_id", "split"])
     columns.decode("subject_id", cell_values.number)
-    splits = columns.decode("split", cell_values.one_of("train, validate or test", _SPLITS))
+    splits = columns.decode("split", cell_values.choice_parser("train, validate or test", _SPLITS))
     rows = pd.DataFrame({"patient": columns["subject_id"].to_numpy(), "split": splits})
-    patients = rows.drop_duplicates("patient", ignore_index=True)
+    patients: pd.DataFrame = rows.drop_duplicates("patient", ignore_index=True)
     first = rows["patient"].map(patients.set_index("patient")["split"])
-    message = "patient {} is in '{}' already; a patient is in one split. Is this the official file?"
+    message = "patient {} is already in '{}'; a patient is in one split. Is this the official file?"
     columns.refuse(
         first != rows["split"], "split", message, rows["patient"].to_numpy(), first.to_numpy()
     )
@@ -73,19 +93,19 @@ def official_split(csv: Path) -> pd.DataFrame:
 
 
 def _patients(images: CsvColumns) -> pd.Series:
-    """Study -> patient, of the metadata."""
+    """Study -> patient, from the metadata."""
     images.decode_all(
         {"dicom_id": _dicom, "subject_id": cell_values.number, "study_id": cell_values.number}
     )
     images.require_unique("dicom_id")
-    patient_of = pd.Series(images["subject_id"].to_numpy(), images["study_id"])
+    patient_of: pd.Series = pd.Series(images["subject_id"].to_numpy(), images["study_id"])
     patient_of = patient_of[~patient_of.index.duplicated()]
     _require_patient(images, patient_of)
     return patient_of
 
 
 def _studies(labels: CsvFile, by_hand: bool, patient_of: pd.Series) -> CsvColumns:
-    """The labels, of studies that the metadata has."""
+    """The rows of the label csv; all their studies must be in the metadata."""
     opacity = ("Lung Opacity", _MANUAL) if by_hand else "Lung Opacity"
     classes = [opacity if name == "Lung Opacity" else name for name in CHEXPERT_CLASSES]
     classes += [name for name in labels.header if name == NORMAL]
@@ -96,7 +116,7 @@ def _studies(labels: CsvFile, by_hand: bool, patient_of: pd.Series) -> CsvColumn
     studies.require_unique("study_id")
     study = studies["study_id"]
     message = (
-        "study {} has no image in the metadata csv. Are the two files whole, and of one release?"
+        "study {} has no image in the metadata csv. Are both files complete, and of one release?"
     )
     studies.refuse(~study.isin(patient_of.index), "study_id", message, study.to_numpy())
     if not by_hand:
@@ -105,7 +125,7 @@ def _studies(labels: CsvFile, by_hand: bool, patient_of: pd.Series) -> CsvColumn
 
 
 def _require_patient(columns: CsvColumns, patient_of: pd.Series) -> None:
-    """Refuse an examination that is another patient's than `patient_of` says."""
+    """Refuse studies whose patient differs from `patient_of`."""
     study, got = columns["study_id"].to_numpy(), columns["subject_id"].to_numpy()
     patient = columns["study_id"].map(patient_of).to_numpy()
     message = (
@@ -116,10 +136,11 @@ def _require_patient(columns: CsvColumns, patient_of: pd.Series) -> None:
 
 
 def _paths(images: CsvColumns) -> np.ndarray:
+    """Path of each image below the folder of the download."""
     patient, study = images["subject_id"], images["study_id"]
     folder = "files/p" + patient.str[:2] + "/p" + patient + "/s" + study + "/"
     return (folder + images["dicom_id"] + ".jpg").to_numpy()
 
 
 def _dicom(text: str) -> str:
-    return matching("[^/]+", text, "the name of an image")[0]
+    return full_match("[^/]+", text, "the name of an image")[0]

@@ -1,8 +1,9 @@
 """NIH ChestX-ray14: Data_Entry_2017.csv and Data_Entry_2017_v2020.csv.
 
-Columns are found by name: the older file ends every line with a comma, some copies say `Patient
-Sex`, and both have commas within the brackets of `OriginalImage[Width,Height]`. Patients are
-written 00000013 or 13; leading zeros are left out.
+Data set: Wang et al., CVPR 2017, https://nihcc.app.box.com/v/ChestXray-NIHCC. Columns are found by
+name: the older file ends every line with a comma, some copies have `Patient Sex`, and both have a
+comma in the name `OriginalImage[Width,Height]`. Patients are written 00000013 or 13; leading zeros
+are removed.
 """
 
 from pathlib import Path
@@ -20,11 +21,14 @@ __all__ = ["read"]
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read the NIH label csv of either generation.
+    """Read NIH's label csv, of either release.
 
     Returns:
-        The label table of all 14 classes, every label positive or negative. All views are PA, AP
-        or "frontal". An age may carry a unit (058Y, 011M); one above 120 years is unknown.
+        The label table as read, with all 14 classes; every label is positive or negative. Views are
+        PA, AP or "frontal". Ages may have a unit (058Y, 011M); those above 120 years are unknown.
+
+    Raises:
+        InputError: See `cxr_study.data.readers`.
     """
     names = ["Image Index", "Finding Labels", "Patient ID", "Patient Age", "View Position"]
     file = open_csv(csv)
@@ -32,7 +36,7 @@ def read(csv: Path) -> pd.DataFrame:
     columns = read_columns(file, [*names, ("Patient Gender", "Patient Sex")])
     values = columns.decode_all(
         {
-            "Image Index": cell_values.filled,
+            "Image Index": cell_values.non_blank,
             "Finding Labels": _labels,
             "Patient ID": lambda text: cell_values.number(text).lstrip("0") or "0",
             "View Position": lambda text: text if text in ("PA", "AP") else "frontal",
@@ -52,8 +56,15 @@ def read(csv: Path) -> pd.DataFrame:
 
 
 def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
-    """Read `train_val_list.txt` and `test_list.txt`, an image per line, as `image` and `part`."""
-    seen: dict[str, str] = {}  # image -> where it stands
+    """Read NIH's official lists, `train_val_list.txt` and `test_list.txt`, with an image per line.
+
+    Returns:
+        A row per image with the columns `image` and `part` ("train_val" or "test").
+
+    Raises:
+        InputError: A file cannot be read, is empty or has a blank line, or an image is repeated.
+    """
+    seen: dict[str, str] = {}  # image -> file and line
     parts = []
     for part, path in (("train_val", train_val), ("test", test)):
         try:
@@ -67,15 +78,17 @@ def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
                 raise InputError(f"{path}, line {line}: the line is blank; needs an image's name.")
             if image in seen:
                 raise InputError(
-                    f"{path}, line {line}: '{image}' stands in {seen[image]} already; an image is "
-                    "in one of the two lists, once."
+                    f"{path}, line {line}: '{image}' is already in {seen[image]}; an image is in "
+                    "one of the two lists, once."
                 )
-            seen[image] = f"{path}, line {line},"
+            seen[image] = f"{path}, line {line}"
         parts.append(pd.DataFrame({"image": names, "part": part}))
-    return pd.concat(parts, ignore_index=True)
+    lists: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    return lists
 
 
 def _labels(text: str) -> tuple[float, ...]:
+    """Labels of the 14 classes, from a cell of `Finding Labels`."""
     found = cell_values.split_findings(text, "|")
     if found == ["No Finding"]:
         return (NEGATIVE,) * len(NIH_CLASSES)
@@ -88,6 +101,6 @@ def _class(finding: str) -> str:
     if name not in NIH_CLASSES:
         raise ValueError(
             f"'{finding}' is not an NIH finding; {nearest(finding, NIH_CLASSES)}. Findings are "
-            "separated by '|'; an image without any says 'No Finding' alone."
+            "separated by '|'; an image without findings has only 'No Finding'."
         )
     return name

@@ -1,4 +1,4 @@
-"""How a hospital's own csv differs from the form that its reader knows."""
+"""The layout of a hospital's own csv: roles of columns, meanings of words, lists of findings."""
 
 import codecs
 from collections.abc import Sequence
@@ -10,28 +10,29 @@ from cxr_study.common.yaml_files import FileModel, NeedError, Text
 from cxr_study.data.labels.label_table import DESCRIPTORS, VIEWS
 
 KINDS = DESCRIPTORS
-"""What describes an image; a column is found by one of these words as its header, in any case."""
+"""Roles of columns that describe an image; a column with such a name, in any case, has the role."""
 
 IGNORED = "ignored"
-"""What a column is that the reader leaves out."""
+"""Role of a column that is not read."""
 
 LABELS = ("1", "0", "-1")
+"""Positive, negative and uncertain, as written in a table."""
 SEXES = ("F", "M")
 NORMAL = "No Finding"
-"""What a listed finding stands for which says that there is none."""
+"""Meaning of a listed word for the absence of findings."""
 
 Patients = Literal["exact", "each-image"]
 
 
 class Findings(FileModel):
-    """Where a table lists findings, which then has no column for each class.
+    """Key `findings` of a site file, for a table that lists findings instead of class columns.
 
     Attributes:
-        column: Names of findings, in one row of an image or in several.
-        separator: What stands between the findings of a cell: a text, or `cell_values.LIST`.
-            None: not said, so a cell that looks like several is refused.
-        value: Column with the label of what is listed. None: it is positive.
-        unlisted: "negative" where a finding that is not listed is absent. None: it is blank.
+        column: Column with names of findings, in one row per image or several.
+        separator: Text between the findings of a cell, or `cell_values.LIST`. None: not given, so a
+            cell that looks like a list is an error.
+        value: Column with the label of the listed findings. None: they are positive.
+        unlisted: "negative": a finding that is not listed is absent. None: it is blank.
     """
 
     column: Text
@@ -42,7 +43,7 @@ class Findings(FileModel):
 
 def _word(value: object) -> str:
     if isinstance(value, bool):
-        raise NeedError("quotes around a word that YAML takes for true or false")
+        raise NeedError("quotes around a word that YAML reads as true or false")
     return "" if value is None else str(value)
 
 
@@ -55,31 +56,33 @@ def _meant(word: str) -> str:
 
 def _encoding(value: object) -> str:
     try:
-        "".encode(str(value))  # which codecs that are no encodings of texts refuse
+        "".encode(str(value))  # raises for codecs that do not encode text
         return codecs.lookup(str(value)).name
     except LookupError:
         raise NeedError("the name of an encoding, such as cp1252") from None
 
 
 Word = Annotated[str, BeforeValidator(_word)]
-"""A text, also where YAML takes it for a number or a date; nothing is a blank."""
+"""A text, also if YAML reads it as a number or a date; an empty value is ""."""
 
 _Kind = Literal["image", "patient", "view", "sex", "age", "ignored"]
 
 
 class TableLayout(FileModel):
-    """What a table calls its columns and what its words mean: keys of a site file.
+    """Keys of a site file that describe a hospital's own csv.
 
     Attributes:
-        columns: Name in the csv -> what it is, one of `KINDS`, or `IGNORED`.
-        words: Text of a cell, in any case, or "column:text" for one column alone -> what it stands
-            for in columns of labels, views, sexes and ages: 1, 0, -1, a blank, a view, F, M, or a
-            number of years; of a listed finding: `NORMAL`, or a blank to leave it out.
-        encoding: Of a csv that is not Unicode, such as cp1252.
+        columns: Name of a column -> its role, one of `KINDS`, or `IGNORED`.
+        words: Text of a cell in any case, or "column:text" for one column -> its meaning in columns
+            of labels, views, sexes and ages: 1, 0, -1, a view, F, M, a number of years, or "" for a
+            blank; for a listed finding: `NORMAL`, or "" to leave it out.
+        encoding: Encoding of a csv that is not Unicode, such as cp1252.
         findings: Where findings are listed. None: there is a column for each class.
-        threshold: The least probability that counts as positive. None: nobody said.
-        patients: "exact" where ids are different patients however alike, "each-image" where no
-            column names patients. None: ids that differ in leading zeros or ".0" are one patient.
+        threshold: The smallest probability that counts as positive. None: not given, so a
+            probability is an error.
+        patients: "exact": different ids are different patients; "each-image": there is no column
+            of patients, each image is one. None: ids that differ only in leading zeros or ".0" are
+            the same patient.
     """
 
     columns: Annotated[dict[Word, _Kind], Field(min_length=1)] = Field(default_factory=dict)
@@ -93,12 +96,19 @@ class TableLayout(FileModel):
 
     @property
     def listing(self) -> list[str]:
-        """Columns that list findings: of their names and, perhaps, of their labels."""
+        """Columns with listed findings: that of names and, if there is one, that of labels."""
         lists = self.findings
         return [] if lists is None else [c for c in (lists.column, lists.value) if c is not None]
 
     def described(self, header: Sequence[str]) -> dict[str, str]:
-        """What columns are: as said, else by their header; one that is not in here is a class."""
+        """Roles of columns: those that are given, else by name.
+
+        Args:
+            header: Names of all columns.
+
+        Returns:
+            Column -> its role; columns that are not included are classes.
+        """
         found = {
             name: what
             for name in header

@@ -1,8 +1,9 @@
 """VinDr-CXR of PhysioNet: image_labels_train.csv and image_labels_test.csv.
 
-Three radiologists read every training image, a line each: the majority is its label. The test set
-has one line per image, the consensus of five. Without patient numbers every image counts as a
-patient. "No finding" is left out.
+Data set: Nguyen et al., Scientific Data 2022, https://physionet.org/content/vindr-cxr. Three
+radiologists read each training image, with a line each; the label is their majority. The test set
+has one line per image, the consensus of five. There are no patient numbers, so each image counts
+as a patient. "No finding" is left out.
 """
 
 from pathlib import Path
@@ -20,9 +21,14 @@ _READERS = 3  # of a training image
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read the image labels of VinDr-CXR: 27 classes, a row per image in the order of the file.
+    """Read the image labels of VinDr-CXR.
 
-    `image` and `patient` are the image's id; all views are PA.
+    Returns:
+        The label table as read, with 27 classes and a row per image in the order of the file; every
+        label is positive or negative. `image` and `patient` are the image's id; all views are PA.
+
+    Raises:
+        InputError: See `cxr_study.data.readers`; or a training image does not have three readers.
     """
     file = open_csv(csv)
     header = file.header
@@ -35,7 +41,7 @@ def read(csv: Path) -> pd.DataFrame:
     wanted = [(name, "Other disease") if name == "Other diseases" else name for name in VINDR_NAMES]
     cell_values.refuse_unread_classes(csv, header, VINDR_NAMES, "vindr")
     columns = read_columns(file, ["image_id", *(["rad_id"] if votes else []), *wanted])
-    columns.decode("image_id", cell_values.filled)
+    columns.decode("image_id", cell_values.non_blank)
     decoded = columns.decode_all(dict.fromkeys(VINDR_NAMES, cell_values.certain_label))
     labels = np.stack([decoded[name] for name in VINDR_NAMES], axis=1)
     images = columns["image_id"].to_numpy()
@@ -50,11 +56,11 @@ def read(csv: Path) -> pd.DataFrame:
 
 
 def _majority(columns: CsvColumns, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Id of each image, and what most of its readers say."""
-    columns.decode("rad_id", cell_values.filled)
+    """Id of each image, and the majority of its readers' labels, float (images, classes)."""
+    columns.decode("rad_id", cell_values.non_blank)
     names = columns["image_id"].to_numpy()
     readers = columns["rad_id"].to_numpy()
-    message = "'{}' has read image '{}' in an earlier line; remove one of them."
+    message = "'{}' has read image '{}' in an earlier line, too; remove one of them."
     again = pd.DataFrame({"image": names, "reader": readers}).duplicated()
     columns.refuse(again, "rad_id", message, readers, names)
     image, images = pd.factorize(names)

@@ -1,1 +1,1 @@
-"""Sites: which patients, which classes, which images."""
+"""Sites: site files, patient splits, and a site's labels and images."""

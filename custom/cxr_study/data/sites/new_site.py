@@ -1,4 +1,4 @@
-"""A new site: from an official download or a hospital's own csv to a site file and a split."""
+"""Create a site: a site file and a split, from an official download or a hospital's own csv."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -12,12 +12,12 @@ import pandas as pd
 from cxr_study.common.errors import InputError
 from cxr_study.common.wording import counted
 from cxr_study.data.images.image_files import repeated
-from cxr_study.data.labels.class_overlap import undecided, unknown
-from cxr_study.data.labels.label_table import UNCERTAIN, apply_policy, classes, one_sided
-from cxr_study.data.labels.merges import parts_against
+from cxr_study.data.labels.class_overlap import open_decisions, unknown_names
+from cxr_study.data.labels.label_table import UNCERTAIN, apply_policy, classes, describe_one_sided
+from cxr_study.data.labels.merges import contradicting_parts
 from cxr_study.data.readers import mimic, nih, official_files
 from cxr_study.data.sites import patient_split
-from cxr_study.data.sites.own_table import find_csv, find_images, look, write_index
+from cxr_study.data.sites.own_table import find_csv, find_images, inspect_csv, write_index
 from cxr_study.data.sites.site_data import (
     find_files,
     labelled_classes,
@@ -26,17 +26,17 @@ from cxr_study.data.sites.site_data import (
     site_classes,
 )
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
-from cxr_study.data.sites.split_file import counts, earlier, write_split
+from cxr_study.data.sites.split_file import counts, replaced_files, write_split
 
 Say = Callable[[str], None]
-"""Receives a line for people."""
+"""Callback that prints a line for people."""
 
 
 def make_site(
     dataset: str,
     folder: Path,
     path: Path,
-    said: Mapping[str, Any],
+    given: Mapping[str, Any],
     *,
     images_by: str | None,
     seed: int,
@@ -45,16 +45,19 @@ def make_site(
     """Write a site file for a data set, and split its patients 70/10/20.
 
     Args:
-        dataset: One of the readers.
-        folder: Of the official download; or a hospital's own csv, or its folder.
-        path: The site file; nothing of it is left where something is wrong.
-        said: Keys of the site file that a person gives; None is none.
-        images_by: DICOM keyword of the number by which an own csv names its images. None: by path.
-        seed: Of the split.
-        say: Is given what was found and decided.
+        dataset: Name of the data set; "table" is a hospital's own csv.
+        folder: Folder of the official download; or a hospital's own csv, or its folder.
+        path: The site file to write. After an error, no file is left.
+        given: Keys of the site file -> values that a person gives; None: not given.
+        images_by: DICOM keyword of the number by which an own csv names images. None: by path.
+        seed: Random seed of the split.
+        say: Prints what was found and decided, a line each.
+
+    Returns:
+        The site file, as read back.
 
     Raises:
-        ValueError: The files do not tell what a site needs to know, or cannot be read.
+        ValueError: The files cannot be read, or facts are missing.
     """
     index = path.with_name(f"{path.stem}_images.csv")
     split = path.with_name(f"{path.stem}_split.csv")
@@ -65,7 +68,7 @@ def make_site(
         labels, metadata, images = official_files(dataset, folder)
     keys: dict[str, Any] = {
         **{"dataset": dataset, "labels": labels, "metadata": metadata, "images": images},
-        **{"split": split, **{key: value for key, value in said.items() if value is not None}},
+        **{"split": split, **{key: value for key, value in given.items() if value is not None}},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -76,7 +79,7 @@ def make_site(
         table = read_labels(site)
         if not any(find_files(site, table["image"])):
             raise InputError(
-                f"none of the {len(table)} images of these labels lie below {site.images}, first "
+                f"none of the {len(table)} images of these labels are below {site.images}, first "
                 f"{table['image'][0]}. Put the images there, or link them."
             )
         site = _written(path, keys | _decided(site, table, say))
@@ -85,28 +88,31 @@ def make_site(
         for file in (path, split, *([index] if images_by else [])):
             file.unlink(missing_ok=True)
         with suppress(OSError):
-            path.parent.rmdir()  # where nothing else is in it
+            path.parent.rmdir()  # if it is empty
         raise
     say(f"site file  {path}")
     for line in repeated_images(site, table):
         say(line)
     named = [site_classes(site, read_labels(site))]
-    for line in undecided(named):
+    for line in open_decisions(named):
         say(line)
-    if site.findings and unknown(named):
+    if site.findings and unknown_names(named):
         say(
-            "listed     what is no class: --word '<text>=No Finding' says that nothing is found, "
-            f"--word '<text>=' leaves it out (remove {path} first)"
+            "listed     texts that are not classes: --word '<text>=No Finding' for the absence of "
+            f"findings, --word '<text>=' to leave one out (remove {path} first)"
         )
     return site
 
 
 def repeated_images(site: SiteFile, table: pd.DataFrame) -> list[str]:
-    """Lines about images of a site that are one file under several names; none where none is.
+    """Describe images of a site that have the same file content under several names.
 
     Args:
-        site: The site.
+        site: Its site file.
         table: Its label table as read.
+
+    Returns:
+        Lines for people; empty if there are no such images.
     """
     again = repeated(table["image"], find_files(site, table["image"]))
     if not again:
@@ -121,7 +127,7 @@ def repeated_images(site: SiteFile, table: pd.DataFrame) -> list[str]:
         f"repeated   {counted(len(again), 'image')} of other names, the same file, "
         f"{of_others} of another patient; first {image} (patient {patient[image]}) and {first} "
         f"(patient {patient[first]})",
-        "           a run refuses them: remove their rows, or let it leave them out by "
+        "           a run refuses them: remove their rows, or have them left out with "
         f"'bad_images: {len(again)}' in the site file",
     ]
 
@@ -136,19 +142,20 @@ def split_site(
     *,
     say: Say,
 ) -> None:
-    """Split the patients of a site, and say how many are where.
+    """Split the patients of a site, write the split file, and print the counts.
 
     Args:
-        site: Its key `split` says where to write.
-        share: Of the training patients to use.
-        seed: Of the split.
-        ratios: Of patients in train, validation and test.
-        nih_lists: NIH's official lists instead, `train_val_list.txt` and `test_list.txt`.
-        mimic_split: MIMIC's official csv instead.
-        say: Is given what is in the splits, and what they lack.
+        site: Its site file; the key `split` names the file to write.
+        share: Share of the training patients to use; the others become unused.
+        seed: Random seed of the split.
+        ratios: Patients in train, validation and test, separated by slashes.
+        nih_lists: NIH's official lists, `train_val_list.txt` and `test_list.txt`, used instead of
+            `ratios`.
+        mimic_split: MIMIC's official csv, used instead of `ratios`.
+        say: Prints what is in the splits, and classes that a split lacks, a line each.
 
     Raises:
-        ValueError: The labels cannot be read or split so.
+        ValueError: The labels cannot be read, or cannot be split in this way.
     """
     table = select_views(site, read_labels(site))
     if nih_lists is not None:
@@ -164,14 +171,14 @@ def split_site(
         assignment = patient_split.split_patients(table, seed=seed, fractions=fractions)
         scheme = f"{ratios} {patient_split.SCHEME}"
     if share < 1:
-        assignment = patient_split.thin(assignment, table, float(share), seed=seed)
+        assignment = patient_split.subsample_training(assignment, table, float(share), seed=seed)
         scheme += f"; {share} of the training patients used"
     write_split(assignment, table, site.split, scheme=scheme, seed=seed)
     for name, part in counts(assignment, table).items():
         images = f"{part['images']:,} images ({part['images'] / len(table):.0%})"
         say(f"{name:10}  {part['patients']:,} patients, {images}")
     say(f"split      {site.split}")
-    if kept := earlier(site.split):
+    if kept := replaced_files(site.split):
         say(f"earlier    {kept[-1]}")
     for note in table.attrs["notes"]:
         say(f"note       {note}")
@@ -183,11 +190,12 @@ def split_site(
         positive, negative = (trained[name] > 0.5).sum(), (trained[name] < 0.5).sum()
         say(f"training   {name}: {positive:,} positive, {negative:,} negative")
     missing = patient_split.without_positives(assignment, table, labelled)
-    for line in (*one_sided(trained), *missing):
+    for line in (*describe_one_sided(trained), *missing):
         say(f"  {line}")
 
 
 def _written(path: Path, keys: Mapping[str, Any]) -> SiteFile:
+    """Write a site file and read it back, which checks it."""
     write_site_file(path, **keys)
     return read_site_file(path)
 
@@ -195,8 +203,8 @@ def _written(path: Path, keys: Mapping[str, Any]) -> SiteFile:
 def _own_table(
     site: SiteFile, folder: Path, images_by: str | None, index: Path, say: Say
 ) -> dict[str, Any]:
-    """Keys that a look at a hospital's own csv and its images gives, and says so."""
-    columns, table, found = look(site, images_by is not None)
+    """Keys of the site file that follow from a hospital's own csv and its images; prints them."""
+    columns, table, found = inspect_csv(site, images_by is not None)
     for line in found:
         say(line)
     keys: dict[str, Any] = {
@@ -212,14 +220,14 @@ def _own_table(
 
 
 def _decided(site: SiteFile, table: pd.DataFrame, say: Say) -> dict[str, Any]:
-    """Keys of what is decided where nobody says otherwise, and says so."""
+    """Keys of the site file for default decisions about labels; prints them."""
     labelled = labelled_classes(site, classes(table))
     keys: dict[str, Any] = {}
     if uncertain := int((table[list(labelled)] == UNCERTAIN).to_numpy().sum()):
         say(f"uncertain  {uncertain:,} labels, which count as negative (uncertain: zeros)")
         keys["uncertain"] = "zeros"
     if site.dataset == "padchest":
-        against = parts_against(table, blank_is_negative=True)
+        against = contradicting_parts(table, blank_is_negative=True)
         keys["merges"] = {name: list(against[name]) for name in labelled if name in against}
         for name, parts in keys["merges"].items():
             say(f"merged     {name}: {', '.join(parts)}")

@@ -1,9 +1,10 @@
-"""Patients into splits and sites: no patient stands in two splits or at two sites.
+"""Split patients into train, validation and test; no patient is in two splits or at two sites.
 
-Functions from a label table to an assignment: a data frame with one row per patient, sorted by
-patient, and the columns `patient`, `split` (one of `SPLITS`, or `UNUSED`) and perhaps `site`.
-Stratified by "the patient has any positive label" and, within the positive ones, by class (see
-`stratify`); the order of the table's rows does not matter.
+The functions compute an assignment from a label table: a data frame with one row per patient,
+sorted by patient, and the columns `patient`, `split` (one of `SPLITS`, or `UNUSED`) and, if there
+are several sites, `site`. Splits are stratified by whether a patient has any positive label and,
+among those who have, by class (see `stratify`). They do not depend on the order of the table's
+rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,42 +13,49 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.common.errors import InputError
-from cxr_study.common.wording import listed
+from cxr_study.common.wording import join_names
 from cxr_study.data.labels.label_table import POSITIVE, classes
 
 __all__ = ["split_patients"]
 
 SPLITS = ("train", "validation", "test")
-UNUSED = "unused"  # left out on purpose, to train with less data
+UNUSED = "unused"
+"""Split of patients who are left out to train with less data."""
 FRACTIONS = (0.7, 0.1, 0.2)
-"""Of the patients, in train, validation and test; those of Kulkarni et al., ML4H 2024."""
-CURE = (
-    "Where a split has no positive patient of a class, it is not trained or not measured there: "
-    "other ratios (surgagg data split <site file> --ratios 60/20/20) or another seed may help."
+"""Fractions of patients in train, validation and test; from Kulkarni et al., ML4H 2024."""
+REMEDY = (
+    "A class without a positive patient in a split is not trained or not measured there: other "
+    "ratios (surgagg data split <site file> --ratios 60/20/20) or another seed may help."
 )
-"""What may help where `without_positives` finds classes."""
+"""Advice if `without_positives` finds classes."""
 
 SCHEME = "of the patients, stratified by any positive label and by class"
-RECIPE = 3  # raise it when the same seed makes another split
-_DRAWS = 100  # that are made where the first leaves a split too many or too few images
-_NEAR = 0.01  # of all images: that far from its share of them a split may be
-_VALIDATION = 1 / 8  # of the patients that an official split, or a fold, leaves to training
+"""Description of the method, for the headers of split files."""
+RECIPE = 3  # version of the method; increase it when a seed gives another split
+_DRAWS = 100  # tries, if the first one gives a split too many or too few images
+_NEAR = 0.01  # of all images: tolerated difference of a split from its share
+_VALIDATION = 1 / 8  # of the training patients of an official split or a fold
 
 
 def split_patients(
     table: pd.DataFrame, *, seed: int, fractions: Sequence[float] = FRACTIONS, draws: int = _DRAWS
 ) -> pd.DataFrame:
-    """Put every patient in one split.
+    """Assign each patient to one split.
 
-    Every class with at least three positive patients has one in each split, unless classes stand
-    in each other's way; `without_positives` tells. Where a split's share of the images is not that
-    of its patients, within 1 %, others are drawn, and the nearest is taken.
+    Every class with at least three positive patients has one in each split, unless this is
+    impossible for several classes at once; `without_positives` reports that. If a split's share of
+    the images differs from its share of the patients by more than 1 %, more splits are drawn and
+    the closest one is used.
 
     Args:
         table: Label table as read.
-        seed: With another, other patients are together.
-        fractions: Of the patients, in train, validation and test.
-        draws: At most; with one, a patient with many images may be in a small split.
+        seed: Random seed.
+        fractions: Fractions of patients in train, validation and test, with the sum 1.
+        draws: Largest number of draws. With one, a patient with many images may unbalance a small
+            split.
+
+    Returns:
+        The assignment, see the module.
 
     Raises:
         InputError: There are too few patients to give each split one.
@@ -57,16 +65,19 @@ def split_patients(
 
 
 def split_fold(table: pd.DataFrame, fold: int, folds: int, *, seed: int) -> pd.DataFrame:
-    """Test one of so many folds; of the other patients an eighth validate.
+    """Assign patients for cross-validation: one fold is tested, 1/8 of the others validates.
 
-    Folds are the same for every seed, so that each patient is tested in one of them; the seed
-    decides who validates.
+    Folds are the same for every seed, so that each patient is tested in exactly one of them; the
+    seed selects the validation patients.
 
     Args:
         table: Label table as read.
-        fold: Number of the fold, from 0.
-        folds: How many, 2 or more.
-        seed: Of the validation split.
+        fold: Number of the fold to test, from 0.
+        folds: Number of folds, 2 or more.
+        seed: Random seed of the validation split.
+
+    Returns:
+        The assignment, see the module.
 
     Raises:
         InputError: There are too few patients to give each split one.
@@ -80,12 +91,15 @@ def split_fold(table: pd.DataFrame, fold: int, folds: int, *, seed: int) -> pd.D
 def without_positives(
     assignment: pd.DataFrame, table: pd.DataFrame, names: Sequence[str]
 ) -> list[str]:
-    """Lines about splits in which no patient has one of these classes, and perhaps `CURE`.
+    """Describe classes that have no positive patient in a split.
 
     Args:
         assignment: Of one site.
         table: Its label table as read.
-        names: Of the classes.
+        names: Classes to check.
+
+    Returns:
+        A line for each such class, and `REMEDY` if one of them has enough patients.
     """
     split = table["patient"].map(assignment.set_index("patient")["split"])
     lines, curable = [], False
@@ -95,16 +109,23 @@ def without_positives(
             patients = table["patient"][positive].nunique()
             needed = "" if patients >= len(SPLITS) else f"; {len(SPLITS)} are needed"
             curable = curable or not needed
-            where = f"no positive patient in {listed(missing)} ({patients} in all{needed})"
+            where = f"no positive patient in {join_names(missing)} ({patients} in all{needed})"
             lines.append(f"{name}: {where}")
-    return [*lines, CURE] if curable else lines
+    return [*lines, REMEDY] if curable else lines
 
 
 def split_by_lists(table: pd.DataFrame, parts: Mapping[str, str], *, seed: int) -> pd.DataFrame:
-    """Follow official lists of images; NIH's are `train_val_list.txt` and `test_list.txt`.
+    """Assign patients by official lists of images, such as NIH's.
 
-    An eighth of train_val's patients validate, which makes about 70/10/20. `parts` maps images to
-    "train_val" or "test" and may know more images.
+    1/8 of the patients in train_val become the validation split, which gives about 70/10/20.
+
+    Args:
+        table: Label table as read.
+        parts: Image -> "train_val" or "test", see `nih.official_lists`; may have more images.
+        seed: Random seed of the validation split.
+
+    Returns:
+        The assignment, see the module.
 
     Raises:
         InputError: An image is in no list, or a patient's images are in both.
@@ -129,12 +150,21 @@ def split_by_lists(table: pd.DataFrame, parts: Mapping[str, str], *, seed: int) 
     return _assignment([train, validation, table["patient"][part == "test"].unique()])
 
 
-def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: int) -> pd.DataFrame:
-    """Leave out all but a share of the training patients, at each site alike, as `UNUSED`.
+def subsample_training(
+    assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: int
+) -> pd.DataFrame:
+    """Keep a share of the training patients at each site; the others become `UNUSED`.
 
-    With the same seed a smaller share is a part of a larger one.
+    With the same seed, the patients of a smaller share are a subset of those of a larger one.
+
+    Args:
+        assignment: See the module; stays unchanged.
+        table: The label table it was made from.
+        share: Share of the training patients to keep, above 0 and at most 1; at least one patient
+            of each site is kept.
+        seed: Random seed.
     """
-    thinned = assignment.copy()
+    thinned: pd.DataFrame = assignment.copy()
     training = assignment[assignment["split"] == "train"]
     groups = [training] if "site" not in training else [g for _, g in training.groupby("site")]
     for group in groups:
@@ -146,29 +176,43 @@ def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: i
 
 
 def check(table: pd.DataFrame, assignment: pd.DataFrame) -> None:
-    """Refuse an assignment without a patient of the table or with one twice."""
+    """Check that an assignment has each patient of a label table, and none twice.
+
+    Raises:
+        InputError: It lacks a patient or repeats one.
+    """
     twice = assignment["patient"][assignment["patient"].duplicated()].unique().tolist()
     if twice:
         raise InputError(
-            f"a patient stands in one split of one site, once; {len(twice)} stand here more than "
-            f"once: {_first(twice)}. Keep one line for each."
+            f"a patient is in one split of one site; {len(twice)} have more than one line: "
+            f"{_first(twice)}. Keep one line for each."
         )
     known = set(assignment["patient"])
     missing = [patient for patient in table["patient"].unique() if patient not in known]
     if missing:
         raise InputError(
             f"every patient needs a split; {len(missing)} of {table['patient'].nunique()} have "
-            f"none: {_first(missing)}. Add them, or make the split anew."
+            f"none: {_first(missing)}. Add them, or create the split again."
         )
 
 
 def positive_patients(table: pd.DataFrame) -> pd.Series:
-    """Whether a patient has any positive label; indexed by patient, sorted."""
-    return (table[classes(table)] == POSITIVE).any(axis=1).groupby(table["patient"]).any()
+    """Whether each patient has any positive label: bool, indexed by patient, sorted."""
+    rows = (table[classes(table)] == POSITIVE).any(axis=1)
+    patients: pd.Series = rows.groupby(table["patient"]).any()
+    return patients
 
 
 def shuffled(table: pd.DataFrame, seed: int) -> np.ndarray:
-    """All patients in random order, both strata spread evenly, so that any cut is stratified."""
+    """All patients in random order, with both strata spread evenly: every cut is stratified.
+
+    Args:
+        table: Label table as read; its strata are patients with and without a positive label.
+        seed: Random seed.
+
+    Returns:
+        Ids of the patients, object (patients,).
+    """
     positive = positive_patients(table)
     rng = np.random.default_rng(seed)
     patients, places = [], []
@@ -181,10 +225,20 @@ def shuffled(table: pd.DataFrame, seed: int) -> np.ndarray:
 def stratified(
     table: pd.DataFrame, parts: Sequence[np.ndarray], seed: int, draws: int = 1
 ) -> list[np.ndarray]:
-    """Exchange patients of parts so that classes are spread: positive ones for positive ones.
+    """Exchange patients between parts so that each class is spread evenly over them.
 
-    Where a part has too few places for positive patients to have one of each class, any for any.
-    Where a part then has another share of the images than of the patients, so many are drawn.
+    Positive patients are exchanged for positive ones. If a part has too few positive patients to
+    get one of each class, any patients are exchanged. The sizes of the parts stay.
+
+    Args:
+        table: Label table as read.
+        parts: Patients of each part, which do not overlap.
+        seed: Random seed.
+        draws: Largest number of draws; further ones are tried if a part's share of the images
+            differs from its share of the patients by more than 1 %. Default 1.
+
+    Returns:
+        Patients of each part, sorted, in the order of `parts`.
     """
     patients = pd.Index(np.sort(np.concatenate(parts)))
     rows = table[table["patient"].isin(patients)]
@@ -197,19 +251,19 @@ def stratified(
     images = rows["patient"].value_counts()[patients].to_numpy()
 
     def drawn(number: int) -> np.ndarray:
-        chosen = part.copy()
+        chosen: np.ndarray = part.copy()
         own = (seed, number) if number else seed
         rng = np.random.default_rng(own)
         chosen[positive] = stratify(has[positive], sizes, rng)
         if number:
             chosen[~positive] = rng.permutation(part[~positive])
         if _lacking(has, chosen):
-            whole = stratify(has, np.bincount(part), np.random.default_rng(own))
-            chosen = min(chosen, whole, key=lambda made: _lacking(has, made))
+            unrestricted = stratify(has, np.bincount(part), np.random.default_rng(own))
+            chosen = min(chosen, unrestricted, key=lambda made: _lacking(has, made))
         return chosen
 
     def fault(made: np.ndarray) -> tuple[int, float]:
-        """How often a class lacks, and how far the images of a part are from their share."""
+        """Missing classes over all parts, and the largest deviation of a part's images."""
         off = np.bincount(made, images) / images.sum() - np.bincount(part) / len(part)
         return _lacking(has, made), abs(off).max()
 
@@ -220,12 +274,13 @@ def stratified(
 
 
 def _lacking(has: np.ndarray, part: np.ndarray) -> int:
-    """How often a part has no patient with a class that is frequent enough for all parts."""
+    """Number of pairs of part and missing class, for classes with enough patients for all."""
     there = np.array([has[part == number].any(axis=0) for number in np.unique(part)])
     return int((~there[:, has.sum(axis=0) >= len(there)]).sum())
 
 
 def _cut(queue: np.ndarray, fractions: Sequence[float]) -> list[np.ndarray]:
+    """Cut a queue of patients into consecutive parts with these fractions."""
     ends = np.rint(np.cumsum(fractions) * len(queue)).astype(int)
     return np.split(queue, ends[:-1])
 
@@ -235,35 +290,41 @@ def _assignment(parts: Sequence[np.ndarray]) -> pd.DataFrame:
     sizes = [len(part) for part in parts]
     if 0 in sizes:
         raise InputError(
-            f"split '{SPLITS[sizes.index(0)]}' got none of the {sum(sizes)} patients; needs more "
-            "patients."
+            f"split '{SPLITS[sizes.index(0)]}' has none of the {sum(sizes)} patients; more are "
+            "needed."
         )
     frame = pd.DataFrame({"patient": np.concatenate(parts), "split": np.repeat(SPLITS, sizes)})
-    return frame.sort_values("patient", ignore_index=True)
+    assignment: pd.DataFrame = frame.sort_values("patient", ignore_index=True)
+    return assignment
 
 
 def _first(names: Sequence[str]) -> str:
+    """The first three names, for a message."""
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def stratify(
     present: np.ndarray, sizes: Sequence[int] | np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Put patients into parts that have equally much of every class: iterative stratification.
+    """Assign patients to parts with equal shares of every class: iterative stratification.
 
-    Sechidis, Tsoumakas and Vlahavas, ECML PKDD 2011: the rarest class is dealt out first, each
-    patient to the part that lacks most of it. Two things are added: parts have exact sizes, and
-    before anything else each part gets a patient of every class that has enough of them, so that
-    rounding leaves none without.
+    The rarest class is distributed first, each patient to the part that lacks most of it. There are
+    two extensions of the published algorithm: parts have exact sizes; and before anything else,
+    each part gets a patient of every class that has enough patients, so that rounding does not
+    leave a part without.
 
     Args:
         present: Whether a patient has a class, bool (patients, classes).
-        sizes: Patients of each part; together they are all patients.
-        rng: Decides between equals.
+        sizes: Number of patients in each part; the sum is the number of all patients.
+        rng: Breaks ties.
 
     Returns:
-        Number of the part of each patient, int64 (patients,). A class with as many patients as
-        there are parts with room has one in each, unless classes stand in each other's way.
+        Number of the part of each patient, int64 (patients,). A class with at least as many
+        patients as there are non-empty parts has one in each, unless this is impossible for several
+        classes at once.
+
+    Source:
+        Sechidis, Tsoumakas and Vlahavas, On the stratification of multi-label data, ECML PKDD 2011.
     """
     part = np.full(len(present), -1)
     room = np.array(sizes, int)
@@ -299,7 +360,7 @@ def _one_of_each(
     order: np.ndarray,
     put: Callable[[int, int], None],
 ) -> None:
-    """Give each part a patient of every class that has enough, the rarest class first."""
+    """Give each part a patient of every class with enough patients, the rarest class first."""
     parts = np.flatnonzero(room)
     numbers = present.sum(axis=0)
     enough = numbers >= len(parts)
@@ -309,6 +370,6 @@ def _one_of_each(
             free = order[(part[order] < 0) & present[order, name]]
             if there[name] or not room[into] or not len(free):
                 continue
-            # The patient who has most of what the part has none of.
+            # The patient with the most classes that the part does not have yet.
             wanted = present[np.ix_(free, enough & ~there)].sum(axis=1)
             put(int(free[np.argmax(wanted)]), int(into))

@@ -1,4 +1,4 @@
-"""A site's labels and pixels, as its site file says; what is said of several before training."""
+"""Load a site's labels and images according to its site file; check sites before training."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ from cxr_study.data.images import image_store
 from cxr_study.data.images.image_files import locate
 from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels import merges
-from cxr_study.data.labels.class_overlap import SiteClasses, holders, near_duplicates
-from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, apply_policy, classes, one_sided
+from cxr_study.data.labels.class_overlap import SiteClasses, near_duplicates, sites_by_class
+from cxr_study.data.labels.label_table import (
+    DESCRIPTORS,
+    FRONTAL,
+    apply_policy,
+    classes,
+    describe_one_sided,
+)
 from cxr_study.data.readers import dataset_of
-from cxr_study.data.readers.table import plain
+from cxr_study.data.readers.table import normalize_id
 from cxr_study.data.sites.own_table import join
 from cxr_study.data.sites.patient_split import UNUSED
 from cxr_study.data.sites.site_file import SiteFile
@@ -31,18 +37,19 @@ from surgical_aggregation.aggregation.class_names import twins, unfit
 __all__ = ["load_images", "load_labels", "read_labels"]
 
 CONTRADICTION = "contradiction"
-"""Status of an image that is not what it should be, at a site that refuses such images."""
+"""Status of an image with notes about contradictions, at a site that refuses such images."""
 
 
 @dataclass(frozen=True, eq=False)
 class SiteLabels:
-    """A site's labels.
+    """The labels of a site.
 
     Attributes:
-        read: Label table as read: all rows and classes of the data set, merges made.
-        table: Label table to train with: the site's rows, views and classes, policies applied, with
-            `split` (one of `patient_split.SPLITS`, or unused) and `file` (absolute path, "" where
-            there is none) behind the classes.
+        site: Its site file.
+        read: Label table as read: all rows and classes of the data set, after merges.
+        table: Label table to train with: the rows, views and classes of the site, after the
+            policies. After the classes it has the columns `split` (one of `patient_split.SPLITS`,
+            or unused) and `file` (absolute path, "" if there is none).
     """
 
     site: SiteFile
@@ -51,14 +58,15 @@ class SiteLabels:
 
 
 def read_labels(site: SiteFile) -> pd.DataFrame:
-    """Read a site's csv files as a label table and make the merges.
+    """Read a site's csv files as a label table, and merge columns.
 
-    Its `attrs["notes"]` are what the reader made of the files, for people; and where an image is
-    negative for a class and positive for a part of it.
+    Returns:
+        The label table as read. Its `attrs["notes"]` are the reader's notes for people, and a note
+        where images are negative for a class and positive for a part of it.
 
     Raises:
-        InputError: A csv does not hold what the dataset promises.
-        InputError: A merge is not possible, or not allowed.
+        InputError: A csv does not fit the format of the data set, or a merge is not possible or not
+            allowed.
     """
     table = readers.read(site.dataset, site.labels, site.metadata, site, site.images)
     if site.dataset == "table" and site.metadata is not None:
@@ -68,7 +76,7 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
     except InputError as error:
         raise InputError(f"{site.path}: key 'merges': {error}") from None
     labelled = site.classes or dataset_of(site.dataset).default_classes or classes(table)
-    against = merges.parts_against(table, site.policy.blank == "negative")
+    against = merges.contradicting_parts(table, site.policy.blank == "negative")
     table.attrs["notes"] += [
         f"{sum(parts.values()):,} labels of {name} are negative where a part of it is positive "
         f"({', '.join(f'{part} {n:,}' for part, n in parts.items())}); to merge them: "
@@ -82,26 +90,30 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
 def find_files(site: SiteFile, images: Iterable[str]) -> list[Path | None]:
     """Find the files of a site's images, see `image_files.locate`.
 
+    Args:
+        site: Its site file.
+        images: Names of the images, as in the label table.
+
     Raises:
-        ImageError: Two files could be one of the images.
+        ImageError: Two files match an image.
     """
     return locate(site.images, images, dataset_of(site.dataset).identifying, site.nested)
 
 
 def select_views(site: SiteFile, table: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows of the views the site uses, which are split.
+    """Select the rows with views that the site uses: frontal ones, or all.
 
     Raises:
-        InputError: None is left.
+        InputError: No row is left.
     """
     if site.views == "all":
         return table
-    frontal = table[table["view"].isin(FRONTAL)].reset_index(drop=True)
+    frontal: pd.DataFrame = table[table["view"].isin(FRONTAL)].reset_index(drop=True)
     if frontal.empty:
         views = ", ".join(sorted({view or "unknown" for view in table["view"]}))
         raise InputError(
             f"{site.path}: none of the {len(table)} images is known to be frontal; their views are "
-            f"{views}. Say 'views: all' to use them (--views all)."
+            f"{views}. Set 'views: all' to use them (--views all)."
         )
     return frontal
 
@@ -110,16 +122,15 @@ def load_labels(site: SiteFile) -> SiteLabels:
     """Read a site's labels, select its rows and classes, apply its policies and find its images.
 
     Raises:
-        InputError: The labels or the split file do not hold what their format promises.
-        InputError: The split does not fit the labels, or has a patient twice.
-        InputError: A class, merge or policy does not fit the data set.
-        InputError: There are blank labels and the site file does not say what they mean.
-        ImageError: Image files cannot be told apart.
+        InputError: The labels or the split file do not fit their format; the split does not fit the
+            labels, or has a patient twice; a class, merge or policy does not fit the data set; or
+            there are blank labels whose meaning the site file does not give.
+        ImageError: Two files match an image.
     """
     if not site.split.is_file():
         raise InputError(
             f"{site.path}: key 'split' needs a file that exists (looked for {site.split}). "
-            f"Make it: surgagg data split {site.path}"
+            f"Create it: surgagg data split {site.path}"
         )
     split = read_split(site.split)
     site, kept = _as_split(site, split)
@@ -137,18 +148,22 @@ def load_labels(site: SiteFile) -> SiteLabels:
 
 
 def _as_split(site: SiteFile, split: SplitFile) -> tuple[SiteFile, list[str]]:
-    """A site whose split keeps spellings of a patient apart reads them so; and a note of that."""
+    """Read patient ids as the site's split has them.
+
+    If the split keeps spellings of a patient apart, so does the returned site file; a note about
+    that comes with it.
+    """
     if site.dataset != "table" or site.patients is not None:
         return site, []
     assignment = split.assignment
-    splits = assignment.groupby(assignment["patient"].map(plain))["split"]
+    splits = assignment.groupby(assignment["patient"].map(normalize_id))["split"]
     several = int((splits.size() > 1).sum())
     if not several:
         return site, []
     note = (
-        f"the split {site.split} keeps {several:,} patients apart who are written in several ways; "
-        f"{(splits.nunique() > 1).sum():,} are in more than one split. It stays as it is; another: "
-        f"surgagg data split {site.path}"
+        f"the split {site.split} keeps spellings of {several:,} patients apart; "
+        f"{(splits.nunique() > 1).sum():,} are in more than one split. It is used unchanged; "
+        f"create another: surgagg data split {site.path}"
     )
     return site.model_copy(update={"patients": "exact"}), [note]
 
@@ -156,12 +171,20 @@ def _as_split(site: SiteFile, split: SplitFile) -> tuple[SiteFile, list[str]]:
 def prepare(
     labels: SiteLabels, size: int, report: Callable[[int, int], None] | None = None
 ) -> tuple[pd.DataFrame, image_store.Prepared]:
-    """Decode a site's images; what is wrong with them is reported, not raised.
+    """Decode the images of a site that are in a split; problems are reported, not raised.
+
+    Args:
+        labels: The site's labels.
+        size: Side of the images, pixels.
+        report: Called as report(done, total) after each decoded file.
 
     Returns:
-        The rows of the table that are in a split, and their images; `notes` of the index has what
-        contradicts that an image is the radiograph that its row says. Where the site refuses such
-        images, their status is `CONTRADICTION`.
+        The rows of the label table that are in a split, with a RangeIndex, and their images in the
+        same order. The index's `notes` also name a view that contradicts the label table. If the
+        site refuses images with notes, their status is `CONTRADICTION`.
+
+    Raises:
+        ImageError: See `image_store.prepare`.
     """
     site = labels.site
     table = labels.table[labels.table["split"] != UNUSED].reset_index(drop=True)
@@ -179,23 +202,31 @@ def prepare(
 
 
 def _notes(table: pd.DataFrame, index: pd.DataFrame) -> pd.Series:
-    """What speaks against each usable image, its file's view included."""
+    """Notes about each usable image, including a view that contradicts the label table."""
     view, labelled = index["view"], table["view"]
     sure = view.isin(("PA", "AP")) & labelled.isin(("PA", "AP"))
     differ = (view != labelled).where(sure, view.isin(FRONTAL) != labelled.isin(FRONTAL))
     differ &= (view != "") & (labelled != "")
-    said = (index["notes"] + "; view " + view + ", labelled " + labelled).str.removeprefix("; ")
-    return index["notes"].mask(differ, said).where(index["status"] == "ok", "")
+    noted = (index["notes"] + "; view " + view + ", labelled " + labelled).str.removeprefix("; ")
+    notes: pd.Series = index["notes"].mask(differ, noted).where(index["status"] == "ok", "")
+    return notes
 
 
 def load_images(labels: SiteLabels, size: int) -> Images:
-    """A site's usable images of `size` x `size` pixels that are in a split, with a bar.
+    """Load the usable images of a site that are in a split, with a progress bar.
 
-    They are decoded where they were not. Their table is that of the labels, with a RangeIndex.
+    Images that are not in the cache are decoded first.
+
+    Args:
+        labels: The site's labels.
+        size: Side of the images, pixels.
+
+    Returns:
+        The images, with the label table's rows.
 
     Raises:
         ImageError: More images are missing, unreadable, constant or duplicates than the site's
-            `bad_images` allows; names some and the file that lists all.
+            `bad_images` allows; names some of them and the file that lists all.
     """
     site = labels.site
     with progress.bar(f"{site.site}: decoding images") as report:
@@ -212,10 +243,15 @@ def load_images(labels: SiteLabels, size: int) -> Images:
 
 
 def check_disjoint(sites: Iterable[SiteLabels]) -> list[str]:
-    """Refuse sites that share a patient; data sets with different patient numbers cannot.
+    """Check that no two sites share a patient.
+
+    Ids of data sets with different numberings of patients are not compared.
 
     Returns:
-        Notes about hospitals' own tables, whose ids may be equal by chance.
+        Notes about hospitals' own tables with equal ids, which may be a coincidence.
+
+    Raises:
+        InputError: A patient is at two sites.
     """
     notes = []
     for one, other in combinations(sites, 2):
@@ -226,29 +262,36 @@ def check_disjoint(sites: Iterable[SiteLabels]) -> list[str]:
         if not certain and "table" not in (whose, others):
             continue
         ids = [each.table["patient"] for each in (one, other)]
-        here, there = ids if certain else [each.map(plain) for each in ids]
+        here, there = ids if certain else [each.map(normalize_id) for each in ids]
         shared = sorted(set(here) & set(there))
         if shared and certain:
             raise InputError(
                 f"a patient belongs to one site; {len(shared)} are at both {one.site.path} and "
-                f"{other.site.path}, first {', '.join(shared[:3])}. Cut the patients into sites: "
+                f"{other.site.path}, first {', '.join(shared[:3])}. Distribute the patients: "
                 "surgagg data partition"
             )
         if shared:
             notes.append(
                 f"{len(shared):,} patient ids are at both {one.site.site} and {other.site.site}, "
-                f"first {', '.join(shared[:3])}; if that is no chance, leave these patients out at "
-                "one of them"
+                f"first {', '.join(shared[:3])}; if they are the same patients, leave them out at "
+                "one site"
             )
     return notes
 
 
 def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
-    """Names of the classes that a site labels, of those that its labels have after merges.
+    """Names of the classes that a site labels.
+
+    Args:
+        site: Its site file.
+        known: All classes of its label table, after merges.
+
+    Returns:
+        The classes that the site file lists; else those of its data set, and its merges.
 
     Raises:
-        InputError: The site file names a class that the labels do not have, or a class has a
-            name that no server accepts.
+        InputError: The site file names a class that the labels do not have, a class has a name that
+            servers refuse, or two names are spellings of one class.
     """
     preset = dataset_of(site.dataset).default_classes or known
     labelled = list(site.classes or [name for name in preset if name in known])
@@ -262,7 +305,7 @@ def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
         for name in names:
             if name not in of:
                 raise InputError(
-                    f"{site.path}: key '{key}': '{name}' is no class of this site; "
+                    f"{site.path}: key '{key}': '{name}' is not a class of this site; "
                     f"{nearest(name, of)}."
                 )
     for name in labelled:
@@ -277,10 +320,10 @@ def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
 
 
 def notes_before_training(sites: Sequence[SiteLabels]) -> list[str]:
-    """What people should know before they start, as far as all site files are at hand.
+    """Notes for people before training, about sites whose data are on this machine.
 
-    Notes of the readers, classes that lack a kind of label, patient ids that two hospitals have,
-    and classes of different sites that may be one finding.
+    They are the notes of the readers, classes with only positive or only negative labels, patient
+    ids that two hospitals share, and classes of different sites that may be one finding.
 
     Raises:
         InputError: A patient is at two of the sites; see `check_disjoint`.
@@ -291,11 +334,11 @@ def notes_before_training(sites: Sequence[SiteLabels]) -> list[str]:
         for each in sites
         for note in (
             *each.read.attrs["notes"],
-            *one_sided(each.table[each.table["split"] == "train"]),
+            *describe_one_sided(each.table[each.table["split"] == "train"]),
         )
     ]
     named = [site_classes(each.site, each.read) for each in sites]
-    at = holders(named)
+    at = sites_by_class(named)
     alike = [
         f"'{pair.name}' ({', '.join(pair.sites)}) and '{pair.other}' "
         f"({', '.join(at[pair.other])}) may be one finding: {pair.reason}; {pair.suggestion}"
@@ -306,7 +349,11 @@ def notes_before_training(sites: Sequence[SiteLabels]) -> list[str]:
 
 
 def site_classes(site: SiteFile, read: pd.DataFrame) -> SiteClasses:
-    """What a site says about classes, by its file and its labels as read.
+    """The classes of a site, to compare them with other sites'.
+
+    Args:
+        site: Its site file.
+        read: Its label table as read, after merges.
 
     Raises:
         InputError: See `labelled_classes`.

@@ -1,7 +1,8 @@
-"""The site file: which data a site has, which classes it labels and what it decided about them.
+"""The site file: a site's data, the classes it labels, and its decisions about labels and images.
 
-A YAML file that stays at the site and is named as it, with paths relative to it; custom/SITES.md
-has one with all keys. Where it is, a hospital's policy says, else the job; unnamed, the phantom's.
+A YAML file with the name of the site that stays at the site; its paths are relative to it.
+custom/SITES.md describes all keys. The folder of site files is given by the hospital's policy, else
+by the job; the default is the phantom's.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _Words = tuple[Word, ...]
 
 
 def _dataset(name: str) -> str:
-    dataset_of(name)  # which refuses one that is not known
+    dataset_of(name)  # raises for unknown names
     return name
 
 
@@ -47,7 +48,7 @@ def _list(value: object) -> object:
 
 
 def _names(spellings: Iterable[str], info: ValidationInfo) -> tuple[str, ...]:
-    """Names of classes in their canonical spelling, each once."""
+    """Canonical spelling of class names; refuses repeated classes."""
     names: dict[str, None] = {}
     for spelling in spellings:
         name = class_name(spelling, info.data.get("dataset"))
@@ -65,7 +66,7 @@ def _policies(value: object) -> object:
     return value if isinstance(value, dict) else {"default": value}
 
 
-def _limit(value: Any) -> int | str:
+def _limit(value: int | str) -> int | str:
     try:
         allowed(value, 1)
     except ValueError:
@@ -78,7 +79,29 @@ _Some = Field(min_length=1)
 
 
 class SiteFile(TableLayout):
-    """The keys of a site file, see the module; paths are absolute, the split may not exist yet."""
+    """The content of a site file; see `table_layout.TableLayout` for further keys of own csvs.
+
+    Attributes:
+        dataset: Name of the data set, see `readers.dataset_of`.
+        labels: Label csv files.
+        metadata: The second csv of data sets that have one; for an own csv, the index of images.
+        images: The images folder.
+        nested: Whether images of an own csv may be in subfolders that it does not name.
+        split: The split file; it may not exist yet.
+        classes: Classes that the site labels. None: the data set's.
+        views: Whether to use frontal images or all. Default "frontal".
+        merges: Class -> columns that are merged into it, see `merges`.
+        distinct: Classes that are declared to be different from all with similar names.
+        uncertain: Class, or "default", -> policy of uncertain labels, see `label_table`.
+        blank: Meaning of blank labels. None: undecided for an own csv, else "negative".
+        bad_images: Number or share ("1%") of images that may be unusable. Default 0.
+        contradictions: Whether images with notes are used ("note", the default) or left out
+            ("refuse").
+        bits: Bits that the values of 16-bit images use, 8 to 16. None: estimated.
+        truth: A csv with more labels of the same images, for evaluation only.
+
+    All paths are absolute.
+    """
 
     dataset: Annotated[str, AfterValidator(_dataset)]
     labels: Annotated[tuple[ExistingFile, ...], _Several, _Some]
@@ -103,7 +126,11 @@ class SiteFile(TableLayout):
     _path: Path
 
     def model_post_init(self, context: Any, /) -> None:
-        """Keep the path of the file, and check dataset and metadata together."""
+        """Store the path of the file (pydantic's context), and check keys that depend on others.
+
+        Raises:
+            ValueError: A key does not fit the data set.
+        """
         self._path = context
         has_metadata = bool(dataset_of(self.dataset).metadata_names)
         if self.dataset != "table" and has_metadata != (self.metadata is not None):
@@ -113,43 +140,45 @@ class SiteFile(TableLayout):
         if self.dataset != "table" and own:
             raise ValueError(
                 "the keys 'columns', 'words', 'encoding', 'findings', 'threshold', 'patients' and "
-                f"'nested' are of dataset 'table'; '{self.dataset}' has its own columns and words."
+                f"'nested' are for dataset 'table'; '{self.dataset}' has a fixed format."
             )
 
     @property
     def path(self) -> Path:
-        """The site file."""
+        """Path of the site file."""
         return self._path
 
     @property
     def site(self) -> str:
-        """Name of the site."""
+        """Name of the site: that of its file, without .yaml."""
         return self.path.stem
 
     @property
     def policy(self) -> LabelPolicy:
-        """What uncertain and blank labels count as."""
+        """Treatment of uncertain and blank labels."""
         policies = {class_name(name, self.dataset): p for name, p in self.uncertain.items()}
-        # What a blank cell of a hospital's own table means, only the hospital knows.
+        # Only the hospital knows what a blank cell of its own table means.
         blank = self.blank or (None if self.dataset == "table" else "negative")
         return LabelPolicy(policies.pop("default", "zeros"), policies, blank)
 
 
 def read_site_file(path: Path) -> SiteFile:
-    """Read and check a site file.
+    """Read and check a site file; the labels and images are not read.
 
     Raises:
-        InputError: The file does not exist or is not YAML, a key is missing, unknown or not
-            what it should be, a path does not exist, or a class is unknown or listed twice; names
-            the file and the key.
+        InputError: The file does not exist or is not YAML; a key is missing, unknown or not valid;
+            a path does not exist; or a class is listed twice. Names the file and the key.
     """
     return read_model(SiteFile, path, "site file", InputError)
 
 
 def write_site_file(path: Path, **keys: Any) -> None:
-    """Write a site file with these keys, paths relative to it; its folder exists already.
+    """Write a site file.
 
-    `labels` is a path or several; a key of None is left out.
+    Args:
+        path: The file; its folder must exist.
+        keys: Keys -> values. Paths become relative to the file; `labels` is one path or several; a
+            key with the value None is left out.
     """
 
     def relative(target: Path) -> str:
@@ -164,24 +193,28 @@ def write_site_file(path: Path, **keys: Any) -> None:
 
 
 VARIABLE = "CXR_SITES"
-"""With the folder, where the client starts: the site's own word, as its policy is."""
+"""Environment variable of a site's client with the folder of site files; the site sets it."""
 
 
 def find_site_file(site: str, given: str | None, policy: SitePolicy) -> Path:
-    """Path of <folder>/<site>.yaml, which exists.
+    """Find the file of a site, <folder>/<site>.yaml.
 
-    A site with a policy is a hospital's. Its policy names the folder, else `VARIABLE` does; a job
-    cannot, and it trains on the phantom only where it says so itself.
+    A site with a policy belongs to a hospital: the policy names the folder, else `VARIABLE` does. A
+    job cannot name one there, and the phantom is used only if the site itself names it.
 
     Args:
-        site: Its name.
-        given: Folder or demo data that the job names, or `VARIABLE` in the job's place.
-        policy: The site's.
+        site: Name of the site.
+        given: Folder or demo data from the job's setting `sites`; None and "" mean the phantom.
+        policy: The site's policy, or `NO_POLICY`.
+
+    Returns:
+        Path of the file, which exists.
 
     Raises:
-        SiteError: The job names a folder and may not, nobody does, or there is no such file.
+        SiteError: The job names a folder although the site has a policy, no folder is named, or
+            there is no such file.
     """
-    # FLARE, which those who only read a site file do not need
+    # Imports FLARE, which is not needed to read a site file.
     from surgical_aggregation.site.contract.site import SiteError
     from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
@@ -189,14 +222,14 @@ def find_site_file(site: str, given: str | None, policy: SitePolicy) -> Path:
         own = policy.site_files or os.environ.get(VARIABLE)
         if given not in (None, "", own, os.environ.get(VARIABLE)):
             raise SiteError(
-                f"this site says itself where its site files are; the job names {given!r}. Leave "
-                f"the job's setting 'sites' as it is by default, {{${VARIABLE}}}."
+                f"the folder of site files is set by this site itself; the job names {given!r}. "
+                f"Keep the default of the job's setting 'sites', {{${VARIABLE}}}."
             )
         if not own:
             raise SiteError(
-                "a site with a policy needs the folder of its site files; none is named. Give "
+                "a site with a policy needs the folder of its site files; none is named. Set "
                 f"'site_files' in its local/privacy.json, or the variable {VARIABLE} where the "
-                f"client starts; {offered_data.PHANTOM!r} in place of a folder is the phantom."
+                f"client starts; {offered_data.PHANTOM!r} instead of a folder is the phantom."
             )
         given = own
     folder = offered_data.site_files(given)

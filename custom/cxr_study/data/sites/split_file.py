@@ -1,6 +1,6 @@
-"""The split file: an assignment of patients, with how it was made and from what.
+"""The split file: an assignment of patients, with a record of how and from what it was made.
 
-A csv that people read, diff and may write by hand, behind a header in comments:
+A csv that people can read, compare and write by hand, after a header in comments:
 
     # scheme: 70/10/20 of the patients, stratified by any positive label
     # seed: 0
@@ -11,8 +11,8 @@ A csv that people read, diff and may write by hand, behind a header in comments:
     patient,split
     1,train
 
-A file that cuts patients into sites has the column `site` between the two. The header, where there
-is one, is compared with the labels on every use.
+A file for several sites has the column `site` between the two. The header, if there is one, is
+compared with the labels at every use.
 """
 
 import glob
@@ -29,21 +29,24 @@ import yaml
 from cxr_study.common.errors import InputError
 from cxr_study.common.yaml_files import parse_yaml
 from cxr_study.data.labels.csv_columns import open_csv, read_columns
-from cxr_study.data.readers.cell_values import filled, one_of
+from cxr_study.data.readers.cell_values import choice_parser, non_blank
 from cxr_study.data.sites.patient_split import SPLITS, UNUSED, check, positive_patients
 
 __all__ = ["write_split"]
 
-_SPLIT = one_of(f"{', '.join(SPLITS)} or {UNUSED}", {name: name for name in (*SPLITS, UNUSED)})
+_SPLIT = choice_parser(
+    f"{', '.join(SPLITS)} or {UNUSED}", {name: name for name in (*SPLITS, UNUSED)}
+)
 
 
 @dataclass(frozen=True, eq=False)
 class SplitFile:
-    """What a split file says.
+    """Content of a split file.
 
     Attributes:
+        path: The file.
         assignment: Of patients, see `patient_split`.
-        header: Keys scheme, seed, input and counts; empty where the file was made by hand.
+        header: Keys scheme, seed, input and counts; empty if the file was written by hand.
     """
 
     path: Path
@@ -60,15 +63,20 @@ def write_split(
     seed: int | None,
     **more: object,
 ) -> None:
-    """Write a split file; its folder exists already. Another one there is kept, see `earlier`.
+    """Write a split file.
+
+    An existing file with other content is renamed, see `replaced_files`.
 
     Args:
         assignment: Of patients, see `patient_split`.
         table: The label table it was made from, as read.
-        csv: The file.
-        scheme: How it was made, for people.
-        seed: It was made with; None for an official split.
-        more: Keys of the header for people, behind the others.
+        csv: The file; its folder must exist.
+        scheme: How the split was made, for people.
+        seed: Random seed; None for an official split.
+        more: Further keys of the header, for people.
+
+    Raises:
+        InputError: The assignment lacks a patient of the table or repeats one.
     """
     check(table, assignment)
     header = {
@@ -82,13 +90,16 @@ def write_split(
     comment = "".join(f"# {line}\n" for line in text.splitlines())
     text = comment + assignment.to_csv(index=False, lineterminator="\n")
     if csv.is_file() and csv.read_text(encoding="utf-8") != text:
-        free = (csv.with_name(f"{csv.stem}.earlier-{n}.csv") for n in count(len(earlier(csv)) + 1))
+        free = (
+            csv.with_name(f"{csv.stem}.earlier-{n}.csv")
+            for n in count(len(replaced_files(csv)) + 1)
+        )
         csv.rename(next(file for file in free if not file.exists()))
     csv.write_text(text, encoding="utf-8")
 
 
-def earlier(csv: Path) -> list[Path]:
-    """The split files that a split file has replaced, oldest first."""
+def replaced_files(csv: Path) -> list[Path]:
+    """Split files that were replaced by `csv`: <name>.earlier-1.csv and so on, oldest first."""
     return sorted(
         csv.parent.glob(f"{glob.escape(csv.stem)}.earlier-*.csv"),
         key=lambda file: (len(file.name), file.name),
@@ -99,27 +110,31 @@ def read_split(csv: Path) -> SplitFile:
     """Read a split file.
 
     Raises:
-        InputError: A column is missing, or a split is none of `SPLITS` or unused; names file and
-            line.
-        InputError: The header is not YAML.
+        InputError: A column is missing, a split is not one of `SPLITS` or unused, or the header is
+            not YAML; names file and line.
     """
     file = open_csv(csv, comments=True)
-    site = {"site": filled} if "site" in file.header else {}
-    meanings = {"patient": filled, **site, "split": _SPLIT}
-    columns = read_columns(file, list(meanings))
-    return SplitFile(csv, pd.DataFrame(columns.decode_all(meanings)), _header(csv))
+    site = {"site": non_blank} if "site" in file.header else {}
+    parsers = {"patient": non_blank, **site, "split": _SPLIT}
+    columns = read_columns(file, list(parsers))
+    return SplitFile(csv, pd.DataFrame(columns.decode_all(parsers)), _header(csv))
 
 
 def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.DataFrame:
-    """Check a split file against the labels as read and select a site's rows.
+    """Check a split file against the labels, and select the rows of a site.
+
+    Args:
+        split_file: The split.
+        table: Label table as read, with the views that the site uses.
+        site: Name of the site.
 
     Returns:
-        The site's rows (all, where the file has no column `site`) with the column `split` behind
-        the others, and a RangeIndex.
+        The site's rows (all, if the file has no column `site`), with the column `split` after the
+        others and a RangeIndex.
 
     Raises:
-        InputError: A patient has no split or two, the labels are not those the file was made
-            from, its counts do not fit its lines, or the site has no patient in it.
+        InputError: A patient has no split or two, the file was made from other labels, its counts
+            do not fit its lines, or it has no patient of the site.
     """
     assignment = split_file.assignment
     try:
@@ -136,18 +151,34 @@ def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.Dat
                 f"{', '.join(known)}. The name of the site file is the site's."
             )
     rows = table.assign(split=table["patient"].map(assignment.set_index("patient")["split"]))
-    return rows[rows["split"].notna()].reset_index(drop=True)
+    own: pd.DataFrame = rows[rows["split"].notna()].reset_index(drop=True)
+    return own
 
 
 def fingerprint(table: pd.DataFrame) -> str:
-    """Hash of image, patient and any positive label of every row, in any order."""
+    """Hash of a label table, independent of the order of its rows.
+
+    It covers image, patient and whether the patient has any positive label, of each row.
+
+    Returns:
+        "sha256:" and 64 hexadecimal digits.
+    """
     positive = table["patient"].map(positive_patients(table)).map({True: "1", False: "0"})
     lines = sorted(table["image"] + "\t" + table["patient"] + "\t" + positive)
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def counts(assignment: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
-    """Count patients, images and positive patients per split, or per site and split."""
+    """Count patients, images and positive patients of each split.
+
+    Args:
+        assignment: Of patients, see `patient_split`.
+        table: The label table it was made from, as read.
+
+    Returns:
+        Split -> {"patients", "images", "positive patients"} -> number; with several sites, site ->
+        such a mapping.
+    """
     positive = positive_patients(table)
     rows = assignment[assignment["patient"].isin(positive.index)]
     images = rows["patient"].map(table["patient"].value_counts())
@@ -161,28 +192,30 @@ def counts(assignment: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
 def _counts_by_split(rows: pd.DataFrame) -> dict[str, dict[str, int]]:
     sums = rows.groupby("split")[["patients", "images", "positive patients"]].sum().astype(int)
     order = [name for name in (*SPLITS, UNUSED) if name in sums.index]
-    return sums.loc[order].to_dict("index")
+    by_split: dict[str, dict[str, int]] = sums.loc[order].to_dict("index")
+    return by_split
 
 
 def _check_header(split_file: SplitFile, table: pd.DataFrame) -> None:
+    """Refuse a header that does not fit the labels or the lines of its file."""
     header = split_file.header
     if "input" not in header:
-        return  # made by hand
+        return  # written by hand
     if header["input"] != fingerprint(table):
         raise InputError(
-            "the labels are not those that this split was made from: an image, a patient or a "
-            "finding was added, removed or changed, or other views are used. Make the split anew "
-            "(surgagg data split), or, to keep it as it is, remove the lines that begin with '#'."
+            "this split was made from other labels: an image, a patient or a finding was added, "
+            "removed or changed, or other views are used. Create the split again (surgagg data "
+            "split), or, to keep it unchanged, remove the lines that begin with '#'."
         )
     if header.get("counts") != counts(split_file.assignment, table):
         raise InputError(
-            "the counts in the header are not those of the lines: the file was edited. Make the "
-            "split anew (surgagg data split), or remove the lines that begin with '#'."
+            "the counts in the header do not fit the lines: the file was edited. Create the split "
+            "again (surgagg data split), or remove the lines that begin with '#'."
         )
 
 
 def _header(csv: Path) -> dict[str, Any]:
-    """The header in comments."""
+    """Read the header, which is in comments; empty if there is none."""
     with csv.open(encoding="utf-8-sig") as file:
         comment = list(takewhile(lambda line: line.startswith("#"), file))
     try:

@@ -20,9 +20,9 @@ from typing import Any
 import yaml
 from markupsafe import Markup
 
-from cxr_study.common.files import replace
+from cxr_study.common.files import atomic_write
 from cxr_study.common.spelling import nearest
-from cxr_study.common.wording import counted, listed, rounds_listed
+from cxr_study.common.wording import counted, join_names, format_rounds
 from cxr_study.common.yaml_files import read_yaml
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Summary
@@ -119,8 +119,8 @@ def write(source: CardSource, folder: Path) -> Path:
     """
     if not (folder / ANSWERS).exists():
         asked = (f"# {what}\n{yaml.safe_dump({key: ''})}" for key, what in QUESTIONS.items())
-        replace(folder / ANSWERS, "".join(asked))
-    replace(folder / FILE, fill_in_answers(markdown(source), folder))
+        atomic_write(folder / ANSWERS, "".join(asked))
+    atomic_write(folder / FILE, fill_in_answers(markdown(source), folder))
     return folder / FILE
 
 
@@ -161,7 +161,7 @@ def markdown(source: CardSource) -> str:
         reliability=summary.calibration_groups() if summary else {},
         fewest=FEWEST,
         shared_patients=SHARED_PATIENTS,
-        contributors=[f"{site} ({rounds_listed(of)})" for site, of in contributed.items()],
+        contributors=[f"{site} ({format_rounds(of)})" for site, of in contributed.items()],
         absent={site: of.reason for site, of in known.items() if site not in contributed},
         lacks=[CONTRACT[key] for key in source.facts.lacks],
     )
@@ -183,10 +183,10 @@ def trained_by(training: ClassTraining | None) -> str:
     for span in training.rounds:
         spans.setdefault(span.sites, []).append((span.first, span.last))
     by = [
-        rounds_listed(rounds) + f" by {len(sites)}" * (len(spans) > 1)
+        format_rounds(rounds) + f" by {len(sites)}" * (len(spans) > 1)
         for sites, rounds in spans.items()
     ]
-    text = f"{counted(len(training.sites), 'site')} ({listed(training.sites)})"
+    text = f"{counted(len(training.sites), 'site')} ({join_names(training.sites)})"
     never = [f"never learned: {training.never_learned}"] if training.never_learned else []
     origin = training.imported or {}
     imported = [f"imported from model {origin['model_sha256'][:16]}…"] if origin else []

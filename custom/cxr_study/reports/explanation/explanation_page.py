@@ -16,7 +16,7 @@ import tensorflow as tf
 from matplotlib import colormaps
 from PIL import Image
 
-from cxr_study.common.files import replace
+from cxr_study.common.files import atomic_write
 from cxr_study.data.images.decoding import decode
 from cxr_study.models.images_to_predict import ReadImage
 from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED, LoadedModel
@@ -88,7 +88,7 @@ def write(
         )
         path = folder / f"{re.sub(_NO_NAME, '-', f'{at}-{read.image}')}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace(path, text)
+        atomic_write(path, text)
         pages.append(path)
     return pages
 

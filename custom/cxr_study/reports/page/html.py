@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Te
 from markupsafe import Markup, escape
 from PIL import Image
 
-from cxr_study.common.wording import counted, duration, listed
+from cxr_study.common.wording import counted, duration, join_names
 from cxr_study.reports.page.numbers import auroc, count, interval
 
 CRISP_PIXELS = 128
@@ -83,7 +83,7 @@ def environment(package: str, **options: Any) -> Environment:
         **options,
     )
     made.filters |= {"auroc": auroc, "interval": interval, "number": count}
-    made.filters |= {"counted": counted, "duration": duration, "listed": listed}
+    made.filters |= {"counted": counted, "duration": duration, "listed": join_names}
     return made
 
 

@@ -8,7 +8,7 @@ What neither holds is called not assessed, not measured or not known.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cxr_study.common.wording import counted, listed, shortened
+from cxr_study.common.wording import counted, join_names, shortened
 from cxr_study.data.labels.label_table import FRONTAL
 from cxr_study.evaluation import subgroup_scores
 from cxr_study.evaluation.summary_json import ClassAuroc, Summary
@@ -77,7 +77,7 @@ def statements(summary: Summary, files: ModelFiles) -> dict[str, str]:
     if summary.personal:
         scope = "Each hospital has a model of its own, for the findings of its table below."
     else:
-        scope = f"The model knows {kinds}: {listed(summary.union)}."
+        scope = f"The model knows {kinds}: {join_names(summary.union)}."
     given = [f"{name} ({_trained_with(summary, name)})" for name in summary.sites]
     trained = {
         "phantom": "Drawn pictures, not images of patients.",
@@ -210,7 +210,7 @@ def thresholds(files: ModelFiles, site: str) -> str:
         return f"No threshold was calibrated at {site}: {unknown}."
     return (
         f"Thresholds were chosen by {calibration.threshold_rule} on validation images of "
-        f"{listed(calibration.sites)}, and tested on test images of the same; in brackets 95 % "
+        f"{join_names(calibration.sites)}, and tested on test images of the same; in brackets 95 % "
         "intervals. The positive predictive value (PPV) is lower where a finding is rarer."
     )
 

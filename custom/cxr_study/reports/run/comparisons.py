@@ -6,7 +6,7 @@ Differences are those of `summary.json`: of mean AUROC, paired by patient, with 
 from collections.abc import Mapping
 from itertools import product
 
-from cxr_study.common.wording import counted, listed
+from cxr_study.common.wording import counted, join_names
 from cxr_study.evaluation.summary_json import Compared, Difference, Group, Summary
 from cxr_study.reports.page import numbers
 
@@ -30,7 +30,7 @@ def comparisons(summary: Summary) -> list[str]:
             if (each.against, each.classes) == (against, group)
         ]
         other, on = _OTHERS[against], f"on the classes that a site {_ON[group]}"
-        lines += [f"Against {other}, {on}: {listed(by_site)}."] * bool(by_site)
+        lines += [f"Against {other}, {on}: {join_names(by_site)}."] * bool(by_site)
     return lines
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from rich.console import Console
 
 from cxr_study.common import offered_data
-from cxr_study.common.files import replace
+from cxr_study.common.files import atomic_write
 from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.scores import SiteEvaluation, evaluate_site
 from cxr_study.evaluation.summary_json import Best, Data, Model, Summary
@@ -307,8 +307,8 @@ def write_report(
     """
     text, page = summary.to_json(), render(summary, examples, files)
     folder.mkdir(parents=True, exist_ok=True)
-    replace(folder / "summary.json", text)
-    replace(folder / "report.html", page)
+    atomic_write(folder / "summary.json", text)
+    atomic_write(folder / "report.html", page)
     return folder / "report.html"
 
 

@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from cxr_study.common.wording import counted, listed, rounds_listed
+from cxr_study.common.wording import counted, join_names, format_rounds
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.jobs.methods import BATCH_NORM, METHODS
 from cxr_study.reports.page import numbers
@@ -259,7 +259,7 @@ def absences(summary: Summary) -> list[str]:
         if site in absent(summary):
             sentences.append(f"{site} contributed to no round{why}: the model has nothing of it.")
         elif missed := made - rounds:
-            where = rounds_listed(spans(missed))
+            where = format_rounds(spans(missed))
             sentences.append(f"{site} is not in {where}{why}; means there are over the others.")
     return sentences
 
@@ -272,7 +272,7 @@ def not_on_record(summary: Summary) -> str:
     """
     recorded = {entry.round for entry in summary.rounds}
     lost = {*range(summary.num_rounds)} - recorded if summary.contributions else set()
-    return rounds_listed(spans(lost)) if lost else ""
+    return format_rounds(spans(lost)) if lost else ""
 
 
 def with_rounds(summary: Summary) -> str:
@@ -282,7 +282,7 @@ def with_rounds(summary: Summary) -> str:
         Such as `nih (rounds 0 to 5) and chexpert (round 0)`; "" where it is not known.
     """
     known = summary.contributions.items()
-    return listed([f"{site} ({rounds_listed(of.rounds)})" for site, of in known])
+    return join_names([f"{site} ({format_rounds(of.rounds)})" for site, of in known])
 
 
 def trained_order(summary: Summary) -> list[str]:
@@ -302,7 +302,7 @@ def trained_counts(summary: Summary) -> str:
         f"{counted(counts.count(sites), 'class', 'classes')} by {counted(sites, 'site')}"
         for sites in sorted(set(counts), reverse=True)
     ]
-    return f"Trained: {listed(parts)}." if parts else "The model has no class."
+    return f"Trained: {join_names(parts)}." if parts else "The model has no class."
 
 
 def sites(summary: Summary) -> list[str]:
@@ -354,7 +354,7 @@ def _across_sites(summary: Summary, classes: Group) -> str:
         return "not defined at any site."
     if len(measured) <= 3:
         means = [f"{numbers.auroc(row)}{_coverage([row])} at {row.site}" for row in measured]
-        return f"{listed(means)}."
+        return f"{join_names(means)}."
     values = [row.auroc for row in measured if row.auroc is not None]
     spread = f"{min(values):.2f} to {max(values):.2f} (median {statistics.median(values):.2f})"
     return f"{spread}{_coverage(measured)} at {len(measured)} sites."

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from cxr_study.common import offered_data
-from cxr_study.common.wording import Notice, listed, shortened
+from cxr_study.common.wording import Notice, join_names, shortened
 from cxr_study.data.sites.site_data import check_disjoint
 from cxr_study.evaluation.scores import SiteEvaluation
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Data
@@ -63,7 +63,7 @@ def warnings_of(
     if run.other_splits:
         yield Notice(
             "Tested on patients that it was trained on.",
-            f"{listed(run.other_splits)}: the split is not the one of the training, so the model "
+            f"{join_names(run.other_splits)}: the split is not the one of the training, so the model "
             "has seen some of these test patients, and these results are too good.",
         )
     if shared := check_disjoint([each.labels for each in evaluations if each.labels]):
@@ -72,7 +72,7 @@ def warnings_of(
         found = [f"{name} ({why})" for name, why in never.items()]
         yield Notice(
             "Never learned.",
-            f"{listed(found)}. The model gives every image the same probability of these classes: "
+            f"{join_names(found)}. The model gives every image the same probability of these classes: "
             "do not read them. They do not count for the choice of the best round.",
         )
     if look_alikes := job_results.look_alikes(*run.servers):
@@ -92,11 +92,11 @@ def warnings_of(
         found = [f"{each.site}: {shortened(each.unvalidated)}" for each in missing]
         yield Notice(
             "Classes without a positive validation image.",
-            f"{listed(found)}. The choice of the best round does not see them; surgagg data split "
+            f"{join_names(found)}. The choice of the best round does not see them; surgagg data split "
             "makes a split that has them, where there are enough patients.",
         )
     if run.unfinished:
         yield Notice(
             "Comparisons are left out.",
-            f"These runs failed or have not ended: {listed(run.unfinished)}.",
+            f"These runs failed or have not ended: {join_names(run.unfinished)}.",
         )

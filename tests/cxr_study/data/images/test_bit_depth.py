@@ -44,8 +44,8 @@ def site(tmp_path, pictures):
 ])  # fmt: skip
 def test_a_sites_bits_are_those_of_many_pictures(tmp_path, write, bits):
     paths = site(tmp_path, map(write, range(40)))
-    assert bit_depth.decide(paths) == bits
-    assert bit_depth.decide(paths[: bit_depth.LEAST - 1]) is None
+    assert bit_depth.estimate_bits(paths) == bits
+    assert bit_depth.estimate_bits(paths[: bit_depth.LEAST - 1]) is None
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
@@ -66,8 +66,8 @@ def test_values_are_scaled_by_the_sites_bits_or_noted(channels, filled):
 @pytest.mark.parametrize(("filled", "noted"), [(16, True), (14, False), (13, False), (12, True)])
 def test_a_picture_of_other_bits_than_its_sites_is_noted(filled, noted):
     notes = decode(png_16(ramp(filled)), 32, bits=14).notes
-    said = f"{filled}-bit values in a 16-bit PNG, where the site's have 14"
-    assert notes == ((said,) if noted else ())
+    note = f"{filled}-bit values in a 16-bit PNG, where the site's have 14"
+    assert notes == ((note,) if noted else ())
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def png_with_short_header():
     *((tiff(np.zeros((2, 2), kind), 8 * np.dtype(kind).itemsize, 1, form), "needs 8 or 16 uns")
      for kind, form in (("<f4", 3), ("<u4", 1), ("<i2", 2))),
     (png(GREY, kind="TIFF", save_all=True, append_images=[Image.fromarray(GREY)]),
-     "^needs one picture; the TIFF has 2$"),
+     "^needs one image; the TIFF has 2$"),
     (png_with_short_header(), "."),
     (dicom_bytes(GREY, NumberOfFrames=2), "^needs one frame; has 2$"),
     (bytes(128) + b"DICM" + bytes(99), "."),

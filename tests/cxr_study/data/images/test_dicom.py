@@ -241,20 +241,20 @@ EXAMPLES = Path(pydicom.__file__).parent / "data/test_files"
 
 @pytest.mark.filterwarnings("ignore")
 def test_every_file_of_pydicoms_tests_is_decoded_or_named_for_what_it_is():
-    said = {}
+    messages = {}
     for path in sorted(EXAMPLES.rglob("*")):
         if path.is_file() and is_dicom(path.read_bytes()):
             try:
                 grey(path.read_bytes())
             except DicomError as error:
-                said[path.name] = str(error)
-    assert len(said) > 80
-    for name, what in said.items():
+                messages[path.name] = str(error)
+    assert len(messages) > 80
+    for name, what in messages.items():
         assert "has no attribute" not in what and "invalid literal" not in what, (name, what)
-    assert said["DICOMDIR"] == "the DICOM file holds no image: Media Storage Directory Storage"
-    assert said["rtplan.dcm"].endswith("RT Plan Storage, modality RTPLAN")
-    assert said["rtstruct.dcm"].endswith("modality RTSTRUCT")  # without preamble
-    assert said["waveform_ecg.dcm"].endswith("modality ECG")
+    assert messages["DICOMDIR"] == "the DICOM file holds no image: Media Storage Directory Storage"
+    assert messages["rtplan.dcm"].endswith("RT Plan Storage, modality RTPLAN")
+    assert messages["rtstruct.dcm"].endswith("modality RTSTRUCT")  # without preamble
+    assert messages["waveform_ecg.dcm"].endswith("modality ECG")
 
 
 @pytest.mark.parametrize("kind", PIXELS)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.data.images.image_files import ImageError, allowed, locate, look_at, repeated
+from cxr_study.data.images.image_files import ImageError, allowed, locate, repeated, stat_files
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ OUTSIDE = ("{root}/../elsewhere.png", "../elsewhere.png", "{root}x.png")
     (("p1/b.tif", "a.jpg", *OUTSIDE), True, None),
     (("1.2.840",), False, "1.2.840.dcm"),
 ])  # fmt: skip
-def test_a_whole_path_may_lack_its_suffix_and_where_that_is_said_folders(
+def test_a_whole_path_may_lack_its_suffix_and_if_requested_folders(
     tree, tmp_path, images, nested, file
 ):
     root = tmp_path / "pix"
@@ -100,7 +100,9 @@ def test_a_whole_path_may_lack_its_suffix_and_where_that_is_said_folders(
 ])  # fmt: skip
 def test_what_two_files_could_be_is_refused_with_both(tree, tmp_path, files, image, how):
     first, second = sorted(tree(*files))
-    message = f"one file needs to be .* below .*; both ({first} and {second}|{second} and {first})"
+    message = (
+        f"image .* needs one file below .*; found both ({first} and {second}|{second} and {first})"
+    )
     with pytest.raises(ImageError, match=message):
         locate(tmp_path, [image], *how)
 
@@ -123,7 +125,7 @@ def test_the_state_of_a_file_is_looked_at(tmp_path):
     png = str(tmp_path / "0/a.png")
     os.utime(png, ns=(5, 7))
     files = [png, png[1:], "", f"{png}x", f"{png}/b.png"]
-    (there, outside, *nowhere), failures = look_at(tmp_path, ["a"] * 5, files)
+    (there, outside, *nowhere), failures = stat_files(tmp_path, ["a"] * 5, files)
     assert (there.image, there.path, there.file, there.stamp) == ("a", png, "0/a.png", (3, 7))
     assert outside.file == png[1:]
     assert [source.stamp for source in nowhere] == [None] * 3

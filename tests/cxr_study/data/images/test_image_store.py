@@ -59,7 +59,7 @@ def thirty(png):
 
 
 def light(prepared):
-    """First light row of each usable image, as `png` was told."""
+    """First light row of each usable image, as `png` was given."""
     usable = prepared.index[prepared.index["status"] == "ok"]
     return [int((prepared.pixels[row][:, 0] == 0).sum()) for row in usable["row"]]
 
@@ -218,7 +218,9 @@ def test_a_killed_decoding_process_and_an_unwritable_cache_are_reported(
         raise BrokenExecutor
 
     monkeypatch.setattr(decoding, "decode_files", end)
-    with pytest.raises(ImageError, match=r"was ended from outside.*what was decoded is not"):
+    with pytest.raises(
+        ImageError, match=r"was killed, probably for lack of memory.*images decoded so far are kept"
+    ):
         open_store([name])
 
 
@@ -239,7 +241,7 @@ def test_too_many_unusable_images_are_counted_by_kind_and_listed(png, open_store
     with pytest.raises(ImageError) as error:
         check_limit(prepared, 5, "site.yaml: key 'bad_images'")
     assert str(error.value) == (
-        "site.yaml: key 'bad_images' lets 5 of 7 images be unusable; 6 of 7 are (4 missing, "
+        "site.yaml: key 'bad_images' allows 5 of 7 images to be unusable; 6 of 7 are (4 missing, "
         "1 unreadable, 1 duplicate), first bad.png (unreadable: the file is empty), gone0.png "
         "(missing), gone1.png (missing), gone2.png (missing), gone3.png (missing). All are listed "
         f"in {prepared.folder}/problems.csv. Replace their files, or set a higher limit."
@@ -285,7 +287,7 @@ prepare()
 DEATHS = {
     "in the second chunk": ("prepare(progress=lambda done, total: done == 15 and die())", 20),
     "with half a chunk of pixels": (WRITE.format(file="pixels.u8", written="data[:4007]"), 20),
-    "with pixels that nobody names": (WRITE.format(file="index.jsonl", written="b''"), 20),
+    "with pixels that no line names": (WRITE.format(file="index.jsonl", written="b''"), 20),
     "within a line of the index": (WRITE.format(file="index.jsonl", written="data[:-1]"), 11),
 }
 
@@ -332,9 +334,9 @@ def test_two_processes_at_once_decode_every_image_once(thirty, open_store, folde
 def test_a_full_disk_is_reported_and_leaves_nothing_half_believed(
     thirty, open_store, folder, limit
 ):
-    said, error = start(folder, FULL.format(limit=limit)).communicate()
+    output, error = start(folder, FULL.format(limit=limit)).communicate()
     assert error == ""
-    assert "decoded images cannot be kept in" in said and "File too large. Make room" in said
+    assert "decoded images cannot be stored in" in output and "File too large. Make room" in output
     resumed = open_store(thirty)
     assert resumed.decoded == (20 if limit > 1024 else 30)
     assert light(resumed) == list(range(1, 31))

@@ -57,13 +57,13 @@ def test_a_suggestion_can_be_pasted_into_the_site_file():
 
 
 def test_pairs_that_must_never_be_merged_are_named():
-    apart = class_overlap.kept_apart([NIH, CHEXPERT])
+    apart = class_overlap.never_merged([NIH, CHEXPERT])
     assert {(entry.name, entry.canonical) for entry in apart} >= {
         ("Lung Lesion", "Mass"),
         ("Pleural Other", "Pleural Thickening"),
         ("Lung Opacity", "Infiltration"),
     }
-    assert not class_overlap.kept_apart([NIH, site("vindr", "Clavicle fracture", "Fracture")])
+    assert not class_overlap.never_merged([NIH, site("vindr", "Clavicle fracture", "Fracture")])
 
 
 def test_parts_of_a_class_are_offered_to_the_site_that_has_them_and_not_the_class_itself():
@@ -82,7 +82,7 @@ def test_parts_of_a_class_are_offered_to_the_site_that_has_them_and_not_the_clas
 
 
 def test_every_class_has_a_line_that_marks_its_sites_and_decisions_stand_below():
-    holders = class_overlap.holders([CHEXPERT, NIH])
+    holders = class_overlap.sites_by_class([CHEXPERT, NIH])
     assert tuple(holders) == UNION_CLASSES
     assert (holders["Edema"], holders["Hernia"]) == (("chexpert", "nih"), ("nih",))
     lines = printed(NIH, CHEXPERT).splitlines()
@@ -103,13 +103,13 @@ def test_every_class_has_a_line_that_marks_its_sites_and_decisions_stand_below()
     assert "10 = hospital_10" in text
 
 
-def test_a_name_outside_the_vocabulary_is_said_to_be_a_class_of_its_own_with_the_way_to_rename_it():
+def test_a_name_outside_the_vocabulary_is_reported_as_a_new_class_with_the_way_to_rename_it():
     mercy = site("m", "Xyz", "Herzgeräusch groß", "Pleuraerguss", "Mass")
     text = printed(mercy, width=300)
     assert "New class: 'Xyz' (m) is not in the vocabulary, and resembles no class" in text
     assert "'Pleuraerguss' (m) resembles 'Pleural Effusion' (no site): German for" in text
     assert "merges: {Pleural Effusion: [Pleuraerguss]}" in text
-    assert class_overlap.unknown([mercy]) == ["Herzgeräusch groß", "Pleuraerguss", "Xyz"]
+    assert class_overlap.unknown_names([mercy]) == ["Herzgeräusch groß", "Pleuraerguss", "Xyz"]
 
 
 @pytest.mark.parametrize(
@@ -117,5 +117,5 @@ def test_a_name_outside_the_vocabulary_is_said_to_be_a_class_of_its_own_with_the
 )
 def test_no_merge_is_suggested_for_a_name_that_denies_or_doubts(name):
     text = printed(site("m", name), width=300)
-    assert "may say that something is absent or in doubt" in text
+    assert "may mean that something is absent or in doubt" in text
     assert "merges" not in text

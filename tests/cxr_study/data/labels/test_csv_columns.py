@@ -95,7 +95,7 @@ def test_decode_keeps_the_rows_in_order_and_names_the_first_cell_without_meaning
 def test_the_first_wrong_row_is_refused_and_so_is_a_text_that_stands_twice(write):
     columns = read_columns(write("a\nx/1\n\ny/2\nz/1\n"), ["a"])
     columns.require_unique("a")
-    with pytest.raises(InputError, match="line 5, column 'a': '1' stands in line 2 already"):
+    with pytest.raises(InputError, match="line 5, column 'a': '1' is already in line 2"):
         columns.require_unique("a", columns.decode("a", lambda text: text[-1]))
     cells = columns["a"].to_numpy()
     columns.refuse(cells == "w", "a", "")
@@ -167,7 +167,7 @@ def test_what_separates_cells_is_not_guessed(write):
 
 
 def test_a_workbook_is_no_csv(write):
-    with pytest.raises(InputError, match="is a workbook, no csv; save"):
+    with pytest.raises(InputError, match="is a workbook, not a csv; save"):
         open_csv(write(b"PK\x03\x04..."))
 
 

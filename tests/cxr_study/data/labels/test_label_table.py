@@ -11,7 +11,7 @@ from cxr_study.data.labels.label_table import (
     LabelPolicy,
     apply_policy,
     certain,
-    one_sided,
+    describe_one_sided,
 )
 
 NAN = float("nan")
@@ -22,9 +22,9 @@ def test_classes_without_a_positive_or_a_negative_are_named():
         "image": ["a", "b", "c"], "Edema": [1, 0, NAN], "Mass": [1, 0.6, NAN],
         "Hernia": [0, 0.3, 0], "Nodule": [NAN] * 3,
     })  # fmt: skip
-    assert one_sided(table) == [
-        "Mass: no negative training image, so it would say yes to everybody",
-        "Hernia: no positive training image, so it would say no to everybody",
+    assert describe_one_sided(table) == [
+        "Mass: no negative training image, so it would predict yes for every image",
+        "Hernia: no positive training image, so it would predict no for every image",
     ]
 
 
@@ -73,7 +73,9 @@ def test_a_smoothed_label_belongs_to_image_and_class_and_is_not_tested_with():
     np.testing.assert_array_equal(tested, [1, 0, np.nan, np.nan])
 
 
-def test_blank_that_nobody_decided_about_is_refused_by_its_column():
-    with pytest.raises(InputError, match="column 'Mass': 1 of 5 cells are blank; say in"):
+def test_an_undecided_blank_is_refused_by_its_column():
+    with pytest.raises(
+        InputError, match="column 'Mass': 1 of 5 cells are blank; set their meaning in"
+    ):
         apply_policy(table(Edema=[0.0] * 5, Mass=ALL), LabelPolicy(blank=None))
     assert apply_policy(table(Mass=[1.0, 0.0]), LabelPolicy(blank=None))["Mass"].tolist() == [1, 0]

@@ -12,9 +12,9 @@ from cxr_study.data.labels.vocabulary import (
     catalogue,
     class_name,
     is_class,
-    known_alike,
     relation,
     resemblance,
+    similar_classes,
 )
 
 DATASETS = ("nih", "chexpert", "mimic", "cxr-lt", "vindr", "padchest", "table")
@@ -58,7 +58,7 @@ def test_nih_and_chexpert_share_seven_of_twenty_classes_whose_names_stand_for_th
     *((d, "Effusion", "Effusion") for d in (None, "table", "chexpert", "padchest")),
     *((d, n, n) for d in DATASETS for n in ("No Finding", "Normal", "Lung", "")),
 ])  # fmt: skip
-def test_a_dataset_has_its_own_names_and_what_nobody_knows_stays(dataset, spelling, name):
+def test_a_dataset_has_its_own_names_and_unknown_names_stay(dataset, spelling, name):
     assert class_name(spelling, dataset) == name
 
 
@@ -133,10 +133,10 @@ def test_an_alias_suggests_the_class_and_translates_nothing():
         "German for Pleural Effusion (ICD-10-GM J90)"
     )
     assert relation("Pleuraerguss", "Pleural Effusion") is None
-    assert known_alike("pneumothorax ") == ["Pneumothorax"]
+    assert similar_classes("pneumothorax ") == ["Pneumothorax"]
     for alias in ALIASES:
         assert alias.provenance
-        assert known_alike(alias.name)[0] == alias.canonical, alias
+        assert similar_classes(alias.name)[0] == alias.canonical, alias
         if key(alias.name) != key(alias.canonical):
             assert class_name(alias.name, "table") == alias.name
     assert {alias.dataset for alias in ALIASES} == {"en", "de", "fr", "es", "zh"}

@@ -55,14 +55,14 @@ def test_no_finding_makes_blanks_negative_but_for_devices_and_rows_that_say_a_fi
         **dict.fromkeys(("image", "patient"), np.array(list("abcd"))),
         view="PA",
     )
-    spread = cell_values.spread_normal(table)
+    spread = cell_values.apply_no_finding(table)
     np.testing.assert_equal(spread["Edema"].tolist(), [0, -2, -2, nan])
     assert spread["Mass"].tolist() == [0, -1, -2, 0]
     assert spread["Support Devices"].tolist() == [-2] * 4
     assert "Normal" not in spread
     assert spread.attrs["notes"] == [
-        "2 images say Normal, their blank labels are negative (Support Devices aside)",
-        "1 images say Normal, and a finding; their blanks stay blank",
+        "2 images have Normal, their blank labels are negative (Support Devices aside)",
+        "1 images have Normal, and a finding; their blanks stay blank",
     ]
 
 
@@ -89,28 +89,28 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
     (nih, {"Patient ID": "1.0"}, "column 'Patient ID': needs a number, .* got '1.0'"),
     (nih, {"Patient ID": "٦"}, "column 'Patient ID': needs a number, digits only"),
     (nih, {"Image Index": ""}, "column 'Image Index': the cell is blank"),
-    (nih, {"Image Index": "00000001_000.png"}, "column 'Image Index': .* stands in line 2"),
+    (nih, {"Image Index": "00000001_000.png"}, "column 'Image Index': .* is already in line 2"),
     (nih, {"Patient Age": "old"}, "column 'Patient Age': needs a number of years"),
     (chexpert, {"Edema": "2"}, "column 'Edema': needs 1, 0, -1 or a blank; got '2'"),
     (chexpert, {"Path": "images/1.jpg"}, "column 'Path': needs a path that ends like patient0"),
-    (chexpert, {"Path": IMAGE}, "column 'Path': .* stands in line 2 already"),
-    (chexpert, {"Path": IMAGE.replace("-small", "")}, "'patient00001/study1/.* stands in"),
+    (chexpert, {"Path": IMAGE}, "column 'Path': .* is already in line 2"),
+    (chexpert, {"Path": IMAGE.replace("-small", "")}, "'patient00001/study1/.* is already in"),
     (chexpert, {"AP/PA": "PPA"}, "column 'AP/PA': needs AP, PA, LL, RL or a blank; got 'PPA'"),
     (chexpert, {"Sex": "F"}, "column 'Sex': needs Female, Male, Unknown or a blank; got 'F'"),
     (chexpert, {"Frontal/Lateral": ""}, "needs Frontal or Lateral; got ''"),
-    (mimic, {"study_id": "50414267"}, "column 'study_id': '50414267' stands in line 2 already"),
+    (mimic, {"study_id": "50414267"}, "column 'study_id': '50414267' is already in line 2"),
     (mimic, {"study_id": "51000000"}, "column 'study_id': study 51000000 has no image"),
     (mimic, {"subject_id": "12345678"}, "'subject_id': study 57375967 is of patient 10000764;"),
     (cxr_lt, {"Mass": ""}, "column 'Mass': needs 1 or 0; got ''"),
     (cxr_lt, {"Mass": "-1"}, "column 'Mass': needs 1 or 0; got '-1'"),
-    (cxr_lt, {"fpath": PATH}, "column 'path': '02aa' stands in line 2 already"),
+    (cxr_lt, {"fpath": PATH}, "column 'path': '02aa' is already in line 2"),
     (cxr_lt, {"fpath": "02aa.jpg"}, "needs a path that ends like p10/p10000032/s50414267"),
     (cxr_lt, {"subject_id": "10000033"}, "'subject_id': the path is of patient 10000032; got"),
     (vindr, {"image_id": ""}, "column 'image_id': the cell is blank"),
     (vindr, {"rad_id": ""}, "column 'rad_id': the cell is blank"),
     (vindr, {"ILD": "-1"}, "column 'ILD': needs 1 or 0; got '-1'"),
     *((padchest, {"Labels": text}, "column 'Labels': needs a list like") for text in NO_LISTS),
-    (padchest, {"ImageID": "1_a.png"}, "column 'ImageID': '1_a.png' stands in line 2 already"),
+    (padchest, {"ImageID": "1_a.png"}, "column 'ImageID': '1_a.png' is already in line 2"),
     (padchest, {"ImageDir": "7.0"}, "column 'ImageDir': needs a number, digits only"),
     (padchest, {"PatientID": ""}, "column 'PatientID': the cell is blank"),
     (padchest, {"PatientBirth": "50"}, "column 'PatientBirth': needs a year, e.g. 1950; got"),
@@ -144,7 +144,7 @@ KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(","
     [
         (nih, [name for name in NIH if name != "Patient Gender"], "or 'Patient Sex'"),
         (chexpert, [name for name in CHEXPERT if name != "Sex"], "needs a column 'Sex'"),
-        (chexpert, ["Study", *CHEXPERT[5:]], r"has 'Study'\. Labels of studies do not say which"),
+        (chexpert, ["Study", *CHEXPERT[5:]], r"has 'Study'\. Labels of studies do not identify"),
         (mimic, MIMIC[1:], "needs a column 'subject_id'"),
         (cxr_lt, CXR_LT[:6], "needs columns with labels"),
         (cxr_lt, [*CXR_LT, "path"], "needs one column 'path' or 'fpath'"),
@@ -156,8 +156,8 @@ KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(","
             ("My_one,my one", "columns 'My_one' and 'my one' are both the class"),
             ("Edema,", "column 4 has no name; name or remove it"),
             ("Edema,Age,age", "which column names the age: .*; 'Age', 'age'"),
-            ("Edema,split", "column 'split': no class can have this name"),
-            ("Edema,File", "column 'File': no class can have this name"),
+            ("Edema,split", "column 'split': a class cannot have this name"),
+            ("Edema,File", "column 'File': a class cannot have this name"),
             ("Edema,Image", "which column names the image: .*; 'image', 'Image'"),
             ("age,sex", "needs a column for every class; has only image, patient"),
             ("age,age,Edema", "needs one column 'age'; 2 have that name"))),

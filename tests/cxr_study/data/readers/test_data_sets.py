@@ -76,7 +76,7 @@ def test_mimic_labels_by_hand_call_lung_opacity_otherwise_and_only_their_images_
 
 @pytest.mark.parametrize(("image", "message"), [
     ({"dicom_id": "b", "subject_id": "12345678"}, "study 50414267 is of patient 10000032; got"),
-    ({}, "column 'dicom_id': '02aa-1' stands in line 2"),
+    ({}, "column 'dicom_id': '02aa-1' is already in line 2"),
     ({"dicom_id": "b", "study_id": "50414267.0"}, "column 'study_id': needs a number, digits"),
     ({"dicom_id": "b", "subject_id": "1e7"}, "column 'subject_id': needs a number"),
     ({"dicom_id": "a/b"}, "column 'dicom_id': needs the name of an image; got 'a/b'"),
@@ -146,7 +146,7 @@ def test_vindr_test_labels_have_a_line_per_image_and_names_that_mean_the_same_ar
     ]  # fmt: skip
     assert {"Clavicle fracture", "Rib fracture", "Other lesion"} < set(labels.columns)
     assert not {"Fracture", "Nodule", "Mass", "Lung Lesion", "No finding"} & set(labels.columns)
-    with pytest.raises(InputError, match="line 3, column 'image_id': '0f' stands in line 2"):
+    with pytest.raises(InputError, match="line 3, column 'image_id': '0f' is already in line 2"):
         read(vindr, *[first] * 2, header=header)
 
 
@@ -198,8 +198,12 @@ def lists(tmp_path):
 @pytest.mark.parametrize(
     ("train_val", "test", "message"),
     [
-        ("a\nb\na\n", "c\n", r"train_val_list\.txt, line 3: 'a' stands in .*list\.txt, line 1"),
-        ("a\n", "c\na\n", r"test_list\.txt, line 2: 'a' stands in .*train_val_list\.txt, line 1"),
+        ("a\nb\na\n", "c\n", r"train_val_list\.txt, line 3: 'a' is already in .*list\.txt, line 1"),
+        (
+            "a\n",
+            "c\na\n",
+            r"test_list\.txt, line 2: 'a' is already in .*train_val_list\.txt, line 1",
+        ),
         ("a\n", "", r"test_list\.txt is empty"),
         ("a\n\nb\n", "c\n", r"train_val_list\.txt, line 2: the line is blank"),
     ],
@@ -227,7 +231,7 @@ def test_mimic_official_split_is_one_of_patients(tmp_path):
     assert parts["patient"].to_dict() == {0: "10", 1: "09", 2: "11"}
     assert parts["split"].tolist() == ["train", "test", "validation"]
     for row, message in (
-        ("b,2,10,test", "line 3, column 'split': patient 10 is in 'train' already"),
+        ("b,2,10,test", "line 3, column 'split': patient 10 is already in 'train'"),
         ("b,2,11,val", "line 3, column 'split': needs train, validate or test; got 'val'"),
         ("b,2,,test", "line 3, column 'subject_id': needs a number"),
     ):

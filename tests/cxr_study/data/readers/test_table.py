@@ -5,7 +5,7 @@ import pytest
 
 from cxr_study.common.errors import InputError
 from cxr_study.data.readers import table
-from cxr_study.data.readers.table import one_spelling, plain
+from cxr_study.data.readers.table import normalize_id, unify_ids
 from cxr_study.data.readers.table_layout import Findings, TableLayout
 
 GERMAN = "Bildname;Patient-Nr;Alter;Geschlecht;Aufnahme;Datum;Pleuraerguss;Stauung\n"
@@ -44,7 +44,7 @@ def test_a_path_may_be_absolute_below_the_images_folder_alone(write, tmp_path):
         table.read(csv, images=tmp_path / "pi")
 
 
-def test_all_cells_without_meaning_are_told_at_once(write):
+def test_all_cells_without_meaning_are_reported_at_once(write):
     csv = write(GERMAN + "1.png;7;63;x;;;ja;vielleicht\n2.png;8;alt;w;;;wohl;ja\n" * 2)
     with pytest.raises(InputError) as error:
         table.read(csv, LAYOUT)
@@ -104,17 +104,17 @@ def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels)
     (ROWS + "1.png,7,Edema,0\n", {"value": "label"}, "6, .*'Edema = 0', but line 2 has 'Edema"),
     (ROWS + "2.png,8,Edema,-1\n", {"value": "label"}, "line 6.* line 4 has 'No Finding = 1'"),
     (ROWS + "1.png,8,Mass,1\n", {}, "line 6, column 'patient': got '8', but line 2 has '7'"),
-    (LISTED.format("Edema|normal"), {"separator": "|"}, "line 2, .*says that there is no"),
+    (LISTED.format("Edema|normal"), {"separator": "|"}, "line 2, .*no finding and a finding"),
     (LISTED.format("Edema|Mass"), {}, r"may list several findings; .*: --separator '\|'"),
     (LISTED.format("Edema + Mass"), {}, r"may list several findings; .*: --separator '\+'"),
     (LISTED.format("\"['Edema']\""), {"separator": ","}, "several .* --separator 'list'"),
     (LISTED.format("\"['Edema' 'Mass']\""), {"separator": "list"}, "line 2, .*needs a list"),
-    (LISTED.format("mass?"), {}, "line 2, .*'mass\\?' is listed, and .* cannot stand for -1"),
-    (LISTED.format("Split"), {}, "line 2, .*no class can have the name 'Split'"),
+    (LISTED.format("mass?"), {}, "line 2, .*'mass\\?' is listed, and .* cannot mean -1"),
+    (LISTED.format("Split"), {}, "line 2, .*a class cannot have the name 'Split'"),
     (LISTED.format("normal"), {}, "column 'found': no row names a finding"),
     (ROWS, {"value": "labels"}, "has no column 'labels'; nearest.* label"),
 ])  # fmt: skip
-def test_lists_that_cannot_be_told_are_refused_by_line(write, rows, keys, message):
+def test_ambiguous_lists_are_refused_by_line(write, rows, keys, message):
     with pytest.raises(InputError, match=message):
         table.read(write(HEADER + rows), listing(**keys))
 
@@ -124,7 +124,7 @@ def test_rows_that_say_the_same_count_once_and_others_of_the_image_are_refused(w
     layout = TableLayout(columns={"note": "ignored"})
     read = table.read(write(text), layout)
     assert read[["image", "Mass"]].to_numpy().tolist() == [["1.png", 1], ["2.png", 0]]
-    assert read.attrs["notes"] == ["1 rows say what an earlier one does; each counts once"]
+    assert read.attrs["notes"] == ["1 rows repeat an earlier one; each counts once"]
     with pytest.raises(InputError, match="line 5, column 'Mass': got '0', but line 2 has '1' for"):
         table.read(write(text + "1.png,7,,c,0\n"), layout)
 
@@ -151,16 +151,16 @@ def test_a_word_may_be_of_one_column_and_an_age_may_have_dicoms_unit(write):
     ],
 )
 def test_leading_zeros_and_a_spreadsheets_end_are_no_part_of_an_id(patient, short):
-    assert plain(patient) == short
+    assert normalize_id(patient) == short
 
 
 def test_spellings_become_the_shortest_in_any_order_and_other_ids_stay():
     table = pd.DataFrame({"patient": ["0007", "009", "P1", "p1", "7.0", "7"]})
     table.attrs["notes"] = ["before"]
-    one = one_spelling(table)
+    one = unify_ids(table)
     assert one["patient"].tolist() == ["7", "009", "P1", "p1", "7", "7"]
-    assert one_spelling(table[::-1])["patient"].tolist()[::-1] == one["patient"].tolist()
+    assert unify_ids(table[::-1])["patient"].tolist()[::-1] == one["patient"].tolist()
     _, several, case = one.attrs["notes"]
-    assert several.startswith("1 patients are written in several ways (7, 7.0, 0007), and count")
-    assert case.startswith("2 patient ids differ from another in case alone (P1, p1)")
-    assert one_spelling(one[1:]).attrs["notes"][-1] == case
+    assert several.startswith("1 patients are spelt in several ways (7, 7.0, 0007), and count")
+    assert case.startswith("2 patient ids differ from another only in case (P1, p1)")
+    assert unify_ids(one[1:]).attrs["notes"][-1] == case

@@ -6,12 +6,12 @@ import pytest
 
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError
-from cxr_study.data.sites.own_table import find_csv, find_images, look
+from cxr_study.data.sites.own_table import find_csv, find_images, inspect_csv
 from cxr_study.data.sites.site_file import SiteFile
 
 HEADER = "Image;Fall;Age;Geschlecht;Datum;Erguss;Mass;Leer\n"
 ROWS = "1.png;7;63;w;1.2.;ja;1;\n2.png;8;;m;2.2.;nein;0.0;\n3.png;9;041Y;w;2.3.;ja;;\n"
-SAID = {"Fall": "patient", "Geschlecht": "sex"}
+ROLES = {"Fall": "patient", "Geschlecht": "sex"}
 WORDS = {"ja": "1", "nein": "0", "Geschlecht:w": "F"}
 
 
@@ -25,23 +25,23 @@ def write(tmp_path):
     return write_csv
 
 
-def seen(csv, columns=None, words=None, blank="negative", **more):
-    """Columns, label table and lines of a look at a csv of which this is said."""
+def inspected(csv, columns=None, words=None, blank="negative", **more):
+    """Columns, label table and lines of inspecting a csv with these keys."""
     keys = {"columns": columns, "words": words, "blank": blank, **more}
     keys = {key: value for key, value in keys.items() if value is not None}
     about = {"dataset": "table", "labels": csv.name, "images": ".", "split": "s.csv"}
-    return look(SiteFile.model_validate(about | keys, context=csv.with_name("a.yaml")))
+    return inspect_csv(SiteFile.model_validate(about | keys, context=csv.with_name("a.yaml")))
 
 
-def asked(csv, *args, **more):
+def error_of(csv, *args, **more):
     with pytest.raises(InputError) as error:
-        seen(csv, *args, **more)
+        inspected(csv, *args, **more)
     return str(error.value)
 
 
-class TestLook:
-    def test_a_column_is_what_is_said_or_what_header_and_cells_say_exactly(self, write):
-        columns, table, lines = seen(write(HEADER + ROWS), SAID, WORDS)
+class TestInspectCsv:
+    def test_a_role_is_given_or_follows_exactly_from_header_and_cells(self, write):
+        columns, table, lines = inspected(write(HEADER + ROWS), ROLES, WORDS)
         assert columns == {
             **{"Image": "image", "Fall": "patient", "Age": "age", "Geschlecht": "sex"},
             **{"Datum": "ignored", "Leer": "ignored"},
@@ -54,54 +54,56 @@ class TestLook:
             "ignored    Leer: blank",
         ]
 
-    def test_all_that_is_not_said_is_asked_for_at_once(self, write):
-        said = asked(write(HEADER + ROWS.replace("2.png;8", "2.png;x")), blank=None)
+    def test_all_missing_facts_are_asked_for_at_once(self, write):
+        message = error_of(write(HEADER + ROWS.replace("2.png;8", "2.png;x")), blank=None)
         for part in (
             "(site file: columns: {<name>: patient}); 'Fall', 'Geschlecht'",
-            "the 1 blank labels count as: --blank negative",
+            "the meaning of the 1 blank labels: --blank negative",
             "Not used: Geschlecht ('w', 'm')",
             "Not used: Erguss ('ja', 'nein')",
         ):
-            assert part in said
-        said = asked(write(HEADER + ROWS), SAID, {"nein": "0"})
-        assert "what 'w' in column 'Geschlecht' mean: --word 'Geschlecht:w=F'" in said
-        assert "what 'ja' in column 'Erguss' mean: --word 'ja=1'" in said
+            assert part in message
+        message = error_of(write(HEADER + ROWS), ROLES, {"nein": "0"})
+        assert "what 'w' in column 'Geschlecht' mean: --word 'Geschlecht:w=F'" in message
+        assert "what 'ja' in column 'Erguss' mean: --word 'ja=1'" in message
 
     def test_what_may_be_two_things_or_is_no_class_is_asked_for(self, write):
-        said = asked(write("image,Image,who,Edema\n1.png,a/1.png,7,x\n"))
+        message = error_of(write("image,Image,who,Edema\n1.png,a/1.png,7,x\n"))
         for part in ("the image: --column", "'image', 'Image'?", "which columns are classes"):
-            assert part in said
+            assert part in message
 
     def test_probabilities_are_classes_and_a_list_leaves_the_other_columns_out(self, write):
         rows = "".join(f"{i}.png,{i},Edema|Wasser,0.{i},0.{99 - i}\n" for i in range(10, 30))
         csv = write("image,patient,what,Mass,Score\n" + rows)
-        assert seen(csv, threshold=0.2)[1][["Mass", "Score"]].sum().tolist() == [10, 20]
-        columns, table, _ = seen(csv, findings={"column": "what", "separator": "|"})
+        assert inspected(csv, threshold=0.2)[1][["Mass", "Score"]].sum().tolist() == [10, 20]
+        columns, table, _ = inspected(csv, findings={"column": "what", "separator": "|"})
         assert table[["Edema", "Wasser"]].sum().tolist() == [20, 20]
         assert (columns["Mass"], columns["Score"]) == ("ignored", "ignored")
 
-    def test_labels_beside_a_list_are_not_passed_over(self, write):
+    def test_labels_next_to_a_list_are_not_passed_over(self, write):
         csv = write("image,patient,what,here\n1.png,1,Edema,1\n1.png,1,Mass,0\n")
         lists = {"column": "what", "separator": "|"}
-        assert "--value 'here' (of the findings), or --col" in asked(csv, findings=lists)
-        assert seen(csv, findings=lists, columns={"here": "ignored"})[1]["Mass"].sum() == 1
+        assert "--value 'here', or --col" in error_of(csv, findings=lists)
+        assert inspected(csv, findings=lists, columns={"here": "ignored"})[1]["Mass"].sum() == 1
         valued = lists | {"value": "here"}
-        assert seen(csv, findings=valued)[1][["Edema", "Mass"]].iloc[0].tolist() == [1, 0]
+        assert inspected(csv, findings=valued)[1][["Edema", "Mass"]].iloc[0].tolist() == [1, 0]
 
     def test_reports_have_line_breaks_but_no_whole_rows(self, write):
         report = 'Lungs clear, "dry".\n\nHeart, as in 2.png: big.'.replace('"', '""')
         rows = f'1.png,1,"{report}",1\n2.png,2,"ok",0\n3.png,2,ok,0\n4.png,2,ok,0\n'
         csv = write("image,patient,report,Edema\n" + rows)
-        assert seen(csv)[1]["Edema"].tolist() == [1, 0, 0, 0]
+        assert inspected(csv)[1]["Edema"].tolist() == [1, 0, 0, 0]
         csv = write(csv.read_text().replace('"ok"', '"ok').replace("4.png,2,ok", '4.png,2,ok"'))
-        with pytest.raises(InputError, match="line 5, column 'report': the cell has a whole row"):
-            seen(csv)
+        with pytest.raises(
+            InputError, match="line 5, column 'report': the cell contains a whole row"
+        ):
+            inspected(csv)
 
     def test_a_spreadsheets_numbering_is_left_out_and_no_finding_is_named(self, write):
         rows = "0,1.png,1,0,1\n1,2.png,2,1,0\n"
-        columns, table, lines = seen(write(",image,patient,Edema,No Finding\n" + rows))
+        columns, table, lines = inspected(write(",image,patient,Edema,No Finding\n" + rows))
         assert columns[""] == "ignored"
-        assert "ignored    No Finding: no class; blanks of its rows are negative" in lines
+        assert "ignored    No Finding: not a class; blanks of its rows are negative" in lines
         assert list(table)[5:] == ["Edema"]
 
 
@@ -125,7 +127,7 @@ class TestFind:
         decomposed = unicodedata.normalize("NFD", "müller")
         names = [f"{decomposed}/1.png", "müller/2.png", "müller/3.png"]
         assert find_images(tmp_path, names) == (tmp_path / "x/2021", 2)
-        with pytest.raises(ImageError, match=r"none of the 1 images lie below .*, first z\.png"):
+        with pytest.raises(ImageError, match=r"none of the 1 images are below .*, first z\.png"):
             find_images(tmp_path, ["z.png"])
-        with pytest.raises(ImageError, match=r"in upper and lower case alone, first '1\.PNG'"):
+        with pytest.raises(ImageError, match=r"only in upper and lower case, first '1\.PNG'"):
             find_images(tmp_path, ["1.PNG", "müller/2.png"], nested=True)

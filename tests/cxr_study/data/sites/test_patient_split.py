@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from cxr_studies.partition.partition import split_sites
 from cxr_study.common.errors import InputError
 from cxr_study.data.sites.patient_split import (
-    CURE,
+    REMEDY,
     SPLITS,
     check,
     split_by_lists,
     split_fold,
     split_patients,
     stratify,
-    thin,
+    subsample_training,
     without_positives,
 )
 
@@ -52,7 +52,7 @@ class TestSplitPatients:
     def test_row_order_does_not_matter_the_seed_does_and_every_split_needs_a_patient(self):
         pd.testing.assert_frame_equal(WHOLE, split_patients(ROWS[::-1], seed=0))
         assert not WHOLE.equals(split_patients(ROWS, seed=1))
-        with pytest.raises(InputError, match="'test' got none of the 2 patients"):
+        with pytest.raises(InputError, match="'test' has none of the 2 patients"):
             split_patients(table([1, 0]), seed=0)
 
 
@@ -112,7 +112,7 @@ class TestRareClasses:
         split = split_patients(rows, seed=0)
         none = split.assign(split=split["split"].replace("test", "train"))
         assert without_positives(none, rows, ["Mass"]) == [
-            "Mass: no positive patient in test (100 in all)", CURE,
+            "Mass: no positive patient in test (100 in all)", REMEDY,
         ]  # fmt: skip
 
 
@@ -159,14 +159,14 @@ def test_each_patient_is_tested_in_one_fold_and_the_seed_decides_who_validates()
 
 
 def test_thinning_leaves_out_training_patients_alone_of_both_strata_and_all_sites_alike():
-    half, tenth = (thin(WHOLE, ROWS, share, seed=0) for share in (0.5, 0.1))
+    half, tenth = (subsample_training(WHOLE, ROWS, share, seed=0) for share in (0.5, 0.1))
     counts = half["split"].value_counts().to_dict()
     assert counts == {"train": 70, "unused": 70, "test": 40, "validation": 20}
     assert (half["split"] == WHOLE["split"])[WHOLE["split"] != "train"].all()
     kept, fewer = (set(frame["patient"][frame["split"] == "train"]) for frame in (half, tenth))
     assert sum(patient < "p100" for patient in kept) == 35
     assert fewer < kept
-    thinned = thin(split_sites(ROWS, ["a", "b"], seed=0), ROWS, 0.1, seed=0)
+    thinned = subsample_training(split_sites(ROWS, ["a", "b"], seed=0), ROWS, 0.1, seed=0)
     left = thinned[thinned["split"] == "train"]["site"].value_counts().to_dict()
     assert left == {"a": 7, "b": 7}
 
@@ -176,7 +176,7 @@ def test_every_patient_needs_one_split_and_more_patients_are_fine():
     check(table([1]), frame)
     with pytest.raises(InputError, match=r"2 of 3 have none: p001, p002\. "):
         check(table([1, 1, 1]), frame)
-    with pytest.raises(InputError, match=r"1 stand here more than once: p000"):
+    with pytest.raises(InputError, match=r"1 have more than one line: p000"):
         check(table([1]), pd.concat([frame, frame[:1]]))
 
 

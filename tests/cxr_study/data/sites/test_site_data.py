@@ -42,10 +42,10 @@ class TestLabels:
             labels(blank=None)
 
     @pytest.mark.parametrize(("keys", "message"), [
-        ({"classes": ["Masss"]}, "key 'classes': 'Masss' is no class .*nearest known: Mass"),
-        ({"uncertain": {"Nodule": "ones"}}, "key 'uncertain': 'Nodule' is no class of this"),
+        ({"classes": ["Masss"]}, "key 'classes': 'Masss' is not a class .*nearest known: Mass"),
+        ({"uncertain": {"Nodule": "ones"}}, "key 'uncertain': 'Nodule' is not a class of this"),
         ({"merges": {"Effusion": ["water"]}}, "'merges': 'Effusion' needs .* got 'water'"),
-        ({"distinct": ["Maass"]}, "key 'distinct': 'Maass' is no class of this site"),
+        ({"distinct": ["Maass"]}, "key 'distinct': 'Maass' is not a class of this site"),
         ({"split": "none.csv"}, r"'split' needs a file that exists .*: surgagg data split"),
     ])  # fmt: skip
     def test_what_does_not_fit_the_labels_is_refused_by_file_and_key(self, labels, keys, message):
@@ -90,7 +90,9 @@ def test_sites_that_share_a_patient_and_a_patient_without_split_are_refused(labe
         check_disjoint([labels("a"), labels("b")])
     (tmp_path / "other.csv").write_text(COLUMNS + ROWS)  # another hospital has other patients
     (note,) = check_disjoint([labels("a"), labels("b", labels="other.csv")])
-    assert note.startswith("3 patient ids are at both a and b, first 1, 2, 3; if that is no chance")
+    assert note.startswith(
+        "3 patient ids are at both a and b, first 1, 2, 3; if they are the same patients"
+    )
     (tmp_path / "split.csv").write_text("patient,site,split\n1,a,train\n2,b,test\n3,a,train\n")
     check_disjoint([labels("a"), labels("b")])
     (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n")
@@ -170,7 +172,7 @@ def test_a_split_that_keeps_spellings_apart_stays_and_says_so(labels, tmp_path):
     loaded = labels()
     assert loaded.table["patient"].tolist()[:2] == ["1", "01"]
     (note,) = loaded.read.attrs["notes"]
-    assert "keeps 1 patients apart" in note and "1 are in more than one split" in note
+    assert "keeps spellings of 1 patients apart" in note and "1 are in more than one split" in note
     (tmp_path / "split.csv").write_text("patient,split\n1,train\n3,train\n2,unused\n")
     assert labels().table["patient"].tolist()[:2] == ["1", "1"]
 

@@ -88,7 +88,7 @@ def test_decisions_are_read(read):
     ({"labels": []}, "key 'labels' needs one entry or more"),
     ({"lables": "x"}, "key 'lables' is not known; nearest known: labels"),
     (OWN | {"columns": {"Bild": "picture"}}, "key 'Bild' needs .*age or ignored; got 'picture'"),
-    (OWN | {"words": {True: 1}}, "quotes around a word that YAML takes for true or .*; got True"),
+    (OWN | {"words": {True: 1}}, "quotes around a word that YAML reads as true or .*; got True"),
     (OWN | {"words": {"ja": "yes"}}, "key 'ja' needs one of 1, 0, -1, PA.*; got 'yes'"),
     (OWN | {"threshold": 50}, "'threshold' needs less than or equal to 1; got 50"),
     (OWN | {"findings": {"colum": "x"}}, "key 'colum' is not known; nearest known: column"),
@@ -135,7 +135,7 @@ def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
     assert site.encoding == "iso8859-1"
     assert (site.findings.separator, site.threshold) == ("|", 0.5)
     for keys in ({"words": {"ja": 1}}, {"threshold": 0.5}, {"patients": "exact"}, {"nested": True}):
-        with pytest.raises(InputError, match="'patients' and 'nested' are of dataset 'table'"):
+        with pytest.raises(InputError, match="'patients' and 'nested' are for dataset 'table'"):
             read(**keys)
 
 
@@ -173,7 +173,7 @@ def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
 
 
 @pytest.mark.parametrize(("site", "given", "policy", "message"), [
-    ("nih", "job", SitePolicy(site_files="hospital"), "says itself .* the job names 'job'"),
+    ("nih", "job", SitePolicy(site_files="hospital"), "set by this site .* the job names 'job'"),
     ("nih", "job", POLICY, "the job names 'job'"),
     ("nih", PHANTOM, POLICY, "the job names 'phantom'"),
     ("nih", "", POLICY, "needs the folder .*site_files.*CXR_SITES.*'phantom'"),

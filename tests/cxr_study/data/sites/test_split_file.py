@@ -71,17 +71,17 @@ def test_every_image_gets_its_patients_split_and_other_labels_are_refused(csv):
         TABLE.assign(image="x" + TABLE["image"]),
         TABLE.assign(patient=TABLE["patient"].replace("000", "001")),
     ):
-        with pytest.raises(InputError, match=r"split\.csv: the labels are not those .* made from"):
+        with pytest.raises(InputError, match=r"split\.csv: this split was made from other labels"):
             apply(csv, changed)
 
 
 def test_a_file_that_was_edited_is_refused(csv):
     whole = csv.read_text()
     csv.write_text(whole.replace(",validation", ",test"))
-    with pytest.raises(InputError, match="the counts in the header are not those of the lines"):
+    with pytest.raises(InputError, match="the counts in the header do not fit the lines"):
         apply(csv)
     csv.write_text(whole + "000,test\n000,train\n")
-    with pytest.raises(InputError, match=r"split\.csv: a patient stands in one split .* 000"):
+    with pytest.raises(InputError, match=r"split\.csv: a patient is in one split .* 000"):
         apply(csv)
 
 
@@ -95,7 +95,7 @@ def test_a_site_sees_its_own_patients_alone(csv):
     assert read_split(csv).header["counts"]["a"]["train"]["patients"] == 14
     lines = "".join(f"{p},a,train\n" for p in TABLE["patient"].unique())
     for line, site, message in (
-        ("003,b,train\n", "a", "one split of one site, once; 1 stand here"),
+        ("003,b,train\n", "a", "one split of one site; 1 have more than one line"),
         ("", "c", "site 'c' has no patient; its sites are a"),
     ):
         csv.write_text("patient,site,split\n" + lines + line)
