@@ -45,7 +45,7 @@ def _list_settings(wanted: bool) -> None:
 
     from cxr_study.jobs.settings import table  # takes a quarter of a second
 
-    settings = Table("at", "setting", "default", "needs", "what it is", box=None)
+    settings = Table("at", "setting", "default", "needs", "description", box=None)
     for row in table():
         settings.add_row(*map(escape, row))
     console.print(settings)

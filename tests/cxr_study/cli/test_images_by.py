@@ -38,9 +38,9 @@ def hospital(cache, tmp_path, monkeypatch):
 def test_each_image_of_a_number_has_its_labels_and_the_view_of_its_header(hospital):
     output = answer(*COMMAND, "--images-by", "AccessionNumber")
     for part in (
-        "view       of each header",
+        "view       from each header",
         "images     42 with a DICOM AccessionNumber below klinik: sites/klinik_images.csv; ",
-        "not used: 1 files (no DICOM file), first a.csv; not used: 1 files (no picture, or no Acc",
+        "not used: 1 files (not a DICOM file), first a.csv; not used: 1 files (no image, or no Acc",
         "note       1 AccessionNumber of the labels match no image, first 099",
         "note       2 images have no row of labels with their AccessionNumber, first x/1.2.140",
         "note       1 images have no known view, first x/1.2.100",
@@ -61,7 +61,7 @@ def test_each_image_of_a_number_has_its_labels_and_the_view_of_its_header(hospit
 @pytest.mark.parametrize(
     ("keyword", "number", "message"),
     [
-        ("AccessionNumber", "1", "first AccessionNumber '000', is one of the 1 that"),
+        ("AccessionNumber", "1", "first AccessionNumber '000', is one of the 1 of the labels"),
         ("StudyInstanceUID", "000", "klinik needs images with a DICOM StudyInstanceUID"),
         ("Accession", "000", "'Accession' is not a DICOM keyword, such as AccessionNumber"),
     ],

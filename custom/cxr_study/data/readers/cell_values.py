@@ -233,10 +233,14 @@ _MARKS = re.compile(r"[|;,\n\r]| \+ ")  # may separate findings
 
 
 def split_findings(text: str, separator: str) -> list[str]:
-    """Findings of a cell, stripped; some may be blank.
+    """Split a cell into findings, which are stripped and may be blank.
+
+    Args:
+        text: Of the cell.
+        separator: Text between findings, or `LIST`.
 
     Raises:
-        ValueError: The separator is `LIST` and the cell is no Python list of texts.
+        ValueError: The separator is `LIST` and the cell is not a Python list of texts.
     """
     cut = _python_list(text) if separator == LIST else text.split(separator)
     return [part.strip() for part in cut]

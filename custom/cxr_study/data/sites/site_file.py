@@ -134,7 +134,7 @@ class SiteFile(TableLayout):
         self._path = context
         has_metadata = bool(dataset_of(self.dataset).metadata_names)
         if self.dataset != "table" and has_metadata != (self.metadata is not None):
-            need = "needs" if has_metadata else "has no use for"
+            need = "needs" if has_metadata else "does not use"
             raise ValueError(f"dataset '{self.dataset}' {need} the key 'metadata'.")
         own = any(getattr(self, key) for key in ("nested", *TableLayout.model_fields))
         if self.dataset != "table" and own:

@@ -65,7 +65,7 @@ def test_decisions_are_read(read):
 
 @pytest.mark.parametrize(("keys", "message"), [
     ({"dataset": "mimic"}, "dataset 'mimic' needs the key 'metadata'"),
-    ({"metadata": "split.csv"}, "dataset 'nih' has no use for the key 'metadata'"),
+    ({"metadata": "split.csv"}, "dataset 'nih' does not use the key 'metadata'"),
     ({"dataset": "nhi"}, "key 'dataset': dataset must be one of .*'nih'.*; got 'nhi'"),
     ({"dataset": ["nih"]}, r"key 'dataset' needs a text .*; got \['nih'\]"),
     ({"labels": "no.csv"}, r"key 'labels' needs a file that exists; got '/.*/no\.csv'"),
