@@ -209,7 +209,7 @@ def test_a_killed_decoding_process_and_an_unwritable_cache_are_reported(
 ):
     name = png("a.png", 5)
     (tmp_path / "file").touch()
-    message = r"kept in .*/file/images.*Not a directory\. Make room"
+    message = r"stored in .*/file/images.*Not a directory\. Make room"
     with monkeypatch.context() as patch, pytest.raises(ImageError, match=message):
         patch.setenv("SURGAGG_CACHE", str(tmp_path / "file"))
         open_store([name])
