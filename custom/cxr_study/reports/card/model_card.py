@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from cxr_study.common.files import atomic_write
 from cxr_study.common.spelling import nearest
-from cxr_study.common.wording import counted, join_names, format_rounds
+from cxr_study.common.wording import counted, format_rounds, join_names
 from cxr_study.common.yaml_files import read_yaml
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Summary

@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from cxr_study.common.wording import counted, join_names, format_rounds
+from cxr_study.common.wording import counted, format_rounds, join_names
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.jobs.methods import BATCH_NORM, METHODS
 from cxr_study.reports.page import numbers

@@ -63,8 +63,8 @@ def warnings_of(
     if run.other_splits:
         yield Notice(
             "Tested on patients that it was trained on.",
-            f"{join_names(run.other_splits)}: the split is not the one of the training, so the model "
-            "has seen some of these test patients, and these results are too good.",
+            f"{join_names(run.other_splits)}: the split is not the one of the training, so the "
+            "model has seen some of these test patients, and these results are too good.",
         )
     if shared := check_disjoint([each.labels for each in evaluations if each.labels]):
         yield Notice(SHARED_PATIENTS, f"{'; '.join(shared)}.")
@@ -72,8 +72,8 @@ def warnings_of(
         found = [f"{name} ({why})" for name, why in never.items()]
         yield Notice(
             "Never learned.",
-            f"{join_names(found)}. The model gives every image the same probability of these classes: "
-            "do not read them. They do not count for the choice of the best round.",
+            f"{join_names(found)}. The model gives every image the same probability of these "
+            "classes: do not read them. They do not count for the choice of the best round.",
         )
     if look_alikes := job_results.look_alikes(*run.servers):
         yield Notice(
@@ -92,8 +92,8 @@ def warnings_of(
         found = [f"{each.site}: {shortened(each.unvalidated)}" for each in missing]
         yield Notice(
             "Classes without a positive validation image.",
-            f"{join_names(found)}. The choice of the best round does not see them; surgagg data split "
-            "makes a split that has them, where there are enough patients.",
+            f"{join_names(found)}. The choice of the best round does not see them; surgagg data "
+            "split makes a split that has them, where there are enough patients.",
         )
     if run.unfinished:
         yield Notice(
