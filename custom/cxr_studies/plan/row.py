@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.methods import BATCH_NORM, METHODS
 
 TITLES: Mapping[str, str] = {
     "surgical": "Surgical aggregation",
@@ -19,14 +19,6 @@ TITLES: Mapping[str, str] = {
 }
 """Method -> its name in tables. "complete" trains on a whole data set with the labels of all its
 classes, which the other methods have cut into sites: the baseline of the papers' ablations."""
-
-BATCH_NORM: Mapping[str, str] = {
-    "fedavg": "batch norm averaged",
-    "fedbn": "batch norm local",
-    "fedbn+": "batch norm frozen",
-    "fixbn": "batch norm statistics frozen",
-}
-"""Strategy -> what happens to batch norm in a federation, in words for prose and captions."""
 
 SOLO_STRATEGIES: Mapping[str, str] = {
     "fedavg": "batch norm trained",

@@ -16,7 +16,7 @@ from cxr_studies.analysis.study_results import StudyResults
 from cxr_studies.papers.published_data import DataUse
 from cxr_studies.papers.published_results import AVERAGE, LOCAL, Place
 from cxr_studies.plan.data_file import StudyData
-from cxr_studies.plan.row import BATCH_NORM, Row
+from cxr_studies.plan.row import Row
 from cxr_studies.plan.run_folder import GLOBAL
 from cxr_studies.report import facts
 from cxr_studies.report.figures.aurocs import auroc_by_scenario, bars, class_dots
@@ -30,6 +30,7 @@ from cxr_studies.report.tables.tables import PValues, Table, tables
 from cxr_study.common.files import atomic_write
 from cxr_study.common.progress import bar
 from cxr_study.evaluation.subgroup_scores import FEWEST
+from cxr_study.jobs.methods import BATCH_NORM
 from cxr_study.reports.page.html import template
 from surgical_aggregation.site.training import tensorflow_setup
 

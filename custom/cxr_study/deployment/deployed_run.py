@@ -269,11 +269,14 @@ class DeployedRun:
                 time.sleep(min(seconds, 10.0))
 
     def _continued(self, requested: Job) -> Path:
-        """Write the folder of a job that continues the newest job with a model."""
+        """Write the folder of a job that continues the newest job with a model.
+
+        Without a model of this run's own jobs it is the requested job again, with its rounds.
+        """
         target = self.results / f"continued-{len(self.jobs)}"
         shutil.rmtree(target, ignore_errors=True)  # an earlier command may have been killed here
-        settings = {"continues": ",".join(self._sources(self._with_model)), "num_rounds": 0}
-        job_export.write(requested.with_settings(settings), target)
+        sources = {"continues": ",".join(self._sources(self._with_model)), "num_rounds": 0}
+        job_export.write(requested.with_settings(sources if self._with_model else {}), target)
         return target
 
     def _sources(self, jobs: Sequence[str]) -> list[str]:
@@ -284,9 +287,9 @@ class DeployedRun:
     def _how_to_resume(self, jobs: Sequence[str]) -> str:
         """How a user resumes the run from the first of `jobs` that has a model."""
         again = "Resume: submit the same job with another --out"
-        if not (sources := self._sources(jobs)):
-            return f"{again} (it starts from the beginning: no completed round was observed)"
-        continues = f"--set continues={','.join(sources)} and --set num_rounds=0"
+        if not jobs:
+            return f"{again} (it starts where this one did: no completed round was observed)"
+        continues = f"--set continues={','.join(self._sources(jobs))} and --set num_rounds=0"
         return f"{again}, {continues} (the missing rounds)"
 
     def _unwatched(self, error: Exception) -> str:

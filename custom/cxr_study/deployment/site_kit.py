@@ -87,7 +87,7 @@ def localise_site(
         policy: The hospital's decisions. A relative folder of site files is made absolute.
         gpus: Number of GPUs that jobs may use. Default 0.
         gpu_memory: Memory of each of these GPUs, GiB. Default 0.
-        byoc: Which roles may submit jobs with code, a key of `BYOC_ROLES`. Default: nobody.
+        byoc: Which roles may submit jobs with code, a key of `BYOC_ROLES`. Default: "nobody".
         allow: What a job without code may name in addition: class paths of components (FLARE calls
             them with the arguments that the job gives), and installed packages that offer
             strategies, weightings or backbones. Default: nothing.

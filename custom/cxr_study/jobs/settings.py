@@ -105,7 +105,7 @@ class JobSettings(BaseModel):
     requests_per_second: int = _server(
         100, "of waiting sites together, for a task", _MEASURING, ge=1)
     check_only: bool = _server(
-        False, "ask the sites whether they can take part, then end", _MEASURING)
+        False, "check whether the sites can participate, then end", _MEASURING)
     initial_body: str = _server("{$CXR_INITIAL_BODY}", "a checkpoint, or drawings")
     continues: str = _server("", "earlier job(s) there to go on from: id, or newest,older")
     body_weighting: str = _server(

@@ -157,6 +157,10 @@ RUNS = {
     "continues another, and makes no round": (
         [(BROKE, 0), (DONE, 10)], {"settings": BY_HAND}, [("job-a", 0)] * 2, [2],
     ),
+    "continues another for rounds of its own, and makes none at first": (
+        [(BROKE, 0), (BROKE, 4), (DONE, 6)], {"settings": {**BY_HAND, "num_rounds": 10}},
+        [("job-a", 10), ("job-a", 10), ("job-2,job-a", 0)], [2, 3],
+    ),
     "trains nothing": ([(DONE, 0)], {"name": "evaluation"}, [(None, None)], [1]),
     "is lost elsewhere": ([("lost", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
     "is lost there without a word": ([("mute", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
@@ -207,12 +211,15 @@ def test_a_run_is_made_by_as_many_jobs_as_it_needs_and_may_have(
         assert found == [f"job-{number}" for number in end]
 
 
+SAME_JOB = r"another --out \(it starts where this one did: no completed round"
+
+
 @pytest.mark.parametrize(
     ("made", "settings", "advice"),
     [
-        (0, {}, r"another --out \(it starts from the beginning: no completed round"),
+        (0, {}, SAME_JOB),
         (2, {}, "--set continues=job-1 and --set num_rounds=0"),
-        (0, BY_HAND, "--set continues=job-a and"),
+        (0, BY_HAND, SAME_JOB),
         (1, BY_HAND, "--set continues=job-1,job-a and"),
     ],
 )

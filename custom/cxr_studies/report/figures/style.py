@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cxr_studies.analysis.study_results import StudyResults
-from cxr_studies.plan.row import BATCH_NORM, SOLO_STRATEGIES, TITLES, Row
+from cxr_studies.plan.row import SOLO_STRATEGIES, TITLES, Row
 from cxr_studies.plan.run_folder import SERVER
+from cxr_study.jobs.methods import BATCH_NORM
 from cxr_study.reports.page import drawing as page
 
 METHODS: Mapping[str, tuple[str, str]] = {
