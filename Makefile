@@ -36,7 +36,7 @@ real: nih .venv/installed-pretrained ## The same on real NIH images and weights,
 .PHONY: picture
 picture: demo ## Retake README's picture of the demo's report, with chromium
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1200,1130 \
-		--screenshot=custom/pictures/report.png "file://$(CURDIR)/runs/demo/report/report.html"
+		--screenshot=docs/pictures/report.png "file://$(CURDIR)/runs/demo/report/report.html"
 
 .PHONY: nih
 nih:

@@ -1,4 +1,4 @@
-"""The package that components/EXTENDING.md shows, used as one that is installed."""
+"""The package that docs/tutorials/extend.md shows, used as one that is installed."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "components/EXTENDING.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/tutorials/extend.md").read_text(encoding="utf-8")
 
 PARTS = """
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The runbook's commands exist, and those of section 2 run line by line."""
+"""The runbook's commands exist, and those of real machines run line by line."""
 
 import json
 import re
@@ -27,7 +27,10 @@ from deployed import Network
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 ROOT = Path(__file__).parents[2]
-RUNBOOK = (ROOT / "poc" / "README.md").read_text().replace("\\\n", "")
+PAGES = ("deploy", "operate")
+RUNBOOK = "".join((ROOT / f"docs/how-to/{page}.md").read_text() for page in PAGES).replace(
+    "\\\n", ""
+)
 FENCED = "\n".join(re.findall(r"^```bash\n(.*?)^```", RUNBOOK, re.M | re.S))
 INLINE = re.findall(r"`([^`\n]+)`", RUNBOOK)
 
@@ -93,7 +96,7 @@ def test_the_console_has_the_commands_and_the_kits_the_scripts(kits):
 
 @pytest.fixture(scope="module")
 def network(kits, tmp_path_factory):
-    """What section 2's commands leave, run beside the kits, without FLARE's own commands.
+    """What the commands for real machines leave, run beside the kits, without FLARE's own commands.
 
     /data holds the phantom's downloads; of the initial body only the manifest is made (no weights).
     """

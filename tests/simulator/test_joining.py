@@ -1,4 +1,4 @@
-"""The story of custom/JOINING.md, as it is typed, on fewer images."""
+"""The story of docs/how-to/join.md, as it is typed, on fewer images."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire
 from typed import Typist
 
-STORY = Path(__file__).parents[2] / "custom/JOINING.md"
+STORY = Path(__file__).parents[2] / "docs/how-to/join.md"
 SMALLER = {
     "surgagg data phantom data": " --images 160 --size 32",
     "surgagg run surgical": " --set num_rounds=2 --set warmup_epochs=1 --set image_size=32",

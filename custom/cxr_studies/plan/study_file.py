@@ -1,6 +1,6 @@
 """The study file: which scenarios, methods, strategies and seeds a study consists of.
 
-A YAML file, named as the study; custom/STUDIES.md has one with all keys.
+A YAML file, named as the study; docs/how-to/run-studies.md has one with all keys.
 
 With `sites: all` the sites are those of the data file, the same in every scenario, and models are
 tested on their test splits: there is no key `tests`. The phantom's are nih and chexpert, with other

@@ -166,7 +166,7 @@ def site(
 
     In your own csv (table), columns called image, patient, view, sex and age are recognized, and
     columns of 1, 0, -1 and blanks are classes. Options describe the others; the command lists what
-    is missing. Its images are decoded as well. All keys of a site file: custom/SITES.md.
+    is missing. Its images are decoded as well. All keys of a site file: docs/how-to/own-data.md.
 
     Options:
         folder: Folder of the official download; or your csv, or its folder.

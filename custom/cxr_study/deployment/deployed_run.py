@@ -180,7 +180,7 @@ class DeployedRun:
         """Submit a job when its sites are connected, or after `sites_timeout`; return its id."""
         disks = {**self.workspaces, "this run": self.folder}
         if full := local_workspaces.describe_full_disks(disks):
-            raise DiskFullError(f"{full}. Make room there (poc/README.md, section 2).")
+            raise DiskFullError(f"{full}. Make room there (docs/how-to/operate.md).")
         sites, patience = Job.from_folder(job).sites, self.sites_timeout
         with self.steps.step("submit") as details:
             if missing := ", ".join(self.session.missing(sites)):

@@ -162,8 +162,8 @@ def test_a_mistake_in_a_scenario_is_refused_by_entry_and_key(write, scenario, me
 
 
 def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
-    readme = (Path(__file__).parents[3] / "custom/STUDIES.md").read_text(encoding="utf-8")
-    [example] = re.findall(r"```yaml\n(title: .*?)```", readme, re.DOTALL)
+    page = Path(__file__).parents[3] / "docs/how-to/run-studies.md"
+    [example] = re.findall(r"```yaml\n(title: .*?)```", page.read_text("utf-8"), re.DOTALL)
     (tmp_path / "own.yaml").write_text(example, encoding="utf-8")
     study = read_study(tmp_path / "own.yaml")
     assert {scenario.classes for scenario in study.scenarios} == {"all", "shared"}

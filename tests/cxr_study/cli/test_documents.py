@@ -11,10 +11,12 @@ import typer
 from cxr_study.cli import main as cli
 
 ROOT = Path(__file__).parents[3]
-DOCUMENTS = (
-    *("README.md", "jobs/README.md", "components/EXTENDING.md"),
-    *("custom/README.md", "custom/SITES.md", "custom/STUDIES.md"),
-)
+DOCUMENTS = ("README.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md")))
+WITH_COMMANDS = {
+    "README.md",
+    *(f"docs/how-to/{page}.md" for page in ("own-data", "join", "use-a-model", "run-studies")),
+    *("docs/how-to/deploy.md", "docs/reference/jobs.md", "docs/tutorials/extend.md"),
+}
 
 
 def commands(document):
@@ -28,8 +30,8 @@ def commands(document):
 FOUND = [(document, words) for document in DOCUMENTS for words in commands(document)]
 
 
-def test_there_are_some_in_each_document():
-    assert {document for document, _ in FOUND} == set(DOCUMENTS)
+def test_there_are_some_in_each_of_these_documents():
+    assert {document for document, _ in FOUND} >= WITH_COMMANDS
 
 
 def parsed(words):
@@ -53,7 +55,7 @@ def test_the_readmes_commands_can_be_run_one_after_the_other():
 
 
 @pytest.mark.parametrize(
-    "document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("[cjpt]*/**/*.md"))
+    "document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("[cdjpt]*/**/*.md"))
 )
 def test_its_lines_fit_120_columns(document):
     lines = document.read_text(encoding="utf-8").splitlines()

@@ -118,7 +118,7 @@ def test_a_folder_names_three_variables_at_most_two_apps_and_no_class_of_a_site(
     text = json.dumps(sides(job)[1]).lower()
     assert not [name for name in UNION_CLASSES if name.lower() in text]
     assert "fed_event" not in text  # events would come under the name that the site gives itself
-    assert f"`{job}`" in (FOLDERS / "README.md").read_text(encoding="utf-8")
+    assert f"`{job}`" in (FOLDERS.parent / "docs/reference/jobs.md").read_text(encoding="utf-8")
 
 
 HEAVY = {"joblib", "keras", "matplotlib", "pydicom", "scipy", "sklearn", "tensorflow"}

@@ -92,9 +92,9 @@ def test_the_table_says_of_a_job_what_its_parts_refer_to(job):
 
 
 @pytest.mark.parametrize("side", ["server", "both", "site"])
-def test_the_readmes_table_is_what_the_code_says(side):
-    """Where this fails, put what it shows into jobs/README.md."""
-    text = (FOLDERS / "README.md").read_text(encoding="utf-8")
+def test_the_pages_table_is_what_the_code_says(side):
+    """Where this fails, put what it shows into docs/reference/settings.md."""
+    text = (FOLDERS.parent / "docs/reference/settings.md").read_text(encoding="utf-8")
     rows = [row for where, *row in table() if where == side]
     lines = [f"| `{name}` | {default} | {need} | {line} |" for name, default, need, line in rows]
     assert rows and "\n".join(lines) in text
