@@ -70,16 +70,16 @@ def real(group="own", heading="mean AUROC"):
         [title, _cell(found, row, None, group), _cell(found, row, PUBLISHED, group)]
         for title, row in {
             "surgical aggregation, as published: batch norm frozen": PUBLISHED,
-            "**averaged, fitted anew (`recommended`)**": ("surgical", "fedbn+ extras"),
-            "the same, but statistics alone frozen": ("surgical", "fixbn extras"),
-            "the same, but batch norm trained": ("surgical", "fedavg extras"),
-            "the initial body as it is, its columns alone fitted": ("surgical", "fedbn+ columns"),
+            "**with weight averaging and head refit (`recommended`)**": ("surgical", "fedbn+ extras"),
+            "the same, only the statistics frozen": ("surgical", "fixbn extras"),
+            "the same, batch norm averaged": ("surgical", "fedavg extras"),
+            "the initial body unchanged, only the head fitted": ("surgical", "fedbn+ columns"),
             "each hospital alone, as recommended": ("individual", "fedbn+ extras"),
-            "each hospital alone, statistics alone frozen": ("individual", "fixbn extras"),
-            "each hospital alone, its columns alone fitted": ("individual", "fedbn+ columns"),
+            "each hospital alone, only the statistics frozen": ("individual", "fixbn extras"),
+            "each hospital alone, only the head fitted": ("individual", "fedbn+ columns"),
         }.items()
     ]
-    return table(["", heading, "to published"], rows)
+    return table(["", heading, "minus published"], rows)
 
 
 def real_shared():
@@ -124,13 +124,13 @@ def drawings():
             ("each hospital alone", ["14, 13", "no"], ("individual", "fedavg")),
             ("FL with partial loss", ["20", "yes"], ("partial_loss", "fedavg")),
             ("… with soft pseudo-labels", ["20", "yes"], ("partial_loss", "fedavg soft")),
-            ("surgical aggregation, as published", ["20", "no"], PUBLISHED),
-            ("… with batch norm trained", ["20", "no"], ("surgical", "fedavg")),
-            ("**… averaged, fitted anew**", ["**20**", "**no**"], OURS),
+            ("batch norm frozen (published)", ["20", "no"], PUBLISHED),
+            ("batch norm averaged", ["20", "no"], ("surgical", "fedavg")),
+            ("**… with weight averaging, refit**", ["**20**", "**no**"], OURS),
             ("pooled data", ["20", "yes"], ("centralised-partial", "fedavg")),
         )
     ]
-    head = ["", "classes", "every site learns of all", "the 7 shared", "unique, own site"]
+    head = ["", "classes", "sites learn all names", "7 shared", "unique, own site"]
     return table([*head, "unique, other site", "all 20"], rows)
 
 
@@ -139,17 +139,16 @@ def finalists():
     rows = [
         [title, *(_of_seeds(found, OURS, group, row) for group in GROUPS)]
         for title, row in (
-            ("surgical, FedBN+ (published)", PUBLISHED),
-            ("the same with `consistency` ‡", ("surgical", "fedavg together")),
-            ("surgical, FedAvg", ("surgical", "fedavg")),
-            ("partial loss, FedBN+", ("partial_loss", "fedbn+")),
-            ("partial loss, FedAvg", ("partial_loss", "fedavg")),
+            ("surgical, batch norm frozen (published)", PUBLISHED),
+            ("surgical, batch norm averaged", ("surgical", "fedavg")),
+            ("partial loss, batch norm frozen", ("partial_loss", "fedbn+")),
+            ("partial loss, batch norm averaged", ("partial_loss", "fedavg")),
             ("partial loss, soft pseudo-labels", ("partial_loss", "fedavg soft")),
             ("pooled data, partial loss", ("centralised-partial", "fedavg")),
             ("each site alone", ("individual", "fedavg")),
         )
     ]
-    head = ["FedAvg with both, less …", "shared", "unique, own site", "unique, other site"]
+    head = ["`fedavg` with both, minus …", "shared", "unique, own site", "unique, other site"]
     return table([*head, "all 20"], rows)
 
 
