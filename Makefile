@@ -74,6 +74,10 @@ dist: .venv/installed ## Build sdist and wheel in dist, and run the demo of the 
 mutants: .venv/installed-dev ## Change the product in 100 ways, one at a time; list changes that no test notices
 	.venv/bin/python tests/mutants.py $(MUTANTS_ARGS)
 
+.PHONY: docs
+docs: .venv/installed-docs ## Build the documentation site, in site; a dead link fails
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
 .PHONY: jobs
 jobs: .venv/installed ## Export the job folders, by FLARE
 	.venv/bin/python -m cxr_study.jobs.job_export jobs
@@ -88,7 +92,7 @@ pins: .venv/installed ## Resolve constraints.txt for every supported Python
 
 .PHONY: clean
 clean: ## Remove the environment, the runs and the caches
-	rm -rf .venv runs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv runs build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/installed: pyproject.toml constraints.txt
@@ -102,6 +106,10 @@ clean: ## Remove the environment, the runs and the caches
 
 .venv/installed-pretrained: .venv/installed
 	$(call install,.[cxr$(,)pretrained])
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	$(call install,.[cxr$(,)docs])
 	@touch $@
 
 .venv/installed-dev: .venv/installed

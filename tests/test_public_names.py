@@ -80,3 +80,10 @@ def test_every_public_name_is_there_and_described(module):
     for other in {*PUBLIC[module]} - there:  # a package's, taken from a module of it on first use
         within = [file for name, file in FILES.items() if name.startswith(f"{module}.")]
         assert any(other in described(file) for file in within), f"{module}.{other}"
+
+
+def test_every_public_module_is_on_the_api_page():
+    page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
+    described = re.findall(r"^::: (\S+)$", page, re.MULTILINE)
+    assert {*PUBLIC} - {"cxr_study"} <= {*described}  # its names are taken from a module of it
+    assert {f"cxr_study.models.loaded_model.{name}" for name in PUBLIC["cxr_study"]} <= {*described}

@@ -59,15 +59,15 @@ def _over_folds():
     return found
 
 
-def _cell(found, row, other, group):
-    value = found.get((row, other, group))
+def _cell(found, row, other):
+    value = found.get((row, other, "own"))
     return UNDEFINED if value is None else between(*value, signed=other is not None)
 
 
-def real(group="own", heading="mean AUROC"):
+def real():
     found = _over_folds()
     rows = [
-        [title, _cell(found, row, None, group), _cell(found, row, PUBLISHED, group)]
+        [title, _cell(found, row, None), _cell(found, row, PUBLISHED)]
         for title, row in {
             "surgical aggregation, as published: batch norm frozen": PUBLISHED,
             "**with weight averaging and head refit (`recommended`)**": ("surgical", "fedbn+ extras"),
@@ -79,11 +79,7 @@ def real(group="own", heading="mean AUROC"):
             "each hospital alone, only the head fitted": ("individual", "fedbn+ columns"),
         }.items()
     ]
-    return table(["", heading, "minus published"], rows)
-
-
-def real_shared():
-    return real("shared", "mean AUROC, shared classes")
+    return table(["", "mean AUROC", "minus published"], rows)
 
 
 # --- on drawings: means over both sites' test patients, over seeds -------------------------------
@@ -153,7 +149,7 @@ def finalists():
 
 
 TABLES = {
-    "real": real, "real shared": real_shared, "drawings": drawings, "finalists": finalists,
+    "real": real, "drawings": drawings, "finalists": finalists,
 }  # fmt: skip
 
 
