@@ -56,8 +56,7 @@ def test_the_search_finds_commands_and_the_files_that_they_name_exist():
     assert len(commands("surgagg")) > 12 and len(commands("nvflare")) > 8
     programs = {"surgagg", "nvflare", "chmod", "export", "bash", "until"}
     assert {line[0] for line in LINES} == programs
-    named = {word for line in LINES for word in line if word.startswith(("jobs/", "poc/"))}
-    named |= set(re.findall(r"python (\S+\.py)", RUNBOOK))
+    named = set(re.findall(r"`((?:jobs|poc)/[\w./]+)`", RUNBOOK))
     assert named and {name for name in named if not (ROOT / name).exists()} == set()
 
 
