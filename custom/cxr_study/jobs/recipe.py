@@ -40,7 +40,7 @@ class JobRecipe(Recipe):
     Raises:
         JobError: The job is of a folder, or `code` is unknown.
 
-    Examples:
+    Example:
         >>> recipe = JobRecipe(Job.asked("surgical", settings={"num_rounds": 2}))
         >>> recipe.export("exported")
     """

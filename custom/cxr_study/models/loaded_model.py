@@ -282,7 +282,7 @@ def load_model(
         ValueError: There is no such model.
         CheckpointError: The file cannot be read, or its manifest does not name a known network.
 
-    Examples:
+    Example:
         >>> from cxr_study import load_model
         >>> model = load_model("best.npz")  # doctest: +SKIP
         >>> model.predict(["a.png", "b.dcm"])  # doctest: +SKIP
