@@ -70,7 +70,7 @@ def real():
         [title, _cell(found, row, None), _cell(found, row, PUBLISHED)]
         for title, row in {
             "surgical aggregation, as published: batch norm frozen": PUBLISHED,
-            "**with weight averaging and head refit (`recommended`)**": ("surgical", "fedbn+ extras"),
+            "**weight averaging and head refit (`recommended`)**": ("surgical", "fedbn+ extras"),
             "the same, only the statistics frozen": ("surgical", "fixbn extras"),
             "the same, batch norm averaged": ("surgical", "fedavg extras"),
             "the initial body unchanged, only the head fitted": ("surgical", "fedbn+ columns"),
