@@ -147,7 +147,8 @@ class PocProject:
         if relays := [relay["name"] for relay in self._participants("relay")]:
             raise PocError(
                 f"a POC has no relays; the project has {', '.join(relays)}. Take them out, and the "
-                "connect_to of their sites, or provision by `nvflare provision` (docs/how-to/deploy.md)."
+                "connect_to of their sites, or provision by `nvflare provision` "
+                "(docs/how-to/deploy.md)."
             )
         known = {client["name"]: client for client in self._participants("client")}
         like = next(iter(known.values()))

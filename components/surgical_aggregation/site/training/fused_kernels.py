@@ -2,8 +2,8 @@
 
 Keras 3 composes both from elementary operations, for all of its backends. With TensorFlow's single
 kernels the graph is smaller: DenseNet121's first step takes a third of the time, and a site trains
-a fifth more images per second (see docs/explanation/costs.md). Results differ only by rounding; variables,
-their paths and the optimizer's state are those of Keras.
+a fifth more images per second (see docs/explanation/costs.md). Results differ only by rounding;
+variables, their paths and the optimizer's state are those of Keras.
 """
 
 from collections.abc import Iterable, Sequence

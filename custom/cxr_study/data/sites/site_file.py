@@ -1,8 +1,8 @@
 """The site file: a site's data, the classes it labels, and its decisions about labels and images.
 
 A YAML file with the name of the site that stays at the site; its paths are relative to it.
-docs/how-to/own-data.md describes all keys. The folder of site files is given by the hospital's policy, else
-by the job; the default is the phantom's.
+docs/how-to/own-data.md describes all keys. The folder of site files is given by the hospital's
+policy, else by the job; the default is the phantom's.
 """
 
 from __future__ import annotations
