@@ -76,8 +76,8 @@ def calibrate(
     )
     say(
         "Sensitivity and specificity are optimistic on the validation images, which the threshold "
-        "was chosen on; next to them: on test images. In brackets: 95 % intervals, bootstrap by "
-        "patient."
+        "was chosen on; next to them: on the test images of all these sites. In brackets: 95 % "
+        "intervals, bootstrap by patient."
     )
     own = {n: why for n, why in made.refused.items() if why != model_calibration.NO_LABEL}
     for name, why in own.items():

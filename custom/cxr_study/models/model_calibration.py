@@ -91,6 +91,22 @@ class Curve(_Strict):
         return np.asarray(1 / (1 + np.exp(-scaled)))
 
 
+class SiteTest(_Strict):
+    """What a class's calibration and threshold reach on one site's test images.
+
+    Attributes:
+        sensitivity: At the threshold.
+        specificity: Likewise.
+        ppv: Share of the images at or above the threshold that have the class.
+        ece: Expected calibration error of the calibrated probabilities; None: no labelled image.
+    """
+
+    sensitivity: Share = (None, None, None)
+    specificity: Share = (None, None, None)
+    ppv: Share = (None, None, None)
+    ece: float | None = None
+
+
 class ClassCalibration(_Strict):
     """Calibration of one class.
 
@@ -106,10 +122,12 @@ class ClassCalibration(_Strict):
             calibrated by a curve that was fitted on other patients.
         threshold_ends: 95 % bootstrap interval of the threshold, by patient; None with few
             patients.
-        test_sensitivity: At the threshold, on test images, which were not used for the choice.
+        test_sensitivity: At the threshold, on the test images of all sites together, which were not
+            used for the choice.
         test_specificity: Likewise.
-        test_ppv: Share of the test images at or above the threshold that have the class. It holds
+        test_ppv: Share of these test images at or above the threshold that have the class. It holds
             for their mix of images: it falls where the class is rarer.
+        by_site: Site -> its own test images; empty in older files.
     """
 
     curve: Curve
@@ -124,6 +142,7 @@ class ClassCalibration(_Strict):
     test_sensitivity: Share = (None, None, None)
     test_specificity: Share = (None, None, None)
     test_ppv: Share = (None, None, None)
+    by_site: dict[str, SiteTest] = {}
 
 
 class CalibrationFile(_Strict):
@@ -146,6 +165,26 @@ class CalibrationFile(_Strict):
     version: str
     classes: dict[str, ClassCalibration]
     refused: dict[str, str]
+
+    @property
+    def target(self) -> float | None:
+        """The sensitivity for which thresholds were chosen; None: for the highest F1."""
+        _, asked, value = self.threshold_rule.partition("sensitivity ")
+        return float(value) if asked else None
+
+    def site_test(self, class_name: str, site: str) -> SiteTest:
+        """What a calibrated class reaches on the test images of one site.
+
+        Returns:
+            Without numbers where they were not measured, as in older files of several sites, whose
+            test images were pooled.
+        """
+        of = self.classes[class_name]
+        if of.by_site or self.sites != (site,):
+            return of.by_site.get(site, SiteTest())
+        return SiteTest(
+            sensitivity=of.test_sensitivity, specificity=of.test_specificity, ppv=of.test_ppv
+        )
 
     def applied(self, probabilities: pd.DataFrame) -> pd.DataFrame:
         """Calibrate a table of probabilities.
@@ -281,7 +320,7 @@ def calibrate(
                 f"AUROC {area:.3f}. Are the labels coded the other way round?"
             )
         else:
-            found[name] = _of_class(one, curve, _pooled(tests, name), sensitivity)
+            found[name] = _of_class(one, curve, tests, name, sensitivity)
     if not found:
         own = [f"{name}: {why}" for name, why in refused.items() if why != NO_LABEL]
         labelled = sorted({name for each in sites for name in each.images.labelled})
@@ -364,16 +403,19 @@ def _share(one: pd.DataFrame, of: np.ndarray, right: np.ndarray) -> Share:
 
 
 def _of_class(
-    one: pd.DataFrame, curve: Curve, test: pd.DataFrame, sensitivity: float | None
+    one: pd.DataFrame,
+    curve: Curve,
+    tests: Sequence[Predictions],
+    name: str,
+    sensitivity: float | None,
 ) -> ClassCalibration:
-    """Choose the threshold of a class on `one`, and measure it there and on `test`."""
+    """Choose the threshold of a class on `one`, and measure it there and on `tests`."""
     labels, before = one["label"].to_numpy(), one["probability"].to_numpy()
     after = curve.apply(before)
     threshold = _threshold(labels, after, sensitivity)
     redrawn = _redrawn(one["patient"].to_numpy(), labels == 1)
     drawn = [_threshold(labels, after, sensitivity, times) for times in redrawn]
-    positive, present = after >= threshold, (test["label"] == 1).to_numpy()
-    tested = curve.apply(test["probability"].to_numpy()) >= threshold
+    positive, together = after >= threshold, _tested(_pooled(tests, name), curve, threshold)
     unseen = _cross_validated(one)
     kept = ~np.isnan(unseen)
     return ClassCalibration(
@@ -386,9 +428,25 @@ def _of_class(
         ece_before=_error(labels[kept], before[kept]),
         ece_after=_error(labels[kept], unseen[kept]),
         threshold_ends=_ends(drawn),
-        test_sensitivity=_share(test, present, tested),
-        test_specificity=_share(test, ~present, ~tested),
-        test_ppv=_share(test, tested, present),
+        test_sensitivity=together.sensitivity,
+        test_specificity=together.specificity,
+        test_ppv=together.ppv,
+        by_site={
+            each.images.site: _tested(_pooled([each], name), curve, threshold) for each in tests
+        },
+    )
+
+
+def _tested(test: pd.DataFrame, curve: Curve, threshold: float) -> SiteTest:
+    """Measure a class's curve and threshold on test images."""
+    labels, present = test["label"].to_numpy(), (test["label"] == 1).to_numpy()
+    probabilities = curve.apply(test["probability"].to_numpy())
+    reached = probabilities >= threshold
+    return SiteTest(
+        sensitivity=_share(test, present, reached),
+        specificity=_share(test, ~present, ~reached),
+        ppv=_share(test, reached, present),
+        ece=calibration_error(reliability(labels, probabilities)),
     )
 
 

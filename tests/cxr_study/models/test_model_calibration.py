@@ -120,10 +120,29 @@ def test_thresholds_have_intervals_and_are_tested_on_images_that_they_were_not_c
     ):
         value, low, high = share
         assert value == right.mean() and value - 0.05 < low < value < high < value + 0.05
+    assert of.by_site["a"].sensitivity == of.test_sensitivity
     of = calibrate(MODEL, [one], [site(images=60, seed=2, mass=FEW)]).classes["Mass"]
     assert of.test_sensitivity[1:] == (None, None) and None not in of.test_specificity
     untested = calibrate(MODEL, [one]).classes["Mass"]
     assert untested.test_sensitivity == untested.test_ppv == (None, None, None)
+
+
+def test_each_site_has_what_its_own_test_images_show():
+    one, rare = site(600), site(600, "b", seed=2)
+    rare.images.table["Mass"] *= np.arange(600) % 3 == 0
+    made = calibrate(MODEL, [one, rare], [site(600, seed=1), rare])
+    a, b = (made.site_test("Mass", name) for name in "ab")
+    alone = calibrate(MODEL, [one, rare], [rare])
+    assert b == alone.site_test("Mass", "b") and alone.site_test("Mass", "a").ppv[0] is None
+    assert b.ppv[0] < made.classes["Mass"].test_ppv[0] < a.ppv[0]
+    assert b.ece is not None and a.ece != b.ece
+    older = {"Mass": made.classes["Mass"].model_copy(update={"by_site": {}})}
+    pooled = made.model_copy(update={"classes": older})
+    assert pooled.site_test("Mass", "a").sensitivity == (None, None, None)
+    of_one = pooled.model_copy(update={"sites": ("a",)})
+    assert of_one.site_test("Mass", "a").sensitivity == older["Mass"].test_sensitivity
+    assert of_one.target is None
+    assert calibrate(MODEL, [rare], sensitivity=0.8).target == 0.8
 
 
 def test_the_error_after_is_of_patients_that_were_not_seen():

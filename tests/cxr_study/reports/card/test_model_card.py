@@ -111,6 +111,13 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         assert words in text, words
 
 
+def test_pooled_test_images_are_named_as_such(source):
+    words = "Test images of these sites are pooled here"
+    assert words not in markdown(source)
+    both = CALIBRATION.model_copy(update={"sites": ("nih", "chexpert")})
+    assert words in markdown(dataclasses.replace(source, calibration=both))
+
+
 @pytest.mark.parametrize(("model", "contributed", "absent"), [
     ({}, "chexpert (rounds 0 and 1) and nih (rounds 0 and 1)", ["x"]),  # of older versions
     ({"contributed": {"nih": [[0, 3], [5, 5]]}}, "nih (rounds 0 to 3 and 5)", ["chexpert", "x"]),
