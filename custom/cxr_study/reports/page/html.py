@@ -48,7 +48,8 @@ def label_cells(rows: Markup, names: Sequence[str]) -> Markup:
 
     Args:
         rows: Row elements as a template made them, so that every value in them is escaped.
-        names: Of the columns. A cell that spans several has all of their names, by comma.
+        names: Of the columns. A cell that spans several has all of their names, by comma. A
+            cell with the attribute keeps it.
     """
 
     def labelled_row(row: re.Match[str]) -> str:
@@ -57,7 +58,8 @@ def label_cells(rows: Markup, names: Sequence[str]) -> Markup:
         def labelled(cell: re.Match[str]) -> str:
             span = re.search(r'colspan="(\d+)"', cell[0])
             label = ", ".join(filter(None, islice(columns, int(span[1]) if span else 1)))
-            return f'{cell[0]} data-label="{escape(label)}"'
+            own = "data-label=" in cell[0]
+            return cell[0] if own else f'{cell[0]} data-label="{escape(label)}"'
 
         return re.sub(r"<t[hd]\b[^>]*", labelled, row[0])
 

@@ -1,11 +1,11 @@
 """The head of a run report, for clinicians, in sentences and rows of text.
 
-Nothing is computed here: counts, calibration errors and subgroups are those of `summary.json`,
+Nothing is computed here: counts, AUROCs, raw outputs and subgroups are those of `summary.json`,
 thresholds and what they reach those of the calibration file that `surgagg model calibrate` wrote.
 What neither holds is called not assessed, not measured or not known.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cxr_study.common.wording import counted, join_names, shortened
@@ -26,10 +26,14 @@ NOT_MEASURED = "not measured"
 """In place of a number that was not measured, such as an output at a site that sends none."""
 
 COLUMNS = (
-    "Finding", "Test images with it", "Mean output", "Calibration error", "Threshold",
-    "Sensitivity", "Specificity", "PPV",
+    "Finding", "Test images with it", "AUROC (95\N{NO-BREAK SPACE}%)", "Hospital alone",
+    "Calibration error, raw output", "Threshold", "Sensitivity", "Specificity", "PPV",
+    "Calibration error, calibrated",
 )  # fmt: skip
 """Of the table of each site; see `rows`."""
+
+FAR = 0.2
+"""A mean raw output that is more than this from the share of images with the finding is named."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ def statements(summary: Summary, files: ModelFiles) -> dict[str, str]:
     views = {row.subgroup for row in summary.subgroups if row.kind == "view"}
     frontal = "frontal " if views and views <= {*FRONTAL} else ""
     image = f"a {frontal}chest X-ray" if files.chest else "an image"
+    if size := summary.image_size:
+        image += f", resized to {size} \N{MULTIPLICATION SIGN} {size} pixels,"
     kinds = counted(len(summary.union), "finding")
     if summary.personal:
         scope = "Each hospital has a model of its own, for the findings of its table below."
@@ -88,13 +94,26 @@ def statements(summary: Summary, files: ModelFiles) -> dict[str, str]:
         "What it says.": f"{scope} For {image} it gives each a number from 0 to 1: the higher, the "
         "more the image resembles those that were labelled with the finding.",
         "What it does not say.": "Nothing about any other finding, and not where a finding is, how "
-        "severe it is or what caused it. Without calibration its numbers rank images and are no "
+        f"severe it is or what caused it. {_calibrated(files)} rank images and are not "
         "probabilities of disease.",
         "What it was trained on.": f"{trained} Training data by hospital: {shortened(given)}. The "
         "labels are each hospital's own, and definitions may differ between hospitals. Age, sex "
         "and view are given below for test images, as far as known; whether children are among "
         "them is not recorded.",
     }
+
+
+def _calibrated(files: ModelFiles) -> str:
+    """State how many findings are calibrated and where, and begin the sentence on the others."""
+    parts = [
+        f"{len(of.classes)} of {counted(len(of.classes) + len(of.refused), 'finding')} with images "
+        f"of {join_names(of.sites)}"
+        for of in files.calibrations.values()
+        if of is not None
+    ]
+    if not parts:
+        return "No finding is calibrated: outputs"
+    return f"Calibrated: {join_names(parts)}. Other outputs, and all at other hospitals,"
 
 
 def _trained_with(summary: Summary, site: str) -> str:
@@ -124,12 +143,14 @@ def rows(summary: Summary, files: ModelFiles, site: str) -> list[tuple[str, ...]
         site: Whose test split.
 
     Returns:
-        Cells of the `COLUMNS`: the class; positive of all labelled test images; mean output and
-        expected calibration error of the model's own probabilities; threshold of the calibrated
-        probability; and sensitivity, specificity and positive predictive value at it, with their
-        95 % intervals, or `NOT_ASSESSED`.
+        Cells of the `COLUMNS`: the class; positive of all labelled test images; AUROCs of the model
+        and of the one that the hospital trains alone; expected calibration error of the model's own
+        probabilities; threshold of the calibrated probability; sensitivity, specificity and
+        positive predictive value at it; and calibration error after calibration. All measures are
+        of the site's test images, with 95 % intervals. One `NOT_ASSESSED` replaces the last five.
     """
     measured = {row.class_name: row for row in summary.calibration if row.site == site}
+    alone = {r.class_name: r for r in summary.test if (r.site, r.model) == (site, "local")}
     made = []
     for row in sorted(_of_site(summary, site), key=lambda row: not row.labelled):
         if not _is_known(row):
@@ -139,7 +160,8 @@ def rows(summary: Summary, files: ModelFiles, site: str) -> list[tuple[str, ...]
             (
                 row.class_name if row.labelled else f"{row.class_name} (not labelled here)",
                 _positives(row),
-                numbers.figure(of.output) if of else NOT_MEASURED,
+                numbers.auroc(row),
+                _alone(alone, row),
                 numbers.figure(of.error) if of else NOT_MEASURED,
                 *_at_threshold(files.calibration(site), row),
             )
@@ -147,9 +169,11 @@ def rows(summary: Summary, files: ModelFiles, site: str) -> list[tuple[str, ...]
     return made
 
 
-def unknown_classes(summary: Summary, site: str) -> list[str]:
-    """Classes of the model for which a site's test split has no label, so no row."""
-    return [row.class_name for row in _of_site(summary, site) if not _is_known(row)]
+def _alone(alone: Mapping[str, ClassAuroc], row: ClassAuroc) -> str:
+    """AUROC of the hospital's own model; `UNDEFINED`: it does not have the class."""
+    if not alone:
+        return NOT_MEASURED
+    return numbers.auroc(alone.get(row.class_name)) if row.labelled else numbers.UNDEFINED
 
 
 def _of_site(summary: Summary, site: str) -> list[ClassAuroc]:
@@ -177,42 +201,101 @@ def _positives(row: ClassAuroc) -> str:
 
 
 def _at_threshold(calibration: CalibrationFile | None, row: ClassAuroc) -> list[str]:
-    """Write threshold, sensitivity, specificity and PPV of a class.
+    """Write threshold, sensitivity, specificity and PPV of a class, and its error calibrated.
 
     Args:
-        calibration: Made with images of the site; see `ModelFiles.calibration`. Its numbers are of
-            the test images of all sites that it was made with.
+        calibration: Made with images of the site; see `ModelFiles.calibration`.
         row: The class at the site.
 
     Returns:
-        Four cells: `NOT_ASSESSED` where the class has no threshold or the site does not label it,
-        `NOT_MEASURED` where there was a threshold and no test image to measure it on.
+        Five cells, `NOT_MEASURED` where the calibration has no number of the site's test images;
+        or `NOT_ASSESSED` alone: the class has no threshold, or the site does not label it.
     """
-    of = calibration.classes.get(row.class_name) if calibration and row.labelled else None
-    if of is None:
-        return [NOT_ASSESSED] * 4
-    shares = (of.test_sensitivity, of.test_specificity, of.test_ppv)
+    if calibration is None or not _has_threshold(calibration, row):
+        return [NOT_ASSESSED]
+    of = calibration.site_test(row.class_name, row.site)
+    shares = (of.sensitivity, of.specificity, of.ppv)
     reached = [NOT_MEASURED if s[0] is None else numbers.interval(*s, 2) for s in shares]
-    short = [text.replace(" to ", "\N{EN DASH}") for text in reached]
-    return [numbers.figure(of.threshold, 2), *short]
+    return [
+        numbers.figure(calibration.classes[row.class_name].threshold, 2),
+        *(text.replace(" to ", "\N{EN DASH}") for text in reached),
+        NOT_MEASURED if of.ece is None else numbers.figure(of.ece),
+    ]
 
 
-def thresholds(files: ModelFiles, site: str) -> str:
-    """Explain how the thresholds of a site's table were chosen and tested.
+def _has_threshold(calibration: CalibrationFile, row: ClassAuroc) -> bool:
+    return row.labelled and row.class_name in calibration.classes
+
+
+def below_table(summary: Summary, files: ModelFiles, site: str) -> list[str]:
+    """Explain a site's table.
 
     Returns:
-        A sentence or two; where no threshold was calibrated with images of the site, that nothing
-        is assessed.
+        Sentences: how thresholds were chosen and tested, which miss their sensitivity, what is not
+        assessed and why, and classes whose mean raw output is far from their prevalence.
     """
-    calibration = files.calibration(site)
+    calibration, of_site = files.calibration(site), _of_site(summary, site)
     if calibration is None:
         unknown = "sensitivity, specificity and PPV are not assessed"
-        return f"No threshold was calibrated at {site}: {unknown}."
+        lines = [f"No threshold was calibrated at {site}: {unknown}."]
+    else:
+        lines = [_chosen(calibration, site), *_missed(calibration, of_site)]
+        lines += _not_assessed(calibration, [row for row in of_site if _is_known(row)])
+    if unlabelled := [row.class_name for row in of_site if not _is_known(row)]:
+        names = join_names(unlabelled)
+        lines.append(f"Not assessed at {site}, whose test images have no label of them: {names}.")
+    far = [
+        f"{row.class_name} ({row.output:.2f}, share {row.prevalence:.2f})"
+        for row in summary.calibration
+        if row.site == site and row.output is not None and row.prevalence is not None
+        if abs(row.output - row.prevalence) > FAR
+    ]
+    if far:
+        lines.append(
+            f"Mean raw output more than {FAR} away from the share of test images with the finding: "
+            f"{join_names(far)}."
+        )
+    return lines
+
+
+def _chosen(calibration: CalibrationFile, site: str) -> str:
+    target, several = calibration.target, len(calibration.sites) > 1
+    aim = "for the highest F1" if target is None else f"to reach sensitivity {target:g}"
     return (
-        f"Thresholds were chosen by {calibration.threshold_rule} on validation images of "
-        f"{join_names(calibration.sites)}, and tested on test images of the same; in brackets 95 % "
-        "intervals. The positive predictive value (PPV) is lower where a finding is rarer."
+        f"Thresholds were chosen {aim} on the validation images of {join_names(calibration.sites)}"
+        f"{' together' * several}. Sensitivity, specificity and positive predictive value (PPV) "
+        f"are of the test images of {site}, with 95 % intervals. PPV is lower where a finding is "
+        "rarer."
     )
+
+
+def _missed(calibration: CalibrationFile, of_site: Sequence[ClassAuroc]) -> list[str]:
+    """Name each threshold whose whole interval of test sensitivity is below the target."""
+    target = calibration.target or 0
+    reached = {
+        row.class_name: calibration.site_test(row.class_name, row.site).sensitivity
+        for row in of_site
+        if _has_threshold(calibration, row)
+    }
+    return [
+        f"The threshold of {name} was chosen for sensitivity {target:g} and reaches "
+        f"{numbers.interval(*share, 2)} on test images."
+        for name, share in reached.items()
+        if share[2] is not None and share[2] < target
+    ]
+
+
+def _not_assessed(calibration: CalibrationFile, known: Sequence[ClassAuroc]) -> list[str]:
+    """Give the reason for every `NOT_ASSESSED` of a site's table, one sentence for each reason."""
+    lacking: dict[str, list[str]] = {}
+    for row in known:
+        if not _has_threshold(calibration, row):
+            why = calibration.refused.get(row.class_name, "the model has no such class")
+            reason = f"on validation images: {why.partition(';')[0]}"
+            if not row.labelled:
+                reason = f"not labelled at {row.site}"
+            lacking.setdefault(reason, []).append(row.class_name)
+    return [f"Not assessed: {join_names(names)} ({why})." for why, names in lacking.items()]
 
 
 def subgroups(summary: Summary, site: str) -> list[str]:

@@ -3,6 +3,7 @@
 Differences are those of `summary.json`: of mean AUROC, paired by patient, with 95 % intervals.
 """
 
+import math
 from collections.abc import Mapping
 from itertools import product
 
@@ -67,7 +68,8 @@ def _in_words(each: Difference) -> str:
     if low <= 0 <= high:
         return f"no difference that shows, {numbers.interval(each.auroc, low, high, signed=True)}"
     near, far = sorted((abs(low), abs(high)))
-    by = numbers.interval(abs(each.auroc), near, far)
+    decimals = max(3, math.ceil(-math.log10(near)))  # no end of the interval is shown as 0
+    by = numbers.interval(abs(each.auroc), near, far, decimals)
     return f"{'better' if low > 0 else 'worse'} by {by}"
 
 

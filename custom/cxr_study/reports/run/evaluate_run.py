@@ -235,7 +235,6 @@ def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
         "Initial body": "pre-trained on drawings" if started_from_drawings(best) else start,
         "Date": run.made.get("date", best.manifest.get("created", "not known")),
         "Code": run.made.get("code", best.manifest.get("version", "not known")),
-        "Models": str(run.servers[-1] / "models"),
     }
 
 

@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from cxr_study.common.wording import counted, format_rounds, join_names
+from cxr_study.common.wording import counted, format_rounds, join_names, shortened
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.jobs.methods import BATCH_NORM, METHODS
 from cxr_study.reports.page import numbers
@@ -141,7 +141,23 @@ def unlabelled_headline(summary: Summary) -> str:
     where = f" at {above} of {len(lacking)} sites"
     if above == len(lacking):
         where = {1: "", 2: " at both sites"}.get(above, f" at all {above} sites")
-    return f"{text} The whole interval is above chance (0.5){where}."
+    return f"{text} The whole interval of the mean is above chance (0.5){where}."
+
+
+def not_above_chance(summary: Summary) -> list[str]:
+    """Name the findings, by hospital, whose interval is not wholly above chance.
+
+    Returns:
+        One sentence; none where there is no such finding, or no AUROC has an interval.
+    """
+    rows = [row for row in measurable(summary) if row.model == "global"]
+    doubtful = [row for row in rows if row.low is not None and row.low <= CHANCE]
+    parts = [
+        f"{shortened(names)} at {site}"
+        for site in summary.sites
+        if (names := [row.class_name for row in doubtful if row.site == site])
+    ]
+    return [f"Not shown to be better than guessing: {'; '.join(parts)}."] if parts else []
 
 
 def headlines(summary: Summary) -> list[str]:
@@ -150,7 +166,12 @@ def headlines(summary: Summary) -> list[str]:
     Returns:
         For page and terminal, each a sentence or two; see `comparisons` for the last ones.
     """
-    return [headline(summary), unlabelled_headline(summary), *comparisons(summary)]
+    return [
+        headline(summary),
+        unlabelled_headline(summary),
+        *not_above_chance(summary),
+        *comparisons(summary),
+    ]
 
 
 MODELS: Mapping[Model, str] = {
@@ -346,7 +367,8 @@ def _across_sites(summary: Summary, classes: Group) -> str:
         classes: Over which classes.
 
     Returns:
-        The mean of each site with its interval, for up to three sites; else range and median.
+        The mean of each site with its interval, for up to three sites, and with classes of too few
+        patients where there are any; else range and median.
     """
     rows = [mean(summary, "global", site, classes) for site in summary.sites]
     measured = [row for row in rows if row is not None and row.auroc is not None]
@@ -354,7 +376,13 @@ def _across_sites(summary: Summary, classes: Group) -> str:
         return "not defined at any site."
     if len(measured) <= 3:
         means = [f"{numbers.auroc(row)}{_coverage([row])} at {row.site}" for row in measured]
-        return f"{join_names(means)}."
+        with_few = [
+            f" With {counted(row.few, 'class', 'classes')} of too few patients, the mean at "
+            f"{row.site} would be {row.with_few:.2f}."
+            for row in measured
+            if row.with_few is not None
+        ]
+        return f"{join_names(means)}.{''.join(with_few)}"
     values = [row.auroc for row in measured if row.auroc is not None]
     spread = f"{min(values):.2f} to {max(values):.2f} (median {statistics.median(values):.2f})"
     return f"{spread}{_coverage(measured)} at {len(measured)} sites."
@@ -364,7 +392,7 @@ def _coverage(rows: Sequence[MeanAuroc]) -> str:
     """Write how many classes the means are over; "" where each is over its whole group."""
     if all(row.defined == row.of for row in rows):
         return ""
-    if len(rows) == 1:
-        return f" for {rows[0].over}"
     defined = [row.defined for row in rows]
+    if len(rows) == 1:
+        return f" for {defined[0]} of {counted(rows[0].of, 'class', 'classes')}"
     return f" for {min(defined)} to {max(defined)} classes"

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from cxr_study.evaluation.summary_json import Contribution, SubgroupAuroc
-from cxr_study.models.model_calibration import CalibrationFile, ClassCalibration, Curve
+from cxr_study.models.model_calibration import CalibrationFile, ClassCalibration, Curve, SiteTest
 from cxr_study.reports.run import clinical_view
 from cxr_study.reports.run.clinical_view import GLOBAL, NO_FILES, NOT_ASSESSED, ModelFiles
 from cxr_study.reports.run.evaluate_run import render
@@ -13,7 +13,12 @@ from html_page import Page
 EVIL = "<b onclick='x'>&\""
 
 
-def calibrated(*sites, **changes):
+AT_NIH = SiteTest(
+    sensitivity=(0.5, 0.25, 0.875), specificity=(0.75, 0.5, 1.0), ppv=(0.25, None, None), ece=0.02
+)
+
+
+def calibrated(*sites, rule="sensitivity 0.9", refused=(), **changes):
     """The files of a global model with a threshold for Edema, chosen and tested at some sites."""
     edema = ClassCalibration(
         curve=Curve(), threshold=0.25, sensitivity=0.9, specificity=0.5, images=1200,
@@ -21,8 +26,8 @@ def calibrated(*sites, **changes):
         test_specificity=(0.5, None, None), test_ppv=(0.3, 0.2, 0.4),
     )  # fmt: skip
     made = CalibrationFile(
-        model_sha256="0", sites=sites, threshold_rule="sensitivity 0.9", created="2026-01-02",
-        version="1", refused={}, classes={"Edema": edema.model_copy(update=changes)},
+        model_sha256="0", sites=sites, threshold_rule=rule, created="2026-01-02",
+        version="1", refused=dict(refused), classes={"Edema": edema.model_copy(update=changes)},
     )  # fmt: skip
     return ModelFiles({GLOBAL: made}, chest=True)
 
@@ -35,7 +40,10 @@ def test_a_page_begins_with_its_use_and_in_plain_words_what_the_model_says(summa
     text = text_of(summary, ModelFiles(chest=True))
     assert text.index("Research use, not for diagnosis.") < text.index("mean AUROC")
     for words in (
-        "The model knows 3 findings: Edema, Fracture and Hernia. For a chest X-ray it gives",
+        "These numbers say nothing about any hospital, nor about NIH or CheXpert.",
+        "The model knows 3 findings: Edema, Fracture and Hernia. For a chest X-ray, resized to "
+        "64 \u00d7 64 pixels, it gives",
+        "No finding is calibrated: outputs rank images and are not probabilities of disease.",
         "Nothing about any other finding",
         "Drawn pictures, not images of patients.",
         "nih (labels 2 findings, 700 images of 350 patients) and chexpert (labels 2",
@@ -44,7 +52,7 @@ def test_a_page_begins_with_its_use_and_in_plain_words_what_the_model_says(summa
     ):
         assert text.count(words) == 1, words
     other = text_of(summary, data="real", personal=True)
-    assert "Drawn" not in other and "chest X-ray" not in other
+    assert "Drawn" not in other and "chest X-ray" not in other and "CheXpert" not in other
     assert "Images of hospitals." in other and "Each hospital has a model of its own" in other
 
 
@@ -62,27 +70,64 @@ def test_what_a_site_keeps_or_did_not_contribute_is_not_invented(summary):
 def test_a_class_has_what_was_measured_and_thresholds_only_where_they_were_tested(summary):
     files = calibrated("nih")
     at_threshold = ("0.25", "0.75 (0.50\u20131.00)", "0.50", "0.30 (0.20\u20130.40)")
-    nothing = (NOT_ASSESSED,) * 4
+    edema, alone = "0.88 (0.75\u20130.94)", "0.75 (0.62\u20130.81)"
+    fracture = ("Fracture (not labelled here)", "5 of 100 (5.0 %)", alone)  # as wide by chance
     assert clinical_view.rows(summary, files, "nih") == [
-        ("Edema", "40 of 100 (40.0 %)", "0.500", "0.050", *at_threshold),
-        ("Hernia", "0 of 100 (0.0 %)", "0.070", "0.070", *nothing),
-        ("Fracture (not labelled here)", "5 of 100 (5.0 %)", "0.600", "0.350", *nothing),
+        ("Edema", "40 of 100 (40.0 %)", edema, alone, "0.050", *at_threshold, "not measured"),
+        ("Hernia", "0 of 100 (0.0 %)", "not defined", "not defined", "0.070", NOT_ASSESSED),
+        (*fracture, "\u2013", "0.350", NOT_ASSESSED),
     ]
-    elsewhere = ("40 of 100 (40.0 %)", "not measured", "not measured", *nothing)
+    elsewhere = ("40 of 100 (40.0 %)", edema, "not measured", "not measured", NOT_ASSESSED)
     assert clinical_view.rows(summary, files, "chexpert")[0] == ("Edema", *elsewhere)
     assert clinical_view.rows(summary, files, "chexpert") == clinical_view.rows(
         summary, NO_FILES, "chexpert"
     )
     old = calibrated("nih", test_ppv=(None, None, None))  # as older files have it
-    assert clinical_view.rows(summary, old, "nih")[0][4:] == (*at_threshold[:3], "not measured")
+    assert clinical_view.rows(summary, old, "nih")[0][5:9] == (*at_threshold[:3], "not measured")
+
+
+def test_a_hospital_has_what_was_measured_on_its_own_images_and_never_the_pooled_numbers(summary):
+    both = calibrated("nih", "chexpert", by_site={"nih": AT_NIH})
+    own = ("0.25", "0.50 (0.25\u20130.88)", "0.75 (0.50\u20131.00)", "0.25", "0.020")
+    unknown = ("0.25", *["not measured"] * 4)
+    assert clinical_view.rows(summary, both, "nih")[0][5:] == own
+    assert clinical_view.rows(summary, both, "chexpert")[0][5:] == unknown
+    pooled = calibrated("nih", "chexpert")  # as older files have it
+    assert clinical_view.rows(summary, pooled, "nih")[0][5:] == unknown
+
+
+def test_a_threshold_that_misses_its_sensitivity_is_named_with_what_it_reaches(summary):
+    missed = (
+        "The threshold of Edema was chosen for sensitivity 0.9 and reaches 0.50 (0.25 to 0.88) on "
+        "test images."
+    )
+    text = text_of(summary, calibrated("nih", "chexpert", by_site={"nih": AT_NIH}))
+    assert text.count(missed) == text.count("The threshold of") == 1
+    for files in (calibrated("nih"), calibrated("nih", rule="f1", by_site={"nih": AT_NIH})):
+        assert "The threshold of" not in text_of(summary, files)
+
+
+def test_what_is_not_assessed_has_its_reason_once_and_outputs_far_from_reality_are_named(summary):
+    few = {"Hernia": "20 positive images are needed; there are 3", "Fracture": "not labelled"}
+    files = calibrated("nih", refused=few)
+    assert clinical_view.below_table(summary, files, "nih")[1:] == [
+        "Not assessed: Hernia (on validation images: 20 positive images are needed).",
+        "Not assessed: Fracture (not labelled at nih).",
+        "Mean raw output more than 0.2 away from the share of test images with the finding: "
+        "Fracture (0.60, share 0.25).",
+    ]
+    words = "Calibrated: 1 of 3 findings with images of nih. Other outputs, and all at other"
+    assert words in text_of(summary, files)
+    html = render(summary, [], files)
+    assert html.count('colspan="5" class="number quiet"') == 5  # one cell in each such row
 
 
 def test_a_threshold_of_other_sites_images_is_not_that_of_a_class_not_labelled_here(summary):
     both = calibrated("nih", "chexpert")
     of_nih = [dataclasses.replace(row, labelled=False) for row in summary.test[:1]]
     changed = dataclasses.replace(summary, test=(*of_nih, *summary.test[6:7]))
-    assert clinical_view.rows(changed, both, "nih")[0][4:] == (NOT_ASSESSED,) * 4
-    assert clinical_view.rows(changed, both, "chexpert")[0][4] == "0.25"
+    assert clinical_view.rows(changed, both, "nih")[0][5:] == (NOT_ASSESSED,)
+    assert clinical_view.rows(changed, both, "chexpert")[0][5] == "0.25"
 
 
 def test_a_class_without_any_label_is_named_and_a_withheld_count_is_no_zero(summary):
@@ -114,7 +159,7 @@ def test_where_a_site_lacks_thresholds_the_commands_are_given(summary, changes, 
 
 def test_a_page_explains_its_thresholds_and_what_is_not_assessed(summary):
     none = "No threshold was calibrated at"
-    here = "Thresholds were chosen by sensitivity 0.9 on validation images of nih"
+    here = "Thresholds were chosen to reach sensitivity 0.9 on the validation images of nih"
     to_do = "To calibrate thresholds"
     for files, expected in (
         (NO_FILES, [2, 0, 1]),
@@ -124,7 +169,13 @@ def test_a_page_explains_its_thresholds_and_what_is_not_assessed(summary):
         text = text_of(summary, files)
         assert [text.count(words) for words in (none, here, to_do)] == expected
     sentence = "No threshold was calibrated at chexpert: sensitivity, specificity and PPV are not"
-    assert sentence in text_of(summary, calibrated("nih"))
+    text = text_of(summary, calibrated("nih"))
+    assert sentence in text
+    # The command is for who runs it: after what clinicians read, with what it replaces.
+    assert text.index("The run Method") < text.index(to_do)
+    assert "--force , then surgagg report" in text
+    assert "It replaces the calibration with images of nih." in text
+    assert "for the highest F1 on the" in text_of(summary, calibrated("nih", rule="f1"))
 
 
 def test_a_personal_model_has_its_own_thresholds_or_none(summary):
@@ -150,7 +201,7 @@ def test_subgroups_are_compared_with_a_warning_of_the_lowest_or_it_is_stated_why
         seen = (*found, *(subgroup("view", view, None) for view in views))
         seen = dataclasses.replace(summary, subgroups=seen)
         (text, *_) = clinical_view.statements(seen, ModelFiles(chest=True)).values()
-        assert f"For {image} X-ray it gives each a number" in text
+        assert f"For {image} X-ray, resized" in text
     assert clinical_view.subgroups(changed, "nih") == [
         "By sex: F 50 images, AUROC 0.750; M 50 images, AUROC 0.875. Lowest for F, by 0.125, over "
         "2 classes; without an interval, so it may be chance.",
@@ -170,6 +221,7 @@ def test_names_are_text_and_the_card_is_linked_and_not_loaded(summary):
     assert "b" not in page.tags and page.text.count(EVIL) > 3 and page.needs_nothing_else()
     assert ("href", "../models/model_card.md") in page.attributes
     assert f"model card of {EVIL}" in page.text
+    assert page.text.index("model card") < page.text.index("mean AUROC")
     assert "model card" not in text_of(summary).replace("model_card", "")
 
 

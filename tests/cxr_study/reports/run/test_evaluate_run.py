@@ -75,7 +75,8 @@ def test_on_a_phone_every_row_is_a_card_with_the_names_of_its_columns(page):
         cells, labels = re.findall("<t[hd] |<t[hd]>", rows), rows.count(" data-label=")
         assert labels == (0 if kind == "matrix" else len(cells)), kind
     assert '<td class="number" data-label="Specificity">' not in page.html
-    assert '<td class="number quiet" data-label="Specificity">not assessed</td>' in page.html
+    spans = 'data-label="Threshold and what it reaches"'
+    assert f'<td colspan="5" class="number quiet" {spans}>not assessed</td>' in page.html
     assert '<th scope="row" data-label="Mean AUROC on the test split of">nih' in page.html
     assert "content: attr(data-label)" in page.html
 
@@ -86,6 +87,12 @@ def test_who_trained_what(summary, page):
         labels = [value for name, value in made.attributes if name == "aria-label"]
         kinds = ("trained", "does not label it", "labels it, trained nothing")
         assert [labels.count(kind) for kind in kinds] == counts
+
+
+def test_no_path_of_the_machine_is_on_the_page(summary):
+    settings = {"initial_body": "/home/jane/initial.npz", "site_files": "{$CXR_SITES}"}
+    text = Page(render(dataclasses.replace(summary, settings=settings), [])).text
+    assert "initial_body initial.npz" in text and "/home" not in text and "{$CXR_SITES}" in text
 
 
 def test_degenerate_runs_too(degenerate):

@@ -52,6 +52,20 @@ def test_headlines_give_the_range_of_many_sites_and_where_unlabelled_classes_bea
     assert same.startswith("Every site labels every class")
 
 
+def test_findings_whose_interval_reaches_chance_are_named_by_hospital(summary):
+    words = "Not shown to be better than guessing: "
+    assert not [line for line in run_view.headlines(summary) if words in line]
+    low = {("nih", "Fracture"): 0.5, ("chexpert", "Edema"): 0.4, ("chexpert", "Hernia"): 0.3}
+    test = tuple(
+        dataclasses.replace(row, low=low.get((row.site, row.class_name), row.low))
+        for row in summary.test
+    )
+    changed = dataclasses.replace(summary, test=test)
+    named = f"{words}Fracture at nih; Edema and Hernia at chexpert."
+    assert run_view.headlines(changed)[2] == named
+    assert named in Page(render(changed, [])).text
+
+
 def test_phantom_data_come_first_then_small_test_sets_and_undefined_aurocs(summary):
     found = noted(summary)
     assert list(found) == ["Phantom data.", "Small test set: wide intervals.", "Not defined."]
@@ -181,6 +195,11 @@ def test_rounds_are_written_with_how_many_were_planned(summary):
         "+0.001), against the model that it trains alone.",
     ),
     (
+        Difference("nih", 0.0137, 0.0004, 0.0267),  # no end of the interval is shown as 0.000
+        "nih, on the classes that it labels itself: better by 0.0137 (0.0004 to 0.0267), against "
+        "the model that it trains alone.",
+    ),
+    (
         Difference("nih", 0.1, None, None),
         "nih, on the classes that it labels itself: +0.100, without an interval, against the model "
         "that it trains alone.",
@@ -236,7 +255,9 @@ def test_classes_of_too_few_patients_are_listed_and_means_shown_with_and_without
         means=(row, *summary.means[1:]),
         differences=(dataclasses.replace(summary.differences[0], few=2),),
     )
-    assert f"for {row.over} at nih" in run_view.headline(changed)
+    first = run_view.headline(changed)
+    assert "for 1 of 3 classes at nih and" in first
+    assert first.endswith("With 1 class of too few patients, the mean at nih would be 0.70.")
     (line,) = comparisons(changed)
     assert "without 2 classes of too few patients, against" in line
     assert row.over in Page(render(changed, [])).text
