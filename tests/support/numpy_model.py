@@ -9,7 +9,7 @@ from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
-from surgical_aggregation.site.training.stopping import check, never
+from surgical_aggregation.site.training.task_abort import check, never
 from tiny_site import FEATURES, INPUTS, TinySite
 
 Predicted = namedtuple("Predicted", ["features", "probabilities", "labels"])

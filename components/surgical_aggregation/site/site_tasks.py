@@ -20,7 +20,7 @@ from surgical_aggregation.aggregation.metrics import mean_over, summary, without
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.site import SiteError, Split
 from surgical_aggregation.site.site_memory import BEST_FILE, LAST_FILE, SiteMemory
-from surgical_aggregation.site.training.stopping import Stop, Stopped
+from surgical_aggregation.site.training.task_abort import Stop, Stopped
 from surgical_aggregation.wire import variables as wire
 
 if TYPE_CHECKING:

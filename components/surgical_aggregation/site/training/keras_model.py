@@ -16,7 +16,7 @@ from surgical_aggregation.site.contract.site import SiteError, check_body, shape
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.fused_kernels import FusedAdam, fuse
 from surgical_aggregation.site.training.loss import TaughtOutputs, Teacher, training_loss
-from surgical_aggregation.site.training.stopping import Stop, check, never
+from surgical_aggregation.site.training.task_abort import Stop, check, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire.variables import Columns
 

@@ -14,7 +14,7 @@ from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 from surgical_aggregation.site.training.keras_model import LocalModel
 from surgical_aggregation.site.training.loss import balanced_weights
-from surgical_aggregation.site.training.stopping import Stop, never
+from surgical_aggregation.site.training.task_abort import Stop, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.variables import Columns
