@@ -61,7 +61,7 @@ def keras_site(wanted, precision, batch, augmentation):
 
     from cxr_study.training.input_pipeline import dataset
     from cxr_study.training.network import build
-    from surgical_aggregation.site.training.keras_model import LocalModel
+    from surgical_aggregation.site.training.local_model import LocalModel
     from surgical_aggregation.site.training.training_options import TrainingOptions
 
     keras.config.set_dtype_policy(precision)

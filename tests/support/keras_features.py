@@ -101,7 +101,7 @@ def local_model(name, weights):
     """A site's network that got the initial body of these weights, and that body's checkpoint."""
     from cxr_study.training.network import Network, build
     from surgical_aggregation.site.contract.architecture import initial_body
-    from surgical_aggregation.site.training.keras_model import LocalModel
+    from surgical_aggregation.site.training.local_model import LocalModel
     from surgical_aggregation.site.training.training_options import TrainingOptions
     from surgical_aggregation.wire import variables as wire
 

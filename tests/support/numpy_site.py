@@ -75,6 +75,6 @@ class NumpySite(ArraySite):
 
 
 assert "tensorflow" not in sys.modules
-for _name in ("keras_model", "loss"):
+for _name in ("local_model", "loss"):
     sys.modules[f"surgical_aggregation.site.training.{_name}"] = sys.modules[__name__]
 tensorflow_setup.configure = lambda *_: False

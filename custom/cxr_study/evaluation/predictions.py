@@ -14,7 +14,7 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointEr
 from surgical_aggregation.wire import variables as wire
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
-    from surgical_aggregation.site.training.keras_model import LocalModel
+    from surgical_aggregation.site.training.local_model import LocalModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def restore(
             with personal heads.
         SiteError: The model does not fit the network.
     """
-    from surgical_aggregation.site.training.keras_model import LocalModel
+    from surgical_aggregation.site.training.local_model import LocalModel
 
     body, columns = wire.split(checkpoint.variables)
     if not columns:

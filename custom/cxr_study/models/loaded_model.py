@@ -33,7 +33,7 @@ from surgical_aggregation.site.contract.site import Site, Split
 from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
 if TYPE_CHECKING:
-    from surgical_aggregation.site.training.keras_model import LocalModel
+    from surgical_aggregation.site.training.local_model import LocalModel
 
 __all__ = ["LoadedModel", "load_model"]
 

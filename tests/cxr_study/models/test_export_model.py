@@ -95,7 +95,7 @@ def with_constants():
     import keras
     from keras import layers
 
-    from surgical_aggregation.site.training.keras_model import LocalModel
+    from surgical_aggregation.site.training.local_model import LocalModel
 
     inputs = keras.Input((8, 8, 3))
     given = layers.Normalization(mean=[0.1, 0.2, 0.3], variance=[0.4, 0.5, 0.6])(inputs)

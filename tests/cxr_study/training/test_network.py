@@ -53,7 +53,7 @@ def test_in_mixed_precision_it_trains_with_the_same_variables_and_outputs_of_flo
     import keras
     import tensorflow as tf
 
-    from surgical_aggregation.site.training.keras_model import LocalModel
+    from surgical_aggregation.site.training.local_model import LocalModel
     from surgical_aggregation.site.training.training_options import TrainingOptions
 
     plain = build("small_densenet", 2, image_size=16, hidden=4)

@@ -12,7 +12,7 @@ from surgical_aggregation.aggregation import one_sided
 from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
-from surgical_aggregation.site.training.keras_model import LocalModel
+from surgical_aggregation.site.training.local_model import LocalModel
 from surgical_aggregation.site.training.loss import balanced_weights
 from surgical_aggregation.site.training.task_abort import Stop, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -22,7 +22,7 @@ from surgical_aggregation.wire.variables import Columns
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from surgical_aggregation.site.training.keras_model import Predicted
+    from surgical_aggregation.site.training.local_model import Predicted
 
 _PERSONAL = "personal/"
 _PASSES = "passes"

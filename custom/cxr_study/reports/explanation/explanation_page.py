@@ -24,7 +24,7 @@ from cxr_study.models.model_calibration import POSITIVE
 from cxr_study.reports.page.html import data_url, template
 from cxr_study.training.backbones import IMAGENET, Normalisation
 from cxr_study.training.input_pipeline import normalised
-from surgical_aggregation.site.training.keras_model import LocalModel
+from surgical_aggregation.site.training.local_model import LocalModel
 
 SIDE = 384
 """Height and width in pixels of an image on the page."""

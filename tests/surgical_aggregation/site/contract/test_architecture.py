@@ -6,7 +6,7 @@ from keras import layers
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract import architecture
 from surgical_aggregation.site.contract.site import SiteError, check_body, shapes_of
-from surgical_aggregation.site.training.keras_model import LocalModel
+from surgical_aggregation.site.training.local_model import LocalModel
 from tiny_site import FEATURES, tiny_model
 
 NAMES = ("gamma", "beta", "moving_mean", "moving_variance")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from surgical_aggregation.site.training.keras_model import LocalModel
+from surgical_aggregation.site.training.local_model import LocalModel
 from surgical_aggregation.site.training.loss import Teacher, balanced_weights, training_loss
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from tiny_site import tiny_model

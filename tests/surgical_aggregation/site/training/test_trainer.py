@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.training.keras_model import LocalModel
+from surgical_aggregation.site.training.local_model import LocalModel
 from surgical_aggregation.site.training.trainer import LocalTraining
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire

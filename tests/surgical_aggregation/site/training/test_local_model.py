@@ -8,7 +8,7 @@ from surgical_aggregation.site.contract import architecture
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.fused_kernels import FusedBatchNormalization
-from surgical_aggregation.site.training.keras_model import LocalModel
+from surgical_aggregation.site.training.local_model import LocalModel
 from surgical_aggregation.site.training.task_abort import Stopped, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from tiny_site import FEATURES, tiny_model
