@@ -11,7 +11,7 @@ import pytest
 from cxr_audit.census.census import CellCount, count_data
 from cxr_audit.census.pixels import BINS
 from cxr_audit.census.shareable_census import share
-from cxr_study.data.labels.label_table import LabelPolicy, apply_policy
+from cxr_study.data.labels.uncertain_labels import LabelPolicy, apply_policy
 from cxr_study.data.sites.site_data import SiteLabels
 
 nan = np.nan

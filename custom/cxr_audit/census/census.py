@@ -57,7 +57,7 @@ class ClassCensus:
     """The labels of one class, over the images that are used.
 
     Attributes:
-        uncertain: What uncertain labels count as; see `label_table`.
+        uncertain: What uncertain labels count as; see `uncertain_labels`.
         read: Labels as read, by `STATES`.
         labels: Images by `OUTCOMES`.
         positives: Images labelled 1 after the policy, by split.

@@ -11,8 +11,9 @@ from cxr_studies.partition.dealing import deal, rarest_findings
 from cxr_studies.partition.skew import Skew
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError, locate
-from cxr_study.data.labels.label_table import POSITIVE, apply_policy, certain
+from cxr_study.data.labels.label_table import POSITIVE
 from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.data.labels.uncertain_labels import apply_policy, certain
 from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import (
     SPLITS,

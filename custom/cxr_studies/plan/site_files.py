@@ -23,8 +23,9 @@ from cxr_studies.partition.skew import Skew
 from cxr_studies.plan.data_file import DATA_SETS, Source, StudyData
 from cxr_studies.plan.run_folder import Run, key_of
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels.label_table import DESCRIPTORS, apply_policy
+from cxr_study.data.labels.label_table import DESCRIPTORS
 from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.data.labels.uncertain_labels import apply_policy
 from cxr_study.data.readers import official_files
 from cxr_study.data.sites.patient_split import RECIPE, SCHEME, split_fold, split_patients
 from cxr_study.data.sites.site_data import find_files, labelled_classes, read_labels, select_views

@@ -10,7 +10,8 @@ import pandas as pd
 
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_store import Images
-from cxr_study.data.labels.label_table import DESCRIPTORS, certain
+from cxr_study.data.labels.label_table import DESCRIPTORS
+from cxr_study.data.labels.uncertain_labels import certain
 from cxr_study.data.sites.site_data import SiteLabels, load_images, load_labels
 from cxr_study.data.sites.site_file import SiteFile, read_site_file
 

@@ -14,7 +14,8 @@ import pandas as pd
 
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_store import Images
-from cxr_study.data.labels.label_table import assemble, certain
+from cxr_study.data.labels.label_table import assemble
+from cxr_study.data.labels.uncertain_labels import certain
 from cxr_study.data.sites.site_data import load_images, load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split, replaced_files

@@ -13,8 +13,9 @@ from cxr_study.common.errors import InputError
 from cxr_study.common.wording import counted
 from cxr_study.data.images.image_files import repeated
 from cxr_study.data.labels.class_overlap import open_decisions, unknown_names
-from cxr_study.data.labels.label_table import UNCERTAIN, apply_policy, classes, describe_one_sided
+from cxr_study.data.labels.label_table import UNCERTAIN, classes, describe_one_sided
 from cxr_study.data.labels.merges import contradicting_parts
+from cxr_study.data.labels.uncertain_labels import apply_policy
 from cxr_study.data.readers import mimic, nih, official_files
 from cxr_study.data.sites import patient_split
 from cxr_study.data.sites.own_table import find_csv, find_images, inspect_csv, write_index

@@ -19,13 +19,8 @@ from cxr_study.data.images.image_files import locate
 from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels import merges
 from cxr_study.data.labels.class_overlap import SiteClasses, near_duplicates, sites_by_class
-from cxr_study.data.labels.label_table import (
-    DESCRIPTORS,
-    FRONTAL,
-    apply_policy,
-    classes,
-    describe_one_sided,
-)
+from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes, describe_one_sided
+from cxr_study.data.labels.uncertain_labels import apply_policy
 from cxr_study.data.readers import dataset_of
 from cxr_study.data.readers.table import normalize_id
 from cxr_study.data.sites.own_table import join

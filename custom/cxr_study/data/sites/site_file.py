@@ -25,7 +25,7 @@ from cxr_study.common.yaml_files import (
     read_model,
 )
 from cxr_study.data.images.image_files import allowed
-from cxr_study.data.labels.label_table import Blank, LabelPolicy, Uncertain
+from cxr_study.data.labels.uncertain_labels import Blank, LabelPolicy, Uncertain
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import dataset_of
 from cxr_study.data.readers.table_layout import TableLayout, Word
@@ -92,7 +92,7 @@ class SiteFile(TableLayout):
         views: Whether to use frontal images or all. Default "frontal".
         merges: Class -> columns that are merged into it, see `merges`.
         distinct: Classes that are declared to be different from all with similar names.
-        uncertain: Class, or "default", -> policy of uncertain labels, see `label_table`.
+        uncertain: Class, or "default", -> policy of uncertain labels, see `uncertain_labels`.
         blank: Meaning of blank labels. None: undecided for an own csv, else "negative".
         bad_images: Number or share ("1%") of images that may be unusable. Default 0.
         contradictions: Whether images with notes are used ("note", the default) or left out

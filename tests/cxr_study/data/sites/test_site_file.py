@@ -5,7 +5,7 @@ import pytest
 from cxr_study.common import offered_data
 from cxr_study.common.errors import InputError
 from cxr_study.common.offered_data import PHANTOM, DemoData
-from cxr_study.data.labels.label_table import LabelPolicy
+from cxr_study.data.labels.uncertain_labels import LabelPolicy
 from cxr_study.data.sites.site_file import find_site_file, read_site_file, write_site_file
 from site_files import write_data, write_site
 from surgical_aggregation.site.contract.site import SiteError
