@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PolicyError(ValueError):
-    """A policy has an unknown key or an unusable value."""
+    """A policy has an unknown key or an unusable value, or it keeps its site out of the job."""
 
 
 def scope_properties(fl_ctx: FLContext, known: Collection[str]) -> dict[str, Any] | None:

@@ -12,9 +12,13 @@ from cxr_audit.census.take_census import take_census
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import find_site_file, read_site_file
-from surgical_aggregation.site.contract.restricted_site import withheld
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
+from surgical_aggregation.site.contract.site_policy import (
+    NO_POLICY,
+    SitePolicy,
+    site_policy,
+    withheld,
+)
 from surgical_aggregation.site.local_notes import note_error
 
 LEAST_MIN_COUNT = 5

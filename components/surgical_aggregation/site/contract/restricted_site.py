@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
-from surgical_aggregation.site.contract.site_policy import SitePolicy, site_policy
+from surgical_aggregation.site.contract.site_policy import site_policy, withheld
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     import keras
@@ -73,45 +73,6 @@ class PermittedSite(Site):
         return [self.site.classes.index(name) for name in self.classes]
 
 
-def withheld(
-    policy: SitePolicy, classes: Sequence[str], training_labels: Callable[[], NDArray[np.float32]]
-) -> dict[str, str]:
-    """Classes that a site's policy withholds, with the reason.
-
-    Args:
-        policy: The policy.
-        classes: The site's classes.
-        training_labels: Returns the training labels, shape (images, classes); called only if the
-            policy has a minimum.
-
-    Returns:
-        Withheld class -> reason.
-
-    Raises:
-        SiteError: By its policy, the site must not participate.
-    """
-    stay = {}
-    if policy.share is not None:
-        stay = {name: "not in 'share'" for name in classes if name not in policy.share}
-    if policy.min_images and len(training_labels()) < policy.min_images:
-        raise SiteError(
-            f"this site's policy needs 'min_images' {policy.min_images} training images; there are "
-            f"{len(training_labels())}."
-        )
-    if policy.min_positives:
-        positives = (training_labels() == 1).sum(axis=0)
-        for name, found in zip(classes, positives, strict=True):
-            if found < policy.min_positives:
-                why = f"{found} positives, 'min_positives' is {policy.min_positives}"
-                stay.setdefault(name, why)
-    if stay and len(stay) == len(classes):
-        raise SiteError(
-            "this site's policy withholds all of its classes: "
-            + "; ".join(f"{name} ({why})" for name, why in stay.items())
-        )
-    return stay
-
-
 def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> Site:
     """The site component of the running job, restricted by the site's policy.
 
@@ -124,9 +85,8 @@ def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> S
             Default False.
 
     Raises:
-        SiteError: The job has no `Site` of this id, or more than one; or by its policy, the site
-            must not participate.
-        PolicyError: The policy is malformed.
+        SiteError: The job has no `Site` of this id, or more than one.
+        PolicyError: The policy is malformed, or by it the site must not participate.
     """
     engine = fl_ctx.get_engine()
     site = engine.get_component(site_id)

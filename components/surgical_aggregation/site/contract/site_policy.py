@@ -1,4 +1,4 @@
-"""A site's policy, which no job can relax.
+"""A site's policy, which no job can relax, and the classes that it withholds.
 
 A site sets it in FLARE's `local/privacy.json`, as properties of a scope:
 
@@ -8,13 +8,15 @@ A site sets it in FLARE's `local/privacy.json`, as properties of a scope:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from surgical_aggregation.wire.privacy_json import PolicyError, is_class_names, scope_properties
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from nvflare.apis.fl_context import FLContext
 
 
@@ -58,6 +60,45 @@ def site_policy(fl_ctx: FLContext) -> SitePolicy:
     if "share" in given:
         given["share"] = tuple(given["share"])
     return SitePolicy(**given)
+
+
+def withheld(
+    policy: SitePolicy, classes: Sequence[str], training_labels: Callable[[], NDArray[np.float32]]
+) -> dict[str, str]:
+    """Classes that a site's policy withholds, with the reason.
+
+    Args:
+        policy: The policy.
+        classes: The site's classes.
+        training_labels: Returns the training labels, shape (images, classes); called only if the
+            policy has a minimum.
+
+    Returns:
+        Withheld class -> reason.
+
+    Raises:
+        PolicyError: By its policy, the site must not participate.
+    """
+    stay = {}
+    if policy.share is not None:
+        stay = {name: "not in 'share'" for name in classes if name not in policy.share}
+    if policy.min_images and len(training_labels()) < policy.min_images:
+        raise PolicyError(
+            f"this site's policy needs 'min_images' {policy.min_images} training images; there are "
+            f"{len(training_labels())}."
+        )
+    if policy.min_positives:
+        positives = (training_labels() == 1).sum(axis=0)
+        for name, found in zip(classes, positives, strict=True):
+            if found < policy.min_positives:
+                why = f"{found} positives, 'min_positives' is {policy.min_positives}"
+                stay.setdefault(name, why)
+    if stay and len(stay) == len(classes):
+        raise PolicyError(
+            "this site's policy withholds all of its classes: "
+            + "; ".join(f"{name} ({why})" for name, why in stay.items())
+        )
+    return stay
 
 
 def _is_count(value: object) -> bool:

@@ -2,41 +2,12 @@ import numpy as np
 import pytest
 
 from flare import Engine, context
-from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site, withheld
+from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.wire.privacy_json import PolicyError
 from tiny_site import tiny_model
 
 CLASSES = ("Edema", "Nodule/Mass", "Mass", "Hernia")
-LABELS = np.float32(
-    [[1, 0, np.nan, 1], [1, 0, np.nan, 0.7], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
-)
-FEW, UNSHARED = "1 positives, 'min_positives' is 2", "not in 'share'"
-
-
-@pytest.mark.parametrize(("policy", "stay"), [
-    ({}, {}),
-    ({"share": CLASSES, "min_images": 5, "min_positives": 1}, {}),
-    ({"share": ("Mass", "Hernia", "Fracture")}, {"Edema": UNSHARED, "Nodule/Mass": UNSHARED}),
-    ({"min_positives": 2}, {"Mass": FEW, "Hernia": FEW}),  # without smoothed ones
-    ({"share": ("Edema", "Mass"), "min_positives": 2},
-     {"Nodule/Mass": UNSHARED, "Hernia": UNSHARED, "Mass": FEW}),
-])  # fmt: skip
-def test_what_is_not_shared_or_has_too_few_positives_is_withheld(policy, stay):
-    assert withheld(SitePolicy(**policy), CLASSES, lambda: LABELS) == stay
-
-
-@pytest.mark.parametrize(
-    ("policy", "reason"),
-    [
-        ({"min_images": 6}, "needs 'min_images' 6 training images; there are 5"),
-        ({"share": ()}, r"withholds all of its classes: .*Edema \(not in 'share'\); Nod"),
-    ],
-)
-def test_a_site_with_too_little_takes_no_part(policy, reason):
-    with pytest.raises(SiteError, match=reason):
-        withheld(SitePolicy(**policy), CLASSES, lambda: LABELS)
 
 
 def test_a_restricted_site_has_fewer_labels_and_units_and_else_the_same(tiny, monkeypatch):
@@ -75,7 +46,7 @@ class TestFindSite:
         assert not isinstance(found(north), PermittedSite)  # a policy holds for its job only
 
     def test_an_unusable_policy_is_not_ignored_also_where_the_head_stays(self, tiny):
-        with pytest.raises(SiteError, match="withholds all of its classes"):
+        with pytest.raises(PolicyError, match="withholds all of its classes"):
             found(tiny("Mass"), {"share": []}, head_stays=True)
         with pytest.raises(PolicyError, match="'share' needs a list"):
             found(tiny("Mass"), {"share": "Mass"}, head_stays=True)

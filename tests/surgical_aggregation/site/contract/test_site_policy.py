@@ -1,8 +1,20 @@
+import numpy as np
 import pytest
 
 from flare import context
-from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
+from surgical_aggregation.site.contract.site_policy import (
+    NO_POLICY,
+    SitePolicy,
+    site_policy,
+    withheld,
+)
 from surgical_aggregation.wire.privacy_json import PolicyError, scope_properties
+
+CLASSES = ("Edema", "Nodule/Mass", "Mass", "Hernia")
+LABELS = np.float32(
+    [[1, 0, np.nan, 1], [1, 0, np.nan, 0.7], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+)
+FEW, UNSHARED = "1 positives, 'min_positives' is 2", "not in 'share'"
 
 
 def policy(**properties):
@@ -45,3 +57,27 @@ def test_properties_of_a_scope_are_a_mapping_with_known_keys_of_which_one_gets_a
         scope_properties(context(policy=["share"]), ["share"])
     with pytest.raises(PolicyError, match=r"keys share, min_images, .*; got \['shares'\]"):
         policy(shares=["Edema"])
+
+
+@pytest.mark.parametrize(("policy", "stay"), [
+    ({}, {}),
+    ({"share": CLASSES, "min_images": 5, "min_positives": 1}, {}),
+    ({"share": ("Mass", "Hernia", "Fracture")}, {"Edema": UNSHARED, "Nodule/Mass": UNSHARED}),
+    ({"min_positives": 2}, {"Mass": FEW, "Hernia": FEW}),  # without smoothed ones
+    ({"share": ("Edema", "Mass"), "min_positives": 2},
+     {"Nodule/Mass": UNSHARED, "Hernia": UNSHARED, "Mass": FEW}),
+])  # fmt: skip
+def test_what_is_not_shared_or_has_too_few_positives_is_withheld(policy, stay):
+    assert withheld(SitePolicy(**policy), CLASSES, lambda: LABELS) == stay
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ({"min_images": 6}, "needs 'min_images' 6 training images; there are 5"),
+        ({"share": ()}, r"withholds all of its classes: .*Edema \(not in 'share'\); Nod"),
+    ],
+)
+def test_a_site_with_too_little_takes_no_part(policy, reason):
+    with pytest.raises(PolicyError, match=reason):
+        withheld(SitePolicy(**policy), CLASSES, lambda: LABELS)
