@@ -16,6 +16,7 @@ from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation import metrics
+from surgical_aggregation.aggregation.early_stopping import should_stop
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.access.class_filters import TRAINED
 from surgical_aggregation.server.access.job_sites import declared_classes
@@ -124,22 +125,21 @@ class FederatedTraining(CollectingController, ScatterAndGather):
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Decide whether a round is the last, after its model is made and before it is saved."""
         super().handle_event(event_type, fl_ctx)
-        if event_type == AppEventType.AFTER_SHAREABLE_TO_LEARNABLE and self.patience:
+        if event_type == AppEventType.AFTER_SHAREABLE_TO_LEARNABLE:
             self._consider_stopping(fl_ctx)
 
     def _consider_stopping(self, fl_ctx: FLContext) -> None:
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         best = fl_ctx.get_prop(headers.BEST_ROUND)
         manifest = GlobalModel.current(fl_ctx).manifest
-        if best is None or round_ + 1 >= manifest["planned_rounds"]:
-            return
-        since = round_ - best - manifest.get("not_compared", 0)
-        if since < self.patience:
+        lost = manifest.get("not_compared", 0)
+        stops = should_stop(round_, best, self.patience, not_compared=lost)
+        if not stops or round_ + 1 >= manifest["planned_rounds"]:
             return
         first = fl_ctx.get_prop(AppConstants.START_ROUND)
         flare_internals.plan_rounds(self, first, round_ + 1 - first)  # this one is the last
         GlobalModel.set_manifest(manifest.with_facts(planned_rounds=round_ + 1), fl_ctx)
-        why = f"none of the models of {since} rounds is better than that of round {best}"
-        self.log_info(fl_ctx, f"round {round_} is the last: {why} (patience {self.patience})")
+        why = f"no later model is better than that of round {best} (patience {self.patience})"
+        self.log_info(fl_ctx, f"round {round_} is the last: {why}")
         stopped = {"round": round_, "best_round": best, "patience": self.patience}
         self.fire_event_with_data(headers.TRAINING_STOPPED, fl_ctx, headers.STOPPED, stopped)
