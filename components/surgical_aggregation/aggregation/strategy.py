@@ -1,7 +1,8 @@
-"""Kinds of body variables, and the strategy: which variables a site trains, keeps and sends.
+"""The strategy: what happens to batch norm, whether a site trains, freezes, keeps or sends it.
 
-A site derives the kinds from its network's layers (`architecture.variable_kinds`). The server has
-no network: it reads them from the manifest of the initial body, and every later model keeps them.
+A strategy decides by the kinds of body variables. A site derives the kinds from its network's
+layers (`architecture.variable_kinds`). The server has no network: it reads them from the manifest
+of the initial body, and every later model keeps them.
 
 | strategy | at the site | on the wire | global model |
 |---|---|---|---|
