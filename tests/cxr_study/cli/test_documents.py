@@ -1,4 +1,4 @@
-"""Every command of the documents is one that there is, with options that it takes."""
+"""Commands and files that the documents name exist, with the options that they name."""
 
 import re
 import shlex
@@ -52,6 +52,23 @@ def test_the_readmes_commands_can_be_run_one_after_the_other():
     found = [parsed(words) for words in commands("README.md")]
     new = Counter(made["out"] for command, made in found if "force" in made and "out" in made)
     assert len(new) > 5 and set(new.values()) == {1}
+
+
+def test_the_python_files_that_documents_name_exist():
+    """Except those of a named earlier commit, and those of other projects in related work."""
+    folders = [ROOT / name for name in ("", "components", "components/surgical_aggregation")]
+    others = "docs/explanation/related-work.md"
+    named = {
+        (document, path)
+        for document in DOCUMENTS
+        if document != others
+        for path in re.findall(
+            r"`([\w./-]+/\w+\.py)`(?! of\s+commit)", (ROOT / document).read_text("utf-8")
+        )
+    }
+    there = [*folders, ROOT / "custom"]
+    missing = [one for one in named if not any((folder / one[1]).is_file() for folder in there)]
+    assert len(named) > 40 and sorted(missing) == []
 
 
 @pytest.mark.parametrize(
