@@ -79,8 +79,12 @@ class Row:
 
     @property
     def batch_norm(self) -> str:
-        """What happens to batch norm, and the variant, in words: for prose and captions."""
-        words = (BATCH_NORM if self.federated else SOLO_STRATEGIES)[self.job_strategy]
+        """What happens to batch norm, and the variant, in words: for prose and captions.
+
+        A strategy that an installed package offers has its name instead.
+        """
+        known = BATCH_NORM if self.federated else SOLO_STRATEGIES
+        words = known.get(self.job_strategy, f"own strategy {self.job_strategy}")
         return f"{words}, {self.variant}" if self.variant else words
 
     @property

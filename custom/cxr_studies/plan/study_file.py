@@ -43,7 +43,8 @@ from cxr_study.common.yaml_files import (
     read_model,
 )
 from cxr_study.data.readers import DATASETS
-from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.aggregation.strategy import find
+from surgical_aggregation.extras import PartError
 
 ALL_SITES = "all"
 """Value of the key `sites`: those of the data file."""
@@ -178,6 +179,14 @@ def _refuse(name: str, known: Collection[str], needed: str, got: str = "") -> No
         raise ValueError(f"{needed} ({nearest(name, tuple(known))}); got {(got or name)!r}.")
 
 
+def _find_strategy(name: str, place: str) -> None:
+    """Refuse a strategy that neither this software nor an installed package has."""
+    try:
+        find(name)
+    except PartError as error:
+        raise ValueError(f"{place}: {error}") from error
+
+
 def _word(name: str) -> str:
     """Refuse a variant's name that cannot be part of a file's."""
     if not re.fullmatch(r"[\w-]+", name):
@@ -223,11 +232,14 @@ class Study(FileModel):
     @model_validator(mode="after")
     def _check_strategies(self) -> Study:
         for row in self.rows:
-            place = f"key 'methods', key '{row.method}' needs known"
-            known = STRATEGIES if row.federated else SOLO_STRATEGIES
-            _refuse(row.job_strategy, known, f"{place} strategies", row.strategy)
+            place = f"key 'methods', key '{row.method}'"
+            needed = f"{place} needs known"
+            if row.federated:
+                _find_strategy(row.job_strategy, place)
+            else:
+                _refuse(row.job_strategy, SOLO_STRATEGIES, f"{needed} strategies", row.strategy)
             if row.variant:
-                _refuse(row.variant, self.variants or ["none"], f"{place} variants", row.strategy)
+                _refuse(row.variant, self.variants or ["none"], f"{needed} variants", row.strategy)
         if unused := sorted(self.variants.keys() - {row.variant for row in self.rows}):
             raise ValueError(f"key 'variants' has {unused[0]!r}, which no method has.")
         return self

@@ -36,6 +36,7 @@ def test_names_differ_and_can_be_those_of_files():
     (Row("vanilla", "fedbn+ samples"), "batch norm frozen, samples"),
     (Row("surgical", "fixbn"), "batch norm statistics frozen"),
     (Row("individual", "fedavg"), "batch norm trained"),
+    (Row("surgical", "silobn slow"), "own strategy silobn, slow"),
 ])  # fmt: skip
 def test_prose_names_what_happens_to_batch_norm(row, words):
     assert row.batch_norm == words

@@ -38,6 +38,8 @@ STRATEGIES: Mapping[str, tuple[Any, str]] = {
 }
 """Strategy -> line style, and how far a marker is filled."""
 
+_OWN_STRATEGY = ((0, (2, 1, 1, 1)), "right")  # of any that an installed package offers
+
 VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "samples": ("", (0, (6, 1, 1, 1)), "left"),
     "positives": ("", (0, (3, 1, 1, 1, 1, 1)), "right"),
@@ -122,7 +124,7 @@ def row_name(row: Row, others: Iterable[Row], separator: str = ", ") -> str:
 
 def _appearance(row: Row) -> tuple[str, Any, str]:
     """Color, line style, and how far a marker is filled."""
-    line, filled = STRATEGIES[row.job_strategy]
+    line, filled = STRATEGIES.get(row.job_strategy, _OWN_STRATEGY)
     colour = METHODS[row.method][0]
     if not row.variant:
         return colour, line, filled
@@ -211,12 +213,13 @@ def _legend(shown: Sequence[Row]) -> list[Line2D]:
     methods = dict.fromkeys(row.method for row in shown)
     drawn: list[tuple[str, Row, dict[str, Any]]]
     drawn = [(TITLES[method], Row(method, "fedbn+"), {}) for method in methods]
-    strategies = [name for name in STRATEGIES if name in {row.job_strategy for row in shown}]
+    names = {row.job_strategy for row in shown}
+    strategies = [*(name for name in STRATEGIES if name in names), *sorted(names - {*STRATEGIES})]
     for name in strategies if len(strategies) > 1 else ():
         inside = {} if name == "fedavg" else {"markerfacecolor": page.MUTED}
         looks = {"color": page.MUTED, "markeredgecolor": page.MUTED} | inside
         federated = any(row.federated and row.job_strategy == name for row in shown)
-        words = (BATCH_NORM if federated else SOLO_STRATEGIES)[name]
+        words = (BATCH_NORM if federated else SOLO_STRATEGIES).get(name, "own strategy")
         drawn.append((f"{words} ({name})", Row("surgical", name), looks))
     drawn += [(row.batch_norm, row, {}) for row in shown if row.variant]
     return [

@@ -18,7 +18,7 @@ def test_methods_differ_by_colour_and_marker_and_strategies_by_line_and_filling(
     for place in (0, 1):
         assert len({str(each[place]) for each in style.STRATEGIES.values()}) == len(STRATEGIES)
     for method in TITLES:
-        rows = [Row(method, strategy) for strategy in STRATEGIES]
+        rows = [Row(method, strategy) for strategy in (*STRATEGIES, "silobn")]
         for one, other in itertools.combinations(rows, 2):
             assert style.marker_style(one) != style.marker_style(other)
             assert style.line_style(one)["linestyle"] != style.line_style(other)["linestyle"]
@@ -59,6 +59,9 @@ def test_a_legend_names_each_method_once_and_strategies_where_they_differ():
     made = [style.panels(["2"], shown, height=1)[0] for shown in (rows, rows[1:], ())]
     assert [legend(figure) for figure in made[:2]] == [methods + strategies, methods]
     assert not made[2].legends
+    rows = [Row("surgical", "silobn"), Row("surgical", "fedbn+")]
+    figure, _ = style.panels(["2"], rows, height=1)
+    assert legend(figure)[1:] == [strategies[1], "own strategy (silobn)"]
     rows = [Row("surgical", "fedbn+"), Row("surgical", "fedbn+ refit")]
     figure, _ = style.panels(["2"], rows, height=1)
     assert legend(figure) == ["Surgical aggregation", "batch norm frozen, refit"]
