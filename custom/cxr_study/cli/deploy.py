@@ -61,7 +61,8 @@ def job(
     *,
     out: Path,
     strategy: Annotated[
-        str | None, Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's.")
+        str | None,
+        Option(help=f"One of {', '.join(STRATEGIES)}, or a package's. Default: the method's."),
     ] = None,
     sites: options.Sites = "nih,chexpert",
     preset: options.Preset = None,

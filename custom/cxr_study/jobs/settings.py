@@ -18,7 +18,7 @@ from cxr_study.training.augmentation import AUGMENTATIONS
 from cxr_study.training.backbones import BACKBONES, HIDDEN_UNITS
 from surgical_aggregation.aggregation import moments, weighting
 from surgical_aggregation.aggregation.moments import OPTIMIZERS
-from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.aggregation.strategy import STRATEGIES, has_personal
 from surgical_aggregation.aggregation.weighting import HEAD_WEIGHTINGS, SITE_WEIGHTINGS
 from surgical_aggregation.site.training import training_options as training
 from surgical_aggregation.wire.headers import NONE, TRACKERS
@@ -27,7 +27,10 @@ Side = Literal["server", "site", "both"]
 """Where a setting acts."""
 
 _CLOSED = ("augmentation", "backbone", "send", "tracking", "refit_model")
-"""Settings with a closed list of values. For others, components also accept names of plugins."""
+"""Settings whose values are checked here; components check those of the others."""
+
+_OFFERED = ("strategy", "weighting", "body_weighting", "head_weighting")
+"""Settings that also accept the name of a part that an installed package offers."""
 
 REFITTED = (NONE, "best", "last")
 """Values of the setting `refit_model`."""
@@ -68,7 +71,7 @@ def _row(
         default: Its default, which also fixes its type.
         line: One line of help.
         methods: Names of the jobs that have it. Default: all that train.
-        words: Texts that it can be; plugins may add some, unless it is one of `_CLOSED`.
+        words: Texts that it can be; installed packages may add some if it is one of `_OFFERED`.
         limits: Smallest and largest value, `ge` and `le`.
     """
     facts: Any = {"side": side, "methods": tuple(methods), "words": tuple(words)}
@@ -128,8 +131,8 @@ class JobSettings(BaseModel):
     strategy: str = _both("fedbn+", "what becomes of batch normalisation", words=STRATEGIES)
     weighting: str = _both("mean", "weight of a site", _ENCRYPTED, words=SITE_WEIGHTINGS)
     sites: str = _site("{$CXR_SITES}", "folder of <site>.yaml, at the site; or phantom", _ALL)
-    backbone: str = _site(
-        "small_densenet", "of keras.applications, or small_densenet", _MEASURING, words=BACKBONES)
+    backbone: str = _site("small_densenet", "of keras.applications, small_densenet or a package's",
+                          _MEASURING, words=BACKBONES)
     image_size: int = _site(64, "side of the input in pixels", _ALL, ge=8, le=SIDES[-1])
     hidden: int = _site(0, "units between pooling and head; 0: none", _MEASURING, ge=0,
                         le=HIDDEN_UNITS[-1])
@@ -206,10 +209,10 @@ class JobSettings(BaseModel):
         """Refuse averages and refits of a model if the sites have no common model."""
         wanted = {"refit_model": self.refit_model != "none", "average_decay": self.average_decay}
         for name in (name for name, value in wanted.items() if value):
-            if self.strategy == "fedbn":
+            if has_personal(self.strategy):
                 raise JobError(
-                    f"setting {name!r} needs one model for all sites; strategy 'fedbn' gives each "
-                    "site its own. Use 'fedavg' or 'fedbn+', or leave it off."
+                    f"setting {name!r} needs one model for all sites; strategy {self.strategy!r} "
+                    "gives each site its own. Use 'fedavg' or 'fedbn+', or leave it off."
                 )
         if self.refit_model != "none" and self.focal_gamma:
             raise JobError(
@@ -266,7 +269,8 @@ def table() -> Iterator[tuple[Side, str, str, str, str]]:
         few_others = len(others) < len(has)
         which = f"; not {', '.join(others)}" if few_others else f"; {', '.join(has)} alone"
         default = json.dumps(field.default) if field.default != "" else "empty"
-        need = ", ".join(words) or _need(name)
+        more = ("or a package's",) if name in _OFFERED else ()
+        need = ", ".join((*words, *more)) or _need(name)
         yield facts["side"], name, default.strip('"'), need, f"{field.title}{which * bool(others)}"
 
 
