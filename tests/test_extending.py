@@ -7,7 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
+
+from cxr_studies.plan import plan, run_settings
+from cxr_studies.plan.data_file import read_data
+from cxr_studies.plan.study_file import Selection, read_study
+from cxr_studies.report.figures.aurocs import auroc_by_scenario
+from cxr_study.common.errors import InputError
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.presets import JobError
+from study_runs import MadeUp
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/tutorials/extend.md").read_text(encoding="utf-8")
@@ -47,13 +57,13 @@ assert SurgicalAggregator(head_weighting="root", strategy="silobn").strategy == 
 paths = ["bn/gamma", "bn/moving_mean", "scale", "dense4_conv/kernel"]
 kinds = VariableKinds(frozenset({"bn/gamma", "bn/moving_mean"}), frozenset({"scale"}))
 assert strategy.kept_at_site("silobn", paths, kinds) == {"bn/moving_mean", "scale"}
-assert strategy.kept_at_site("last_block", paths, kinds) == {"dense4_conv/kernel", "scale"}
+assert strategy.kept_at_site("tail", paths, kinds) == {"dense4_conv/kernel", "scale"}
 assert strategy.has_personal("silobn") and not strategy.has_personal("fedbn+")
 for unknown in ("os:system", "radiology_parts.method:SiloBN", "radiology_parts.method.SiloBN"):
     try:
         strategy.find(unknown)
     except ValueError as error:
-        assert "('fedavg', 'fedbn', 'fedbn+', 'fixbn', 'last_block', 'silobn'); got" in str(error)
+        assert "('fedavg', 'fedbn', 'fedbn+', 'fixbn', 'silobn', 'tail'); got" in str(error)
     else:
         raise AssertionError(unknown)
 model = ChestXraySite("indiana", "sites", backbone="plain", image_size=32).model()
@@ -85,9 +95,17 @@ def parts(tmp_path):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: radiology-parts\nVersion: 1\n")
     (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    points = re.sub(r'\[project\.entry-points\."(.*)"\]', r"[\1]", toml).replace('"', "")
-    (info / "entry_points.txt").write_text(points)
+    groups = re.findall(r'^"(\S+)" = { (.*) }$', toml, re.MULTILINE)
+    points = "".join(f"[{group}]\n{found.replace(', ', chr(10))}\n" for group, found in groups)
+    (info / "entry_points.txt").write_text(points.replace('"', ""))
     return tmp_path
+
+
+@pytest.fixture
+def installed(parts, monkeypatch):
+    """The same, for this process."""
+    monkeypatch.syspath_prepend(parts)
+    return parts
 
 
 def test_a_package_offers_a_reader_a_network_a_strategy_and_a_weighting(parts):
@@ -104,3 +122,55 @@ def test_a_package_offers_a_reader_a_network_a_strategy_and_a_weighting(parts):
         env={"PYTHONPATH": f"{parts}:{ROOT}/components:{ROOT}/custom", "PATH": ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+STUDY = {
+    "title": "Own strategies",
+    "source": "ours",
+    "factor": "sites",
+    "scenarios": [{"name": name, "cut": "nih", "sites": int(name)} for name in "24"],
+    "quick": ["2"],
+    "methods": {"surgical": ["fedbn+", "silobn", "tail"], "individual": ["fedavg"]},
+    "seeds": 1,
+    "tests": ["nih"],
+}
+
+
+def write_study(folder, **keys):
+    path = folder / "own.yaml"
+    path.write_text(yaml.safe_dump({**STUDY, **keys}))
+    return path
+
+
+def test_a_study_has_the_strategies_of_a_package(installed):
+    study = read_study(write_study(installed))
+    assert plan.check(study, read_data("phantom"), Selection()) == ("nih",)
+    for row in study.rows:
+        settings = run_settings.all_settings(row, ["a", "b"], ["Edema"], None, {})
+        assert settings["strategy"] == row.strategy
+    made_up = MadeUp(installed, {"nih-1": ["Edema", "Mass"], "nih-2": ["Edema", "Hernia"]})
+    for row in study.rows:
+        for scenario in ("2", "4"):
+            made_up.reach(0.7, method=row.method, strategy=row.strategy, scenario=scenario)
+    drawn = auroc_by_scenario(made_up.gathered(study), "f")
+    assert "own strategy (silobn)" in drawn and "own strategy (tail)" in drawn
+
+
+def test_a_study_without_a_federation_has_only_strategies_of_this_software(installed):
+    wrong = write_study(installed, methods={"individual": ["silobn"]})
+    with pytest.raises(InputError, match=r"'individual' needs known strategies .* got 'silobn'"):
+        read_study(wrong)
+
+
+@pytest.mark.parametrize("wish", [{"refit_model": "best"}, {"average_decay": 0.8}])
+def test_a_strategy_with_personal_variables_has_no_common_model_to_refit_or_average(
+    installed, wish
+):
+    with pytest.raises(JobError, match=r"needs one model for all sites; strategy 'silobn' gives"):
+        Job.asked("surgical", settings={"strategy": "silobn", **wish})
+    variants = {"own": wish}
+    study = read_study(
+        write_study(installed, methods={"surgical": ["silobn own"]}, variants=variants)
+    )
+    with pytest.raises(InputError, match=r"variant 'own' of method 'surgical': .* one model for"):
+        plan.check(study, read_data("phantom"), Selection())

@@ -31,7 +31,7 @@ from surgical_aggregation.extras import PartError, find_part
 if TYPE_CHECKING:
     from surgical_aggregation.aggregation.averaging import Variables
 
-__all__ = ["STRATEGIES", "Strategy"]
+__all__ = ["STRATEGIES", "Strategy", "VariableKinds"]
 
 GROUP = "surgical_aggregation.strategies"
 
