@@ -279,7 +279,7 @@ def test_needed_are_the_data_sets_of_the_selection_and_its_tests(small_data):
     assert check(clients) == ("nih", "mimic")
     with pytest.raises(InputError, match="learning_rat"):
         check(clients, settings={**small_data.data.settings, "learning_rat": 1})
-    with pytest.raises(InputError, match=r"'per_site', key 'chexpert': .* takes no part"):
+    with pytest.raises(InputError, match=r"'per_site', key 'chexpert': .*not in the job"):
         check(clients, per_site={"chexpert": RATE})
     check(read_study("fedfbn"), per_site={"chexpert": RATE}, scenarios=("iid partial",))
     # A test set may be missing, but not every one.

@@ -62,7 +62,7 @@ def test_unusable_settings_of_a_variant_are_refused(small_data, row, settings, r
 
 
 @pytest.mark.parametrize(("per_site", "reported"), [
-    ({"chexpart": {"learning_rate": 1}}, "key 'chexpart': .*no part; nearest known: chexpert"),
+    ({"chexpart": {"learning_rate": 1}}, "key 'chexpart': .*not in the job; nearest .*chexpert"),
     ({"nih": {"learning_rat": 1}}, "key 'nih': a site of .* no setting 'learning_rat'"),
     ({"nih": {"learning_rate": "5e-5"}}, "key 'nih': .*'learning_rate' needs a number"),
     ({"nih": {"num_rounds": 3}}, "key 'nih': a site of .* no setting 'num_rounds'"),
