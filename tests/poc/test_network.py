@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 import deployed
+import prying
 import tiny_job
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.deployment import processes
@@ -23,6 +24,7 @@ from cxr_study.deployment.job_watch import start_failure, watch
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.run.cross_site_results import read
 from html_page import Page
+from prying import forged
 from secrecy import names, unpacked
 from surgical_aggregation import __version__
 from surgical_aggregation.site.contract.site_policy import SitePolicy
@@ -58,7 +60,8 @@ def network(tmp_path_factory):
     nih shares everything, counts too. chexpert does not share Private Sign, and has fewer positives
     of Rare Sign than it asks for. mercy claims Support Devices, which the server does not permit it
     to train. Only the project admin may bring code. chexpert's logs are streamed, as FLARE does by
-    default; the others' are not, though the job asks for them.
+    default; the others' are not, though the job asks for them. nih's service can send requests to
+    other sites; mercy's lacks the guard against them.
     """
     folder = tmp_path_factory.mktemp("network")
     policies = {
@@ -73,6 +76,11 @@ def network(tmp_path_factory):
         network.localise(policies, permitted, byoc="admin")
         with tiny_job.edited(network.kit("chexpert") / "local/resources.json") as resources:
             resources["allow_log_streaming"] = True
+        with tiny_job.edited(network.kit("nih") / "local/resources.json") as resources:
+            resources["components"].append({"id": "prying", "path": "prying.Prying"})
+        with tiny_job.edited(network.kit("mercy") / "local/resources.json") as resources:
+            guards = [part for part in resources["components"] if part["id"] == "site_requests"]
+            resources["components"].remove(*guards)
         assert network.preflight("server") == "pass"
         network.start_server()
         assert network.preflight("nih") == network.preflight(network.lead.name) == "pass"
@@ -127,9 +135,20 @@ def results(network):
     return SimpleNamespace(trained=trained, evaluated=evaluated)
 
 
-def test_the_project_admin_cannot_read_a_sites_files(network):
-    said = network.console(network.admin, "cat nih log.txt")
-    assert "not authorized" in said.lower() and "INFO" not in said
+def test_an_admin_cannot_read_a_sites_files(network):
+    printed = network.console(network.admin, "cat nih log.txt")
+    assert "this site's files are read at the site only" in printed and "INFO" not in printed
+
+
+def test_a_site_cannot_read_another_sites_files(network):
+    secret = network.kit("chexpert") / "local_notes.secret"
+    secret.write_text("row of a patient")
+    by = network.kit("nih")
+    for headers in ({}, forged("it@chexpert.hospital.org", "hospital_chexpert")):
+        answer = prying.ask(by, "chexpert", f"cat {secret}", headers)
+        assert answer == "this site answers only the server's requests"
+    # What FLARE alone does: without the guard the same request is answered.
+    assert prying.ask(by, "mercy", f"cat {secret}") == "row of a patient"
 
 
 def test_a_lead_who_may_bring_no_code_trains_with_installed_code(results):

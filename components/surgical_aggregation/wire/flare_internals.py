@@ -31,6 +31,8 @@ from surgical_aggregation.wire.headers import UNREADABLE
 _NEEDED = (
     "app_common.app_constant:AppConstants.METRICS_SELECTION_INFO",
     "private.fed.server.server_runner:ServerRunner.ABORT_RETURN_CODES",
+    "fuel.f3.cellnet.core_cell:CoreCell.add_incoming_request_filter",
+    "private.defs:SysCommandTopic.SHELL",
     "fuel.f3.streaming.stream_utils:callback_thread_pool",
     "fuel.f3.streaming.stream_utils:CALLBACK_THREAD_POOL_SIZE",
     "fuel.utils.fobs.dots:NUMPY_DOWNLOAD",

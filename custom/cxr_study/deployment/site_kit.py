@@ -27,6 +27,7 @@ GATE = "surgical_aggregation.site.policy_filter.PolicyGate"
 """Class path of the filter that applies a site's policy to every task result."""
 
 _GUARD = "surgical_aggregation.kit.job_guard"
+_REQUESTS = "surgical_aggregation.kit.site_requests.SiteRequests"
 _VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
 """Variables of a service's environment that a job's settings may refer to."""
 
@@ -80,7 +81,8 @@ def localise_site(
     - A job without code may name only this software's classes, and those in `allow`; see
       `job_guard`.
     - Error logs are not streamed to the server, because they may contain paths.
-    - Only admins of the same organisation may read the site's files.
+    - The site answers only the server's admin requests, and none that reads its files; see
+      `site_requests`.
 
     Args:
         kit: The site's startup kit.
@@ -102,6 +104,7 @@ def localise_site(
     """
     resources = _resources(kit, "a site", "fed_client.json", allow)
     resources["allow_log_streaming"] = False
+    resources["components"].append({"id": "site_requests", "path": _REQUESTS})
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
     _component(resources, "resource_manager").update(managed)
     properties = {key: value for key, value in asdict(policy).items() if value is not None}
