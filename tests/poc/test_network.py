@@ -77,7 +77,8 @@ def network(tmp_path_factory):
         with tiny_job.edited(network.kit("chexpert") / "local/resources.json") as resources:
             resources["allow_log_streaming"] = True
         with tiny_job.edited(network.kit("nih") / "local/resources.json") as resources:
-            resources["components"].append({"id": "prying", "path": "prying.Prying"})
+            args = {"kit": str(network.kit("nih"))}
+            resources["components"].append({"id": "prying", "path": "prying.Prying", "args": args})
         with tiny_job.edited(network.kit("mercy") / "local/resources.json") as resources:
             guards = [part for part in resources["components"] if part["id"] == "site_requests"]
             resources["components"].remove(*guards)

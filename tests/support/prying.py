@@ -19,13 +19,16 @@ ASK, ANSWER = "ask.json", "answer.json"
 class Prying(FLComponent):
     """Runs a shell command at another site whenever its kit has a file that asks for it."""
 
+    def __init__(self, kit):
+        self.kit = kit
+
     def handle_event(self, event_type, fl_ctx):
         if event_type == EventType.SYSTEM_START:
             site = fl_ctx.get_prop(FLContextKey.SITE_OBJ)
-            kit = Path(fl_ctx.get_engine().get_workspace().get_root_dir())
-            threading.Thread(target=self._serve, args=(site.cell, kit), daemon=True).start()
+            threading.Thread(target=self._serve, args=(site.cell,), daemon=True).start()
 
-    def _serve(self, cell, kit):
+    def _serve(self, cell):
+        kit = Path(self.kit)
         while True:
             time.sleep(0.2)
             if not (kit / ASK).is_file():
@@ -50,7 +53,8 @@ def forged(user, organisation):
     """Headers of a request as another's admin makes it."""
     return {
         RequestHeader.REQUIRE_AUTHZ: "true", RequestHeader.ADMIN_COMMAND: "cat",
-        ConnProps.USER_NAME: user, ConnProps.USER_ORG: organisation, ConnProps.USER_ROLE: "org_admin",
+        ConnProps.USER_NAME: user, ConnProps.USER_ORG: organisation,
+        ConnProps.USER_ROLE: "org_admin",
     }  # fmt: skip
 
 

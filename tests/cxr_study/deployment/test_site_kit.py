@@ -17,6 +17,7 @@ from cxr_study.deployment.site_kit import KitError, localise_server, localise_si
 from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
+REQUESTS = "surgical_aggregation.kit.site_requests.SiteRequests"
 GUARD = "surgical_aggregation.kit.job_guard.JobFiles"
 VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
 OURS = ["surgical-aggregation"]
@@ -75,6 +76,7 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
         "class_allow_list": list(ALLOWED),
         "class_list_enforcement_mode": "enforce",
         "allow_log_streaming": False,
+        "components": [*default["components"], {"id": "site_requests", "path": REQUESTS}],
         "app_validator": {
             "path": GUARD,
             "args": {"variables": list(VARIABLES), "packages": {group: OURS for group in GROUPS}},
