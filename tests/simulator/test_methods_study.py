@@ -48,7 +48,7 @@ def done(tmp_path_factory):
         (home / "sites.yaml").write_text(yaml.safe_dump(recipe))
         (home / "methods.yaml").write_text(yaml.safe_dump(STUDY))
         data = read_data(home / "sites.yaml")
-        study = read_study(home / "methods.yaml").on(data)
+        study = read_study(home / "methods.yaml").with_sites_of(data)
         made = run_studies(
             [study], data, home / "out", Selection(),
             at_once=2, console=Console(quiet=True),
