@@ -198,7 +198,7 @@ class TestInterrupt:
         Its input is a pipe, which ends with this process: see `side_by_side.main`.
         """
         interrupted(WAIT)
-        output = ("start True True", "stopped", "message")
+        output = ("start True True", "stopped", "terminated")
         expected = [f"{seed} {text}" for seed in (1, 2) for text in output]
         assert sorted(notes(tmp_path)) == ["0 made", *expected]
         assert make(MAKE, *RUNS)[0] == []
