@@ -86,7 +86,7 @@ jobs: .venv/installed ## Export the job folders, by FLARE
 pins: .venv/installed ## Resolve constraints.txt for every supported Python
 # Without hashes: with them pip, which installs where uv is missing, refuses an editable install.
 	.venv/bin/pip install --disable-pip-version-check --upgrade uv
-	.venv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 \
+	.venv/bin/uv pip compile pyproject.toml --extra dev --extra docs --universal --python-version 3.10 \
 		--no-python-downloads --upgrade --no-annotate --custom-compile-command "make pins" \
 		--output-file constraints.txt
 

@@ -104,7 +104,7 @@ class JobFiles(AppValidator):
 class JobIds(FLComponent):
     """Refuse a submission that sets its own job id, which FLARE must generate.
 
-    Runs in the server's service, as a component of its local/resources.json.
+    Runs on the server, in its service, as a component of its local/resources.json.
     """
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:

@@ -19,8 +19,8 @@ from nvflare.private.defs import SysCommandTopic, new_cell_message
 class SiteRequests(FLComponent):
     """Answer only the server's admin requests, and none that reads files (cat, head, grep, ls).
 
-    Runs in the service of a site, as a component of its local/resources.json. The server binds the
-    origin of every message to the sender's certificate; a site cannot send as the server.
+    Runs on the client, in its service, as a component of its local/resources.json. The server binds
+    the origin of every message to the sender's certificate; a site cannot send as the server.
     """
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:

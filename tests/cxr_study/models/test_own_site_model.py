@@ -92,7 +92,7 @@ def test_its_splits_are_predicted_without_looking_for_an_x_ray(home):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (("predict", "best.npz", "x.png", "--out", "q.csv", *OF, "site=north"), "splits are predicted"),
+    (("predict", "best.npz", "x.png", "--out", "q.csv", *OF, "site=north"), "with your own Site"),
     (("predict", "best.npz", "x.png", "--out", "q.csv"), "manifest needs backbone and image_size"),
     (("export", "best.npz", "--to", "keras"), "manifest needs backbone and image_size"),
 ])  # fmt: skip
