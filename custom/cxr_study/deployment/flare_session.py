@@ -49,6 +49,9 @@ PAUSES = (60.0, 120.0, 300.0)
 """Seconds before the second, third and fourth attempt; the last also before any further one."""
 
 _LOGINS = 3
+_CLOSING = 10.0
+"""Seconds to wait until FLARE has closed a session."""
+
 _ABORT_PATIENCE = 3.0
 """Seconds to wait for the server when a job is aborted because this command ends."""
 
@@ -326,7 +329,10 @@ class FlareSession:
     def _close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
-            _close_quietly(session.close)
+            # FLARE's close may wait without limit for a connection that is being made again.
+            closing = threading.Thread(target=_close_quietly, args=(session.close,), daemon=True)
+            closing.start()
+            closing.join(_CLOSING)
 
 
 def _close_quietly(close: Callable[[], None]) -> None:

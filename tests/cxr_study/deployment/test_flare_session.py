@@ -2,6 +2,7 @@ import datetime
 import json
 import re
 import ssl
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -117,6 +118,15 @@ def gone(times=1):
 
 
 class TestConnection:
+    def test_a_session_that_flare_never_closes_is_left_to_itself(self, open_session, monkeypatch):
+        monkeypatch.setattr(flare_session, "_CLOSING", 0.1)
+        stuck, ended = gone(), threading.Event()
+        stuck.close = ended.wait
+        try:
+            assert open_session(stuck, Flare()).meta("x") == FOUND
+        finally:
+            ended.set()
+
     def test_it_is_opened_quietly_where_a_server_listens_and_a_lost_one_is_reopened(
         self, open_session, capsys
     ):
