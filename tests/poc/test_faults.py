@@ -143,7 +143,7 @@ class TestEnds:
     @pytest.mark.parametrize(("run", "item"), FAULTS, indirect=["run"])
     def test_the_model_on_the_disk_is_the_twins_after_the_last_whole_round(self, run, twin, item):
         part = run.parts[list(run.plan).index(item)]  # each ends a job, in the order of the plan
-        # FLARE calls a job ABNORMAL where it has killed the server's process, which was late to end.
+        # ABNORMAL: FLARE has killed the process of the server, which was late to end.
         status = BROKE if part.status == "FINISHED:ABNORMAL" else part.status
         assert status == RUNS[run.folder.name][item]
         assert part.model.manifest["round"] == part.made
