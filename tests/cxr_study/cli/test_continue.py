@@ -100,7 +100,7 @@ def test_says_which_sites_start_without_their_state(started, earlier, monkeypatc
 @pytest.mark.parametrize(
     ("run", "out", "message"),
     [
-        ("other", "more", "last.npz, which is not"),
+        ("other", "more", "last.npz, which does not exist"),
         (".", "more", "an earlier `surgagg run` is needed"),
         ("earlier", "earlier", "needs a separate folder"),
         ("earlier", ".", "needs a separate folder"),
