@@ -25,7 +25,14 @@ PACKAGES = (
     ("components", "surgical_aggregation"),
     *(
         ("custom", name)
-        for name in ("cxr_study", "cxr_phantom", "cxr_studies", "cxr_audit", "cxr_pretrained")
+        for name in (
+            "cxr_study",
+            "cxr_deployment",
+            "cxr_phantom",
+            "cxr_studies",
+            "cxr_audit",
+            "cxr_pretrained",
+        )
     ),
 )
 COMMANDS = sorted(

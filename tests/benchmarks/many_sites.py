@@ -24,9 +24,9 @@ from constant_site import FEATURES, drawn, first_column, step
 from measure import SUPPORT, options
 
 import tiny_job
-from cxr_study.deployment import processes
-from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_system import PocSystem
+from cxr_deployment import processes
+from cxr_deployment.flare_session import FlareSession
+from cxr_deployment.poc_system import PocSystem
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from surgical_aggregation.aggregation.strategy import VariableKinds

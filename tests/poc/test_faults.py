@@ -16,7 +16,7 @@ import pytest
 
 import deployed
 import faults
-from cxr_study.deployment import processes
+from cxr_deployment import processes
 from cxr_study.runs import job_results
 from faulty_run import FaultyRun, kill, together
 from simulated import PERSONAL, THREE, UNDISTURBED, distance, same, undisturbed_run

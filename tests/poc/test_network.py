@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 import deployed
 import prying
 import tiny_job
+from cxr_deployment import processes
+from cxr_deployment.flare_session import FlareSession, SessionError
+from cxr_deployment.job_watch import start_failure, watch
 from cxr_phantom.writers.write_phantom import write_phantom
-from cxr_study.deployment import processes
-from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.job_watch import start_failure, watch
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.run.cross_site_results import read
 from html_page import Page

@@ -16,11 +16,11 @@ from rich.console import Console
 
 import deployed
 import tiny_job
+from cxr_deployment import local_workspaces, processes
+from cxr_deployment.deployed_run import DeployedRun, DeployedRunError
+from cxr_deployment.flare_session import FlareSession
+from cxr_deployment.poc_system import PocProject
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import local_workspaces, processes
-from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
-from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_system import PocProject
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import finished_run
 from simulated import TWO

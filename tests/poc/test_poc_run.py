@@ -18,12 +18,12 @@ from rich.console import Console
 import deployed
 import faulty_run
 import tiny_job
+from cxr_deployment import job_watch, poc_run, processes
+from cxr_deployment.deployed_run import DeployedRun, DeployedRunError
+from cxr_deployment.flare_session import FlareSession
+from cxr_deployment.poc_system import PocError, PocSystem
+from cxr_deployment.processes import PortError
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import job_watch, poc_run, processes
-from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
-from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_system import PocError, PocSystem
-from cxr_study.deployment.processes import PortError
 from cxr_study.jobs.job import Job
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import finished_run

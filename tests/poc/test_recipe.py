@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cxr_study.deployment.processes import PortError, check_free, terminate
+from cxr_deployment.processes import PortError, check_free, terminate
 from simulated import TWO, by_recipe
 
 SETTINGS = {"num_rounds": 8, "patience": 1, "warmup_epochs": 1}

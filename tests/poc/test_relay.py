@@ -9,8 +9,8 @@ import pytest
 
 import deployed
 import tiny_job
-from cxr_study.deployment import processes
-from cxr_study.deployment.flare_session import FlareSession
+from cxr_deployment import processes
+from cxr_deployment.flare_session import FlareSession
 from simulated import TWO, UNDISTURBED, same, undisturbed_run
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 

@@ -14,13 +14,13 @@ from nvflare import cli as flare
 from nvflare.apis.fl_constant import AdminCommandNames
 from typer.testing import CliRunner
 
+from cxr_deployment import deployed_run, system_status
+from cxr_deployment.deployed_run import DeployedRun, DeployedRunError
+from cxr_deployment.flare_session import FlareSession
+from cxr_deployment.poc_system import PocProject
 from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.cli import main as cli
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.deployment import deployed_run, system_status
-from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
-from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_system import PocProject
 from cxr_study.jobs.job import Job
 from cxr_study.runs.run_request import check_network
 from deployed import Network

@@ -15,6 +15,7 @@ import yaml
 from rich.console import Console
 
 import study_data
+from cxr_deployment import processes
 from cxr_studies.plan import run_folder
 from cxr_studies.plan.data_file import read_data
 from cxr_studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
@@ -23,7 +24,6 @@ from cxr_studies.runner import provenance
 from cxr_studies.runner.run_study import run_studies
 from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import classes
-from cxr_study.deployment import processes
 from deployed import PROJECT
 from surgical_aggregation.checkpoints.checkpoint import load
 

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 import tiny_job
-from cxr_study.deployment.flare_session import FlareSession, SessionError
+from cxr_deployment.flare_session import FlareSession, SessionError
 from deployed import PROJECT, ended, poc_system
 
 SITES = ("one", "two", "three")

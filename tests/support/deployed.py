@@ -11,10 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import tiny_job
-from cxr_study.deployment import processes
-from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_system import _KITS, MARK, PocProject, PocSystem
-from cxr_study.deployment.site_kit import localise_server, localise_site
+from cxr_deployment import processes
+from cxr_deployment.flare_session import FlareSession
+from cxr_deployment.poc_system import _KITS, MARK, PocProject, PocSystem
+from cxr_deployment.site_kit import localise_server, localise_site
 from surgical_aggregation.checkpoints.checkpoint import load
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"

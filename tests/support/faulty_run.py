@@ -13,11 +13,11 @@ from rich.console import Console
 
 import deployed
 import tiny_job
+from cxr_deployment import job_watch, processes
+from cxr_deployment.deployed_run import DeployedRun, DeployedRunError
+from cxr_deployment.flare_session import FlareSession
+from cxr_deployment.job_watch import ABORTED
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import job_watch, processes
-from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
-from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.job_watch import ABORTED
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import SERVER, finished_run

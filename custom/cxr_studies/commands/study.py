@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from typer import Argument, Option
 
+from cxr_deployment.commands.systems import PROJECT
 from cxr_studies.plan.shipped_files import names
 from cxr_study.cli.common import check_data, say, split
-from cxr_study.cli.systems import PROJECT
 
 app = typer.Typer(
     name="study",

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
+from cxr_deployment.poc_system import PocProject
 from cxr_studies.partition.class_sets import class_sets_of
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.data_file import StudyData
@@ -17,7 +18,6 @@ from cxr_studies.plan.site_files import DataSet, ScenarioFiles, given_sites
 from cxr_studies.plan.study_file import Scenario, Selection, Study, trainings
 from cxr_study.common import offered_data
 from cxr_study.common.errors import InputError
-from cxr_study.deployment.poc_system import PocProject
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 
 FORMAT = 2

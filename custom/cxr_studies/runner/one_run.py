@@ -15,6 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from cxr_deployment.deployed_run import DeployedRunError
 from cxr_studies.plan.run_folder import (
     FEATURES_FILE,
     GLOBAL,
@@ -32,7 +33,6 @@ from cxr_studies.plan.run_folder import (
 from cxr_studies.runner import provenance, side_by_side, training
 from cxr_studies.runner.training import OnRound
 from cxr_study.common import code_version
-from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Predictor
 from cxr_study.runs.simulator_process import SimulationError

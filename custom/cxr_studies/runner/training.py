@@ -17,11 +17,11 @@ from typing import Any
 from filelock import FileLock
 from rich.console import Console
 
+from cxr_deployment import poc_run
 from cxr_studies.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_studies.plan import run_settings
 from cxr_studies.plan.run_folder import SERVER, Run, Trained
-from cxr_study.deployment import poc_run
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import METHODS

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from cxr_study.cli import data, deploy, evaluate, model, model_use, run
+from cxr_study.cli import data, evaluate, model, model_use, run
 from cxr_study.cli.common import console, say
 from cxr_study.runs.finished_run import InterruptedRunError, JobFailedError
 from surgical_aggregation import __version__
@@ -50,7 +50,7 @@ _model = typer.Typer(
 for _commands in (model_use.model_app, evaluate.app, model.app):
     _model.add_typer(_commands)
 
-_GROUPS = {"": app, "data": data.app, "model": _model, "deploy": deploy.app}
+_GROUPS = {"": app, "data": data.app, "model": _model}
 """Name of a group of commands -> its app; "" is `surgagg` itself."""
 
 for _commands in (run.app, model_use.app):

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 FOLDERS = (ROOT / "jobs").glob("*/meta.json")
 REPLACE = {"path": "cxr_study.common.files.atomic_write", "args": {"path": "a", "content": "b"}}
 SHELL = {
-    "path": "cxr_study.deployment.processes.start",
+    "path": "cxr_deployment.processes.start",
     "args": {"kit": "/", "environment": {"BASH_FUNC_dirname%%": "() { touch /tmp/owned; }"}},
 }
 

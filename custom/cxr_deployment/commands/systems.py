@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from cxr_deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
 from cxr_study.cli import options
 from cxr_study.cli.common import check_data, check_folder, clear_folder, console, joined, say, split
 from cxr_study.cli.options import command
 from cxr_study.cli.run import make_report
 from cxr_study.common.progress import Steps
-from cxr_study.deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import finished_run
 from cxr_study.runs.run_request import RunRequest, check_body
@@ -21,7 +21,7 @@ from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.wire.privacy_json import by_study, is_class_names
 
 if TYPE_CHECKING:
-    from cxr_study.deployment.poc_system import PocSystem
+    from cxr_deployment.poc_system import PocSystem
 
 poc_app = typer.Typer(
     no_args_is_help=True,
@@ -98,7 +98,7 @@ def run(
         job, sites=split(sites), preset=joined(preset), given=settings or (), settings=body
     )
     check_folder(out, force)
-    from cxr_study.deployment import poc_run
+    from cxr_deployment import poc_run
 
     request = RunRequest(asked, out, site_files)
     poc_run.check(request, project, port)
@@ -276,6 +276,6 @@ def _say_written(written: list[Path]) -> None:
 
 
 def _system(folder: Path) -> PocSystem:
-    from cxr_study.deployment.poc_system import PocSystem  # imports FLARE
+    from cxr_deployment.poc_system import PocSystem  # imports FLARE
 
     return PocSystem(folder)

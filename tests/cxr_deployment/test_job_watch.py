@@ -8,8 +8,8 @@ import pytest
 from nvflare.app_common.job_schedulers.job_scheduler import DefaultJobScheduler
 from nvflare.private.fed.server.job_runner import JobRunner
 
-from cxr_study.deployment import job_watch
-from cxr_study.deployment.job_watch import End, Progress, explain, watch
+from cxr_deployment import job_watch
+from cxr_deployment.job_watch import End, Progress, explain, watch
 
 DONE = "FINISHED:COMPLETED"
 ROUND = {"rounds": 1, "best": None, "stopped": False}

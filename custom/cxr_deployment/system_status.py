@@ -12,10 +12,10 @@ from typing import Any
 
 from cryptography import x509
 
-from cxr_study.deployment import job_watch, local_workspaces
-from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.job_watch import NEVER_RAN
-from cxr_study.deployment.local_workspaces import Workspaces
+from cxr_deployment import job_watch, local_workspaces
+from cxr_deployment.flare_session import FlareSession, SessionError
+from cxr_deployment.job_watch import NEVER_RAN
+from cxr_deployment.local_workspaces import Workspaces
 from cxr_study.runs.job_results import json_lines, read_events
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 

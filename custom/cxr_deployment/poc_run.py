@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from cxr_deployment.deployed_run import DeployedRun
+from cxr_deployment.flare_session import FlareSession
+from cxr_deployment.poc_system import PocSystem
 from cxr_study.common.progress import Steps
-from cxr_study.deployment.deployed_run import DeployedRun
-from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.presets import JobError

@@ -9,17 +9,17 @@ import pytest
 from rich.console import Console
 
 import tiny_job
-from cxr_study.deployment import poc_run
-from cxr_study.deployment.deployed_run import DeployedRun
-from cxr_study.deployment.poc_run import check, run
-from cxr_study.deployment.poc_system import PocSystem
+from cxr_deployment import poc_run
+from cxr_deployment.deployed_run import DeployedRun
+from cxr_deployment.poc_run import check, run
+from cxr_deployment.poc_system import PocSystem
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import finished_run
 from cxr_study.runs.run_request import RunRequest
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = ("nih", "chexpert")
-PROJECT = Path(__file__).parents[3] / "poc/project.yml"
+PROJECT = Path(__file__).parents[2] / "poc/project.yml"
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from zipfile import ZipFile
 
 import pytest
 
-from cxr_study.deployment import local_workspaces, system_status
-from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.poc_system import PocSystem
+from cxr_deployment import local_workspaces, system_status
+from cxr_deployment.flare_session import SessionError
+from cxr_deployment.poc_system import PocSystem
 from deployed import PROJECT
 
 NOW = datetime.now().timestamp()

@@ -8,8 +8,8 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from cxr_study.deployment import processes
-from cxr_study.deployment.processes import PortError, check_free, connection_error
+from cxr_deployment import processes
+from cxr_deployment.processes import PortError, check_free, connection_error
 
 SLEEP = "import time; time.sleep(60)"
 WATCHDOG = """#!/usr/bin/env bash

@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 import tiny_job
+from cxr_deployment import deployed_run, job_watch, local_workspaces
+from cxr_deployment.deployed_run import DeployedRun, DeployedRunError
+from cxr_deployment.flare_session import SessionError
+from cxr_deployment.local_workspaces import DiskFullError
 from cxr_study.common.progress import Steps
-from cxr_study.deployment import deployed_run, job_watch, local_workspaces
-from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
-from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.local_workspaces import DiskFullError
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_facts
 from cxr_study.runs.job_results import Progress, Rounds, rounds_made

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cxr_deployment import job_watch, local_workspaces
+from cxr_deployment.flare_session import PAUSES, FlareSession, SessionError, pauses
+from cxr_deployment.job_watch import ABORTED, End, explain
+from cxr_deployment.local_workspaces import DiskFullError, Workspaces
 from cxr_study.common.progress import RoundProgress, Steps, round_bars
-from cxr_study.deployment import job_watch, local_workspaces
-from cxr_study.deployment.flare_session import PAUSES, FlareSession, SessionError, pauses
-from cxr_study.deployment.job_watch import ABORTED, End, explain
-from cxr_study.deployment.local_workspaces import DiskFullError, Workspaces
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.runs import finished_run

@@ -32,7 +32,7 @@ from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 from nvflare.fuel.flare_api.flare_api import Session
 
-from cxr_study.deployment.processes import connection_error
+from cxr_deployment.processes import connection_error
 
 _LOST = (
     api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply,

@@ -21,7 +21,7 @@ from zipfile import BadZipFile, ZipFile
 
 import psutil
 
-from cxr_study.deployment.processes import flare_command
+from cxr_deployment.processes import flare_command
 from cxr_study.jobs import folder
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs.finished_run import SERVER

@@ -23,12 +23,12 @@ from nvflare.lighter.constants import CtxKey, ProvisionMode
 from nvflare.lighter.provision import prepare_builders, prepare_project
 from nvflare.lighter.provisioner import Provisioner
 
+from cxr_deployment import processes
+from cxr_deployment.flare_session import FlareSession, SessionError
+from cxr_deployment.processes import check_free, free_port
+from cxr_deployment.site_kit import localise_server, localise_site, scope_properties
 from cxr_study.common.files import cache_dir
 from cxr_study.common.offered_data import DRAWINGS, PHANTOM
-from cxr_study.deployment import processes
-from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.processes import check_free, free_port
-from cxr_study.deployment.site_kit import localise_server, localise_site, scope_properties
 from cxr_study.runs.run_failure import tail
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 

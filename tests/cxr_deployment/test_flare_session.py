@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 
-from cxr_study.deployment import flare_session
-from cxr_study.deployment.flare_session import FlareSession, SessionError, certificate_problem
+from cxr_deployment import flare_session
+from cxr_deployment.flare_session import FlareSession, SessionError, certificate_problem
 
 
 class Flare:

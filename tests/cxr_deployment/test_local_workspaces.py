@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from cxr_study.deployment.local_workspaces import JobFilesError, find_job_files
+from cxr_deployment.local_workspaces import JobFilesError, find_job_files
 
 OLD, NEW = "0043d777-243b-4872-a3ae-97753961216e", "f3a2a0de-9b0c-4d5e-8d55-0a6d8c0f4a11"
 DAY = 24 * 60 * 60

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from cxr_study.deployment import poc_system, processes
-from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.poc_system import MARK, PocError, PocProject, PocSystem
-from cxr_study.deployment.processes import PortError, free_port
+from cxr_deployment import poc_system, processes
+from cxr_deployment.flare_session import SessionError
+from cxr_deployment.poc_system import MARK, PocError, PocProject, PocSystem
+from cxr_deployment.processes import PortError, free_port
 
-POC = Path(__file__).parents[3] / "poc"
+POC = Path(__file__).parents[2] / "poc"
 PROJECT = POC / "project.yml"
 
 
@@ -108,7 +108,7 @@ def test_it_is_stopped_whatever_happens_and_a_running_job_aborted_first(
 def test_one_whose_making_was_killed_is_removed(system):
     code = (
         "import os, sys; from pathlib import Path\n"
-        "from cxr_study.deployment.poc_system import PocProject, PocSystem\n"
+        "from cxr_deployment.poc_system import PocProject, PocSystem\n"
         "PocProject.provision = lambda *_: os.kill(os.getpid(), 9)\n"
         "PocSystem(Path(sys.argv[1])).prepare(Path(sys.argv[2]))"
     )

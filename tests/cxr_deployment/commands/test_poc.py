@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cxr_study.cli import systems as cli_poc
-from cxr_study.deployment import poc_run
-from cxr_study.deployment.poc_system import PocSystem
+from cxr_deployment import poc_run
+from cxr_deployment.commands import systems as cli_poc
+from cxr_deployment.poc_system import PocSystem
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from tiny_job import JOBS
 from typed import answer

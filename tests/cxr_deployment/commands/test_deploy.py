@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.cli import deploy
+from cxr_deployment import flare_session
+from cxr_deployment.commands import deploy
+from cxr_deployment.deployed_run import DeployedRun
+from cxr_deployment.flare_session import SessionError
+from cxr_deployment.poc_system import PocProject
 from cxr_study.data.sites import site_file
-from cxr_study.deployment import flare_session
-from cxr_study.deployment.deployed_run import DeployedRun
-from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.poc_system import PocProject
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_facts
 from tiny_job import JOBS

@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.local_workspaces import Workspaces
+from cxr_deployment.flare_session import FlareSession
+from cxr_deployment.local_workspaces import Workspaces
 from cxr_study.runs import run_failure
 from cxr_study.runs.job_results import Progress, progress, read_events, rounds_run
 from cxr_study.runs.run_failure import Failure, Party

@@ -11,9 +11,9 @@ import yaml
 from nvflare.fuel.sec.authz import AuthzContext, Person
 from nvflare.security.security import FLAuthorizer
 
-from cxr_study.deployment import site_kit
-from cxr_study.deployment.poc_system import PocProject
-from cxr_study.deployment.site_kit import KitError, localise_server, localise_site
+from cxr_deployment import site_kit
+from cxr_deployment.poc_system import PocProject
+from cxr_deployment.site_kit import KitError, localise_server, localise_site
 from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
@@ -28,7 +28,7 @@ GROUPS = (
 )
 """Of entry points: parts that a job may name."""
 
-POC = Path(__file__).parents[3] / "poc"
+POC = Path(__file__).parents[2] / "poc"
 
 ADMIN = Person("admin@network.org", "network", "project_admin")
 LEAD = Person("lead@university.org", "university", "lead")

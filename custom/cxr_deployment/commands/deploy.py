@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from cxr_deployment.commands.systems import Kit, Retries, kit_app, poc_app
 from cxr_study.cli import options
 from cxr_study.cli.common import check_folder, clear_folder, console, joined, say, split
 from cxr_study.cli.options import command
 from cxr_study.cli.run import make_report
-from cxr_study.cli.systems import Kit, Retries, kit_app, poc_app
 from cxr_study.common.progress import Steps
 from cxr_study.jobs import job_export
 from cxr_study.jobs.components import CODE_MODES, check_code_mode
@@ -26,10 +26,11 @@ from cxr_study.runs.run_request import check_sites
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 if TYPE_CHECKING:
-    from cxr_study.deployment.deployed_run import DeployedRun
-    from cxr_study.deployment.flare_session import FlareSession
+    from cxr_deployment.deployed_run import DeployedRun
+    from cxr_deployment.flare_session import FlareSession
 
 app = typer.Typer(
+    name="deploy",
     no_args_is_help=True,
     help="Run jobs on FLARE's real services: in a POC on this machine, or between hospitals.",
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
@@ -123,8 +124,8 @@ def submit(
     if site_files:
         check_sites(site_files, asked.sites)
     check_folder(out, force)
-    from cxr_study.deployment import local_workspaces
-    from cxr_study.deployment.deployed_run import DeployedRun
+    from cxr_deployment import local_workspaces
+    from cxr_deployment.deployed_run import DeployedRun
 
     with _connected(kit, server_timeout, study) as (session, steps):  # before removing a folder
         clear_folder(out, force)
@@ -161,8 +162,8 @@ def watch(
         surgagg deploy watch runs/first --kit lead@university.org
         surgagg deploy watch 0043d777-243b-4872-a3ae-97753961216e --kit lead@university.org
     """
-    from cxr_study.deployment import local_workspaces
-    from cxr_study.deployment.deployed_run import DeployedRun
+    from cxr_deployment import local_workspaces
+    from cxr_deployment.deployed_run import DeployedRun
 
     folder = Path(run) if Path(run).is_dir() else out or Path("runs", run)
     with _connected(kit, server_timeout, study) as (session, steps):
@@ -191,7 +192,7 @@ def status(*, kit: Admin, study: Study = "default") -> None:
     Example:
         surgagg deploy status --kit lead@university.org
     """
-    from cxr_study.deployment import local_workspaces, system_status
+    from cxr_deployment import local_workspaces, system_status
 
     with _connected(kit, NOT_WAITED_FOR, study) as (session, _):
         for line in system_status.status_lines(session, local_workspaces.workspaces(kit)):
@@ -210,7 +211,7 @@ def _connected(kit: Path, patience: float, study: str) -> Iterator[tuple[FlareSe
     Yields:
         The session, and a `Steps` that shows what is done in it.
     """
-    from cxr_study.deployment.flare_session import FlareSession
+    from cxr_deployment.flare_session import FlareSession
 
     steps = Steps(console)
     with ExitStack() as stack:
@@ -250,7 +251,7 @@ def check(
     asked = Job.asked(
         job, sites=split(sites), preset=joined(preset), given=settings or (), settings=only
     )
-    from cxr_study.deployment import deployed_run, system_status
+    from cxr_deployment import deployed_run, system_status
 
     connected = _connected(kit, NOT_WAITED_FOR, study)
     with TemporaryDirectory() as folder, connected as (session, steps):
@@ -283,7 +284,7 @@ def jobs(
         surgagg deploy jobs server --older-than 90 --remove
         Without --remove it only lists.
     """
-    from cxr_study.deployment.local_workspaces import JobFilesError, find_job_files
+    from cxr_deployment.local_workspaces import JobFilesError, find_job_files
 
     if remove and not (job or older_than):
         raise JobFilesError("--remove needs --job or --older-than, to select jobs.")
