@@ -5,7 +5,9 @@ The file `published_claims.yaml` has, for each study, a list of claims:
     claim, published, source    in words, the published numbers, and where they are
     comparisons                 a list of:
         better, worse           row(s), "<method> <strategy>"; several worse ones are several
-        tests, groups           test sets and groups of classes; all combinations are compared
+        tests, groups           test sets and groups of classes; all combinations are compared;
+                                the group "own" is a hospital's on its test set,
+                                and "all" on any other
         kind, model, margin, other_test, scenarios    optional; see `Comparison`
 
 A comparison gives a number that is claimed to be above 0: by how much one row of a study is better
@@ -31,6 +33,9 @@ from cxr_studies.plan.study_file import Scenario
 EVERY_SITE = "every site"
 """In place of a test set: the mean over all test sets that have classes of the group."""
 
+_HOSPITALS = ("nih", "chexpert")
+"""Test sets with a group of classes of the same name."""
+
 _FILE = Path(__file__).with_name("published_claims.yaml")
 
 
@@ -43,7 +48,7 @@ class Comparison:
         worse: Row that it is compared with.
         test: The test set, or `EVERY_SITE`.
         kind: Of `KINDS`.
-        group: Of `study_results.GROUPS`; "more_even" and "holds_up" have their own.
+        group: Of `study_results.GROUPS`; "more_even" has its own.
         scenarios: Names; none: all of the study.
         model: Model of the worse row: a site's name, or the server's. None: the global one, else
             that of the site whose test set it is, else the mean over those that define the metric.
@@ -117,7 +122,8 @@ def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
         entry["worse"], entry["tests"], entry.get("groups", ["all"]), scenarios
     ):
         row = Row(*worse.split())
-        yield Comparison(better, row, test, group=group, scenarios=chosen, **rest)
+        of = (test if test in _HOSPITALS else "all") if group == "own" else group
+        yield Comparison(better, row, test, group=of, scenarios=chosen, **rest)
 
 
 Aurocs = Callable[[Comparison, Scenario], Sequence[float]]
@@ -137,15 +143,21 @@ def _nearer(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
     return abs(goal - worse) - abs(goal - better)
 
 
-def _loses_less(to: str, aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
-    """How much smaller the loss from shared classes to another group is."""
-    groups = (replace(which, group=group) for group in (to, "shared"))
-    return _lead(aurocs, next(groups), scenario) - _lead(aurocs, next(groups), scenario)
+def _loses_less(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
+    """How much smaller the loss from shared classes to the comparison's group is."""
+    shared = replace(which, group="shared")
+    return _lead(aurocs, which, scenario) - _lead(aurocs, shared, scenario)
+
+
+def _more_even(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
+    """How much smaller the loss from shared to unique classes is."""
+    return _loses_less(aurocs, replace(which, group="unique"), scenario)
 
 
 def _leads_more(aurocs: Aurocs, which: Comparison, scenario: Scenario) -> float:
     """How much larger the lead is on the test set than on the other one."""
-    other = replace(which, test=str(which.other_test))
+    there = str(which.other_test)
+    other = replace(which, test=there, group=there if which.group == which.test else which.group)
     return _lead(aurocs, which, scenario) - _lead(aurocs, other, scenario)
 
 
@@ -189,13 +201,8 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "ahead": Kind("is ahead of", partial(_mean, _lead)),
     "nearer": Kind("is nearer to the fully labelled baseline than", partial(_mean, _nearer)),
-    "more_even": Kind(
-        "loses less from shared to unique classes than",
-        partial(_mean, partial(_loses_less, "unique")),
-    ),
-    "holds_up": Kind(
-        "loses less from shared to all classes than", partial(_mean, partial(_loses_less, "all"))
-    ),
+    "more_even": Kind("loses less from shared to unique classes than", partial(_mean, _more_even)),
+    "holds_up": Kind("loses less from shared to all classes than", partial(_mean, _loses_less)),
     "leads_more": Kind(
         "is further ahead than on the other test set of", partial(_mean, _leads_more)
     ),

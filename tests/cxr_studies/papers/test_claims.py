@@ -90,6 +90,25 @@ def test_a_scenario_that_is_not_defined_leaves_no_number(kind):
     assert np.isnan(number(kind, values, SITES, other_test="mimic"))
 
 
+def test_the_lead_on_the_other_test_set_is_over_its_own_classes():
+    own = {"nih": [0.9, 0.6], "chexpert": [0.7, 0.65]}  # our row and theirs
+    groups = []
+
+    def aurocs(which, scenario):
+        groups.append((which.test, which.group))
+        return own[which.group]
+
+    which = Comparison(OURS, THEIRS, "nih", "leads_more", "nih", other_test="chexpert")
+    assert KINDS["leads_more"].number(aurocs, which, SITES[:1]) == pytest.approx(0.3 - 0.05)
+    assert groups == [("nih", "nih"), ("chexpert", "chexpert")]
+
+
+def test_a_hospitals_test_set_counts_over_its_own_classes_and_mimic_over_all():
+    found = {(w.test, w.group) for _, w in PAIRS if (w.scenarios, w.kind) == (("20",), "ahead")}
+    assert {("nih", "nih"), ("chexpert", "chexpert"), ("mimic", "all")} < found
+    assert not {("nih", "all"), ("chexpert", "all")} & found
+
+
 CLAIMS = read_claims()
 PAIRS = [(claim, which) for claim in CLAIMS for which in claim.comparisons]
 
@@ -191,7 +210,8 @@ def test_losses_from_shared_to_unique_classes_match_the_published_figures(claim,
 
 @each("holds_up")
 def test_losses_from_shared_to_all_classes_match_the_published_figures(claim, which):
-    shared, every = (both(claim, which, which.scenarios[0], group) for group in ("shared", "all"))
+    groups = ("shared", which.group)
+    shared, every = (both(claim, which, which.scenarios[0], group) for group in groups)
     better, worse = (a - b for a, b in zip(shared, every, strict=True))
     assert better < worse
     numbers = [float(number) for number in re.findall(r"0\.\d\d", claim.published)]
@@ -201,7 +221,8 @@ def test_losses_from_shared_to_all_classes_match_the_published_figures(claim, wh
 
 @each("leads_more")
 def test_larger_leads_match_the_published_figures(claim, which):
-    pairs = [both(claim, which, *which.scenarios, test=test) for test in ("nih", which.other_test)]
+    places = (which.test, which.other_test)
+    pairs = [both(claim, which, *which.scenarios, group=test, test=test) for test in places]
     here, there = (better - worse for better, worse in pairs)
     assert here > there
     assert all(f"{value:.2f}" in claim.published for pair in pairs for value in pair)

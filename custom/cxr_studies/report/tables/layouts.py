@@ -103,6 +103,7 @@ def classes(test: str, group: str) -> str:
         "shared": ", shared classes",
         "unique": ", unique classes",
         "elsewhere": ", classes of other sites",
+        test: ", own classes",
     }
     return TESTS[test] + named.get(group, f", classes of {TESTS[group]}")
 

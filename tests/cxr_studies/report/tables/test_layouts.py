@@ -88,7 +88,7 @@ def test_nih_chexpert_has_the_papers_tables_with_finished_runs_and_their_groups(
     assert {
         cell.published.source for table in found[:3] for cell in table.cells if cell.published
     } == {"ml4h2024"}
-    assert headings(every) == ["NIH", "CheXpert", "MIMIC"]
+    assert headings(every) == ["NIH, own classes", "CheXpert, own classes", "MIMIC"]
     assert shown(every) == {
         ("Individual, NIH", "fedavg"): [("0.750", 0.82), NONE, NONE],
         ("Individual, CheXpert", "fedavg"): [NONE, ("1.000", 0.74), NONE],
@@ -120,7 +120,7 @@ def test_fedfbn_has_bce_next_to_auroc_and_measures_the_classes_of_each_site(buil
     )
     assert [table.name for table in found] == ["table-1", "table-2a", "table-2b"]
     single = found[-1]
-    spans = {"NIH, classes of nih-1": 2, "NIH, classes of nih-2": 2, "NIH": 2}
+    spans = {"NIH, classes of nih-1": 2, "NIH, classes of nih-2": 2, "NIH, own classes": 2}
     assert single.spans == tuple(spans.items())
     assert headings(single) == ["BCE", "AUROC"] * 3
     aurocs = {
