@@ -172,11 +172,10 @@ def describe_finding(finding: Finding, results: StudyResults) -> tuple[str, str,
         where[0] += f" minus {TESTS[which.other_test]}"
     if len(finding.scenarios) < len(results.study.scenarios):
         where.append(", ".join(finding.scenarios))
-    others = results.study.rows if results.study.given else which.rows
-    against = f"against {row_name(which.worse, others)}"
-    surgical = reference(results.runs)
-    if surgical is not None and which.better != surgical:
-        against = f"{row_name(which.better, (*others, surgical))}, {against}"
+    rows = (*results.study.rows, *which.rows)
+    against = f"against {row_name(which.worse, rows)}"
+    if which.better != (reference(results.runs) or which.better):
+        against = f"{row_name(which.better, rows)}, {against}"
     if which.model:
         against += (
             ", server's model" if which.model == SERVER else f", model of {TESTS[which.model]}"

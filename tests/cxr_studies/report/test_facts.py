@@ -10,6 +10,7 @@ from cxr_studies.analysis.intervals_and_tests import Interval
 from cxr_studies.papers.claims import Comparison
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.row import Row
+from cxr_studies.plan.study_file import read_study
 from cxr_studies.report import facts as module
 from cxr_studies.report.facts import PHANTOM, describe_finding, notices, report_header
 from study_runs import scored
@@ -168,3 +169,9 @@ PARTIAL, OF_FEDAVG = Row("partial_loss", "fedbn+"), Row("surgical", "fedavg")
 )
 def test_who_is_compared_is_named_as_far_as_it_is_not_clear(found, against):
     assert found[1] == against
+
+
+def test_a_method_that_the_study_has_with_two_strategies_is_named_with_its_own():
+    results = dataclasses.replace(RESULTS, study=read_study("nih-chexpert"))
+    found = Finding(Comparison(SURGICAL, VANILLA, "nih"), ALL, FOUND, HOLDS)
+    assert describe_finding(found, results)[1] == "against Vanilla FL, batch norm frozen"
