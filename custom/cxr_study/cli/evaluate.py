@@ -77,7 +77,7 @@ def calibrate(
     say(
         "Sensitivity and specificity are optimistic on the validation images, which the threshold "
         "was chosen on; next to them: on the test images of all these sites. In brackets: 95 % "
-        "intervals, bootstrap by patient."
+        "intervals, bootstrap by patient; at 0 and 1 Clopper-Pearson on the number of patients."
     )
     own = {n: why for n, why in made.refused.items() if why != model_calibration.NO_LABEL}
     for name, why in own.items():

@@ -29,7 +29,7 @@ POSITIVE = " positive"
 """Suffix of the column, in a table of predictions, of whether a class reaches its threshold."""
 
 Share = tuple[float | None, float | None, float | None]
-"""A share of images, and the lower and upper end of its 95 % bootstrap interval by patient.
+"""A share of images, and the lower and upper end of its 95 % interval by patient.
 
 The share is None if there is no such image, the ends with fewer than `bootstrap.FEWEST` patients.
 """
@@ -394,12 +394,32 @@ def _redrawn(patient: np.ndarray, of: np.ndarray) -> Iterator[Floats]:
 
 
 def _share(one: pd.DataFrame, of: np.ndarray, right: np.ndarray) -> Share:
-    """Share of the images `of` that are `right`, with its interval; both by image, boolean."""
+    """Share of the images `of` that are `right`, with its 95 % interval.
+
+    The interval is a bootstrap by patient. It has no width where all resamples give the same share,
+    as for shares of 0 and 1; the interval is then Clopper and Pearson's for that share of the
+    patients with such images.
+
+    Args:
+        one: See `_pooled`.
+        of: By image, boolean.
+        right: Likewise.
+
+    Source:
+        Clopper and Pearson, Biometrika 1934.
+    """
+    from scipy.stats import binomtest
+
     if not of.any():
         return None, None, None
-    redrawn = _redrawn(one["patient"].to_numpy(), of)
-    drawn = [np.average(right[of], weights=times[of]) for times in redrawn]
-    return float(right[of].mean()), *_ends(drawn)
+    patient, share = one["patient"].to_numpy(), float(right[of].mean())
+    drawn = [np.average(right[of], weights=times[of]) for times in _redrawn(patient, of)]
+    low, high = _ends(drawn)
+    if drawn and low == high:
+        patients = len(np.unique(patient[of]))
+        exact = binomtest(round(share * patients), patients).proportion_ci(bootstrap.CONFIDENCE)
+        low, high = float(exact.low), float(exact.high)
+    return share, low, high
 
 
 def _of_class(

@@ -127,6 +127,18 @@ def test_thresholds_have_intervals_and_are_tested_on_images_that_they_were_not_c
     assert untested.test_sensitivity == untested.test_ppv == (None, None, None)
 
 
+def test_a_share_of_all_or_none_has_the_exact_interval_of_its_patients():
+    one, sure = site(600), site(images=60, mass=np.repeat([1.0, 0.0], 30))
+    sure.probabilities["Mass"] = np.repeat([0.999, 0.001], 30)
+    of = calibrate(MODEL, [one], [sure]).classes["Mass"]
+    low = 0.025 ** (1 / 15)  # 15 patients of two images each
+    for share in (of.test_sensitivity, of.test_specificity, of.test_ppv):
+        assert share == (1.0, pytest.approx(low), 1.0)
+    wrong = dataclasses.replace(sure, probabilities=1 - sure.probabilities)
+    of = calibrate(MODEL, [one], [wrong]).classes["Mass"]
+    assert of.test_sensitivity == (0.0, 0.0, pytest.approx(1 - low))
+
+
 def test_each_site_has_what_its_own_test_images_show():
     one, rare = site(600), site(600, "b", seed=2)
     rare.images.table["Mass"] *= np.arange(600) % 3 == 0

@@ -264,8 +264,9 @@ def _chosen(calibration: CalibrationFile, site: str) -> str:
     return (
         f"Thresholds were chosen {aim} on the validation images of {join_names(calibration.sites)}"
         f"{' together' * several}. Sensitivity, specificity and positive predictive value (PPV) "
-        f"are of the test images of {site}, with 95 % intervals. PPV is lower where a finding is "
-        "rarer."
+        f"are of the test images of {site}, with 95 % intervals: bootstrap by patient or, where "
+        "that has no width (at 0.00 and 1.00), Clopper-Pearson on the number of patients. PPV is "
+        "lower where a finding is rarer."
     )
 
 

@@ -171,6 +171,7 @@ def test_a_page_explains_its_thresholds_and_what_is_not_assessed(summary):
     sentence = "No threshold was calibrated at chexpert: sensitivity, specificity and PPV are not"
     text = text_of(summary, calibrated("nih"))
     assert sentence in text
+    assert "no width (at 0.00 and 1.00), Clopper-Pearson on the number of patients." in text
     # The command is for who runs it: after what clinicians read, with what it replaces.
     assert text.index("The run Method") < text.index(to_do)
     assert "--force , then surgagg report" in text
