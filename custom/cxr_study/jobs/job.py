@@ -122,7 +122,8 @@ class Job:
         Args:
             job: One of `JOBS`, or a job folder; see `of`.
             sites: Names of the sites. Default: the job's own.
-            preset: Name of a preset of `PRESETS`, or several, separated by commas. Default: none.
+            preset: Name of a preset of `PRESETS`, or several, separated by commas. A job that
+                trains nothing takes the settings that it has. Default: none.
             given: Settings as text, NAME=VALUE or SITE:NAME=VALUE; see `presets.parse`.
             settings: Setting -> value, at the server and all sites.
             per_site: Site -> setting -> value, at that site.
@@ -141,7 +142,11 @@ class Job:
         names = tuple(sites) or found.sites
         words, own = parse(given)
         own |= {site: {**own.get(site, {}), **each} for site, each in (per_site or {}).items()}
-        shared, own = with_preset(preset, {**words, **(settings or {})}, own, names)
+        explicit = {**words, **(settings or {})}
+        shared, own = with_preset(preset, explicit, own, names if found.trains else ())
+        if not found.trains:  # a preset's recipe of training does not apply, its network does
+            known = explicit.keys() | found.settings.keys()
+            shared = {name: value for name, value in shared.items() if name in known}
         made = found.with_settings(shared, own, sites=names)
         made.check()
         return made

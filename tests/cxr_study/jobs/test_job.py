@@ -91,6 +91,18 @@ class TestAsked:
             found = Job.asked(method, preset=preset).settings
             assert found["backbone"] == "densenet121" and found["image_size"] == 224
 
+    def test_a_job_that_trains_nothing_takes_what_it_has_of_a_recipe(self):
+        network = {"backbone": "densenet121", "image_size": 224, "hidden": 0, "batch_size": 64}
+        for preset in sorted(PRESETS):
+            made = Job.asked("evaluation", preset=preset)
+            expected = network if preset != "recommended" else {}
+            assert made.settings == Job.of("evaluation").settings | expected
+            assert not any(made.per_site.values())
+        census = Job.asked("census", preset="radiology,recommended", given=["image_size=96"])
+        assert census.settings == Job.of("census").settings | {"image_size": 96}
+        with pytest.raises(JobError, match="'evaluation' has no setting 'num_rounds'"):
+            Job.asked("evaluation", preset="radiology", given=["num_rounds=3"])
+
     @pytest.mark.parametrize(("job", "how", "message"), [
         ("surgical", {"settings": {"strategy": "fedprox"}}, "strategy must be one of"),
         ("surgical", {"settings": {"union": "X"}}, "job 'surgical' has no setting 'union'"),
