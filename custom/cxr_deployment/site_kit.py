@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cxr_study.common.offered_data import is_demo_data
+from cxr_study.common.spelling import nearest
 from cxr_study.jobs.components import ALLOWED
 from cxr_study.training import backbones
 from surgical_aggregation.aggregation import strategy, weighting
@@ -117,6 +118,39 @@ def localise_site(
     return _write(kit, files, "fed_client.json", force)
 
 
+def check_shared(kit: Path, share: Sequence[str], site_files: Path) -> str | None:
+    """Check that a site labels the classes that it is to share.
+
+    Args:
+        kit: The site's startup kit.
+        share: Names of classes.
+        site_files: Folder with the file of the site.
+
+    Returns:
+        Why the names cannot be checked on this machine; None: they are correct.
+
+    Raises:
+        KitError: `kit` is not a site's kit, or its site has no class of such a name.
+    """
+    from cxr_study.data.sites.site_data import read_labels, site_classes  # imports pandas
+    from cxr_study.data.sites.site_file import read_site_file
+
+    _check_kit(kit, "a site", "fed_client.json")
+    site = _read(kit / "startup/fed_client.json")["client"]["fqsn"].rpartition(".")[2]
+    try:
+        file = read_site_file(site_files / f"{site}.yaml")
+        known = site_classes(file, read_labels(file)).classes
+    except (OSError, ValueError) as error:
+        return str(error)
+    for name in share:
+        if name not in known:
+            raise KitError(
+                f"{file.path} has the classes {', '.join(known)}, and no {name!r} to share; "
+                f"{nearest(name, known)}."
+            )
+    return None
+
+
 def localise_server(
     kit: Path,
     storage: Path,
@@ -162,13 +196,17 @@ def localise_server(
     return _write(kit, files, "fed_server.json", force)
 
 
-def _resources(kit: Path, kind: str, startup: str, allow: Sequence[str]) -> Contents:
-    """FLARE's default resources.json of a kit, with what a job without code may name."""
+def _check_kit(kit: Path, kind: str, startup: str) -> None:
     if not (kit / "startup" / startup).is_file():
         raise KitError(
             f"{kit} is no startup kit of {kind}: it holds no startup/{startup}. Give the folder "
             "that `nvflare provision` or `nvflare package` made."
         )
+
+
+def _resources(kit: Path, kind: str, startup: str, allow: Sequence[str]) -> Contents:
+    """FLARE's default resources.json of a kit, with what a job without code may name."""
+    _check_kit(kit, kind, startup)
     resources = _read(kit / "local/resources.json.default")
     classes = [name for name in allow if name.rpartition(".")[2][:1].isupper()]
     packages = [name for name in allow if name not in classes]

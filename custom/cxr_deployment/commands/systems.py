@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from cxr_deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
+from cxr_deployment.site_kit import (
+    BYOC_ROLES,
+    KitError,
+    check_shared,
+    localise_server,
+    localise_site,
+)
 from cxr_study.cli import options
 from cxr_study.cli.common import check_data, check_folder, clear_folder, console, joined, say, split
 from cxr_study.cli.options import command
@@ -204,7 +210,7 @@ def site(
 
     Options:
         site_files: Folder of <site>.yaml. Default: the variable CXR_SITES when the site starts.
-        share: A class that the site shares; may be repeated. Default: all.
+        share: A class that the site shares, spelt as in its file; may be repeated. Default: all.
         min_images: The site does not participate with fewer training images.
         min_positives: A class is not shared with fewer positive labels.
         report_counts: Allow sending the number of labels per class.
@@ -226,12 +232,16 @@ def site(
     written = localise_site(
         kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or (), force=force
     )
+    unchecked = check_shared(kit, share, site_files) if share and site_files else None
     _say_written(written)
     if site_files is None:
         say("note     no --site-files: set CXR_SITES to their folder when this site starts.")
 
 
 @command(kit_app)
+        unchecked = "no --site-files" if share else None
+    if unchecked:
+        say(f"note     the names of --share were not checked: {unchecked}")
 def server(
     kit: Kit,
     *,

@@ -16,6 +16,7 @@ from cxr_study.data.sites import site_file
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_facts
 from tiny_job import JOBS
+from tiny_model import hospital
 from typed import answer
 
 POC = Path(__file__).parents[3] / "poc"
@@ -159,7 +160,11 @@ def test_what_lies_in_poc_is_what_the_commands_in_its_runbook_write(kits):
     )  # fmt: skip
     local = kits / "nih" / "local"
     written = [local / f"{name}.json" for name in ("resources", "privacy", "authorization")]
-    assert output.splitlines() == [f"written  {path}" for path in written]
+    note = (
+        "note     the names of --share were not checked: site file "
+        "/data/surgical-cxr/sites/nih.yaml does not exist."
+    )
+    assert output.splitlines() == [*(f"written  {path}" for path in written), note]
     table = POC / "server" / "permitted.yaml"
     kit("server", kits / "server", "--storage", "/data/flare", "--permitted", table)
     examples = ("nih", "site/privacy"), ("nih", "site/authorization"), ("server", "server/privacy")
@@ -178,6 +183,21 @@ def test_without_options_a_site_shares_all_but_counts_and_features(kits):
     kit("site", kits / "nih", "--share", "Mass, lung", *more, "--force")
     expected = {"share": ["Mass, lung"], **limits, **dict.fromkeys(reports, True)}
     assert properties(kits / "nih") == expected
+
+
+def test_a_site_shares_only_classes_that_its_file_has(kits, tmp_path):
+    (kits / "nih").rename(kits / "renamed")
+    hospital(tmp_path, ["train"] * 4, folder=".", Edema=[0, 1] * 2, Mass=[1, 0] * 2)
+    (tmp_path / "a.yaml").rename(tmp_path / "nih.yaml")
+    options = ("site", kits / "renamed", "--site-files", tmp_path, "--share", "Mass", "--share")
+    refusal = kit(*options, "Edma", code=2)
+    assert f"{tmp_path}/nih.yaml has the classes Edema, Mass, and no 'Edma' to share" in refusal
+    assert "nearest known: Edema" in refusal
+    assert not (kits / "renamed/local/privacy.json").exists()
+    assert "not checked" not in kit(*options, "Edema")
+    assert properties(kits / "renamed")["share"] == ["Mass", "Edema"]
+    assert "not checked: no --site-files" in kit("site", kits / "chexpert", "--share", "Edma")
+    assert "no startup kit of a site" in kit("site", kits / "server", *options[2:], "X", code=2)
 
 
 def test_a_servers_table_of_another_form_is_refused(kits, tmp_path):
