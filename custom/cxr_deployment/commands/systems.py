@@ -196,6 +196,7 @@ def site(
     min_positives: Annotated[int, Option(min=0)] = 0,
     report_counts: Annotated[bool, Option("--report-counts")] = False,
     report_features: Annotated[bool, Option("--report-features")] = False,
+    refuse_union_head: Annotated[bool, Option("--refuse-union-head")] = False,
     gpus: Annotated[int, Option(min=0)] = 0,
     gpu_memory: Annotated[int, Option(min=0)] = 0,
     byoc: Byoc = "nobody",
@@ -215,6 +216,7 @@ def site(
         min_positives: A class is not shared with fewer positive labels.
         report_counts: Allow sending the number of labels per class.
         report_features: Allow sending mean features of images.
+        refuse_union_head: Stay out of jobs that tell every site the classes of all sites.
         gpus: GPUs that jobs may use.
         gpu_memory: Memory of each GPU, GiB.
 
@@ -227,21 +229,22 @@ def site(
         min_positives=min_positives,
         report_counts=report_counts,
         report_features=report_features,
+        refuse_union_head=refuse_union_head,
         site_files=None if site_files is None else str(site_files.absolute()),
     )
+    unchecked = check_shared(kit, share, site_files) if share and site_files else None
     written = localise_site(
         kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or (), force=force
     )
-    unchecked = check_shared(kit, share, site_files) if share and site_files else None
     _say_written(written)
     if site_files is None:
         say("note     no --site-files: set CXR_SITES to their folder when this site starts.")
-
-
-@command(kit_app)
         unchecked = "no --site-files" if share else None
     if unchecked:
         say(f"note     the names of --share were not checked: {unchecked}")
+
+
+@command(kit_app)
 def server(
     kit: Kit,
     *,

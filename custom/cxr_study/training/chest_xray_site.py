@@ -81,6 +81,7 @@ class ChestXraySite(Site):
         self.batch_size = batch_size
         self.augmentation = augmentation
         self.other_classes = other_classes
+        self.union_head = other_classes != "omit"
         self.union = union
         self.seed = seed
 
@@ -94,7 +95,7 @@ class ChestXraySite(Site):
             ValueError: The site file or a file that it names is not usable.
         """
         labelled = tuple(class_columns(self.labels.table))
-        if self.other_classes == "omit":
+        if not self.union_head:
             return labelled
         if self.other_classes not in OTHER_CLASSES:
             raise SiteError(

@@ -177,9 +177,9 @@ def test_what_lies_in_poc_is_what_the_commands_in_its_runbook_write(kits):
 def test_without_options_a_site_shares_all_but_counts_and_features(kits):
     assert "no --site-files: set CXR_SITES to their folder" in kit("site", kits / "nih")
     limits = {"min_images": 0, "min_positives": 0}
-    reports = dict.fromkeys(("report_counts", "report_features"), False)
+    reports = dict.fromkeys(("report_counts", "report_features", "refuse_union_head"), False)
     assert properties(kits / "nih") == {**limits, **reports}
-    more = ("--report-counts", "--report-features")
+    more = ("--report-counts", "--report-features", "--refuse-union-head")
     kit("site", kits / "nih", "--share", "Mass, lung", *more, "--force")
     expected = {"share": ["Mass, lung"], **limits, **dict.fromkeys(reports, True)}
     assert properties(kits / "nih") == expected

@@ -14,6 +14,7 @@ from cxr_study.training.chest_xray_site import ChestXraySite
 from flare import Engine, context
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.wire.privacy_json import PolicyError
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,13 @@ class TestUnionHead:
         assert (site("nih").classes, site("chexpert").classes) == (NIH_CLASSES, CHEXPERT_CLASSES)
         for other_classes in ("absent", "unknown"):
             assert site(other_classes=other_classes).classes == UNION_CLASSES
+            refused = context(
+                engine=Engine(site=site(other_classes=other_classes)),
+                policy={"refuse_union_head": True},
+            )
+            with pytest.raises(PolicyError, match="'refuse_union_head'"):
+                find_site("site", refused)
+        assert not site().union_head
         union = ("Zebra", *reversed(NIH_CLASSES))
         assert site(other_classes="absent", union=" , ".join(union)).classes == union
 

@@ -49,6 +49,17 @@ def test_classes_given_by_name_are_declared_by_a_filter_that_lets_all_pass():
     assert part.process(sent, fl_ctx) is sent
 
 
+@pytest.mark.parametrize("union_head", [True, False])
+def test_a_policy_keeps_its_site_out_of_a_job_with_a_union_head(site, started, union_head):
+    site.union_head = union_head
+    assert CLASSES in started(site)[0].get_all_public_props()
+    fl_ctx, notes = started(site, {"refuse_union_head": True})
+    assert (CLASSES in fl_ctx.get_all_public_props()) != union_head
+    assert ("'refuse_union_head', and in this job every site's head has the" in notes) == union_head
+    KerasExecutor(threads=1).handle_event(EventType.START_RUN, fl_ctx)
+    assert (CANNOT_PARTICIPATE in fl_ctx.get_engine().notes()) == union_head
+
+
 def test_what_the_policy_withholds_is_noted_once_at_the_site_alone(site, started, caplog):
     """The log does not reveal whether it withholds anything: FLARE may stream any log."""
     caplog.set_level("INFO")

@@ -12,6 +12,7 @@ from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 from surgical_aggregation.site.contract.site_policy import site_policy, withheld
+from surgical_aggregation.wire.privacy_json import PolicyError
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     import keras
@@ -99,6 +100,11 @@ def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> S
             f"got {type(site).__name__}. Check `components` in the job's config_fed_client."
         )
     site.policy = site_policy(fl_ctx)
+    if site.policy.refuse_union_head and site.union_head:
+        raise PolicyError(
+            "this site's policy has 'refuse_union_head', and in this job every site's head has the "
+            "classes of all sites."
+        )
     stay = withheld(site.policy, site.classes, lambda: site.training_labels)
     if head_stays or not stay:
         return site

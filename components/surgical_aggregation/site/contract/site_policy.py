@@ -34,6 +34,8 @@ class SitePolicy:
         report_features: Whether mean and variance of the features of the site's images may leave
             it, if a job requests them. Default False.
         site_files: Folder of the site files. Default None: as the job configures.
+        refuse_union_head: Whether the site stays out of jobs in which its head has classes that it
+            does not label. Default False.
     """
 
     share: tuple[str, ...] | None = None
@@ -42,6 +44,7 @@ class SitePolicy:
     report_counts: bool = False
     report_features: bool = False
     site_files: str | None = None
+    refuse_union_head: bool = False
 
 
 NO_POLICY = SitePolicy(report_counts=True, report_features=True)
@@ -112,4 +115,5 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "report_counts": ("true or false", lambda value: isinstance(value, bool)),
     "report_features": ("true or false", lambda value: isinstance(value, bool)),
     "site_files": ("the path of a folder", lambda value: isinstance(value, str) and bool(value)),
+    "refuse_union_head": ("true or false", lambda value: isinstance(value, bool)),
 }

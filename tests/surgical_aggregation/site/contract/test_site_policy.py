@@ -27,8 +27,9 @@ def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay
     written = {
         "share": ["Edema", "Nodule/Mass"], "min_images": 100, "min_positives": 20,
         "report_counts": True, "report_features": True, "site_files": "/data/sites",
+        "refuse_union_head": True,
     }  # fmt: skip
-    expected = SitePolicy(("Edema", "Nodule/Mass"), 100, 20, True, True, "/data/sites")
+    expected = SitePolicy(("Edema", "Nodule/Mass"), 100, 20, True, True, "/data/sites", True)
     assert policy(**written) == expected
 
 
@@ -42,6 +43,7 @@ def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay
     ("report_features", "yes", "true or false"),
     ("site_files", "", "the path of a folder"),
     ("site_files", 7, "the path of a folder"),
+    ("refuse_union_head", 1, "true or false"),
 ])  # fmt: skip
 def test_a_value_of_another_kind_is_refused_by_key(key, value, needed):
     with pytest.raises(PolicyError) as refusal:
