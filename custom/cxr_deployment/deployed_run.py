@@ -184,7 +184,7 @@ class DeployedRun:
         sites, patience = Job.from_folder(job).sites, self.sites_timeout
         with self.steps.step("submit") as details:
             if missing := ", ".join(self.session.missing(sites)):
-                wait = f"waiting up to {patience:.0f} s (--sites-timeout)"
+                wait = f"waiting up to {patience:g} s (--sites-timeout)"
                 self.steps.say(f"{wait} for {missing}: not connected")
                 details.append(f"waited for {missing}")
                 self.session.missing(sites, patience)

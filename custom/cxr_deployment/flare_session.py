@@ -279,12 +279,12 @@ class FlareSession:
                     if time.monotonic() > deadline:
                         raise SessionError(
                             f"no FLARE server answers {self.kit.name}, whose kit is {self.kit}, "
-                            f"within {patience:.0f} s: {error}. Is it started, and reached from "
+                            f"within {patience:g} s: {error}. Is it started, and reached from "
                             "here?"
                         ) from error
                     if opening:
                         if not waiting:
-                            wait = f"waiting for up to {patience:.0f} s"
+                            wait = f"waiting for up to {patience:g} s"
                             self.on_wait(f"the server does not answer; {wait}")
                         waiting = True
                         time.sleep(0.5)

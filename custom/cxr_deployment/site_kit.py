@@ -1,6 +1,6 @@
 """The local files of FLARE startup kits: a site's policy, allowed classes, resources, rights.
 
-FLARE reads a kit's local/ folder after its signed startup/ folder; each file there replaces FLARE's
+FLARE reads a kit's local/ folder after its startup/ folder; each file there replaces FLARE's
 default of the same name.
 """
 

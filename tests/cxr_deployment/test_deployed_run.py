@@ -202,7 +202,7 @@ def test_a_run_is_made_by_as_many_jobs_as_it_needs_and_may_have(
 ):
     session, found = go(*plan, **more)
     assert asked(session) == wanted
-    waiting = "waiting up to 0 s (--sites-timeout) for south: not connected\n"
+    waiting = "waiting up to 0.2 s (--sites-timeout) for south: not connected\n"
     waited = session.output.getvalue().startswith(waiting)
     assert waited == ("present" in more)
     if isinstance(end, str):

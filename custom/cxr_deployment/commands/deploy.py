@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -40,7 +41,8 @@ app.add_typer(kit_app, name="kit")
 app.add_typer(poc_app, name="poc")
 Admin = Annotated[Path, Option("--kit", help="Your startup kit, of a lead or project admin.")]
 ServerTimeout = Annotated[
-    float, Option(min=0, help="Seconds to wait for a server that does not answer or refuses.")
+    float,
+    Option(min=0, help="Seconds to wait for a server that fails; 60 at most for the first answer."),
 ]
 SitesTimeout = Annotated[
     float, Option(min=0, help="Seconds to wait for the job's sites before submission.")
@@ -51,7 +53,7 @@ OwnData = Annotated[
 ]
 Study = Annotated[str, Option(help="FLARE study; each has its own jobs.")]
 NOT_WAITED_FOR = 60.0
-"""Seconds that short commands wait for the server."""
+"""Seconds that short commands wait for the server, and all commands for the first connection."""
 
 _CODE_MODES = "; ".join(f"{mode}: {needs}" for mode, needs in CODE_MODES.items())
 
@@ -87,7 +89,10 @@ def job(
     )
     job_export.write(asked, out, code)
     say(f"job      {out}")
-    say(f"submit   nvflare job submit -j {out}")
+    folder, kit = shlex.quote(str(out)), "--kit <your startup kit>"
+    if "check_only" in asked.settings:
+        say(f"check    surgagg deploy check {folder} {kit}")
+    say(f"submit   surgagg deploy submit {folder} {kit} --out <new folder>")
 
 
 @command(app)
@@ -216,7 +221,8 @@ def _connected(kit: Path, patience: float, study: str) -> Iterator[tuple[FlareSe
     steps = Steps(console)
     with ExitStack() as stack:
         with steps.step("connect", kit.name):
-            opened = FlareSession(kit, patience=patience, on_wait=say, study=study)
+            first = min(patience, NOT_WAITED_FOR)
+            opened = FlareSession(kit, first, patience, on_wait=say, study=study)
             session = stack.enter_context(opened)
         yield session, steps
 

@@ -28,8 +28,8 @@ def submitted(monkeypatch):
     runs = []
 
     class Session:
-        def __init__(self, kit, **given):
-            self.kit, self.given = kit, given
+        def __init__(self, kit, timeout, patience, **given):
+            self.kit, self.waits, self.given = kit, (timeout, patience), given
 
         def __enter__(self):
             self.given["on_wait"]("the server does not answer")
@@ -73,7 +73,7 @@ def test_a_copy_with_the_settings_is_run_and_what_was_downloaded_is_on_record(
     output = submit("--sites", "a,b", *asked)
     assert "the server does not answer\nconnect   lead " in output
     (deployed, session), (run, folder) = submitted
-    assert (session.kit, session.given["patience"]) == (tmp_path / "lead", 90)
+    assert (session.kit, session.waits) == (tmp_path / "lead", (60, 90))
     assert deployed.retries == 1 and deployed.workspaces == {}
     assert Job.from_folder(deployed.job).settings["num_rounds"] == 3
     assert Job.from_folder(deployed.job).sites == ("a", "b")
@@ -112,7 +112,8 @@ def test_with_the_sites_data_the_report_may_be_full(submit, submitted, tmp_path,
 
 
 def test_a_mistake_keeps_an_earlier_run(submit, submitted, tmp_path):
-    submit()
+    submit("--server-timeout", "0.5")
+    assert submitted.pop(0)[1].waits == (0.5, 0.5)
     submitted.clear()
     assert "needs a new folder" in submit(code=2)
     assert "it is not let in" in submit("--force", kit="bad", code=2)
@@ -127,7 +128,13 @@ def test_a_job_is_a_folder_with_everything_set_and_no_code(tmp_path, monkeypatch
         "--set", "b:epochs=2", "--out", "new/job",
     )  # fmt: skip
     output = answer("deploy", "job", "personalised", *options)
-    assert output == "job      new/job\nsubmit   nvflare job submit -j new/job\n"
+    assert output.splitlines() == [
+        "job      new/job",
+        "check    surgagg deploy check new/job --kit <your startup kit>",
+        "submit   surgagg deploy submit new/job --kit <your startup kit> --out <new folder>",
+    ]
+    assert "deploy check" not in answer("deploy", "job", "census", "--out", "census")
+    assert "deploy submit 'a b' --kit" in answer("deploy", "job", "surgical", "--out", "a b")
     job = tmp_path / "new/job"
     made = Job.from_folder(job)
     wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 0, "warmup_epochs": 15, "epochs": 2}
