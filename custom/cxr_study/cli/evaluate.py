@@ -16,8 +16,8 @@ from cxr_study.cli.options import command
 from cxr_study.common.wording import counted, join_names
 
 if TYPE_CHECKING:
+    from cxr_study.models.calibration_file import CalibrationFile
     from cxr_study.models.loaded_model import LoadedModel
-    from cxr_study.models.model_calibration import CalibrationFile
     from surgical_aggregation.site.contract.site import Site as AnySite
 
 app = typer.Typer()
@@ -53,11 +53,11 @@ def calibrate(
         surgagg model calibrate runs/run --site-files sites --sites a --sensitivity 0.9
     """
     from cxr_study.common.files import atomic_write
-    from cxr_study.models import model_calibration
+    from cxr_study.models import calibration_file, fit_calibration
 
     splits = ("validation", "test")
     loaded, sources = _opened(model, site, site_files, sites, phantom, own_site, arguments, *splits)
-    path = model_calibration.calibration_path(loaded.file)
+    path = calibration_file.calibration_path(loaded.file)
     if path.exists() and not force:
         raise FileExistsError(
             f"the model has a calibration, {path}. Use --force to replace it, or move it away."
@@ -65,10 +65,8 @@ def calibrate(
     of_sites = sources.items()
     validation = [loaded.predict_site(source, name, "validation") for name, source in of_sites]
     tests = [loaded.predict_site(it, name, "test", needed=False) for name, it in of_sites]
-    made = model_calibration.calibrate(
-        loaded.checkpoint, validation, tests, sensitivity=sensitivity
-    )
-    atomic_write(path, model_calibration.as_json(made))
+    made = fit_calibration.calibrate(loaded.checkpoint, validation, tests, sensitivity=sensitivity)
+    atomic_write(path, calibration_file.as_json(made))
     _print_tables(made)
     say(
         "ECE: expected calibration error; after: on images of patients that were not used to fit "
@@ -79,7 +77,7 @@ def calibrate(
         "was chosen on; next to them: on the test images of all these sites. In brackets: 95 % "
         "intervals, bootstrap by patient; at 0 and 1 Clopper-Pearson on the number of patients."
     )
-    own = {n: why for n, why in made.refused.items() if why != model_calibration.NO_LABEL}
+    own = {n: why for n, why in made.refused.items() if why != fit_calibration.NO_LABEL}
     for name, why in own.items():
         say(f"{name}: not calibrated; {why}")
     if unlabelled := [name for name in made.refused if name not in own]:

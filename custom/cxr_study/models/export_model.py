@@ -18,8 +18,8 @@ from cxr_study.common.files import atomic_path
 from cxr_study.common.offered_data import demo_data
 from cxr_study.data.images.decoding import resize_square
 from cxr_study.models import OUTPUT, Format
+from cxr_study.models.calibration_file import as_json
 from cxr_study.models.loaded_model import LoadedModel
-from cxr_study.models.model_calibration import as_json
 from cxr_study.training.network import SiteNetwork
 from surgical_aggregation.checkpoints.checkpoint import digest, save
 from surgical_aggregation.site.training.tensorflow_setup import quietly

@@ -22,8 +22,8 @@ from cxr_study.data.sites.split_file import read_split, replaced_files
 from cxr_study.evaluation.predictions import Predictions, predict, restore
 from cxr_study.evaluation.test_split import to_test
 from cxr_study.models import images_to_predict
+from cxr_study.models.calibration_file import CalibrationFile, read_calibration
 from cxr_study.models.images_to_predict import FAR, FoundImage, ReadImage
-from cxr_study.models.model_calibration import CalibrationFile, read_calibration
 from cxr_study.runs.finished_run import FinishedRun, RunFolderError, run_of
 from cxr_study.runs.job_results import best_checkpoint, personal_checkpoints
 from cxr_study.training.network import AnyNetwork, Network, SiteNetwork, network_of

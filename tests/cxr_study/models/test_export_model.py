@@ -11,9 +11,7 @@ import exported_runtime
 from cxr_study.common.offered_data import demo_data
 from cxr_study.data.images.decoding import resize_square
 from cxr_study.models import export_model
-from cxr_study.models.export_model import package
-from cxr_study.models.loaded_model import load_model
-from cxr_study.models.model_calibration import (
+from cxr_study.models.calibration_file import (
     CalibrationError,
     CalibrationFile,
     ClassCalibration,
@@ -21,6 +19,8 @@ from cxr_study.models.model_calibration import (
     as_json,
     calibration_path,
 )
+from cxr_study.models.export_model import package
+from cxr_study.models.loaded_model import load_model
 from cxr_study.training.backbones import IMAGENET
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 from tiny_model import CLASSES, SIZE, saved

@@ -15,8 +15,8 @@ import pytest
 from cxr_study import load_model
 from cxr_study.data.images.decoding import decode
 from cxr_study.models import images_to_predict
+from cxr_study.models.calibration_file import CalibrationError
 from cxr_study.models.loaded_model import choose
-from cxr_study.models.model_calibration import CalibrationError
 from dicom_files import dataset, written
 from rounding import last_places
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save

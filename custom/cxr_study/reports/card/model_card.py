@@ -27,7 +27,7 @@ from cxr_study.common.yaml_files import read_yaml
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Summary
 from cxr_study.jobs.methods import BATCH_NORM, METHODS
-from cxr_study.models.model_calibration import CalibrationFile
+from cxr_study.models.calibration_file import CalibrationFile
 from cxr_study.reports.page.html import environment
 from surgical_aggregation.checkpoints.manifest import Spans
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts

@@ -18,9 +18,9 @@ from PIL import Image
 
 from cxr_study.common.files import atomic_write
 from cxr_study.data.images.decoding import decode
+from cxr_study.models.calibration_file import POSITIVE
 from cxr_study.models.images_to_predict import ReadImage
 from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED, LoadedModel
-from cxr_study.models.model_calibration import POSITIVE
 from cxr_study.reports.page.html import data_url, template
 from cxr_study.training.backbones import IMAGENET, Normalisation
 from cxr_study.training.input_pipeline import normalised

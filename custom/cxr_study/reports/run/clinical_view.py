@@ -12,7 +12,7 @@ from cxr_study.common.wording import counted, join_names, shortened
 from cxr_study.data.labels.label_table import FRONTAL
 from cxr_study.evaluation import subgroup_scores
 from cxr_study.evaluation.summary_json import ClassAuroc, Summary
-from cxr_study.models.model_calibration import CalibrationFile
+from cxr_study.models.calibration_file import CalibrationFile
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run import run_view
 

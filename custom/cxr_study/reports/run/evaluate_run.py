@@ -18,7 +18,7 @@ from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.scores import SiteEvaluation, evaluate_site
 from cxr_study.evaluation.summary_json import Best, Data, Model, Summary
 from cxr_study.jobs.presets import preset_of
-from cxr_study.models.model_calibration import CalibrationFile, current_calibration
+from cxr_study.models.calibration_file import CalibrationFile, current_calibration
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template

@@ -6,7 +6,7 @@ from markdown_it import MarkdownIt
 
 from cxr_study.common.wording import Notice
 from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Contribution
-from cxr_study.models.model_calibration import CalibrationFile, ClassCalibration, Curve
+from cxr_study.models.calibration_file import CalibrationFile, ClassCalibration, Curve
 from cxr_study.reports.card.model_card import (
     QUESTIONS,
     CardSource,

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from cxr_study.evaluation.summary_json import Contribution, SubgroupAuroc
-from cxr_study.models.model_calibration import CalibrationFile, ClassCalibration, Curve, SiteTest
+from cxr_study.models.calibration_file import CalibrationFile, ClassCalibration, Curve, SiteTest
 from cxr_study.reports.run import clinical_view
 from cxr_study.reports.run.clinical_view import GLOBAL, NO_FILES, NOT_ASSESSED, ModelFiles
 from cxr_study.reports.run.evaluate_run import render

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from cxr_study.models.calibration_file import (
+    CalibrationFile,
+    ClassCalibration,
+    Curve,
+    SiteTest,
+    as_json,
+    calibration_path,
+    current_calibration,
+    read_calibration,
+)
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
+
+MODEL = Checkpoint({"head/Mass/kernel": np.ones(2)})
+POOLED, OWN = (0.75, 0.5, 1.0), (0.5, None, None)
+
+
+def calibration(*sites, by_site=None):
+    mass = ClassCalibration(
+        curve=Curve(slope=0.5), threshold=0.25, sensitivity=0.9, specificity=0.5, images=100,
+        positives=30, ece_before=0.1, ece_after=0.05, test_sensitivity=POOLED,
+        by_site=by_site or {},
+    )  # fmt: skip
+    return CalibrationFile(
+        model_sha256=digest(MODEL.variables), sites=sites, threshold_rule="f1",
+        created="2026-01-02", version="1", classes={"Mass": mass}, refused={"Hernia": "few"},
+    )  # fmt: skip
+
+
+def test_a_file_reads_back_next_to_its_model_alone(tmp_path):
+    made = calibration("a", "b", by_site={"a": SiteTest(sensitivity=OWN, ece=0.02)})
+    model = tmp_path / "best.npz"
+    assert read_calibration(model, MODEL) is None
+    calibration_path(model).write_text(as_json(made))
+    assert read_calibration(model, MODEL) == current_calibration(model, MODEL) == made
+    assert current_calibration(model, Checkpoint({"head/Mass/kernel": np.zeros(2)})) is None
+
+
+@pytest.mark.parametrize(("sites", "by_site", "sensitivity"), [
+    (("a", "b"), {"a": SiteTest(sensitivity=OWN)}, OWN),
+    (("a", "b"), {"b": SiteTest(sensitivity=OWN)}, (None, None, None)),
+    (("a", "b"), {}, (None, None, None)),  # an older file, whose test images were pooled
+    (("a",), {}, POOLED),  # of one site
+])  # fmt: skip
+def test_a_site_has_its_own_test_numbers(sites, by_site, sensitivity):
+    assert calibration(*sites, by_site=by_site).site_test("Mass", "a").sensitivity == sensitivity
