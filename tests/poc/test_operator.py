@@ -128,10 +128,7 @@ def test_a_full_disk_at_the_server_is_waited_out(system, job, tmp_path):
         server.rlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     with FlareSession(system.lead, on_wait=said.append, pauses=[1.0]) as session:
-        asked = {
-            "meta": lambda: session.meta(job_id),
-            "submit": lambda: session.submit(job_folder),
-        }
+        asked = {"meta": lambda: session.meta(job_id), "submit": lambda: session.submit(job_folder)}
         job_folder = job()
         job_id = session.submit(job_folder)
         deployed.wait(session, job_id)

@@ -10,10 +10,7 @@ from simulated import TWO, run, same
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire
 
-OTHERS = {
-    "north": TWO["north"],
-    "west": {"classes": ["Edema", "Support Devices"], "images": 16},
-}
+OTHERS = {"north": TWO["north"], "west": {"classes": ["Edema", "Support Devices"], "images": 16}}
 # So fast a learner gets worse soon.
 SETTINGS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm"}
 FIRST = 4

@@ -8,9 +8,7 @@ from surgical_aggregation.wire import variables as wire
 BODY = {"dense/kernel", "dense/bias"}
 
 
-def test_head_and_batch_normalisation_stay_at_their_site_and_the_body_is_averaged(
-    tmp_path_factory,
-):
+def test_head_and_batch_normalisation_stay_at_their_site_and_the_body_is_averaged(tmp_path_factory):
     run = undisturbed_run(tmp_path_factory, "personal-three", THREE, **PERSONAL)
     sent = [[run.trained(site, round_).variables for site in THREE] for round_ in (0, 1)]
     assert all(set(variables) == BODY for of_round in sent for variables in of_round)

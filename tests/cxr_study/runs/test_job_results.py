@@ -6,13 +6,7 @@ import pytest
 from cxr_study.evaluation.summary_json import Contribution, RefusedResult
 from cxr_study.jobs.job import Job
 from cxr_study.runs import job_results
-from cxr_study.runs.finished_run import (
-    RunFacts,
-    RunFolderError,
-    file_digest,
-    finished_run,
-    run_of,
-)
+from cxr_study.runs.finished_run import RunFacts, RunFolderError, file_digest, finished_run, run_of
 from cxr_study.runs.job_results import ResultsError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.server.records.run_record import RECORD_FILE

@@ -104,10 +104,7 @@ RUBBISH = np.frombuffer(b'["<f4", [1]]\nrubbish', np.uint8)
 REFUSED = {
     "clear": (lambda _: train(1, ["Edema"]), "3 variables came in the clear, e.g. 'conv/kernel'"),
     "one clear": (lambda _: changed(BIAS, np.zeros(1, "f4")), "1 variables came in the clear"),
-    "differences": (
-        lambda _: secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF),
-        "weights were",
-    ),
+    "differences": (lambda _: secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF), "weights were"),
     "shape": (lambda key: changed("conv/kernel", other_shape(key)), "(2, 2500); got (4,)"),
     "missing": (lambda _: changed("conv/kernel", None), "'conv/kernel' are missing"),
     "no head": (lambda _: secret(1, []), "the head is empty"),
