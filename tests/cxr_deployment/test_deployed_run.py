@@ -214,15 +214,12 @@ def test_a_run_is_made_by_as_many_jobs_as_it_needs_and_may_have(
 SAME_JOB = r"another --out \(it starts where this one did: no completed round"
 
 
-@pytest.mark.parametrize(
-    ("made", "settings", "advice"),
-    [
-        (0, {}, SAME_JOB),
-        (2, {}, "--set continues=job-1 and --set num_rounds=0"),
-        (0, BY_HAND, SAME_JOB),
-        (1, BY_HAND, "--set continues=job-1,job-a and"),
-    ],
-)
+@pytest.mark.parametrize(("made", "settings", "advice"), [
+    (0, {}, SAME_JOB),
+    (2, {}, "--set continues=job-1 and --set num_rounds=0"),
+    (0, BY_HAND, SAME_JOB),
+    (1, BY_HAND, "--set continues=job-1,job-a and"),
+])  # fmt: skip
 def test_an_interrupt_aborts_the_job_and_states_how_to_resume(
     go, monkeypatch, made, settings, advice
 ):

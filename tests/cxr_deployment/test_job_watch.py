@@ -68,15 +68,12 @@ SECOND, FIFTH = ({"RunRecord": {**ROUND, "rounds": made}} for made in (2, 5))
 NEWER = {"RunRecord": {**ROUND, "of a newer version": 1}}
 
 
-@pytest.mark.parametrize(
-    ("looks", "stats", "quiet", "rounds", "asked"),
-    [
-        (3, [RECORD, NEWER, SECOND], 0, [1, 2], 3),  # shown when it changes
-        (7, [RECORD, {}, {}, SECOND, {}, {}, FIFTH], 0, [1, 2, 5], 7),  # asked again
-        (20, [*[{}] * 5, RECORD], 0, [1], 6 + job_watch._UNANSWERED),  # on its way out
-        (3, [RECORD], 60, [], 0),  # it has just started
-    ],
-)
+@pytest.mark.parametrize(("looks", "stats", "quiet", "rounds", "asked"), [
+    (3, [RECORD, NEWER, SECOND], 0, [1, 2], 3),  # shown when it changes
+    (7, [RECORD, {}, {}, SECOND, {}, {}, FIFTH], 0, [1, 2, 5], 7),  # asked again
+    (20, [*[{}] * 5, RECORD], 0, [1], 6 + job_watch._UNANSWERED),  # on its way out
+    (3, [RECORD], 60, [], 0),  # it has just started
+])  # fmt: skip
 def test_a_job_is_asked_for_its_progress_while_it_may_answer(
     monkeypatch, looks, stats, quiet, rounds, asked
 ):
@@ -107,15 +104,12 @@ BEST = {"event": "best", "round": 1, "value": 0.5}
 LATER = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "site": "a"}]
 
 
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        ([BEST, {"event": "round", "round": 0}, {"event": "stopped"}], Progress(1, BEST, True)),
-        ([BEST, {"event": "best_dropped"}, {"event": "round"}], Progress(1, None, False)),
-        ([BEST, *LATER], Progress(0, BEST, False)),
-        ([], Progress()),
-    ],
-)
+@pytest.mark.parametrize(("events", "expected"), [
+    ([BEST, {"event": "round", "round": 0}, {"event": "stopped"}], Progress(1, BEST, True)),
+    ([BEST, {"event": "best_dropped"}, {"event": "round"}], Progress(1, None, False)),
+    ([BEST, *LATER], Progress(0, BEST, False)),
+    ([], Progress()),
+])  # fmt: skip
 def test_a_record_on_this_machine_is_read_and_the_server_is_not_queried(tmp_path, events, expected):
     (tmp_path / "job").mkdir()
     lines = "".join(json.dumps(event) + "\n" for event in events)
@@ -125,15 +119,12 @@ def test_a_record_on_this_machine_is_read_and_the_server_is_not_queried(tmp_path
     assert shown == [expected] * bool(events) and not asking.asked
 
 
-@pytest.mark.parametrize(
-    ("quiet", "heartbeat", "tries", "expected"),
-    [
-        (60, 60, [0, 0, 0], []),
-        (0, 60, [0, 0, 0], ["job waits: FLARE has not"]),
-        (0, 0, [0, 0], ["job waits: FLARE has not"] * 2),
-        (60, 60, [1, 1, 1, 2, 2], ["try 1 of", "try 2 of"]),
-    ],
-)
+@pytest.mark.parametrize(("quiet", "heartbeat", "tries", "expected"), [
+    (60, 60, [0, 0, 0], []),
+    (0, 60, [0, 0, 0], ["job waits: FLARE has not"]),
+    (0, 0, [0, 0], ["job waits: FLARE has not"] * 2),
+    (60, 60, [1, 1, 1, 2, 2], ["try 1 of", "try 2 of"]),
+])  # fmt: skip
 def test_a_job_that_waits_is_spoken_of_when_flare_has_tried_and_now_and_then(
     monkeypatch, quiet, heartbeat, tries, expected
 ):

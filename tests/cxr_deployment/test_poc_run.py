@@ -74,14 +74,11 @@ def go(did, tmp_path):
     return go
 
 
-@pytest.mark.parametrize(
-    ("options", "first", "last"),
-    [
-        ({}, ["phantom"], ["clean"]),
-        ({"site_files": Path("files"), "initial_body": "/b.npz"}, ["decode"], ["clean"]),
-        ({"keep": True}, ["phantom"], []),
-    ],
-)
+@pytest.mark.parametrize(("options", "first", "last"), [
+    ({}, ["phantom"], ["clean"]),
+    ({"site_files": Path("files"), "initial_body": "/b.npz"}, ["decode"], ["clean"]),
+    ({"keep": True}, ["phantom"], []),
+])  # fmt: skip
 def test_it_goes_from_preparing_to_removing_and_leaves_what_a_report_needs(
     go, did, options, first, last
 ):

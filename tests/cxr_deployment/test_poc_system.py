@@ -186,14 +186,11 @@ def test_the_studys_own_project_makes_a_kit_for_everybody_and_says_nothing(
     assert project == PocProject.read(PROJECT)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"api_version": 1}, "API version expected"),
-        ({"builders": [{"path": "nvflare.nothing.Here", "args": {}}]}, "nvflare.nothing"),
-        ({"builders": [{"path": "nvflare.lighter.impl.cert.CertBuilder", "args": {}}]}, "."),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"api_version": 1}, "API version expected"),
+    ({"builders": [{"path": "nvflare.nothing.Here", "args": {}}]}, "nvflare.nothing"),
+    ({"builders": [{"path": "nvflare.lighter.impl.cert.CertBuilder", "args": {}}]}, "."),
+])  # fmt: skip
 def test_flares_output_of_a_failed_provisioning_is_in_the_message(
     project, tmp_path, change, message
 ):

@@ -98,10 +98,9 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
     assert found == replace(policy, site_files=str(kits / "sites"))
 
 
-@pytest.mark.parametrize(
-    ("byoc", "allowed"),
-    [({"byoc": "anyone"}, {ADMIN, LEAD}), ({"byoc": "admin"}, {ADMIN}), ({}, set())],
-)
+@pytest.mark.parametrize(("byoc", "allowed"), [
+    ({"byoc": "anyone"}, {ADMIN, LEAD}), ({"byoc": "admin"}, {ADMIN}), ({}, set()),
+])  # fmt: skip
 def test_a_site_decides_who_may_bring_code_and_no_other_organisation_may_read_files(
     kits, byoc, allowed
 ):

@@ -34,13 +34,10 @@ def test_it_exports_what_is_asked_for(tmp_path):
     assert (client["strategy"], client["epochs"]) == ("fedbn+", 2)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--export", "--set", "num_round=3"], "no setting 'num_round'; nearest known: num_rounds"),
-        (["--env", "prod"], "--env prod needs --startup-kit"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (["--export", "--set", "num_round=3"], "no setting 'num_round'; nearest known: num_rounds"),
+    (["--env", "prod"], "--env prod needs --startup-kit"),
+])  # fmt: skip
 def test_a_mistake_is_a_line_and_makes_nothing(tmp_path, options, message):
     done = call(*options, cwd=tmp_path)
     assert done.returncode == 2

@@ -63,11 +63,9 @@ PURE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("parts", "absent"),
-    [(PURE, {"nvflare", "keras", "tensorflow"}), (SERVER, {"keras", "tensorflow"})],
-    ids=["pure", "server"],
-)
+@pytest.mark.parametrize(("parts", "absent"), [
+    (PURE, {"nvflare", "keras", "tensorflow"}), (SERVER, {"keras", "tensorflow"}),
+], ids=["pure", "server"])  # fmt: skip
 def test_what_a_part_does_not_need_it_does_not_import(parts, absent):
     names = [module.__name__ for module in parts]
     code = (

@@ -70,11 +70,9 @@ def work(function, count):
     return Name.compared, calls["call"] + calls["c_call"]
 
 
-@pytest.mark.parametrize(
-    "function",
-    [a_round, lambda count: a_round(count, head_weighting="positives"), a_head],
-    ids=["a round", "a round weighted by positives", "a head"],
-)
+@pytest.mark.parametrize("function", [
+    a_round, lambda count: a_round(count, head_weighting="positives"), a_head,
+], ids=["a round", "a round weighted by positives", "a head"])  # fmt: skip
 def test_eight_times_the_classes_are_eight_times_the_work(function, monkeypatch):
     plain = wire.class_of
     monkeypatch.setattr(wire, "class_of", lambda name: (labelled := plain(name)) and Name(labelled))

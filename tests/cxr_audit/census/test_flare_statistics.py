@@ -58,15 +58,12 @@ class TestPolicy:
 
         return make
 
-    @pytest.mark.parametrize(
-        ("policy", "reason"),
-        [
-            ({}, "a census needs 'report_counts' true"),
-            ({"report_counts": True, "min_images": 1000}, "'min_images' 1000 training image"),
-            ({"report_counts": True, "site_files": "/nowhere"}, "/nowhere/nih.yaml"),
-            ({"report_counts": True, "share": "Edema"}, "'share' needs a list"),
-        ],
-    )
+    @pytest.mark.parametrize(("policy", "reason"), [
+        ({}, "a census needs 'report_counts' true"),
+        ({"report_counts": True, "min_images": 1000}, "'min_images' 1000 training image"),
+        ({"report_counts": True, "site_files": "/nowhere"}, "/nowhere/nih.yaml"),
+        ({"report_counts": True, "share": "Edema"}, "'share' needs a list"),
+    ])  # fmt: skip
     def test_a_site_that_counts_nothing_says_why_in_its_notes_alone(
         self, statistics, tmp_path, policy, reason
     ):

@@ -19,10 +19,9 @@ def cohort(site="nih", frontals=2000, seed=0, **options):
     return sample_cohort(site, frontals, np.random.default_rng(seed), **options)
 
 
-@pytest.mark.parametrize(
-    ("site", "frontals", "laterals"),
-    [("nih", 3.64, 0), ("chexpert", 2.96, 0.17), ("mimic", 3.72, 0.485)],
-)
+@pytest.mark.parametrize(("site", "frontals", "laterals"), [
+    ("nih", 3.64, 0), ("chexpert", 2.96, 0.17), ("mimic", 3.72, 0.485),
+])  # fmt: skip
 def test_prevalence_is_as_asked_for_and_patients_have_as_many_images_as_the_real_ones(
     site, frontals, laterals
 ):
@@ -105,15 +104,12 @@ def reports(patients):
     return read_reports(patients, "chexpert", 0, np.random.default_rng(1))
 
 
-@pytest.mark.parametrize(
-    ("name", "positive", "negative", "uncertain"),
-    [
-        ("Pneumonia", 4675, 1875, 15_981),
-        ("Consolidation", 12_983, 19_608, 24_381),
-        ("Pneumothorax", 17_693, 47_823, 2708),
-        ("Support Devices", 107_170, 5340, 915),
-    ],
-)
+@pytest.mark.parametrize(("name", "positive", "negative", "uncertain"), [
+    ("Pneumonia", 4675, 1875, 15_981),
+    ("Consolidation", 12_983, 19_608, 24_381),
+    ("Pneumothorax", 17_693, 47_823, 2708),
+    ("Support Devices", 107_170, 5340, 915),
+])  # fmt: skip
 def test_shares_are_those_of_the_official_file(reports, name, positive, negative, uncertain):
     for value, count in ((POSITIVE, positive), (NEGATIVE, negative), (UNCERTAIN, uncertain)):
         assert (reports[name] == value).mean() == pytest.approx(count / 191_027, abs=0.012)

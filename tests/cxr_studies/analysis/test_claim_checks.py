@@ -84,14 +84,11 @@ def test_where_models_should_be_the_same_their_digests_decide_and_else_what_they
     assert judged.verdict == wanted
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "wanted"),
-    [
-        ([HOLDS, HOLDS], HOLDS),
-        ([HOLDS, NOT_DECIDED], NOT_DECIDED),
-        ([HOLDS, NOT_DECIDED, DOES_NOT_HOLD], DOES_NOT_HOLD),
-    ],
-)
+@pytest.mark.parametrize(("verdicts", "wanted"), [
+    ([HOLDS, HOLDS], HOLDS),
+    ([HOLDS, NOT_DECIDED], NOT_DECIDED),
+    ([HOLDS, NOT_DECIDED, DOES_NOT_HOLD], DOES_NOT_HOLD),
+])  # fmt: skip
 def test_a_claim_holds_where_all_comparisons_do(verdicts, wanted):
     findings = tuple(Finding(AHEAD, ("2",), None, each) for each in verdicts)
     assert Judged(claim(AHEAD), findings).verdict == wanted

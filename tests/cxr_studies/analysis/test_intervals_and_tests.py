@@ -32,17 +32,14 @@ def test_it_is_the_t_interval_of_the_mean():
     assert interval([]) is None
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "wanted"),
-    [
-        (0.01, 0.2, HOLDS),
-        (-0.2, -0.01, DOES_NOT_HOLD),
-        (-0.1, 0.3, NOT_DECIDED),
-        (0.0, 0.1, NOT_DECIDED),
-        (-0.1, 0.0, NOT_DECIDED),
-        (None, None, NOT_DECIDED),
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "wanted"), [
+    (0.01, 0.2, HOLDS),
+    (-0.2, -0.01, DOES_NOT_HOLD),
+    (-0.1, 0.3, NOT_DECIDED),
+    (0.0, 0.1, NOT_DECIDED),
+    (-0.1, 0.0, NOT_DECIDED),
+    (None, None, NOT_DECIDED),
+])  # fmt: skip
 def test_a_verdict_follows_from_where_the_interval_lies(low, high, wanted):
     assert verdict(Interval(0.3, low, high, 3)) == wanted
     assert verdict(None) == NOT_DECIDED
@@ -71,21 +68,18 @@ values = st.one_of(st.none(), st.just(NAN), st.integers(0, 1000).map(lambda n: n
 pairs = st.lists(st.tuples(values, values), max_size=20)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "test", "statistic", "p"),
-    [
-        (MAIZE, [0] * 15, PAIRED_T, 2.148, 0.0497),
-        # One pair does not differ, the other nine have one sign: 2 of 2 ** 9 ways.
-        (*SLEEP, WILCOXON, 0, 2 / 2**9),
-        (*DEPRESSION, WILCOXON, 45 - 40, 2 * 0.01953),  # one-sided there
-        # Of the ranks 1 to 6, ten sets sum to 5 or less: of none, 1, 2, 3, 4, 5, 12, 13, 14, 23.
-        ([*[0] * 8, 1, 2, 3, 4, -5, 600], [0] * 14, WILCOXON, 5, 2 * 10 / 2**6),
-        ([0.3, 0.4, 0.5, 0.6], [0.2, 0.3, 0.4, 0.5], WILCOXON, 0, 2 / 2**4),  # all by 0.1
-        ([0.1 + 0.2, 0.5, 0.6], [0.3, 0.5, 0.6], None, None, 1),
-        ([0.5, 0.75], [0.25, 0.25], None, None, None),
-        ([], [], None, None, None),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "test", "statistic", "p"), [
+    (MAIZE, [0] * 15, PAIRED_T, 2.148, 0.0497),
+    # One pair does not differ, the other nine have one sign: 2 of 2 ** 9 ways.
+    (*SLEEP, WILCOXON, 0, 2 / 2**9),
+    (*DEPRESSION, WILCOXON, 45 - 40, 2 * 0.01953),  # one-sided there
+    # Of the ranks 1 to 6, ten sets sum to 5 or less: of none, 1, 2, 3, 4, 5, 12, 13, 14, 23.
+    ([*[0] * 8, 1, 2, 3, 4, -5, 600], [0] * 14, WILCOXON, 5, 2 * 10 / 2**6),
+    ([0.3, 0.4, 0.5, 0.6], [0.2, 0.3, 0.4, 0.5], WILCOXON, 0, 2 / 2**4),  # all by 0.1
+    ([0.1 + 0.2, 0.5, 0.6], [0.3, 0.5, 0.6], None, None, 1),
+    ([0.5, 0.75], [0.25, 0.25], None, None, None),
+    ([], [], None, None, None),
+])  # fmt: skip
 def test_a_paired_t_test_decides_where_differences_are_normal_else_signed_ranks(
     first, second, test, statistic, p
 ):
@@ -205,13 +199,10 @@ def test_difference_and_error_are_those_of_the_definition(given):
     assert found.error == pytest.approx(np.sqrt(max(variance, 0)), abs=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("score", "published"),
-    [
-        ("albumin", [0.0108, 0.0953, -0.1761, 0.1976, 0.0127, 0.9102]),
-        ("protein", [-0.0780, 0.1046, -0.2830, 0.1271, 0.5554, 0.4561]),
-    ],
-)
+@pytest.mark.parametrize(("score", "published"), [
+    ("albumin", [0.0108, 0.0953, -0.1761, 0.1976, 0.0127, 0.9102]),
+    ("protein", [-0.0780, 0.1046, -0.2830, 0.1271, 0.5554, 0.4561]),
+])  # fmt: skip
 def test_against_k_g_it_is_the_published_one(score, published):
     labels, scores = ovarian()
     found = delong_test(labels, scores[score], scores["K-G"])
@@ -219,14 +210,11 @@ def test_against_k_g_it_is_the_published_one(score, published):
     assert [round(v, 4) for v in got] == published
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "difference", "z", "p"),
-    [
-        ([1, 3, 4, 2, 5, 6], [10, 30, 40, 20, 50, 60], 0, 0, 1),  # ranked alike
-        ([1, 2, 3, 4, 5, 6], [1, 1, 1, 1, 1, 1], 1 / 2, None, None),
-        ([1, 3, 5, 2, 4, 6], [2, 4, 6, 1, 3, 5], 1 / 3, None, None),  # each one place apart
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "difference", "z", "p"), [
+    ([1, 3, 4, 2, 5, 6], [10, 30, 40, 20, 50, 60], 0, 0, 1),  # ranked alike
+    ([1, 2, 3, 4, 5, 6], [1, 1, 1, 1, 1, 1], 1 / 2, None, None),
+    ([1, 3, 5, 2, 4, 6], [2, 4, 6, 1, 3, 5], 1 / 3, None, None),  # each one place apart
+])  # fmt: skip
 def test_without_variance_areas_that_differ_cannot_be_tested(first, second, difference, z, p):
     labels = np.array([0.0, 0, 0, 1, 1, 1])
     found = delong_test(labels, np.array(first, float), np.array(second, float))

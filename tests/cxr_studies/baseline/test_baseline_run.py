@@ -85,15 +85,12 @@ def test_settings_come_to_where_they_are_used(called):
 BOTH = ("nih", "chexpert")
 
 
-@pytest.mark.parametrize(
-    ("method", "sites", "classes", "other_classes"),
-    [
-        ("centralised", BOTH, UNION_CLASSES, "absent"),
-        ("centralised-partial", BOTH, UNION_CLASSES, "unknown"),
-        ("individual", BOTH[:1], NIH_CLASSES, None),
-        ("individual", BOTH[1:], CHEXPERT_CLASSES, None),
-    ],
-)
+@pytest.mark.parametrize(("method", "sites", "classes", "other_classes"), [
+    ("centralised", BOTH, UNION_CLASSES, "absent"),
+    ("centralised-partial", BOTH, UNION_CLASSES, "unknown"),
+    ("individual", BOTH[:1], NIH_CLASSES, None),
+    ("individual", BOTH[1:], CHEXPERT_CLASSES, None),
+])  # fmt: skip
 def test_sites_are_pooled_on_all_cores_and_each_measures_and_one_alone_has_its_own_classes(
     called, method, sites, classes, other_classes
 ):

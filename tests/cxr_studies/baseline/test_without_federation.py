@@ -137,15 +137,12 @@ class TestBestModel:
         assert same(written.best.variables, train(rounds=2).last.variables)
         assert not same(written.best.variables, written.last.variables)
 
-    @pytest.mark.parametrize(
-        ("values", "labelled", "best"),
-        [
-            ((9, 3, 1), (), 2),  # the final model may be it
-            ((9, 2, 2), (), 1),  # of equally good ones the first
-            ((1, 3, 2), ("Mass",), 2),  # none of round 0 that was warmed up
-            ((9, math.nan, 5), (), 2),  # none without a loss
-        ],
-    )
+    @pytest.mark.parametrize(("values", "labelled", "best"), [
+        ((9, 3, 1), (), 2),  # the final model may be it
+        ((9, 2, 2), (), 1),  # of equally good ones the first
+        ((1, 3, 2), ("Mass",), 2),  # none of round 0 that was warmed up
+        ((9, math.nan, 5), (), 2),  # none without a loss
+    ])  # fmt: skip
     def test_it_has_the_smallest_loss(self, train, losses, values, labelled, best):
         losses(*values)
         written = train(labelled=labelled)

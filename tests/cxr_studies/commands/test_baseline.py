@@ -79,23 +79,20 @@ def here(surgagg, monkeypatch):
     return runs
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("individual", "needs --site-files <folder of <site>.yaml> for real data, or --phantom"),
-        ("individual --phantom --site-files phantom/sites", "for drawn images; got both"),
-        *[(f"{words} --site-files phantom/sites", message) for words, message in {
-            "centralized": "no method 'centralized'",
-            "centralised --set nih:seed=1": "a setting is given for 'nih' alone",
-            "individual --set mayo:seed=1": "a setting is given for 'mayo' alone",
-            "individual --sites nih,nih": "sites need different names",
-            "individual --strategy fedbn": "without a federation the strategy must be fedavg",
-            "individual --sites nih,mayo": "mayo.yaml",
-            "individual --out phantom": "a run needs a new folder; phantom exists",
-            "individual --out phantom --force": "only what an earlier run",
-        }.items()],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "message"), [
+    ("individual", "needs --site-files <folder of <site>.yaml> for real data, or --phantom"),
+    ("individual --phantom --site-files phantom/sites", "for drawn images; got both"),
+    *[(f"{words} --site-files phantom/sites", message) for words, message in {
+        "centralized": "no method 'centralized'",
+        "centralised --set nih:seed=1": "a setting is given for 'nih' alone",
+        "individual --set mayo:seed=1": "a setting is given for 'mayo' alone",
+        "individual --sites nih,nih": "sites need different names",
+        "individual --strategy fedbn": "without a federation the strategy must be fedavg",
+        "individual --sites nih,mayo": "mayo.yaml",
+        "individual --out phantom": "a run needs a new folder; phantom exists",
+        "individual --out phantom --force": "only what an earlier run",
+    }.items()],
+])  # fmt: skip
 def test_a_mistake_is_refused_before_anything_is_trained(here, surgagg, words, message):
     out = ["--out", "refused"] * ("--out" not in words)
     assert message in answer("baseline", *words.split(), *out, code=2)

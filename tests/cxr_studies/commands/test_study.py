@@ -97,15 +97,12 @@ def test_a_run_that_failed_is_named_and_exit_code_1(study):
     assert "2, vanilla-fedbn+, seed 0: no disk. The log is there/log.txt" in call.out + call.err
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("clinets --phantom", "nearest known: clients"),
-        ("clients", "needs --data <data file> for real data, or --phantom"),
-        ("clients --data my.yaml --phantom", "got both"),
-        ("clients --out spaced\\ runs --phantom", "without spaces"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    ("clinets --phantom", "nearest known: clients"),
+    ("clients", "needs --data <data file> for real data, or --phantom"),
+    ("clients --data my.yaml --phantom", "got both"),
+    ("clients --out spaced\\ runs --phantom", "without spaces"),
+])  # fmt: skip
 def test_a_mistake_is_refused_before_anything_is_made(tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     assert message in answer("study", "run", *shlex.split(words), code=2)

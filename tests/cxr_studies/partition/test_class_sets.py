@@ -70,14 +70,11 @@ def test_sets_are_as_published_where_they_were_and_else_drawn_from_the_seed():
         assert sets == draw(classes, sites, shared=number, seed=seed)
 
 
-@pytest.mark.parametrize(
-    ("classes", "sites", "number", "message"),
-    [
-        (NIH_CLASSES, 7, None, "key 'clients': needs 7; has 2, 3, 4, 5, 6, 8, 10"),
-        (CHEXPERT_CLASSES, 2, None, r"14 classes of NIH; these are .* Give the number of classes"),
-        (NIH_CLASSES, 2, 15, "at most 14 shared ones"),
-    ],
-)
+@pytest.mark.parametrize(("classes", "sites", "number", "message"), [
+    (NIH_CLASSES, 7, None, "key 'clients': needs 7; has 2, 3, 4, 5, 6, 8, 10"),
+    (CHEXPERT_CLASSES, 2, None, r"14 classes of NIH; these are .* Give the number of classes"),
+    (NIH_CLASSES, 2, 15, "at most 14 shared ones"),
+])  # fmt: skip
 def test_what_is_neither_published_nor_drawn_is_refused(classes, sites, number, message):
     with pytest.raises(InputError, match=message):
         class_sets_of(classes, sites, shared=number, seed=0)

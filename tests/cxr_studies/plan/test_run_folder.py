@@ -97,16 +97,13 @@ def test_a_table_is_read_as_it_was_kept_bit_for_bit(tmp_path):
             assert again[name].to_numpy().tobytes() == table[name].to_numpy().tobytes()
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        TABLE.assign(age=[0.3, NAN, 50.0, 1 / 3]),
-        TABLE.assign(Mass=[1.0, 0.0, 0.0, 0.0]),
-        TABLE.assign(patient=["7", "NA", "1e3", "nan"]),
-        TABLE.rename(columns={"Mass": "Nodule"}),
-        TABLE[::-1],
-    ],
-)
+@pytest.mark.parametrize("other", [
+    TABLE.assign(age=[0.3, NAN, 50.0, 1 / 3]),
+    TABLE.assign(Mass=[1.0, 0.0, 0.0, 0.0]),
+    TABLE.assign(patient=["7", "NA", "1e3", "nan"]),
+    TABLE.rename(columns={"Mass": "Nodule"}),
+    TABLE[::-1],
+])  # fmt: skip
 def test_its_key_is_of_its_content_alone(other, tmp_path):
     moved = pd.DataFrame({name: TABLE[name].tolist() for name in TABLE}, index=[9, 8, 7, 6])
     key = keep_table(TABLE, tmp_path)

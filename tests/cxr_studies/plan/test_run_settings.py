@@ -33,14 +33,11 @@ def test_unusable_settings_and_the_studys_own_are_refused(check, settings, messa
     check({"server_momentum": 0.5, "learning_rate": 1})  # only some jobs have it
 
 
-@pytest.mark.parametrize(
-    ("settings", "reported"),
-    [
-        ({"num_round": 2}, "scenario 'a', key 'settings': .*'num_round'"),
-        ({"seed": 2}, "scenario 'a', key 'settings': 'seed' is the study's, the same in all"),
-        ({"image_size": 64}, "'image_size' is the study's"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "reported"), [
+    ({"num_round": 2}, "scenario 'a', key 'settings': .*'num_round'"),
+    ({"seed": 2}, "scenario 'a', key 'settings': 'seed' is the study's, the same in all"),
+    ({"image_size": 64}, "'image_size' is the study's"),
+])  # fmt: skip
 def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, reported):
     scenario = Scenario(name="a", sites=["nih", "chexpert"], settings=settings)
     with pytest.raises(InputError, match=reported):

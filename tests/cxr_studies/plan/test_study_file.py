@@ -188,14 +188,11 @@ def test_every_shipped_study_can_be_read():
         assert set(study.tests) <= set(DATA_SETS) and bool(study.tests) != study.given
 
 
-@pytest.mark.parametrize(
-    ("name", "varied", "values"),
-    [
-        ("clients", "sites", [2, 3, 4, 5, 6, 8, 10]),
-        ("shared-classes", "shared", [0, 1, 2, 4, 8, 12, 14]),
-        ("data-size", "share", [Fraction(1, number) for number in (10, 8, 6, 4, 3, 2)]),
-    ],
-)
+@pytest.mark.parametrize(("name", "varied", "values"), [
+    ("clients", "sites", [2, 3, 4, 5, 6, 8, 10]),
+    ("shared-classes", "shared", [0, 1, 2, 4, 8, 12, 14]),
+    ("data-size", "share", [Fraction(1, number) for number in (10, 8, 6, 4, 3, 2)]),
+])  # fmt: skip
 def test_ablations_vary_what_the_papers_vary_and_nothing_else(name, varied, values):
     study = read_study(name)
     assert [getattr(scenario, varied) for scenario in study.scenarios] == values

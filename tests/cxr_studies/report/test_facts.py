@@ -145,28 +145,20 @@ def test_a_finding_tells_where_and_how_much():
 PARTIAL, OF_FEDAVG = Row("partial_loss", "fedbn+"), Row("surgical", "fedavg")
 
 
-@pytest.mark.parametrize(
-    ("found", "against"),
-    [
-        (finding(Row("surgical", "fedbn")), "against Surgical aggregation, batch norm local"),
-        (finding(ALONE, model="chexpert"), "against Individual, model of CheXpert"),
-        (
-            finding(Row("surgical", "fedbn"), model="server"),
-            "against Surgical aggregation, batch norm local, server's model",
-        ),
-        (finding(margin=0.03), "against Vanilla FL (margin 0.03)"),
-        (
-            finding(Row("partial_loss", "fedavg"), better=PARTIAL),
-            "FL with partial loss, batch norm frozen, "
-            "against FL with partial loss, batch norm averaged",
-        ),
-        (
-            finding(better=OF_FEDAVG),
-            "Surgical aggregation, batch norm averaged, against Vanilla FL",
-        ),
-        (finding(SURGICAL, better=VANILLA), "Vanilla FL, against Surgical aggregation"),
-    ],
-)
+@pytest.mark.parametrize(("found", "against"), [
+    (finding(Row("surgical", "fedbn")), "against Surgical aggregation, batch norm local"),
+    (finding(ALONE, model="chexpert"), "against Individual, model of CheXpert"),
+    (finding(Row("surgical", "fedbn"), model="server"),
+     "against Surgical aggregation, batch norm local, server's model"),
+    (finding(margin=0.03), "against Vanilla FL (margin 0.03)"),
+    (
+        finding(Row("partial_loss", "fedavg"), better=PARTIAL),
+        "FL with partial loss, batch norm frozen, "
+        "against FL with partial loss, batch norm averaged",
+    ),
+    (finding(better=OF_FEDAVG), "Surgical aggregation, batch norm averaged, against Vanilla FL"),
+    (finding(SURGICAL, better=VANILLA), "Vanilla FL, against Surgical aggregation"),
+])  # fmt: skip
 def test_who_is_compared_is_named_as_far_as_it_is_not_clear(found, against):
     assert found[1] == against
 

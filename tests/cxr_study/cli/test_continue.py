@@ -97,15 +97,12 @@ def test_says_which_sites_start_without_their_state(started, earlier, monkeypatc
     assert [study.site_files for study, *_ in started] == [None] * 3  # the phantom again
 
 
-@pytest.mark.parametrize(
-    ("run", "out", "message"),
-    [
-        ("other", "more", "last.npz, which does not exist"),
-        (".", "more", "an earlier `surgagg run` is needed"),
-        ("earlier", "earlier", "needs a separate folder"),
-        ("earlier", ".", "needs a separate folder"),
-    ],
-)
+@pytest.mark.parametrize(("run", "out", "message"), [
+    ("other", "more", "last.npz, which does not exist"),
+    (".", "more", "an earlier `surgagg run` is needed"),
+    ("earlier", "earlier", "needs a separate folder"),
+    ("earlier", ".", "needs a separate folder"),
+])  # fmt: skip
 def test_a_mistake_is_reported_first_of_all(started, earlier, tmp_path, run, out, message):
     other = shutil.copytree(earlier, tmp_path / "other")
     (checkpoint_folder(other / "workspace") / "last.npz").unlink()

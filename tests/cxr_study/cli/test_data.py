@@ -43,15 +43,12 @@ class TestSite:
         assert read_split(site.split).header["seed"] == 0
         surgagg("prepare", site_file, "--size", 8)
 
-    @pytest.mark.parametrize(
-        ("dataset", "name", "images", "message"),
-        [
-            ("nih", "phantom/sites/nih.yaml", True, "exists"),
-            ("nih", "a.txt", True, "<site>.yaml"),
-            ("nhi", "a.yaml", True, "nih"),
-            ("nih", "a.yaml", False, "none of the 200 images"),
-        ],
-    )
+    @pytest.mark.parametrize(("dataset", "name", "images", "message"), [
+        ("nih", "phantom/sites/nih.yaml", True, "exists"),
+        ("nih", "a.txt", True, "<site>.yaml"),
+        ("nhi", "a.yaml", True, "nih"),
+        ("nih", "a.yaml", False, "none of the 200 images"),
+    ])  # fmt: skip
     def test_a_mistake_is_reported_and_changes_nothing(
         self, phantom, tmp_path, dataset, name, images, message
     ):

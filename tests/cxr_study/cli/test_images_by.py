@@ -58,14 +58,11 @@ def test_each_image_of_a_number_has_its_labels_and_the_view_of_its_header(hospit
     assert load_labels(read_site_file(hospital / "copy.yaml")).read.equals(labels.read)
 
 
-@pytest.mark.parametrize(
-    ("keyword", "number", "message"),
-    [
-        ("AccessionNumber", "1", "first AccessionNumber '000', is one of the 1 of the labels"),
-        ("StudyInstanceUID", "000", "klinik needs images with a DICOM StudyInstanceUID"),
-        ("Accession", "000", "'Accession' is not a DICOM keyword, such as AccessionNumber"),
-    ],
-)
+@pytest.mark.parametrize(("keyword", "number", "message"), [
+    ("AccessionNumber", "1", "first AccessionNumber '000', is one of the 1 of the labels"),
+    ("StudyInstanceUID", "000", "klinik needs images with a DICOM StudyInstanceUID"),
+    ("Accession", "000", "'Accession' is not a DICOM keyword, such as AccessionNumber"),
+])  # fmt: skip
 def test_numbers_without_an_image_leave_nothing(hospital, keyword, number, message):
     (hospital / "a.csv").write_text(f"Nr,patient,Edema\n{number},1,1\n")
     assert message in answer(*COMMAND, "--images-by", keyword, code=2)

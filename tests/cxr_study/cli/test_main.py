@@ -69,35 +69,32 @@ def test_the_settings_are_listed(monkeypatch):
     assert len(lines) == 1 + len(JobSettings.model_fields)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("run surgical", "--site-files <folder of <site>.yaml> for real data, or --phantom"),
-        ("run surgical --phantom --site-files sites", "--phantom for drawn images; got both"),
-        ("run [red]jobs --phantom", "surgagg: there is no job '[red]jobs'"),
-        ("deploy job surgicl", "no job has this name; nearest known: surgical"),
-        ("data partition .", "needs one Data_Entry_2017*.csv (or .gz) in . for dataset"),
-        ("demo --out mine --force", "is removed; mine holds no job/meta.json"),
-        *[(f"run surgical --phantom {words}", message) for words, message in {
-            "--set num_rounds": "num_rounds=20, or SITE:NAME=VALUE; got 'num_rounds'",
-            "--set num_rounds=[bold]2": "a whole number, 0 or more; got '[bold]2'",
-            "--set nhi:seed=2": "site 'nhi', which is not in the job; nearest known: nih",
-            "--preset papers": "there is no preset 'papers'; nearest known: paper",
-            "--preset paper": "densenet121 with 0 hidden units; the initial body of",
-            "--out mine": "a run needs a new folder; mine exists",
-            "--out mine --force": "is removed; mine holds no job/meta.json",
-            "--out old --force --set x=1": "has no setting 'x'",
-            "--out old --force --set num_rounds=0": "setting 'num_rounds' must be 1 or more",
-            "--out old --force --set nih:learning_rate=-1": "learning_rate must be at least 0",
-            "--out old --force --sites nih,nih": "sites need different names of letters, digits",
-        }.items()],
-        ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
-        ("run surgical --phantom --sites nih,chexprt", "has no site 'chexprt'; nearest"),
-        ("run --nope", "No such option: --nope"),
-        ("deploy job surgical", "Missing option '--out'. See surgagg deploy job --help."),
-        ("study rum", "No such command 'rum'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "message"), [
+    ("run surgical", "--site-files <folder of <site>.yaml> for real data, or --phantom"),
+    ("run surgical --phantom --site-files sites", "--phantom for drawn images; got both"),
+    ("run [red]jobs --phantom", "surgagg: there is no job '[red]jobs'"),
+    ("deploy job surgicl", "no job has this name; nearest known: surgical"),
+    ("data partition .", "needs one Data_Entry_2017*.csv (or .gz) in . for dataset"),
+    ("demo --out mine --force", "is removed; mine holds no job/meta.json"),
+    *[(f"run surgical --phantom {words}", message) for words, message in {
+        "--set num_rounds": "num_rounds=20, or SITE:NAME=VALUE; got 'num_rounds'",
+        "--set num_rounds=[bold]2": "a whole number, 0 or more; got '[bold]2'",
+        "--set nhi:seed=2": "site 'nhi', which is not in the job; nearest known: nih",
+        "--preset papers": "there is no preset 'papers'; nearest known: paper",
+        "--preset paper": "densenet121 with 0 hidden units; the initial body of",
+        "--out mine": "a run needs a new folder; mine exists",
+        "--out mine --force": "is removed; mine holds no job/meta.json",
+        "--out old --force --set x=1": "has no setting 'x'",
+        "--out old --force --set num_rounds=0": "setting 'num_rounds' must be 1 or more",
+        "--out old --force --set nih:learning_rate=-1": "learning_rate must be at least 0",
+        "--out old --force --sites nih,nih": "sites need different names of letters, digits",
+    }.items()],
+    ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
+    ("run surgical --phantom --sites nih,chexprt", "has no site 'chexprt'; nearest"),
+    ("run --nope", "No such option: --nope"),
+    ("deploy job surgical", "Missing option '--out'. See surgagg deploy job --help."),
+    ("study rum", "No such command 'rum'"),
+])  # fmt: skip
 def test_a_mistake_is_one_line_and_exit_code_2_and_nothing_is_made_or_removed(
     cache, tmp_path, monkeypatch, words, message
 ):

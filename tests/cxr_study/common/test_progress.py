@@ -14,10 +14,9 @@ def console():
 
 
 class TestBar:
-    @pytest.mark.parametrize(
-        ("done", "of", "printed"),
-        [(range(101), 100, (25, 50, 75, 100)), ((9, 10), 10, (9, 10)), ((0,), 0, ())],
-    )
+    @pytest.mark.parametrize(("done", "of", "printed"), [
+        (range(101), 100, (25, 50, 75, 100)), ((9, 10), 10, (9, 10)), ((0,), 0, ()),
+    ])  # fmt: skip
     def test_without_a_terminal_there_is_a_line_per_quarter(self, capsys, done, of, printed):
         with bar("decoding") as report:
             for each in done:

@@ -38,17 +38,14 @@ def test_a_value_of_another_type_or_out_of_range_is_refused(name, value, need):
         SURGICAL.with_settings({name: value})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("epochs", 0),
-        ("average_decay", 1.0),
-        *[(name, -1.0) for name in ("learning_rate", "focal_gamma", "server_learning_rate")],
-        *[(name, "foo") for name in ("backbone", "strategy", "augmentation", "class_weighting",
-                                     "send", "tracking", "server_optimizer")],
-        *[("body_weighting", value) for value in ("positives", "classes", "conflict_averse")],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "value"), [
+    ("epochs", 0),
+    ("average_decay", 1.0),
+    *[(name, -1.0) for name in ("learning_rate", "focal_gamma", "server_learning_rate")],
+    *[(name, "foo") for name in ("backbone", "strategy", "augmentation", "class_weighting",
+                                 "send", "tracking", "server_optimizer")],
+    *[("body_weighting", value) for value in ("positives", "classes", "conflict_averse")],
+])  # fmt: skip
 def test_what_no_run_could_use_is_refused_by_name(name, value):
     with pytest.raises(ValueError, match=rf"{name.removeprefix('server_')}.*{value}"):
         SURGICAL.with_settings({name: value})

@@ -62,10 +62,9 @@ def run(home, to, dtype="float32"):
         return {name: found[name] for name in found}
 
 
-@pytest.mark.parametrize(
-    ("to", "dtype"),
-    [*((to, "float32") for to in FILES), ("keras", "uint8"), ("savedmodel", "uint8")],
-)
+@pytest.mark.parametrize(("to", "dtype"), [
+    *((to, "float32") for to in FILES), ("keras", "uint8"), ("savedmodel", "uint8"),
+])  # fmt: skip
 def test_an_exported_model_says_what_predict_says_with_its_runtime_alone(home, to, dtype):
     folder, expected = home
     found = run(folder, to, dtype)

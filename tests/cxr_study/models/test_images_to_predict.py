@@ -141,13 +141,10 @@ def test_an_image_is_far_away_if_it_is_so_from_every_site():
     assert far_from_training(images, {}).tolist() == [False, False, False]
 
 
-@pytest.mark.parametrize(
-    "lie",
-    [
-        {"limit": 1e308}, {"limit": 100.0}, {"variance": [1e300] * 8}, {"variance": [1e9] * 8},
-        {"mean": [0.0] * 7, "variance": [1.0] * 7}, {"variance": [1e9] * 8, "limit": 100.0},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("lie", [
+    {"limit": 1e308}, {"limit": 100.0}, {"variance": [1e300] * 8}, {"variance": [1e9] * 8},
+    {"mean": [0.0] * 7, "variance": [1.0] * 7}, {"variance": [1e9] * 8, "limit": 100.0},
+])  # fmt: skip
 def test_no_sites_statistics_alone_make_a_stranger_familiar(lie):
     rng = np.random.default_rng(0)
     sites = {name: statistics_of(rng.normal(0, 1, (500, 8))) for name in "abc"}

@@ -15,10 +15,9 @@ def body_paths(model):
     return [v.path for v in model.weights if not v.path.startswith("head/")]
 
 
-@pytest.mark.parametrize(
-    ("backbone", "arrays", "numbers"),
-    [("tiny_densenet", 14, 1_304), ("small_densenet", 64, None), ("densenet121", 604, 7_037_504)],
-)
+@pytest.mark.parametrize(("backbone", "arrays", "numbers"), [
+    ("tiny_densenet", 14, 1_304), ("small_densenet", 64, None), ("densenet121", 604, 7_037_504),
+])  # fmt: skip
 def test_the_body_has_its_size_and_the_same_unique_paths_in_every_build(backbone, arrays, numbers):
     few, many = (build(backbone, classes, image_size=32) for classes in (2, 20))
     checkpoint = initial_body(few)

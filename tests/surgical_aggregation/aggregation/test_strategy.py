@@ -24,15 +24,12 @@ class LastBlock(strategy.Strategy):
         return frozenset(path for path in body if path.startswith("block2/"))
 
 
-@pytest.mark.parametrize(
-    ("name", "kept", "personal"),
-    [
-        ("fedavg", CONSTANT, frozenset()),
-        ("fedbn", BATCH_NORM | CONSTANT, BATCH_NORM),
-        ("fedbn+", BATCH_NORM | CONSTANT, frozenset()),
-        ("fixbn", KINDS.statistics | CONSTANT, frozenset()),
-    ],
-)
+@pytest.mark.parametrize(("name", "kept", "personal"), [
+    ("fedavg", CONSTANT, frozenset()),
+    ("fedbn", BATCH_NORM | CONSTANT, BATCH_NORM),
+    ("fedbn+", BATCH_NORM | CONSTANT, frozenset()),
+    ("fixbn", KINDS.statistics | CONSTANT, frozenset()),
+])  # fmt: skip
 def test_what_becomes_of_batch_norm(name, kept, personal):
     assert strategy.kept_at_site(name, PATHS, KINDS) == kept
     assert strategy.find(name).personal(PATHS, KINDS) == personal

@@ -10,18 +10,15 @@ from nvflare.private.defs import SysCommandTopic, TrainingTopic
 from surgical_aggregation.kit.site_requests import SiteRequests
 
 
-@pytest.mark.parametrize(
-    ("origin", "topic", "reason"),
-    [
-        ("server", TrainingTopic.DEPLOY, None),
-        ("server", SysCommandTopic.SYS_INFO, None),
-        ("server", SysCommandTopic.SHELL, "files are read at the site only"),
-        ("server.job", TrainingTopic.DEPLOY, "only the server's requests"),
-        ("chexpert", TrainingTopic.DEPLOY, "only the server's requests"),
-        ("chexpert", SysCommandTopic.SHELL, "only the server's requests"),
-        (None, SysCommandTopic.SYS_INFO, "only the server's requests"),
-    ],
-)
+@pytest.mark.parametrize(("origin", "topic", "reason"), [
+    ("server", TrainingTopic.DEPLOY, None),
+    ("server", SysCommandTopic.SYS_INFO, None),
+    ("server", SysCommandTopic.SHELL, "files are read at the site only"),
+    ("server.job", TrainingTopic.DEPLOY, "only the server's requests"),
+    ("chexpert", TrainingTopic.DEPLOY, "only the server's requests"),
+    ("chexpert", SysCommandTopic.SHELL, "only the server's requests"),
+    (None, SysCommandTopic.SYS_INFO, "only the server's requests"),
+])  # fmt: skip
 def test_the_server_alone_is_answered_and_never_about_files(origin, topic, reason):
     message = CellMessage({MessageHeaderKey.ORIGIN: origin}, Message(topic=topic, body=""))
     reply = SiteRequests().refuse(message)

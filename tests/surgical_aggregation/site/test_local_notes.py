@@ -29,16 +29,13 @@ def test_notes_and_errors_are_lines_of_json_with_their_dates(engine, tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("error", "kind", "reason", "trace"),
-    [
-        (SiteError("why"), "SiteError", "why", False),
-        (OSError("why"), "OSError", "why", False),
-        (OSError(28, "full"), "ENOSPC", "[Errno 28] full", False),
-        (MemoryError(), "MemoryError", "MemoryError", False),
-        (KeyError("Edema"), "KeyError", "'Edema'", True),
-    ],
-)
+@pytest.mark.parametrize(("error", "kind", "reason", "trace"), [
+    (SiteError("why"), "SiteError", "why", False),
+    (OSError("why"), "OSError", "why", False),
+    (OSError(28, "full"), "ENOSPC", "[Errno 28] full", False),
+    (MemoryError(), "MemoryError", "MemoryError", False),
+    (KeyError("Edema"), "KeyError", "'Edema'", True),
+])  # fmt: skip
 def test_of_an_unforeseen_error_there_is_a_trace(engine, tmp_path, error, kind, reason, trace):
     try:
         raise error

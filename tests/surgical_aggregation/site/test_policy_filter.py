@@ -127,14 +127,11 @@ def test_metrics_of_withheld_classes_and_counts_stay_also_those_beside_a_model(p
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "shareable",
-    [
-        make_reply(ReturnCode.TASK_ABORTED),
-        Shareable({"statistics": b"1"}),
-        DXO(DataKind.STATISTICS, data={"count": 3}).to_shareable(),
-    ],
-)
+@pytest.mark.parametrize("shareable", [
+    make_reply(ReturnCode.TASK_ABORTED),
+    Shareable({"statistics": b"1"}),
+    DXO(DataKind.STATISTICS, data={"count": 3}).to_shareable(),
+])  # fmt: skip
 def test_what_is_no_model_passes_unchanged_also_in_a_job_without_site(passed, shareable):
     before = dict(shareable)
     assert passed(shareable, WITHHOLDS_MASS, site=None) is shareable

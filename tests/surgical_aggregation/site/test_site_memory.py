@@ -130,11 +130,9 @@ class TestPersonal:
         assert kept.manifest["variable_kinds"]["batch_norm"] == batch_norm
 
     @pytest.mark.parametrize("restarts", [False, True], ids=["one process", "a process a round"])
-    @pytest.mark.parametrize(
-        ("rounds", "best", "own"),
-        [([0, 1, 2], 1, 0), ([0, 3, 4], 2, 0), ([0], 1, 0), ([0], 3, 0), ([0, 1, 3], 2, 1)],
-        ids=["there", "away then", "stayed away", "in later rounds", "later"],
-    )
+    @pytest.mark.parametrize(("rounds", "best", "own"), [
+        ([0, 1, 2], 1, 0), ([0, 3, 4], 2, 0), ([0], 1, 0), ([0], 3, 0), ([0, 1, 3], 2, 1),
+    ], ids=["there", "away then", "stayed away", "in later rounds", "later"])  # fmt: skip
     def test_the_best_model_has_the_personal_variables_of_its_round(
         self, process, restarts, rounds, best, own
     ):

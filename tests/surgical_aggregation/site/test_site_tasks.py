@@ -132,15 +132,12 @@ def test_an_abort_ends_a_task_after_the_running_batch_and_the_next_can_follow(
     assert north.train(4).get_return_code() == ReturnCode.OK
 
 
-@pytest.mark.parametrize(
-    ("name", "splits"),
-    [
-        ("validate", ["validation"]),
-        ("test", ["test"]),
-        ("train", ["validation", "train"]),
-        ("refit", ["train", "validation"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "splits"), [
+    ("validate", ["validation"]),
+    ("test", ["test"]),
+    ("train", ["validation", "train"]),
+    ("refit", ["train", "validation"]),
+])  # fmt: skip
 def test_every_batch_of_a_split_is_made_once(process, site, name, splits):
     north = process(report_counts=True)
     site.passes.clear()
@@ -226,11 +223,9 @@ def possible(positives, reported):
     return {reported({"auroc/x": k / pairs, **counted}).get("auroc/x") for k in range(pairs + 1)}
 
 
-@pytest.mark.parametrize(
-    ("policy", "reported", "fitting"),
-    [({"report_counts": True}, dict, [1]), ({}, without_counts, [30, 31, 32])],
-    ids=["permitted", "withheld"],
-)
+@pytest.mark.parametrize(("policy", "reported", "fitting"), [
+    ({"report_counts": True}, dict, [1]), ({}, without_counts, [30, 31, 32]),
+], ids=["permitted", "withheld"])  # fmt: skip
 def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
     process, site, monkeypatch, caplog, policy, reported, fitting
 ):

@@ -36,13 +36,10 @@ IMPORT = "import surgical_aggregation.server"
 START = "from cxr_study.cli import start; start()"
 
 
-@pytest.mark.parametrize(
-    ("version", "program", "refused"),
-    [
-        ("2.8.3", IMPORT, True), ("2.9.0", IMPORT, False), ("2.9.7rc1", IMPORT, False),
-        ("3.0.0", IMPORT, True), ("2.8.3", START, True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("version", "program", "refused"), [
+    ("2.8.3", IMPORT, True), ("2.9.0", IMPORT, False), ("2.9.7rc1", IMPORT, False),
+    ("3.0.0", IMPORT, True), ("2.8.3", START, True),
+])  # fmt: skip
 def test_another_flare_is_refused_by_name_at_the_start(tmp_path, version, program, refused):
     metadata = tmp_path / f"nvflare-{version}.dist-info/METADATA"
     metadata.parent.mkdir()

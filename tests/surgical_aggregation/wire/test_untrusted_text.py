@@ -10,15 +10,12 @@ from surgical_aggregation.wire.headers import REFUSAL
 from surgical_aggregation.wire.untrusted_text import LONGEST, checked_job, one_line
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        *((text, text) for text in ("", "Nodule/Mass, 0.5", "Ödem", "肺水腫")),
-        ("a\nb\r\tc", r"a\nb\r\tc"),
-        ("\x1b[2Ja\u2028b\u202ec\x85\ud800", r"\x1b[2Ja\u2028b\u202ec\x85\ud800"),
-        ("a" * 5000, "a" * LONGEST + " ..."),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    *((text, text) for text in ("", "Nodule/Mass, 0.5", "Ödem", "肺水腫")),
+    ("a\nb\r\tc", r"a\nb\r\tc"),
+    ("\x1b[2Ja\u2028b\u202ec\x85\ud800", r"\x1b[2Ja\u2028b\u202ec\x85\ud800"),
+    ("a" * 5000, "a" * LONGEST + " ..."),
+])  # fmt: skip
 def test_what_cannot_be_printed_is_escaped_and_a_long_text_cut(text, shown):
     assert one_line(text) == shown
 

@@ -9,14 +9,11 @@ OURS = versions.OURS
 UNKNOWN = "unknown (an earlier one declares none)"
 
 
-@pytest.mark.parametrize(
-    ("theirs", "refused"),
-    [
-        ("1.2.3", None), ("1.2.0", None), ("1.2", None), ("1.2.4rc1", None),
-        ("1.3.3", "1.3.3"), ("1.20.3", "1.20.3"), ("2.2.3", "2.2.3"), ("", ""), ("x\ny", r"x\ny"),
-        (None, UNKNOWN), (3, UNKNOWN),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("theirs", "refused"), [
+    ("1.2.3", None), ("1.2.0", None), ("1.2", None), ("1.2.4rc1", None),
+    ("1.3.3", "1.3.3"), ("1.20.3", "1.20.3"), ("2.2.3", "2.2.3"), ("", ""), ("x\ny", r"x\ny"),
+    (None, UNKNOWN), (3, UNKNOWN),
+])  # fmt: skip
 def test_major_and_minor_are_the_servers_else_both_versions_are_named(monkeypatch, theirs, refused):
     monkeypatch.setattr(versions, "__version__", "1.2.3")
     fault = version_fault(parse_versions({OURS: theirs, "another": "1.2.3"}))

@@ -42,62 +42,52 @@ def test_the_interval_is_over_seeds_and_the_sd_of_an_average_over_scenarios():
     assert reached(lines, AVERAGED) == pytest.approx((2, 2, 0.75, 0.02**0.5, low, high, 14))
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"scenario": "3"}, {"method": "vanilla"}, {"strategy": "fedavg"}, {"model": "nih"},
-        {"test": "mimic"}, {"group": "shared"},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("other", [
+    {"scenario": "3"}, {"method": "vanilla"}, {"strategy": "fedavg"}, {"model": "nih"},
+    {"test": "mimic"}, {"group": "shared"},
+])  # fmt: skip
 def test_what_is_of_another_place_is_not_in_a_mean(other):
     assert reached([mean(0.7), mean(0.1, **other)])[:3] == (1, 1, 0.7)
     assert reached([mean(0.1, **other)]) == (0, 0, None, None, None, None, 0)
 
 
-@pytest.mark.parametrize(
-    ("lines", "of", "runs", "seeds", "value", "sd", "classes"),
-    [
-        # One seed has no interval, a single class no SD; what is not defined has no value.
-        ([mean(0.7)], PLACE, 1, 1, 0.7, 0.1, 14),
-        ([mean(0.7, auroc_sd=None)], PLACE, 1, 1, 0.7, None, 14),
-        ([mean(None)], PLACE, 1, 0, None, None, 0),
-        # A seed that does not define it is left out.
-        ([mean(0.7), mean(None, seed=1)], PLACE, 2, 1, 0.7, 0.1, 14),
-        # A local model is measured on its site's test set, whatever class it does not have ...
-        ([own(0.8, "nih"), own(0.3, "chexpert")], place(), 1, 1, 0.8, 0.1, 14),
-        ([own(None, "nih"), own(0.3, "chexpert")], place(), 1, 0, None, None, 0),
-        # ... and elsewhere it is the mean over the models that have the classes.
-        (
-            [
-                own(0.8, "nih", test="mimic"), own(None, "third", test="mimic"),
-                own(0.6, "chexpert", test="mimic", auroc_sd=0.3),
-            ],
-            place("mimic"), 1, 1, 0.7, 0.2, 14,
-        ),
-        # The server's model is none of the sites'.
-        (
-            [own(0.8, "nih", test="mimic"), own(0.2, "server", test="mimic")],
-            place("mimic"), 1, 1, 0.8, 0.1, 14,
-        ),
-        ([own(0.8, "nih"), own(0.2, "server")], place(model="server"), 1, 1, 0.2, 0.1, 14),
-        # A named model is measured on every test set.
-        ([own(0.8, "nih"), own(0.3, "third")], place(model="third"), 1, 1, 0.3, 0.1, 14),
-        # Each scenario of an average has its own sites.
-        (
-            [
-                own(0.8, "nih"), own(0.2, "chexpert"),
-                own(0.5, "nih-1", scenario="4"), own(0.7, "nih-2", scenario="4"),
-            ],
-            place(scenario=AVERAGE), 1, 1, 0.7, 0.02**0.5, 14,
-        ),
-        # In an average a seed counts that is finished and defined in all scenarios.
-        (
-            [mean(0.7), mean(0.9, scenario="4"), mean(0.1, seed=1, classes=9)],
-            AVERAGED, 1, 1, 0.8, 0.02**0.5, 14,
-        ),
-        ([mean(0.7), mean(None, scenario="4")], AVERAGED, 1, 0, None, None, 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("lines", "of", "runs", "seeds", "value", "sd", "classes"), [
+    # One seed has no interval, a single class no SD; what is not defined has no value.
+    ([mean(0.7)], PLACE, 1, 1, 0.7, 0.1, 14),
+    ([mean(0.7, auroc_sd=None)], PLACE, 1, 1, 0.7, None, 14),
+    ([mean(None)], PLACE, 1, 0, None, None, 0),
+    # A seed that does not define it is left out.
+    ([mean(0.7), mean(None, seed=1)], PLACE, 2, 1, 0.7, 0.1, 14),
+    # A local model is measured on its site's test set, whatever class it does not have ...
+    ([own(0.8, "nih"), own(0.3, "chexpert")], place(), 1, 1, 0.8, 0.1, 14),
+    ([own(None, "nih"), own(0.3, "chexpert")], place(), 1, 0, None, None, 0),
+    # ... and elsewhere it is the mean over the models that have the classes.
+    (
+        [
+            own(0.8, "nih", test="mimic"), own(None, "third", test="mimic"),
+            own(0.6, "chexpert", test="mimic", auroc_sd=0.3),
+        ],
+        place("mimic"), 1, 1, 0.7, 0.2, 14,
+    ),
+    # The server's model is none of the sites'.
+    ([own(0.8, "nih", test="mimic"), own(0.2, "server", test="mimic")], place("mimic"), 1, 1, 0.8,
+     0.1, 14),
+    ([own(0.8, "nih"), own(0.2, "server")], place(model="server"), 1, 1, 0.2, 0.1, 14),
+    # A named model is measured on every test set.
+    ([own(0.8, "nih"), own(0.3, "third")], place(model="third"), 1, 1, 0.3, 0.1, 14),
+    # Each scenario of an average has its own sites.
+    (
+        [
+            own(0.8, "nih"), own(0.2, "chexpert"),
+            own(0.5, "nih-1", scenario="4"), own(0.7, "nih-2", scenario="4"),
+        ],
+        place(scenario=AVERAGE), 1, 1, 0.7, 0.02**0.5, 14,
+    ),
+    # In an average a seed counts that is finished and defined in all scenarios.
+    ([mean(0.7), mean(0.9, scenario="4"), mean(0.1, seed=1, classes=9)], AVERAGED, 1, 1, 0.8,
+     0.02**0.5, 14),
+    ([mean(0.7), mean(None, scenario="4")], AVERAGED, 1, 0, None, None, 0),
+])  # fmt: skip
 def test_what_counts(lines, of, runs, seeds, value, sd, classes):
     assert reached(lines, of) == pytest.approx((runs, seeds, value, sd, None, None, classes))
 
@@ -117,27 +107,24 @@ UNDEFINED, UNFINISHED = (1, 0, *[None] * 4, 0), (0, 0, *[None] * 4, 0)
 WITH_BCE = published(sd=0.07, low=0.81, high=0.83, bce=0.15)
 
 
-@pytest.mark.parametrize(
-    ("made", "shown", "ends", "theirs", "difference"),
-    [
-        (cell(), "0.812 ± 0.060", "", "", ""),
-        (cell((2, 2, 0.8, 0.1, 0.7504, 0.85, 14)), "0.800 ± 0.100", "0.750 to 0.850", "", ""),
-        (cell(UNDEFINED, published()), "\N{EN DASH}", "", "0.82", ""),
-        (cell(UNFINISHED), "", "", "", ""),
-        (cell(theirs=published(sd=0.07)), "0.812 ± 0.060", "", "0.82 ± 0.07", MINUS + "0.01"),
-        (cell(theirs=WITH_BCE), "0.812 ± 0.060", "", "0.82 (0.81 to 0.83)", MINUS + "0.01"),
-        (cell(theirs=WITH_BCE, metric="bce"), "0.812 ± 0.060", "", "0.15", "+0.66"),
-        (cell(theirs=published(), metric="bce"), "0.812 ± 0.060", "", "", ""),
-        # Theirs is over another number of classes.
-        (cell(theirs=published(classes=13)), "0.812 ± 0.060", "", "0.82", ""),
-        # Ours is of other data, such as drawings.
-        (cell(theirs=published(sd=0.07), apart=("why",)), "0.812 ± 0.060", "", "0.82 ± 0.07", ""),
-        # A difference has their two decimals, and none is written as less than nothing.
-        (cell((1, 1, 0.8449, None, None, None, 14), published()), "0.845", "", "0.82", "+0.02"),
-        (cell((1, 1, 0.8185, None, None, None, 14), published()), "0.819", "", "0.82", "+0.00"),
-        (cell((1, 1, 0.8215, None, None, None, 14), published()), "0.822", "", "0.82", "+0.00"),
-    ],
-)
+@pytest.mark.parametrize(("made", "shown", "ends", "theirs", "difference"), [
+    (cell(), "0.812 ± 0.060", "", "", ""),
+    (cell((2, 2, 0.8, 0.1, 0.7504, 0.85, 14)), "0.800 ± 0.100", "0.750 to 0.850", "", ""),
+    (cell(UNDEFINED, published()), "\N{EN DASH}", "", "0.82", ""),
+    (cell(UNFINISHED), "", "", "", ""),
+    (cell(theirs=published(sd=0.07)), "0.812 ± 0.060", "", "0.82 ± 0.07", MINUS + "0.01"),
+    (cell(theirs=WITH_BCE), "0.812 ± 0.060", "", "0.82 (0.81 to 0.83)", MINUS + "0.01"),
+    (cell(theirs=WITH_BCE, metric="bce"), "0.812 ± 0.060", "", "0.15", "+0.66"),
+    (cell(theirs=published(), metric="bce"), "0.812 ± 0.060", "", "", ""),
+    # Theirs is over another number of classes.
+    (cell(theirs=published(classes=13)), "0.812 ± 0.060", "", "0.82", ""),
+    # Ours is of other data, such as drawings.
+    (cell(theirs=published(sd=0.07), apart=("why",)), "0.812 ± 0.060", "", "0.82 ± 0.07", ""),
+    # A difference has their two decimals, and none is written as less than nothing.
+    (cell((1, 1, 0.8449, None, None, None, 14), published()), "0.845", "", "0.82", "+0.02"),
+    (cell((1, 1, 0.8185, None, None, None, 14), published()), "0.819", "", "0.82", "+0.00"),
+    (cell((1, 1, 0.8215, None, None, None, 14), published()), "0.822", "", "0.82", "+0.00"),
+])  # fmt: skip
 def test_ours_and_theirs_are_shown_with_their_difference(made, shown, ends, theirs, difference):
     assert (made.shown, made.interval_shown, made.published_shown) == (shown, ends, theirs)
     assert made.difference_shown == difference
@@ -235,15 +222,12 @@ def test_data_sets_that_trained_alone_have_a_line_each_and_parts_of_one_share_on
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("values", "best"),
-    [
-        ((0.8, 0.7), [True, False]),
-        ((0.8001, 0.8004), [True, True]),
-        ((0.8, None), [False, False]),
-        ((0.8, 0.7, 0.9), [True, False, False]),  # "complete" has all labels
-    ],
-)
+@pytest.mark.parametrize(("values", "best"), [
+    ((0.8, 0.7), [True, False]),
+    ((0.8001, 0.8004), [True, True]),
+    ((0.8, None), [False, False]),
+    ((0.8, 0.7, 0.9), [True, False, False]),  # "complete" has all labels
+])  # fmt: skip
 def test_the_best_of_several_as_shown_is_marked(values, best):
     methods = ("surgical", "vanilla", "complete")
     lines = [mean(value, method=method) for method, value in zip(methods, values, strict=False)]

@@ -87,10 +87,9 @@ class TestTransferSyntax:
         assert grey(written(file)).tolist() == [[0, 128], [255, 0]]
 
     @pytest.mark.parametrize("syntax", ["57", "70", "80", "81", "90"])
-    @pytest.mark.parametrize(
-        ("dtype", "bits", "elements"),
-        [(U8, 8, {}), (U16, 12, INVERTED), (U16, 16, {}), (I16, 12, SIGNED), (I16, 16, INVERTED)],
-    )
+    @pytest.mark.parametrize(("dtype", "bits", "elements"), [
+        (U8, 8, {}), (U16, 12, INVERTED), (U16, 16, {}), (I16, 12, SIGNED), (I16, 16, INVERTED),
+    ])  # fmt: skip
     def test_lossless_compression_changes_no_pixel(self, syntax, dtype, bits, elements):
         pixels = (NOISE % 2**bits - 2 ** (bits - 1) * (dtype is I16)).astype(dtype)
         file = dataset(pixels, BitsStored=bits, HighBit=bits - 1, **elements)

@@ -124,14 +124,11 @@ def test_only_new_and_changed_files_are_decoded(png, open_store, folder):
     assert light(before) == [5, 6]  # what is open stays as it was
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "error", "detail"),
-    [
-        (decoding, "file_stamp", PermissionError(13, "Permission denied"), "Permission denied"),
-        (Image, "open", MemoryError(), "not enough memory"),
-        (Image, "open", MissingDecoderError("needs a decoder"), "needs a decoder"),
-    ],
-)
+@pytest.mark.parametrize(("owner", "name", "error", "detail"), [
+    (decoding, "file_stamp", PermissionError(13, "Permission denied"), "Permission denied"),
+    (Image, "open", MemoryError(), "not enough memory"),
+    (Image, "open", MissingDecoderError("needs a decoder"), "needs a decoder"),
+])  # fmt: skip
 def test_what_could_not_be_read_is_tried_again(
     png, open_store, monkeypatch, owner, name, error, detail
 ):

@@ -71,11 +71,9 @@ def test_a_file_without_what_is_needed_is_refused(write, text, message):
         read_columns(write(text), ["patient"])
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"a\n1\n", gzip.compress(b"a\n1\n2\n")[:-9], gzip.compress(b"a\n1\n")[:12] + b"x"],
-    ids=["no gzip", "cut off", "damaged"],
-)
+@pytest.mark.parametrize("content", [
+    b"a\n1\n", gzip.compress(b"a\n1\n2\n")[:-9], gzip.compress(b"a\n1\n")[:12] + b"x",
+], ids=["no gzip", "cut off", "damaged"])  # fmt: skip
 def test_a_missing_file_and_a_damaged_gzip_are_refused(write, tmp_path, content):
     with pytest.raises(InputError, match=r"none\.csv cannot be read"):
         read_columns(tmp_path / "none.csv", ["a"])

@@ -104,30 +104,27 @@ def test_every_merge_of_the_catalogue_can_be_made(target):
             assert classes(merges.apply(table(parts), {target: [*parts]}, "table")) == [target]
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"Fracture": ["Rib fractur"]}, r"'Fracture' needs columns that dataset 'vindr' has; got "
-         "'Rib fractur', nearest known: Rib fracture"),
-        ({"Fracture": ["Rib fracture", "rib_fracture"]}, "'Fracture' names 'Rib fracture' twice"),
-        ({"Fracture": []}, "'Fracture' needs at least one other column"),
-        ({"Mass": ["mass"]}, "'Mass' needs at least one other column"),
-        ({"Bone": ["Rib fracture"], "bone": ["Edema"]}, "'bone' is given twice"),
-        ({"patient": ["Edema"]}, "'patient' is a column of every label table"),
-        ({"Lung Lesion": ["Mass"]}, r"'Lung Lesion' and 'Mass' must not be merged, here into 'Lung "
-         r"Lesion': CheXpert's Lung Lesion is any of mass, .*\. Keep them apart"),
-        ({"Lesion": ["Edema", "Other lesion", "Lung Lesion"]},
-         "'Other lesion' and 'Lung Lesion' must not be merged, here into 'Lesion'"),
-        ({"Fracture": ["Rib fracture"], "Bone": ["Fracture", "Edema"]},
-         "'Fracture' is merged into 'Bone' and is itself a merge"),
-        ({"Pulmonary fibrosis": ["Edema"], "Scar": ["Fibrosis"]},
-         "'Fibrosis' is merged into 'Scar' and is itself a merge"),
-        ({"Bone": ["Rib fracture"], "Fracture": ["Rib fracture"]},
-         "'Rib fracture' is merged into Bone and Fracture; .* does not relate it to 'Bone'"),
-        ({"Nodule": ["Nodule/Mass", "Edema"]},
-         "'Nodule/Mass' contains more than 'Nodule', so it must be its only source"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("asked", "message"), [
+    ({"Fracture": ["Rib fractur"]}, r"'Fracture' needs columns that dataset 'vindr' has; got "
+     "'Rib fractur', nearest known: Rib fracture"),
+    ({"Fracture": ["Rib fracture", "rib_fracture"]}, "'Fracture' names 'Rib fracture' twice"),
+    ({"Fracture": []}, "'Fracture' needs at least one other column"),
+    ({"Mass": ["mass"]}, "'Mass' needs at least one other column"),
+    ({"Bone": ["Rib fracture"], "bone": ["Edema"]}, "'bone' is given twice"),
+    ({"patient": ["Edema"]}, "'patient' is a column of every label table"),
+    ({"Lung Lesion": ["Mass"]}, r"'Lung Lesion' and 'Mass' must not be merged, here into 'Lung "
+     r"Lesion': CheXpert's Lung Lesion is any of mass, .*\. Keep them apart"),
+    ({"Lesion": ["Edema", "Other lesion", "Lung Lesion"]},
+     "'Other lesion' and 'Lung Lesion' must not be merged, here into 'Lesion'"),
+    ({"Fracture": ["Rib fracture"], "Bone": ["Fracture", "Edema"]},
+     "'Fracture' is merged into 'Bone' and is itself a merge"),
+    ({"Pulmonary fibrosis": ["Edema"], "Scar": ["Fibrosis"]},
+     "'Fibrosis' is merged into 'Scar' and is itself a merge"),
+    ({"Bone": ["Rib fracture"], "Fracture": ["Rib fracture"]},
+     "'Rib fracture' is merged into Bone and Fracture; .* does not relate it to 'Bone'"),
+    ({"Nodule": ["Nodule/Mass", "Edema"]},
+     "'Nodule/Mass' contains more than 'Nodule', so it must be its only source"),
+])  # fmt: skip
 def test_a_merge_that_cannot_be_meant_is_refused_with_the_reason(asked, message):
     present = ("Mass", "Rib fracture", "Edema", "Nodule/Mass", "Other lesion", "Lung Lesion")
     with pytest.raises(InputError, match=f"^{message}"):

@@ -139,33 +139,30 @@ NIH, CHEXPERT, MIMIC, CXR_LT, VINDR, PADCHEST = (
 KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(",")
 
 
-@pytest.mark.parametrize(
-    ("reader", "header", "message"),
-    [
-        (nih, [name for name in NIH if name != "Patient Gender"], "or 'Patient Sex'"),
-        (chexpert, [name for name in CHEXPERT if name != "Sex"], "needs a column 'Sex'"),
-        (chexpert, ["Study", *CHEXPERT[5:]], r"has 'Study'\. Labels of studies do not identify"),
-        (mimic, MIMIC[1:], "needs a column 'subject_id'"),
-        (cxr_lt, CXR_LT[:6], "needs columns with labels"),
-        (cxr_lt, [*CXR_LT, "path"], "needs one column 'path' or 'fpath'"),
-        (vindr, [name for name in VINDR if name != "ILD"], "needs a column 'ILD'"),
-        (padchest, [name for name in PADCHEST if name != "Labels"], "a column 'Labels'"),
-        (vindr, KAGGLE, r"boxes of Kaggle.*use PhysioNet's image_labels_train\.csv"),
-        *((table, f"image,patient,{rest}".split(","), message) for rest, message in (
-            ("Edema,edema", "columns 'Edema' and 'edema' are both the class 'Edema'"),
-            ("My_one,my one", "columns 'My_one' and 'my one' are both the class"),
-            ("Edema,", "column 4 has no name; name or remove it"),
-            ("Edema,Age,age", "which column names the age: .*; 'Age', 'age'"),
-            ("Edema,split", "column 'split': a class cannot have this name"),
-            ("Edema,File", "column 'File': a class cannot have this name"),
-            ("Edema,Image", "which column names the image: .*; 'image', 'Image'"),
-            ("age,sex", "needs a column for every class; has only image, patient"),
-            ("age,age,Edema", "needs one column 'age'; 2 have that name"))),
-        (table, ["image", "person", "Edema"], "which column names the patient: "),
-        (table, ["img", "patient", "Edema"], "which column names the image: "),
-        (table, ["image|patient|Edema"], "which column names the image: "),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("reader", "header", "message"), [
+    (nih, [name for name in NIH if name != "Patient Gender"], "or 'Patient Sex'"),
+    (chexpert, [name for name in CHEXPERT if name != "Sex"], "needs a column 'Sex'"),
+    (chexpert, ["Study", *CHEXPERT[5:]], r"has 'Study'\. Labels of studies do not identify"),
+    (mimic, MIMIC[1:], "needs a column 'subject_id'"),
+    (cxr_lt, CXR_LT[:6], "needs columns with labels"),
+    (cxr_lt, [*CXR_LT, "path"], "needs one column 'path' or 'fpath'"),
+    (vindr, [name for name in VINDR if name != "ILD"], "needs a column 'ILD'"),
+    (padchest, [name for name in PADCHEST if name != "Labels"], "a column 'Labels'"),
+    (vindr, KAGGLE, r"boxes of Kaggle.*use PhysioNet's image_labels_train\.csv"),
+    *((table, f"image,patient,{rest}".split(","), message) for rest, message in (
+        ("Edema,edema", "columns 'Edema' and 'edema' are both the class 'Edema'"),
+        ("My_one,my one", "columns 'My_one' and 'my one' are both the class"),
+        ("Edema,", "column 4 has no name; name or remove it"),
+        ("Edema,Age,age", "which column names the age: .*; 'Age', 'age'"),
+        ("Edema,split", "column 'split': a class cannot have this name"),
+        ("Edema,File", "column 'File': a class cannot have this name"),
+        ("Edema,Image", "which column names the image: .*; 'image', 'Image'"),
+        ("age,sex", "needs a column for every class; has only image, patient"),
+        ("age,age,Edema", "needs one column 'age'; 2 have that name"))),
+    (table, ["image", "person", "Edema"], "which column names the patient: "),
+    (table, ["img", "patient", "Edema"], "which column names the image: "),
+    (table, ["image|patient|Edema"], "which column names the image: "),
+])  # fmt: skip
 def test_a_header_without_what_is_needed_or_that_can_be_misread_is_refused(
     read, reader, header, message
 ):
@@ -180,15 +177,12 @@ def test_only_the_data_sets_own_names_become_canonical(tmp_path):
         assert classes == {"Effusion": name, "Other finding": "Other finding"}
 
 
-@pytest.mark.parametrize(
-    ("dataset", "columns"),
-    [
-        ("nih", ("Fracture", "Nodule or mass", "Airspace opacity")),
-        ("chexpert", ("Hernia",)),
-        ("mimic", ("Infiltration",)),
-        ("vindr", ("Mass",)),
-    ],
-)
+@pytest.mark.parametrize(("dataset", "columns"), [
+    ("nih", ("Fracture", "Nodule or mass", "Airspace opacity")),
+    ("chexpert", ("Hernia",)),
+    ("mimic", ("Infiltration",)),
+    ("vindr", ("Mass",)),
+])  # fmt: skip
 def test_labels_that_would_not_be_read_are_refused(tmp_path, dataset, columns):
     """Google's adjudicated NIH labels are columns behind the mined ones."""
     paths = [tmp_path / f"{number}.csv" for number in range(len(OFFICIAL[dataset].files))]

@@ -195,19 +195,12 @@ def lists(tmp_path):
     return read_lists
 
 
-@pytest.mark.parametrize(
-    ("train_val", "test", "message"),
-    [
-        ("a\nb\na\n", "c\n", r"train_val_list\.txt, line 3: 'a' is already in .*list\.txt, line 1"),
-        (
-            "a\n",
-            "c\na\n",
-            r"test_list\.txt, line 2: 'a' is already in .*train_val_list\.txt, line 1",
-        ),
-        ("a\n", "", r"test_list\.txt is empty"),
-        ("a\n\nb\n", "c\n", r"train_val_list\.txt, line 2: the line is blank"),
-    ],
-)
+@pytest.mark.parametrize(("train_val", "test", "message"), [
+    ("a\nb\na\n", "c\n", r"train_val_list\.txt, line 3: 'a' is already in .*list\.txt, line 1"),
+    ("a\n", "c\na\n", r"test_list\.txt, line 2: 'a' is already in .*train_val_list\.txt, line 1"),
+    ("a\n", "", r"test_list\.txt is empty"),
+    ("a\n\nb\n", "c\n", r"train_val_list\.txt, line 2: the line is blank"),
+])  # fmt: skip
 def test_nih_official_lists_have_a_name_per_line_and_no_header_and_are_a_partition(
     lists, tmp_path, train_val, test, message
 ):

@@ -52,15 +52,12 @@ def test_all_cells_without_meaning_are_reported_at_once(write):
         assert part in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"Bildnam": "image"}, "line 1: has no column 'Bildnam'; nearest.*Bildname"),
-        ({"Bildname": "image"}, r"names the patient: .*columns: {<name>: patient}"),
-        ({"Bildname": "image", "Alter": "image"}, "names the image: .*; 'Bildname', 'Alter'"),
-        ({"Alter": "age"}, "which column names the image"),
-    ],
-)
+@pytest.mark.parametrize(("columns", "message"), [
+    ({"Bildnam": "image"}, "line 1: has no column 'Bildnam'; nearest.*Bildname"),
+    ({"Bildname": "image"}, r"names the patient: .*columns: {<name>: patient}"),
+    ({"Bildname": "image", "Alter": "image"}, "names the image: .*; 'Bildname', 'Alter'"),
+    ({"Alter": "age"}, "which column names the image"),
+])  # fmt: skip
 def test_a_layout_that_does_not_fit_is_refused(write, columns, message):
     with pytest.raises(InputError, match=message):
         table.read(
@@ -143,13 +140,10 @@ def test_a_word_may_be_of_one_column_and_an_age_may_have_dicoms_unit(write):
     assert read[["sex", "age", "Mass"]].to_numpy().tolist() == [["F", 41, 1], ["M", 0.5, -1]]
 
 
-@pytest.mark.parametrize(
-    ("patient", "short"),
-    [
-        *(("7", "7"), ("0007", "7"), ("7.0", "7"), ("007.00", "7"), ("000", "0"), ("0.0", "0")),
-        *(("P07", "P07"), ("00P7", "P7"), ("7.5", "7.5"), ("1.2.0", "1.2.0"), ("70", "70")),
-    ],
-)
+@pytest.mark.parametrize(("patient", "short"), [
+    *(("7", "7"), ("0007", "7"), ("7.0", "7"), ("007.00", "7"), ("000", "0"), ("0.0", "0")),
+    *(("P07", "P07"), ("00P7", "P7"), ("7.5", "7.5"), ("1.2.0", "1.2.0"), ("70", "70")),
+])  # fmt: skip
 def test_leading_zeros_and_a_spreadsheets_end_are_no_part_of_an_id(patient, short):
     assert normalize_id(patient) == short
 

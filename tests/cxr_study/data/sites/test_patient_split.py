@@ -129,13 +129,10 @@ def test_the_test_list_is_the_test_split_and_an_eighth_of_the_rest_validates():
     assert counts == {"train": 140, "validation": 20, "test": 40}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"p000_0.png": None, "p000_1.png": None}, r"2 of 4 are in none: p000_0\.png, p000_1\.png"),
-        ({"p001_0.png": "train_val"}, "those of 1 patients are in both: p001"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"p000_0.png": None, "p000_1.png": None}, r"2 of 4 are in none: p000_0\.png, p000_1\.png"),
+    ({"p001_0.png": "train_val"}, "those of 1 patients are in both: p001"),
+])  # fmt: skip
 def test_lists_that_miss_an_image_or_tear_a_patient_are_refused(changes, message):
     rows = table([1, 0], images=2)
     with pytest.raises(InputError, match=message):

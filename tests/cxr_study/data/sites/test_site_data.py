@@ -52,14 +52,11 @@ class TestLabels:
         with pytest.raises(InputError, match=rf"a\.yaml.*{message}"):
             labels(**keys)
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            (COLUMNS.replace("Left effusion", "x" * 201) + ROWS, "may have 200 bytes .* has 201"),
-            (COLUMNS.replace("Left effusion", "\uff2dass") + ROWS, "one class spelt twice"),
-            (COLUMNS + "c.png,2,lateral,1,0,0,0\n", r"none of the 1 images .* views are lateral"),
-        ],
-    )
+    @pytest.mark.parametrize(("text", "message"), [
+        (COLUMNS.replace("Left effusion", "x" * 201) + ROWS, "may have 200 bytes .* has 201"),
+        (COLUMNS.replace("Left effusion", "\uff2dass") + ROWS, "one class spelt twice"),
+        (COLUMNS + "c.png,2,lateral,1,0,0,0\n", r"none of the 1 images .* views are lateral"),
+    ])  # fmt: skip
     def test_a_class_that_no_server_takes_or_no_frontal_image_is_refused(
         self, labels, tmp_path, text, message
     ):

@@ -138,16 +138,13 @@ def pick(pictures, count=6, probability=0.5):
     return choose(Predictions(images, chances, labels), UNION, count)
 
 
-@pytest.mark.parametrize(
-    ("pictures", "count", "chosen"),
-    [
-        (["A", "AB", "BC", "CDE"], 3, [3, 1, 0]),  # each adds most classes not shown yet
-        (["ABCD", "AB"], 6, [1]),  # none of more than three
-        (["", "A", "", "B"], 2, [1, 0]),  # the last is the first without any
-        (["A", "A", "A"], 6, [0, 1, 2]),  # none twice
-        (["ABCDE"], 6, []),
-    ],
-)
+@pytest.mark.parametrize(("pictures", "count", "chosen"), [
+    (["A", "AB", "BC", "CDE"], 3, [3, 1, 0]),  # each adds most classes not shown yet
+    (["ABCD", "AB"], 6, [1]),  # none of more than three
+    (["", "A", "", "B"], 2, [1, 0]),  # the last is the first without any
+    (["A", "A", "A"], 6, [0, 1, 2]),  # none twice
+    (["ABCDE"], 6, []),
+])  # fmt: skip
 def test_pictures_show_many_classes_whatever_is_predicted(pictures, count, chosen):
     for probability in (0.1, 0.9):
         found = pick(pictures, count, probability)

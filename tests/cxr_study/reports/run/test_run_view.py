@@ -107,17 +107,14 @@ def contributions(**spans):
     return {site: Contribution(rounds, "late") for site, rounds in spans.items()}
 
 
-@pytest.mark.parametrize(
-    ("rounds", "taken", "expected"),
-    [
-        ((0, 3), {"a": ((0, 1),), "b": ((0, 0),)}, "b is not in round 1 (late); means there are"),
-        ((0, 3), {"a": ((0, 1),), "b": ()}, "b contributed to no round (late): the model has"),
-        # b joined a run that goes on from round 6; round 7 was dropped; round 9 is the final model
-        ((6, 10), {"a": ((0, 6), (8, 8)), "b": ((8, 8),)}, "b is not in round 6 (late); means"),
-        ((0, 3), {"a": ((0, 1),), "b": ((0, 1),)}, None),
-        ((0, 3), {}, "b is not in rounds 0 and 1; means there are over"),  # an older summary
-    ],
-)
+@pytest.mark.parametrize(("rounds", "taken", "expected"), [
+    ((0, 3), {"a": ((0, 1),), "b": ((0, 0),)}, "b is not in round 1 (late); means there are"),
+    ((0, 3), {"a": ((0, 1),), "b": ()}, "b contributed to no round (late): the model has"),
+    # b joined a run that goes on from round 6; round 7 was dropped; round 9 is the final model
+    ((6, 10), {"a": ((0, 6), (8, 8)), "b": ((8, 8),)}, "b is not in round 6 (late); means"),
+    ((0, 3), {"a": ((0, 1),), "b": ((0, 1),)}, None),
+    ((0, 3), {}, "b is not in rounds 0 and 1; means there are over"),  # an older summary
+])  # fmt: skip
 def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, taken, expected):
     a = summary.rounds[0].sites["nih"]
     trained = [Round(number, 0.5, {"a": a}) for number in range(*rounds)]

@@ -141,14 +141,11 @@ class TestPermitted:
             assert trains([name], job, **of_study) == (name in permitted)
 
     @pytest.mark.parametrize("cls", [SelectHead, CheckResult])
-    @pytest.mark.parametrize(
-        ("table", "policy", "reason"),
-        [
-            (None, {"permitted": {"a": "Edema"}}, "permitted"),
-            ({"a": "Edema"}, None, "permitted"),
-            (None, {"permitted": {"a": ["Mass"], "b": ["mass"]}}, "'Mass' and 'mass', which are"),
-        ],
-    )
+    @pytest.mark.parametrize(("table", "policy", "reason"), [
+        (None, {"permitted": {"a": "Edema"}}, "permitted"),
+        ({"a": "Edema"}, None, "permitted"),
+        (None, {"permitted": {"a": ["Mass"], "b": ["mass"]}}, "'Mass' and 'mass', which are"),
+    ])  # fmt: skip
     def test_an_unusable_table_ends_the_run_once_when_it_starts(
         self, cls, table, policy, reason, panics
     ):

@@ -52,15 +52,12 @@ def test_a_site_that_labels_both_tells_them_apart():
     assert named({"a": ["Pneumonia", "Pneumonie"], "b": ["Pneumonia"]})[0] == []
 
 
-@pytest.mark.parametrize(
-    ("policy", "ends"),
-    [
-        ({"look_alikes": "refuse"}, True),
-        ({"look_alikes": "note", "permitted": {}}, False),
-        ({"look_alikes": "never"}, True),
-        (None, False),
-    ],
-)
+@pytest.mark.parametrize(("policy", "ends"), [
+    ({"look_alikes": "refuse"}, True),
+    ({"look_alikes": "note", "permitted": {}}, False),
+    ({"look_alikes": "never"}, True),
+    (None, False),
+])  # fmt: skip
 def test_the_servers_policy_may_refuse_them(policy, ends):
     events = named({"a": ["Pneumonia"], "b": ["Pneumonie"]}, policy=policy)[1]
     assert (EventType.FATAL_SYSTEM_ERROR in events) == ends

@@ -265,10 +265,9 @@ def test_an_unknown_setting_is_refused(arguments, why):
         SurgicalAggregator(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "mean", "ends"),
-    [("fedbn+", 0, True), ("fedavg", 0, False), ("fedbn+", 0.1, False)],
-)
+@pytest.mark.parametrize(("strategy", "mean", "ends"), [
+    ("fedbn+", 0, True), ("fedavg", 0, False), ("fedbn+", 0.1, False),
+])  # fmt: skip
 def test_batch_normalisation_of_random_weights_is_not_frozen(panics, strategy, mean, ends):
     aggregator = SurgicalAggregator(strategy)
     nothing = context(props={AppConstants.GLOBAL_MODEL: ModelLearnable()})

@@ -63,11 +63,9 @@ class TestCheckpointLocator:
 
 
 class TestEvaluatedModelLocator:
-    @pytest.mark.parametrize(
-        ("file", "job", "found"),
-        [(None, "earlier", [1, 2]), ("file.npz", "", [7, 7]), ("file.npz", "earlier", [1, 2])],
-        ids=["job", "file", "job before file"],
-    )
+    @pytest.mark.parametrize(("file", "job", "found"), [
+        (None, "earlier", [1, 2]), ("file.npz", "", [7, 7]), ("file.npz", "earlier", [1, 2]),
+    ], ids=["job", "file", "job before file"])  # fmt: skip
     def test_finds_an_earlier_jobs_best_model_or_a_file(
         self, fl_ctx, panics, tmp_path, monkeypatch, file, job, found
     ):

@@ -120,14 +120,11 @@ def test_an_average_over_rounds_is_kept_beside_the_optimizers_moments():
 class TestDroppedRound:
     """A step that is not finite leaves the model unchanged; the run continues."""
 
-    @pytest.mark.parametrize(
-        ("value", "optimizer"),
-        [
-            (np.inf, {}),  # an average that is not finite
-            (1e38, ADAM),  # a moment: its square
-            (3e38, {"optimizer": "fedavgm", "learning_rate": 2.0}),  # the step itself
-        ],
-    )
+    @pytest.mark.parametrize(("value", "optimizer"), [
+        (np.inf, {}),  # an average that is not finite
+        (1e38, ADAM),  # a moment: its square
+        (3e38, {"optimizer": "fedavgm", "learning_rate": 2.0}),  # the step itself
+    ])  # fmt: skip
     def test_leaves_model_and_moments_as_they_were(self, value, optimizer):
         last = model({"Mass": 2}, MOMENTS, round=3, classes={"Mass": {}})
         after, fl_ctx = merged(last, [value], {"Mass": 4}, 3, {"a": of("Mass")}, **optimizer)

@@ -114,14 +114,11 @@ def test_starts_from_the_checkpoint_and_records_its_digest(tmp_path, panics, log
     assert "columns of 'Edema' and 'edema', two spellings of one class" in logged["warning"][0]
 
 
-@pytest.mark.parametrize(
-    ("file", "reason"),
-    [
-        (None, "none is configured. Set `file` of the job's InitialBody"),
-        ("nowhere.npz", "nowhere.npz' does not exist"),
-        ("featureless.npz", "head_features"),
-    ],
-)
+@pytest.mark.parametrize(("file", "reason"), [
+    (None, "none is configured. Set `file` of the job's InitialBody"),
+    ("nowhere.npz", "nowhere.npz' does not exist"),
+    ("featureless.npz", "head_features"),
+])  # fmt: skip
 def test_an_unusable_start_ends_the_run_with_the_reason(tmp_path, panics, file, reason):
     save(Checkpoint(BODY, {}), tmp_path / "featureless.npz")
     Server(tmp_path, file and tmp_path / file).load()

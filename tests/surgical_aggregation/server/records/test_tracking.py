@@ -141,15 +141,12 @@ def test_in_mlflow_every_site_has_a_run_of_its_own(tmp_path, monkeypatch, panics
     assert not panics
 
 
-@pytest.mark.parametrize(
-    ("tracker", "reason"),
-    [
-        ("mlflow", "mlflow halted; None in sys.modules. Fix this (pip install mlflow), or set"),
-        ("wandb", "tracking must be one of tensorboard, mlflow, none; got 'wandb'."),
-        ("tensorboard", "tracking = 'tensorboard' cannot start at the server: "),
-        ("none", None),
-    ],
-)
+@pytest.mark.parametrize(("tracker", "reason"), [
+    ("mlflow", "mlflow halted; None in sys.modules. Fix this (pip install mlflow), or set"),
+    ("wandb", "tracking must be one of tensorboard, mlflow, none; got 'wandb'."),
+    ("tensorboard", "tracking = 'tensorboard' cannot start at the server: "),
+    ("none", None),
+])  # fmt: skip
 def test_a_tracker_that_cannot_start_ends_the_run(tmp_path, panics, monkeypatch, tracker, reason):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     (tmp_path / "server").write_text("in the way of its folder")

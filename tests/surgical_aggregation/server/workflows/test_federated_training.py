@@ -106,15 +106,12 @@ class TestStart:
         assert "got 0 and a start model without them" in panics[0]
 
 
-@pytest.mark.parametrize(
-    ("metrics", "reason"),
-    [
-        (None, None),
-        ({"bce": 0.5, "auroc/Edema": 1.0, "train_seconds": 3.0}, None),
-        ({"auroc": 1.5}, "'auroc' must be a number from 0 to 1; got 1.5"),
-        ({"bce/Mass": 0.5}, "there is no metric 'bce/Mass' that the site could report"),
-    ],
-)
+@pytest.mark.parametrize(("metrics", "reason"), [
+    (None, None),
+    ({"bce": 0.5, "auroc/Edema": 1.0, "train_seconds": 3.0}, None),
+    ({"auroc": 1.5}, "'auroc' must be a number from 0 to 1; got 1.5"),
+    ({"bce/Mass": 0.5}, "there is no metric 'bce/Mass' that the site could report"),
+])  # fmt: skip
 def test_the_metrics_that_come_with_a_model_are_checked(metrics, reason):
     fl_ctx = context("north", classes=["Edema"], current_round=7)
     sent = FederatedTraining().read(result({}, {}, metrics=metrics))

@@ -67,10 +67,9 @@ def test_what_has_no_metrics_cannot_be_read():
         ModelEvaluation().read(DXO(DataKind.WEIGHTS, data={}).to_shareable())
 
 
-@pytest.mark.parametrize(
-    ("features", "reason"),
-    [(2, None), (3, "the mean and variance of features need one number per feature")],
-)
+@pytest.mark.parametrize(("features", "reason"), [
+    (2, None), (3, "the mean and variance of features need one number per feature"),
+])  # fmt: skip
 def test_statistics_are_of_the_measured_models_features(features, reason):
     statistics = {"mean": [0.0, 1.0], "variance": [1.0, 0.0], "limit": 2.0, "images": 60}
     dxo = DXO(DataKind.METRICS, data=GOOD, meta={FEATURES: statistics})

@@ -107,17 +107,11 @@ def test_without_a_wish_or_a_best_model_to_be_fitted_nothing_is_sent(
     assert logged["warning"] == warned
 
 
-@pytest.mark.parametrize(
-    ("how", "reason"),
-    [
-        (
-            {"best": {**BEST, "strategy": "fedbn"}},
-            "here each has a personal model (strategy 'fedbn'",
-        ),
-        ({"head": {}}, "or a personal head). Set model to 'none'"),
-        ({"aggregator_id": "other"}, "an Aggregator is needed; got NoneType. Check aggregator_id"),
-    ],
-)
+@pytest.mark.parametrize(("how", "reason"), [
+    ({"best": {**BEST, "strategy": "fedbn"}}, "here each has a personal model (strategy 'fedbn'"),
+    ({"head": {}}, "or a personal head). Set model to 'none'"),
+    ({"aggregator_id": "other"}, "an Aggregator is needed; got NoneType. Check aggregator_id"),
+])  # fmt: skip
 def test_what_cannot_be_fitted_for_all_sites_ends_the_run_with_the_reason(
     tmp_path, monkeypatch, panics, how, reason
 ):

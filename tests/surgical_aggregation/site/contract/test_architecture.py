@@ -20,15 +20,12 @@ def network(*inner, name=None):
     return keras.Model(inputs, outputs, name=name)
 
 
-@pytest.mark.parametrize(
-    ("layer", "reason"),
-    [
-        (layers.Dense(1, name="head"), None),
-        (layers.Dense(2, name="head"), "each of 1 classes; it has 2"),
-        (layers.Dense(1, name="predictions"), "'head'; got Dense called 'predictions'"),
-        (layers.Dropout(0.1, name="head"), "got Dropout called 'head'"),
-    ],
-)
+@pytest.mark.parametrize(("layer", "reason"), [
+    (layers.Dense(1, name="head"), None),
+    (layers.Dense(2, name="head"), "each of 1 classes; it has 2"),
+    (layers.Dense(1, name="predictions"), "'head'; got Dense called 'predictions'"),
+    (layers.Dropout(0.1, name="head"), "got Dropout called 'head'"),
+])  # fmt: skip
 def test_a_head_is_a_last_dense_layer_of_that_name_with_a_unit_per_class(layer, reason):
     model = network(layers.Dense(3), layer)
     if reason is None:
@@ -64,14 +61,11 @@ def test_an_initial_body_leaves_the_head_out_and_says_what_it_is():
     }
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("bn/gamma", None),
-        ("conv/kernel", np.zeros(FEATURES)),
-        ("dense/kernel", np.zeros((5, FEATURES))),
-    ],
-)
+@pytest.mark.parametrize(("path", "value"), [
+    ("bn/gamma", None),
+    ("conv/kernel", np.zeros(FEATURES)),
+    ("dense/kernel", np.zeros((5, FEATURES))),
+])  # fmt: skip
 def test_a_body_with_a_variable_too_few_too_many_or_of_another_shape_is_refused(path, value):
     own = architecture.body_variables(tiny_model(1))
     body = {path: v.numpy() for path, v in own.items()}

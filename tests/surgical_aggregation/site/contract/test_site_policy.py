@@ -73,13 +73,10 @@ def test_what_is_not_shared_or_has_too_few_positives_is_withheld(policy, stay):
     assert withheld(SitePolicy(**policy), CLASSES, lambda: LABELS) == stay
 
 
-@pytest.mark.parametrize(
-    ("policy", "reason"),
-    [
-        ({"min_images": 6}, "needs 'min_images' 6 training images; there are 5"),
-        ({"share": ()}, r"withholds all of its classes: .*Edema \(not in 'share'\); Nod"),
-    ],
-)
+@pytest.mark.parametrize(("policy", "reason"), [
+    ({"min_images": 6}, "needs 'min_images' 6 training images; there are 5"),
+    ({"share": ()}, r"withholds all of its classes: .*Edema \(not in 'share'\); Nod"),
+])  # fmt: skip
 def test_a_site_with_too_little_takes_no_part(policy, reason):
     with pytest.raises(PolicyError, match=reason):
         withheld(SitePolicy(**policy), CLASSES, lambda: LABELS)

@@ -66,11 +66,9 @@ def test_fixed_statistics_are_kerass_own_bit_for_bit(training):
         assert all(np.array_equal(a, b) for a, b in arrays)
 
 
-@pytest.mark.parametrize(
-    ("options", "shape"),
-    [({}, (8, 3)), ({"axis": 1}, (2, 3, 4, 4)), ({"dtype": "float64"}, (2, 4, 4, 3))],
-    ids=["rows", "channels first", "float64"],
-)
+@pytest.mark.parametrize(("options", "shape"), [
+    ({}, (8, 3)), ({"axis": 1}, (2, 3, 4, 4)), ({"dtype": "float64"}, (2, 4, 4, 3)),
+], ids=["rows", "channels first", "float64"])  # fmt: skip
 def test_what_the_kernel_does_not_do_is_left_to_keras(options, shape):
     data = RNG.normal(size=shape).astype(np.float32)
     results = []

@@ -10,11 +10,10 @@ from nvflare.apis.fl_context import FLContext
 from surgical_aggregation.site.training import tensorflow_setup
 
 
-@pytest.mark.parametrize(
-    ("job", "sites", "threads"),
-    [("simulate_job", 3, 2), ("simulate_job", 10, 1), ("5f0c", 3, 8)],
-    ids=["simulated sites share the cores", "at least one", "a real site has its machine"],
-)
+@pytest.mark.parametrize(("job", "sites", "threads"), [
+    ("simulate_job", 3, 2), ("simulate_job", 10, 1), ("5f0c", 3, 8),
+], ids=["simulated sites share the cores", "at least one",
+        "a real site has its machine"])  # fmt: skip
 def test_threads_of_a_site_on_eight_cores(monkeypatch, job, sites, threads):
     monkeypatch.setattr(tensorflow_setup, "cores", lambda: 8)
     fl_ctx = FLContext()

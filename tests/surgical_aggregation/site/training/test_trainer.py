@@ -24,11 +24,9 @@ def same(one, other):
     return all(value.tobytes() == other[name].tobytes() for name, value in one.items())
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"strategy": "fixbn", "proximal": 0.1}],
-    ids=["plain", "with what changes by the round"],
-)
+@pytest.mark.parametrize("options", [
+    {}, {"strategy": "fixbn", "proximal": 0.1},
+], ids=["plain", "with what changes by the round"])  # fmt: skip
 def test_passes_go_on_where_an_earlier_process_stopped(training, options):
     """Two rounds of two passes, in one process and in two."""
     straight, continued, again = (
@@ -59,13 +57,10 @@ def test_personal_variables_of_another_round_can_be_looked_at_without_losing_the
     np.testing.assert_array_equal(site.variables()["bn/beta"], present)
 
 
-@pytest.mark.parametrize(
-    ("state", "reason"),
-    [
-        ({"personal/dense/kernel": np.zeros(1)}, "of another model or strategy"),
-        ({"optimizer/0": np.zeros(9)}, "of another model, or of other classes"),
-    ],
-)
+@pytest.mark.parametrize(("state", "reason"), [
+    ({"personal/dense/kernel": np.zeros(1)}, "of another model or strategy"),
+    ({"optimizer/0": np.zeros(9)}, "of another model, or of other classes"),
+])  # fmt: skip
 def test_the_state_of_another_model_or_strategy_is_refused(training, state, reason):
     site = training(strategy="fedbn")
     with pytest.raises(SiteError, match=reason):
@@ -113,14 +108,11 @@ def test_pseudo_labels_are_of_the_classes_without_a_label_from_the_round_asked_f
     assert asked == [((False, True, False), False), ((False, True, False), True)]
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("class_weighting", "inverse"), ("epochs", 0), ("proximal", -1.0), ("focal_gamma", -0.1),
-        ("strategy", "fedprox"),
-        ("pseudo_labels", "confident"), ("pseudo_labels_from", -1),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("option", "value"), [
+    ("class_weighting", "inverse"), ("epochs", 0), ("proximal", -1.0), ("focal_gamma", -0.1),
+    ("strategy", "fedprox"),
+    ("pseudo_labels", "confident"), ("pseudo_labels_from", -1),
+])  # fmt: skip
 def test_what_is_not_usable_is_refused_by_name(option, value):
     with pytest.raises(ValueError, match=option):
         TrainingOptions(**{option: value})
