@@ -116,33 +116,21 @@ def test_a_preset_counts_where_nothing_is_set():
     assert found == {**found, **wanted, "batch_size": 8, "strategy": "fedavg"}
 
 
-def test_settings_of_a_preset_for_one_site_apply_where_it_trains_alone():
-    rates = {
-        (method, sites): alone(method, sites=sites, preset="paper-fedfbn")["learning_rate"]
-        for method, sites in (
-            ("individual", ("chexpert",)),
-            ("individual", ("nih",)),
-            ("individual", SITES[::-1]),
-            ("centralised", SITES),
-            ("complete", ("chexpert",)),
-        )
-    }
-    assert list(rates.values()) == [5e-5, 1e-5, 1e-5, 1e-5, 1e-5]
-    found = alone("individual", {"learning_rate": 0.5}, ("chexpert",), "paper-fedfbn")
-    assert found["learning_rate"] == 0.5
-
-
-@pytest.mark.parametrize(("method", "sites", "rate"), [
-    ("individual", ("chexpert",), 0.25),
-    ("individual", ("nih",), 0.5),
-    ("centralised", ("chexpert", "nih"), 0.5),
-    ("complete", ("chexpert",), 0.5),
+@pytest.mark.parametrize(("method", "sites", "preset", "own"), [
+    ("individual", ("chexpert",), 5e-5, 0.25),
+    ("individual", ("nih",), 1e-5, 0.5),
+    ("individual", ("chexpert", "nih"), 1e-5, 0.5),
+    ("centralised", ("nih", "chexpert"), 1e-5, 0.5),
+    ("complete", ("chexpert",), 1e-5, 0.5),
 ])  # fmt: skip
-def test_settings_for_one_site_win_where_it_trains_alone(method, sites, rate):
-    row, own = Row(method, "fedavg"), {"chexpert": {"learning_rate": 0.25, "report_counts": True}}
-    given = {"learning_rate": 0.5}
-    found = run_settings.all_settings(row, sites, UNION, "paper-fedfbn", given, own)
-    assert found["learning_rate"] == rate
+def test_settings_for_one_site_apply_where_it_trains_alone(method, sites, preset, own):
+    """Those of a preset, which any that is set wins over, and those set for it, which win."""
+    assert alone(method, sites=sites, preset="paper-fedfbn")["learning_rate"] == preset
+    row, given = Row(method, "fedavg"), {"learning_rate": 0.5}
+    chexpert = {"learning_rate": 0.25, "report_counts": True}
+    for per_site, rate in (({}, 0.5), ({"chexpert": chexpert}, own)):
+        found = run_settings.all_settings(row, sites, UNION, "paper-fedfbn", given, per_site)
+        assert found["learning_rate"] == rate
 
 
 def test_settings_for_one_site_of_a_federation_win_over_the_presets_and_all_others():
@@ -150,10 +138,6 @@ def test_settings_for_one_site_of_a_federation_win_over_the_presets_and_all_othe
     row, given = Row("surgical", "fedbn+"), {"learning_rate": 0.5}
     job = run_settings.job_of(row, ("nih", "chexpert"), UNION, "paper-fedfbn", given, own)
     assert (job.at("nih").learning_rate, job.at("chexpert").learning_rate) == (0.5, 0.25)
-
-
-SITES = ("nih", "chexpert")
-UNION = ("Edema", "Fracture", "Mass")
 
 
 def job_of(row, settings=None, sites=SITES, preset=None):
