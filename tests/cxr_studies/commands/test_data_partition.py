@@ -41,17 +41,6 @@ def test_with_a_skew_sites_differ_and_what_each_got_is_printed(phantom, tmp_path
         assert f"{first} {header['positives'][site][first]}" in line
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    (("--label-skew", 1, "--quantity-skew", 1), "got both"),
-    (("--label-skew", 0), "alpha of the label skew needs"),
-    (("--quantity-skew", 0.01, "--number", 4), "4 sites need a patient each"),
-])  # fmt: skip
-def test_a_skew_that_cannot_be_is_refused(phantom, tmp_path, options, message):
-    nih, out = phantom / "sites/nih.yaml", tmp_path / "cut"
-    output = surgagg("partition", nih, "--out", out, *options, code=2)
-    assert message in " ".join(output.split()) and not out.exists()
-
-
 @pytest.mark.parametrize("error", [OSError("no disk"), KeyboardInterrupt()])
 def test_where_it_fails_nothing_is_left_that_was_not_there(phantom, tmp_path, monkeypatch, error):
     def fail(*_):
