@@ -48,7 +48,7 @@ def made(study, monkeypatch):
                     areas.setdefault((row, site, name), []).append(area)
             study.finish(models, own, method=row[0], strategy=row[1], seed=seed)
     means = {key: np.mean(values) for key, values in areas.items()}
-    return across_folds(study.gathered(), FOLDS, resamples=400), means
+    return across_folds(study.gathered(), FOLDS, resamples=50), means
 
 
 def line(frame, row, other, group):

@@ -36,13 +36,15 @@ def predicted(seed, names=NAMES):
     return {name: rng.random(IMAGES).astype(np.float32) for name in names}
 
 
-def figures(kind, models, classes):
+def drawn(model):
+    """Metrics of a model on resamples."""
+    labels = np.stack([LABELS[name] for name in model], axis=1)
+    scores = np.stack(list(model.values()), axis=1)
+    return resample(labels, scores, list(model), PATIENTS, seed=0, resamples=50)
+
+
+def figures(kind, resampled, classes):
     """Number of classes, and the figures of both metrics with their ends."""
-    resampled = []
-    for model in models:
-        labels = np.stack([LABELS[name] for name in model], axis=1)
-        scores = np.stack(list(model.values()), axis=1)
-        resampled.append(resample(labels, scores, list(model), PATIENTS, seed=0, resamples=50))
     found = [kind(*resampled, metric, classes) for metric in METRICS]
     if None in found:
         return UNDEFINED
@@ -57,12 +59,14 @@ def lines(frame):
 def test_means_and_differences_from_surgical_aggregation_are_bootstrapped(study, monkeypatch):
     both = {"nih": predicted(5, NIH), "chexpert": predicted(6, CHEXPERT)}
     ours = {seed: predicted(seed) for seed in (0, 1)}
+    references = {seed: drawn(scores) for seed, scores in ours.items()}
     runs = [(study.add({"global": ours[seed]}, TESTS, seed=seed), None) for seed in ours]
     other = dict(reversed(predicted(4).items()))  # in another order
-    runs.append((study.add({"global": other}, TESTS, "vanilla", seed=1), ours[1]))
+    runs.append((study.add({"global": other}, TESTS, "vanilla", seed=1), references[1]))
     runs.append((study.add({"global": other}, TESTS, "vanilla", seed=7), None))
-    runs.append((study.add(both, TESTS, "surgical", "fedbn"), ours[0]))
-    models = [{"global": each} for each in (ours[0], ours[1], other, other)] + [both]
+    runs.append((study.add(both, TESTS, "surgical", "fedbn"), references[0]))
+    models = [{"global": each} for each in (references[0], references[1], *[drawn(other)] * 2)]
+    models.append({site: drawn(scores) for site, scores in both.items()})
     study.runs.append(study_runs.run("centralised"))
     found = patient_intervals(study.gathered(), resamples=50)
 
@@ -111,7 +115,7 @@ def test_without_a_global_model_the_reference_is_the_model_of_the_same_site(stud
     study.add({"nih": own}, TESTS, "surgical", "fedbn")
     found = lines(patient_intervals(study.gathered(), resamples=50).differences)
     assert {facts[4] for facts in found} == {"nih"}
-    wanted = figures(difference_interval, [own, both["nih"]], NIH)
+    wanted = figures(difference_interval, [drawn(own), drawn(both["nih"])], NIH)
     assert found[run.scenario, "vanilla", "fedbn+", 0, "nih", "mimic", "nih"] == pytest.approx(
         wanted
     )

@@ -43,11 +43,11 @@ def test_areas_are_scikit_learns_with_images_as_often_as_their_patient_was_drawn
     chunk, monkeypatch
 ):
     monkeypatch.setattr(bootstrap, "_CHUNK", chunk)
-    got = model(2, seed=5, resamples=30)
+    got = model(2, seed=5, resamples=15)
     patient = np.unique(PATIENTS, return_inverse=True)[1]
     patients = patient.max() + 1
     chances = np.full(patients, 1 / patients)
-    times_drawn = np.random.default_rng(5).multinomial(patients, chances, size=30)[:, patient]
+    times_drawn = np.random.default_rng(5).multinomial(patients, chances, size=15)[:, patient]
     rows = [(got.values, np.ones(120, int))]
     rows += [
         ({name: drawn[r] for name, drawn in got.drawn.items()}, times)
@@ -63,7 +63,7 @@ def test_areas_are_scikit_learns_with_images_as_often_as_their_patient_was_drawn
                 weighted = {"sample_weight": times[used]}
                 wanted = area(truth[used], scores(2)[used, c], **weighted) if both else NAN
                 np.testing.assert_allclose(found[name][c], wanted, rtol=1e-12)
-    assert 60 < defined < 93  # the rare class is missing from some
+    assert 30 < defined < 48  # the rare class is missing from some
 
 
 @pytest.mark.parametrize(("labels", "scores", "message"), [

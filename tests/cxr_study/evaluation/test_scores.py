@@ -1,12 +1,21 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from cxr_study.data.images.image_store import Images
+from cxr_study.evaluation.bootstrap import resample
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.evaluation.scores import compare, score, score_calibration
 
 UNION = ("Edema", "Fibrosis", "Hernia", "Mass")
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch):
+    few = partial(resample, resamples=50)
+    monkeypatch.setattr("cxr_study.evaluation.scores.resample", few)
 
 
 def split(labels, labelled=("Edema", "Mass"), patients=None):
