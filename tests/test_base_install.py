@@ -46,13 +46,13 @@ def test_the_servers_components_are_found_and_the_body_of_the_phantom(run):
     assert done.stdout.split() == ["pretrained_body.npz"], done.stderr
 
 
-@pytest.mark.parametrize(("program", "said"), [
+@pytest.mark.parametrize(("program", "message"), [
     ("from cxr_study.cli import start; start()", "surgagg: the package typer is not installed. "
      "It comes with an extra: pip install 'surgical-aggregation[cxr]'"),
     ("from surgical_aggregation.site.training import tensorflow_setup as t; t.import_quietly()",
      "the package keras is not installed. It comes with an extra: pip install "
      "'surgical-aggregation[keras]'"),
 ], ids=["command", "site"])  # fmt: skip
-def test_an_import_that_misses_its_extra_says_which(run, program, said):
+def test_an_import_that_misses_its_extra_says_which(run, program, message):
     done = run("-c", program)
-    assert done.returncode and done.stderr.strip().endswith(said)
+    assert done.returncode and done.stderr.strip().endswith(message)

@@ -133,18 +133,18 @@ def test_a_function_keeps_its_mutations_when_another_changes(project):
 
 
 def test_a_mutation_is_caught_where_a_test_looks_and_survives_elsewhere(project):
-    said = mutants(project, "--number", "2", "--seed", "3")  # one of each function
+    lines = mutants(project, "--number", "2", "--seed", "3")  # one of each function
     survived, caught = "distance.py:7  > -> >=", "distance.py:3  3 -> 4"
-    assert said[0].startswith("[  1/2] survived") and said[0].endswith(survived)
-    assert said[1].startswith("[  2/2] caught") and said[1].endswith(caught)
-    assert said[2].startswith("caught 1 of 2, 0 by the time limit; 0 not counted")
-    assert said[3] == "survivors:"
-    assert said[4].endswith(survived)
-    assert len(said) == 5
+    assert lines[0].startswith("[  1/2] survived") and lines[0].endswith(survived)
+    assert lines[1].startswith("[  2/2] caught") and lines[1].endswith(caught)
+    assert lines[2].startswith("caught 1 of 2, 0 by the time limit; 0 not counted")
+    assert lines[3] == "survivors:"
+    assert lines[4].endswith(survived)
+    assert len(lines) == 5
     assert (project / "components/made_up/runs/distance.py").read_text() == CODE
 
 
 def test_a_package_is_tested_where_its_modules_are(project):
     (project / "components/made_up/runs/__init__.py").write_text("assert 1 == 1")
-    said = mutants(project, "--number", "1", "--only", "runs/__init__")
-    assert said[0].startswith("[  1/1] caught")
+    lines = mutants(project, "--number", "1", "--only", "runs/__init__")
+    assert lines[0].startswith("[  1/1] caught")

@@ -52,8 +52,8 @@ def test_package_metadata_citation_and_command_have_the_same_version():
     released = re.search(r"^## (\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
     assert released.groups() == (__version__, str(citation["date-released"]))
     command = Path(sysconfig.get_path("scripts")) / "surgagg"
-    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == __version__
+    printed = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == __version__
 
 
 def test_the_flare_that_is_checked_for_is_the_one_that_is_asked_for():

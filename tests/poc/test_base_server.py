@@ -36,5 +36,5 @@ def test_it_runs_a_whole_job_without_curves_and_says_so(network, tmp_path):
     assert result.last.manifest["round"] == 2 and result.best is not None
     assert (result.server / "cross_site_val/cross_val_results.json").is_file()
     assert not list(result.server.rglob("events.out.*"))
-    said = "no curves are written: tensorboard is not installed"
-    assert said in (result.server / "log.txt").read_text()
+    reason = "no curves are written: tensorboard is not installed"
+    assert reason in (result.server / "log.txt").read_text()

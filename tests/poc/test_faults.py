@@ -195,7 +195,7 @@ class TestEnds:
 class TestReasons:
     def test_the_server_says_which_file_or_site_ended_a_job(self, runs):
         full = runs.server.parts[list(RUNS["server"]).index("server:3:full")]
-        for part, said in (
+        for part, reason in (
             (full, "npz' could not be written: No space left on device"),
             (
                 runs.elsewhere.parts[0],
@@ -203,7 +203,7 @@ class TestReasons:
             ),
         ):
             (failed,) = [event["reason"] for event in part.record if event["event"] == "failed"]
-            assert said in failed
+            assert reason in failed
         assert (
             "could not be written: No space left on device" in runs.server.console_output.getvalue()
         )

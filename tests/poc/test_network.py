@@ -125,13 +125,13 @@ def results(network):
     """
     job = streamed(network.folder, "surgical", "installed", num_rounds=2, warmup_epochs=1)
     submit = ("job", "submit", "-j", job, "--startup-kit", network.lead)
-    said = network.nvflare(*submit, "--format", "json")
+    output = network.nvflare(*submit, "--format", "json")
     with FlareSession(network.lead) as session:
-        trained = deployed.ended(session, network, json.loads(said)["data"]["job_id"])
+        trained = deployed.ended(session, network, json.loads(output)["data"]["job_id"])
     job = streamed(network.folder, "evaluation", "carried", model_of=trained.job_id)
-    said = network.console(network.admin, f"submit_job {job}")
+    output = network.console(network.admin, f"submit_job {job}")
     with FlareSession(network.admin) as session:  # a lead may not download another's job
-        job_id = re.search(r"Submitted job: (\S+)", said)[1]
+        job_id = re.search(r"Submitted job: (\S+)", output)[1]
         evaluated = deployed.ended(session, network, job_id)
     return SimpleNamespace(trained=trained, evaluated=evaluated)
 
@@ -171,8 +171,8 @@ def test_a_lead_who_may_bring_no_code_trains_with_installed_code(results):
 def test_what_came_home_makes_a_report_a_card_and_a_table(results):
     """Of a job between hospitals, whose data stay there."""
     folder = results.trained.server.parent
-    said = answer("report", folder, code=3)
-    assert "Measured at the sites." in said and "mercy" in said  # which is in no round
+    output = answer("report", folder, code=3)
+    assert "Measured at the sites." in output and "mercy" in output  # which is in no round
     summary = Summary.from_json((folder / "report/summary.json").read_text())
     assert summary.data == "elsewhere" and summary.num_rounds == 2 and len(summary.rounds) == 3
     table = pd.read_csv(folder / "report/federated_test.csv")
@@ -196,7 +196,7 @@ def test_the_project_admin_may_bring_code(results):
 
 def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network, results):
     job = network.folder / "surgical-installed" / "job"
-    said = answer("deploy", "check", job, "--kit", network.lead, code=1)
+    output = answer("deploy", "check", job, "--kit", network.lead, code=1)
     facts = (
         rf"\(surgical-aggregation {__version__}, .*, [\d,.]+ GB free, certificate for 3\d\d days\)"
     )
@@ -206,8 +206,8 @@ def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network
     )
     for site in SITES:
         verdict = re.escape(f"cannot participate: {why}") if site == "mercy" else "can participate"
-        assert re.search(rf"^{site} +{verdict} {facts}$", said, re.M), said
-    assert "not all sites can participate" in said
+        assert re.search(rf"^{site} +{verdict} {facts}$", output, re.M), output
+    assert "not all sites can participate" in output
     newest = max(
         (network.kit("mercy") / "local_notes").iterdir(), key=lambda at: at.stat().st_mtime
     )
@@ -344,9 +344,9 @@ def test_an_impostor_is_refused_under_its_own_name_and_the_victim_trains(network
     result = deployed.run(network, job)
     assert result.status == "FINISHED:COMPLETED"
     refused = [event for event in result.record if event["event"] == "refused"]
-    said = {(event["site"], event["task"], event["reason"]) for event in refused}
+    reasons = {(event["site"], event["task"], event["reason"]) for event in refused}
     tasks = ("check", "train", "validate", "test")
-    assert said == {("mercy", task, "it calls itself 'nih'") for task in tasks}
+    assert reasons == {("mercy", task, "it calls itself 'nih'") for task in tasks}
     assert result.last.manifest["classes"]["Edema"]["sites"] == ["nih"]
 
 
@@ -384,7 +384,7 @@ def test_the_server_refuses_bad_certificates_and_they_disturb_nobody(network):
     assert found == [True, False, False]
 
     lead, foreign = network.lead, deployed.Network(folder / "another").provision(["mercy"]).lead
-    for kit, said in (
+    for kit, reason in (
         (foreign, "not made for this server: its root certificate, '"),
         (copied(lead, folder / "3", own, -DAY), f"expired on {datetime.date.today() - DAY}"),
     ):
@@ -392,7 +392,7 @@ def test_the_server_refuses_bad_certificates_and_they_disturb_nobody(network):
         admin = json.loads(config.read_text())
         admin["admin"]["port"] = network.project.port
         config.write_text(json.dumps(admin))
-        with pytest.raises(SessionError, match=said), FlareSession(kit):
+        with pytest.raises(SessionError, match=reason), FlareSession(kit):
             pass
     for kit in impostors:
         processes.start(kit, network.environment)

@@ -52,9 +52,9 @@ def command(*arguments):
 def ended(process, sent, soon=SOON):
     """What a process says that ends soon after a signal, with the signal's exit code."""
     process.send_signal(sent)
-    said, _ = process.communicate(timeout=soon)
-    assert process.returncode == 128 + sent and "Traceback" not in said, said
-    return said
+    output, _ = process.communicate(timeout=soon)
+    assert process.returncode == 128 + sent and "Traceback" not in output, output
+    return output
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_it_says_that_it_was_connecting_when_it_was_interrupted(silent):
     with command("status", "--kit", kit) as process:
         with listener.accept()[0]:
             time.sleep(1)
-            said = ended(process, signal.SIGINT)
-    assert "connect   lead@university.org, interrupted" in said
+            output = ended(process, signal.SIGINT)
+    assert "connect   lead@university.org, interrupted" in output
 
 
 @pytest.fixture(scope="module")
@@ -122,30 +122,30 @@ def server_process(system):
 
 def test_a_full_disk_at_the_server_is_waited_out(system, job, tmp_path):
     """No file of its process grows meanwhile: it can note nobody's command, and so does none."""
-    server, said = server_process(system), []
+    server, waits = server_process(system), []
 
     def limit(size):
         server.rlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
-    with FlareSession(system.lead, on_wait=said.append, pauses=[1.0]) as session:
+    with FlareSession(system.lead, on_wait=waits.append, pauses=[1.0]) as session:
         asked = {"meta": lambda: session.meta(job_id), "submit": lambda: session.submit(job_folder)}
         job_folder = job()
         job_id = session.submit(job_folder)
         deployed.wait(session, job_id)
         for ask in asked.values():
-            begun = len(said)
+            begun = len(waits)
             limit(0)
             with ThreadPoolExecutor(1) as pool:
                 try:
                     answered = pool.submit(ask)
-                    while len(said) == begun and not answered.done():
+                    while len(waits) == begun and not answered.done():
                         time.sleep(0.1)
                 finally:
                     limit(resource.RLIM_INFINITY)
                 answered.result(60)
-            assert len(said) > begun
+            assert len(waits) > begun
         assert (
-            "cannot do what lead@university.org asks: error: Exception Occurred: OSErr" in said[0]
+            "cannot do what lead@university.org asks: error: Exception Occurred: OSErr" in waits[0]
         )
         submitted = [meta["job_id"] for meta in session.jobs()]
         assert len(submitted) == len({*submitted}) == 2  # none twice
@@ -154,14 +154,14 @@ def test_a_full_disk_at_the_server_is_waited_out(system, job, tmp_path):
 
 def run(system, job, **options):
     """Run a job as `deploy submit` does; what it said, and what it failed by."""
-    said = StringIO()
-    steps = Steps(Console(file=said, width=300))
+    output = StringIO()
+    steps = Steps(Console(file=output, width=300))
     with FlareSession(system.lead) as session:
         try:
             DeployedRun(session, steps, job.parent, pauses=[0.0], **options).run()
         except DeployedRunError as error:
-            return f"{said.getvalue()}{error}"
-    return said.getvalue()
+            return f"{output.getvalue()}{error}"
+    return output.getvalue()
 
 
 @pytest.mark.parametrize("task", ["1", "test"])
@@ -169,8 +169,8 @@ def run(system, job, **options):
 def test_the_site_whose_process_was_killed_is_named(system, job, hand, task):
     places = local_workspaces.workspaces(system.lead) if hand else {}
     assert set(places) == ({"server", *TWO} if hand else set())
-    said = run(system, job([f"south:{task}:kill"]), retries=0, workspaces=places)
-    assert re.search(rf"a process at {'' if hand else '(north or )?'}south ended", said), said
+    output = run(system, job([f"south:{task}:kill"]), retries=0, workspaces=places)
+    assert re.search(rf"a process at {'' if hand else '(north or )?'}south ended", output), output
 
 
 def test_a_site_that_is_rebooted_in_a_job_takes_part_again_in_the_one_that_continues_it(
@@ -187,9 +187,9 @@ def test_a_site_that_is_rebooted_in_a_job_takes_part_again_in_the_one_that_conti
 
     with ThreadPoolExecutor(1) as pool:
         rebooted = pool.submit(reboot)
-        said = run(system, made)
+        output = run(system, made)
         rebooted.result()
-    assert "south: no heartbeat for 8 s" in said
+    assert "south: no heartbeat for 8 s" in output
     first, second = finished_run(tmp_path).servers
     assert [job_results.rounds_run(server) for server in (first, second)] == [1, 2]
 
@@ -204,14 +204,14 @@ def test_a_job_is_watched_from_its_id_and_again_from_its_folder(system, job, tmp
                 time.sleep(0.1)
             while "training: round 1" not in watching.stdout.readline():
                 pass
-            said = ended(watching, signal.SIGTERM)
-        assert f"job {job_id} continues without this command" in said
+            text = ended(watching, signal.SIGTERM)
+        assert f"job {job_id} continues without this command" in text
         assert session.meta(job_id)["status"] == "RUNNING"
         server_process(system).kill()
-    said = answer("deploy", "watch", tmp_path / "out", "--kit", system.lead, "--retries", 0, code=1)
-    assert "the server was restarted while it ran" in said
+    text = answer("deploy", "watch", tmp_path / "out", "--kit", system.lead, "--retries", 0, code=1)
+    assert "the server was restarted while it ran" in text
     system._wait(system.project, 60)
-    said = " ".join(answer("deploy", "status", "--kit", system.lead).split())
-    assert re.search(r"server: up since [-\d]+ [\d:]+; FLARE 2\.9\.\d; [\d,]+ MB free", said), said
-    assert re.search(r"north: connected, last seen \d+ s ago; FLARE 2\.9", said)
-    assert re.search(rf"{job_id} surgical RUNNING: the server was restarted while it ran", said)
+    text = " ".join(answer("deploy", "status", "--kit", system.lead).split())
+    assert re.search(r"server: up since [-\d]+ [\d:]+; FLARE 2\.9\.\d; [\d,]+ MB free", text), text
+    assert re.search(r"north: connected, last seen \d+ s ago; FLARE 2\.9", text)
+    assert re.search(rf"{job_id} surgical RUNNING: the server was restarted while it ran", text)

@@ -59,10 +59,10 @@ def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_ru
     job = tiny_job.make(tmp_path / "tiny", TWO, settings=settings)
     request = RunRequest(Job.of(job), tmp_path / "out", tmp_path)
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: None)  # it has no images
-    said, before = StringIO(), users_configuration()
-    poc_run.run(request, deployed.PROJECT, Console(file=said, width=200))
+    output, before = StringIO(), users_configuration()
+    poc_run.run(request, deployed.PROJECT, Console(file=output, width=200))
     assert users_configuration() == before
-    done = [line.split()[0] for line in said.getvalue().splitlines() if line.endswith(" s")]
+    done = [line.split()[0] for line in output.getvalue().splitlines() if line.endswith(" s")]
     assert done == ["prepare", "start", "submit", "train", "download", "clean"]
     assert job_results.rounds_run(*finished_run(request.folder).servers) == 2
     left = sorted(path.name for path in request.folder.iterdir())
@@ -94,9 +94,9 @@ def test_a_configuration_that_is_no_use_is_named_with_its_log_and_not_tried_agai
     steps = Steps(Console(file=StringIO()))
     with FlareSession(system.lead) as session, pytest.raises(DeployedRunError) as raised:
         DeployedRun(session, steps, job.parent).run()
-    said = str(raised.value)
-    assert reason in said
-    log = next(line for line in said.splitlines() if line.startswith("The log of server is "))
+    message = str(raised.value)
+    assert reason in message
+    log = next(line for line in message.splitlines() if line.startswith("The log of server is "))
     path = Path(log.removeprefix("The log of server is ").partition(",")[0])
     assert reason in path.read_text()
     assert len(list((tmp_path / "results").glob("*/workspace"))) == 1
@@ -180,7 +180,7 @@ def test_an_admins_restart_ends_a_service_with_an_error_for_systemd_a_shutdown_w
     assert "Restart=on-failure" in UNIT
     network = deployed.Network(tmp_path / "network").provision(["nih"])
     try:
-        for said, code in {"restart": 1, "shutdown": 0}.items():
+        for order, code in {"restart": 1, "shutdown": 0}.items():
             with (network.server / "console.log").open("ab") as console:
                 service = subprocess.Popen(
                     COMMAND, cwd=network.server, env=network.environment, start_new_session=True,
@@ -188,7 +188,7 @@ def test_an_admins_restart_ends_a_service_with_an_error_for_systemd_a_shutdown_w
                 )  # fmt: skip
             network.wait()
             session = new_secure_session(network.admin.name, str(network.admin))
-            getattr(session, said)("server", wait=False)
+            getattr(session, order)("server", wait=False)
             session.close()
             assert service.wait(30) == code
     finally:

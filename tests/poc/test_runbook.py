@@ -86,8 +86,8 @@ def kits(tmp_path_factory):
 def test_the_console_has_the_commands_and_the_kits_the_scripts(kits):
     row = re.search(r"^- In the console, ((?:.+\n  )*.+)$", RUNBOOK, re.M)[1]
     known = set(vars(AdminCommandNames).values())
-    said = {command.split()[0] for command in re.findall(r"`([^`]+)`", row)} - {"bash"}
-    assert len(said) > 4 and said <= known
+    listed = {command.split()[0] for command in re.findall(r"`([^`]+)`", row)} - {"bash"}
+    assert len(listed) > 4 and listed <= known
     named = set(re.findall(r"\w+\.sh\b|(?<=startup/)\w+\.crt", RUNBOOK))
     assert len(named) > 3
     assert named <= {path.name for path in kits.glob("*/startup/*")}

@@ -105,8 +105,8 @@ def killed(home, data):
     [model] = home.glob(MODELS)
     assert 0 < load(model).manifest["round"] < ROUNDS
     process = command(home, data)
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, said
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
     [run] = (home / "killed" / RUNS).iterdir()
     return run, read_result(run)
 

@@ -125,9 +125,9 @@ class TestRun:
         ):  # fmt: skip
             sites = [s for s in ("nih", "chexpert") if means["global", s, classes].defined]
             assert [site for *which, site in compared if which == [against, classes]] == sites
-        said = " ".join(phantom.out.split())
+        output = " ".join(phantom.out.split())
         for sentence in comparisons(phantom.summary):
-            assert sentence in said
+            assert sentence in output
             assert sentence in phantom.html
         with_few = {means[model, "nih", "labelled"].with_few for model in ("global", "published")}
         assert len(with_few) == 2
@@ -142,12 +142,12 @@ class TestRun:
 
     def test_the_examples_read_it_and_use_its_model(self, surgagg, phantom):
         (phantom.folder.parent / "example").symlink_to(phantom.folder)
-        said = surgagg.example("run_and_results.py")
-        assert f"best round {phantom.summary.best.round}" in said and "unlabelled" in said
+        output = surgagg.example("run_and_results.py")
+        assert f"best round {phantom.summary.best.round}" in output and "unlabelled" in output
         assert (surgagg.home / "rounds.png").is_file()
-        said = surgagg.example("use_model.py")
-        assert f"{len(phantom.summary.union)} classes" in said
-        assert len([line for line in said.splitlines() if line.startswith("Cardiomegaly  ")]) == 1
+        output = surgagg.example("use_model.py")
+        assert f"{len(phantom.summary.union)} classes" in output
+        assert len([line for line in output.splitlines() if line.startswith("Cardiomegaly  ")]) == 1
 
 
 @pytest.mark.data

@@ -71,10 +71,10 @@ def notes(of, site):
 
 @pytest.mark.parametrize("site", FAULTS)
 def test_every_fault_is_told_at_once_to_the_lead_and_to_its_site(ended, site):
-    (of, said), reason = ended, FAULTS[site][1]
+    (of, message), reason = ended, FAULTS[site][1]
     (failed,) = of.events("failed")
     assert re.search(f"{site}: .{{0,75}}{reason}", failed["reason"]) and not failed["began"]
-    assert re.search(reason, said)
+    assert re.search(reason, message)
     (declared,) = [event for event in of.events("declared") if event["site"] == site]
     assert re.search(reason, declared["reason"])
     own = r"/data/files\.csv, row 7, is damaged" if site == "files" else reason
@@ -117,8 +117,8 @@ def test_where_enough_remain_the_run_goes_on_without_it_and_other_versions_are_n
     assert f"surgical-aggregation {__version__} (server, same), {OTHER_PATCH} (patch)" in of.log(
         "server"
     )
-    told = {event["site"]: event["versions"] for event in of.events("declared")}
-    assert told["patch"]["surgical-aggregation"] == OTHER_PATCH
+    versions = {event["site"]: event["versions"] for event in of.events("declared")}
+    assert versions["patch"]["surgical-aggregation"] == OTHER_PATCH
 
 
 @pytest.mark.parametrize("job", ["personalised", "evaluation"])

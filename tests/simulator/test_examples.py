@@ -27,8 +27,8 @@ def surgagg(tmp_path_factory):
 
 
 def test_a_hospitals_folder_becomes_a_site_with_a_renamed_class(surgagg):
-    said = surgagg.example("own_data.py")
-    assert "'Pleuraerguss' (klinik) resembles 'Pleural Effusion'" in said
+    output = surgagg.example("own_data.py")
+    assert "'Pleuraerguss' (klinik) resembles 'Pleural Effusion'" in output
     assert "merges:" in (surgagg.home / "sites/klinik.yaml").read_text()
     assert (surgagg.home / "own_data.png").is_file() and (surgagg.home / "audit").is_dir()
     assert surgagg.example("own_data.py").count("Decide:") == 0  # again: its cells can be run twice
@@ -71,8 +71,8 @@ def test_a_site_of_ones_own_trains_in_colour_and_is_reported(surgagg):
     call = surgagg(*made)
     assert call.code == 0, call.err
     assert "use strategy fedavg" in call.out
-    said = surgagg.example("skin_photos.py", "data")
-    assert "result  runs/skin/surgical" in said
+    output = surgagg.example("skin_photos.py", "data")
+    assert "result  runs/skin/surgical" in output
     call = surgagg(*report)
     assert call.code == 0, call.err
     assert "One model for 3 classes" in call.out and "Measured at the sites" in call.out
@@ -91,10 +91,10 @@ DATA = Path(__file__).parents[3] / "shared/data"
 @pytest.mark.skipif(not (DATA / "pneumonia-28").is_dir(), reason="no real pictures beside this")
 def test_three_sites_of_public_pictures_have_other_patients_and_each_picture_once(surgagg):
     given = [*(DATA / name for name in ("nih-1k", "nih-mini")), DATA / "pneumonia-28"]
-    said = surgagg.example("real_sites.py", *given[:2], given[2] / "pneumoniamnist.npz", "real")
-    assert said.startswith("real/real.yaml\nreal/one-split.yaml\nreal/halves-128.yaml\nsurgagg")
+    output = surgagg.example("real_sites.py", *given[:2], given[2] / "pneumoniamnist.npz", "real")
+    assert output.startswith("real/real.yaml\nreal/one-split.yaml\nreal/halves-128.yaml\nsurgagg")
     (surgagg.home / "real/initial.npz").touch()
-    data, *others = (read_data(surgagg.home / name) for name in said.split()[:3])
+    data, *others = (read_data(surgagg.home / name) for name in output.split()[:3])
     assert data.site_names == ("north", "south", "children") and data.folds == 5
     assert [(each.site_names, each.folds) for each in others] == [
         (data.site_names, None), (("north", "south"), 3)

@@ -37,8 +37,8 @@ def test_privacy_filters_limit_every_change_and_no_result_is_refused(tmp_path, i
     private = filtered(tmp_path, initial_body, filters)
     assert private.events("refused") == []
     names = {"north": PERCENTILE, "south": SVT, "west": PERCENTILE}
-    told = [f"{path.rpartition('.')[2]} ({site})" for site, path in names.items()]
-    assert job_results.filters(private.server) == sorted(told)
+    noted = [f"{path.rpartition('.')[2]} ({site})" for site, path in names.items()]
+    assert job_results.filters(private.server) == sorted(noted)
     start, last = load(initial_body).variables, private.last.variables
     assert list(wire.classes_of(last)) == UNION
     sites = {name: entry["sites"] for name, entry in private.last.manifest["classes"].items()}

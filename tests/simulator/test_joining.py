@@ -44,7 +44,7 @@ def story(tmp_path_factory):
         run: load(checkpoint_folder(home / f"runs/{run}/workspace") / "last.npz")
         for run in ("ab", "abd")
     }
-    return SimpleNamespace(home=home, said=done.out, **models)
+    return SimpleNamespace(home=home, output=done.out, **models)
 
 
 def columns(checkpoint):
@@ -66,7 +66,7 @@ def test_c_has_the_columns_of_a_and_b_bit_for_bit_and_trained_nothing(story):
     assert facts["Emphysema"]["sites"] == ["nih-1"]
     assert facts["Emphysema"]["imported"]["round"] == best.manifest["round"]
     assert set(facts["Emphysema"]["imported"]["auroc"]) <= {"nih-1"}
-    assert re.search(r"mean +│? *mimic", story.said)
+    assert re.search(r"mean +│? *mimic", story.output)
     table = pd.read_csv(story.home / "c.csv", keep_default_na=False)
     assert {"Edema", "Emphysema", "Pleural Effusion", "flags"} < set(table) and len(table) > 160
 

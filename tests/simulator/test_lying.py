@@ -57,8 +57,8 @@ def test_models_and_results_are_those_of_the_honest_sites_bit_for_bit(lied, undi
 
 
 def test_an_impostor_is_refused_in_every_task_under_its_own_name(lied):
-    said = dict.fromkeys([("check", None), *ANSWERS], "it calls itself 'north'")
-    assert lied.refused("west") == said
+    reasons = dict.fromkeys([("check", None), *ANSWERS], "it calls itself 'north'")
+    assert lied.refused("west") == reasons
     for name in TWO["north"]["classes"]:
         kernel = lied.last.variables[f"head/{name}/kernel"].tobytes()
         assert kernel in lied.received("north")  # with the final model; the search can find it
@@ -105,7 +105,7 @@ def test_the_record_of_every_round_says_who_is_in_it_and_why_the_others_are_not(
 
 
 def test_summary_card_and_exit_code_say_who_is_not_in_the_model(lied, tmp_path):
-    said = answer("report", lied.workspace, "--out", tmp_path, code=ABSENT_CODE)
+    output = answer("report", lied.workspace, "--out", tmp_path, code=ABSENT_CODE)
     summary = Summary.from_json((tmp_path / "summary.json").read_text())
     assert {s: (of.rounds, of.reason) for s, of in summary.contributions.items()} == {
         **dict.fromkeys(TWO, (((0, 4),), "")), **{s: ((), why) for s, why in ABSENT.items()}
@@ -116,7 +116,7 @@ def test_summary_card_and_exit_code_say_who_is_not_in_the_model(lied, tmp_path):
     shown = answer("model", "show", lied.server / "models/best.npz")
     assert f"north (rounds 0 to {best}); south (rounds 0 to {best})" in shown
     for site, why in ABSENT.items():
-        assert f"{site} contributed to no round ({why})" in " ".join(said.split())
+        assert f"{site} contributed to no round ({why})" in " ".join(output.split())
         assert f"**Absent:** {site} contributed to no round" in card and site not in shown
     assert "north and south; without" in (tmp_path / "report.html").read_text()
 
