@@ -28,7 +28,7 @@ FAULTS = {
         {"free_disk": 9},
         r"it needs 0\.0 MB of disk space for its models .* 0\.0 MB are free",
     ),
-    "files": ({"damaged": True}, r"it cannot participate; see local_notes/simulate_job\.txt there"),
+    "files": ({"damaged": True}, r"the reason is in local_notes/simulate_job\.txt there"),
 }
 """Site -> what it pretends, and why the lead reads that it cannot take part."""
 

@@ -174,7 +174,7 @@ class KerasExecutor(Executor):
         training = None if self._tasks is None else self._tasks.training
         reason = None
         if training is None:  # the reason may contain a path, a count or a row
-            reason = f"it cannot participate; see {notes_file(fl_ctx.get_job_id())} there"
+            reason = f"the reason is in {notes_file(fl_ctx.get_job_id())} there"
         try:
             site_answer.check(question, training, fl_ctx)
         except SiteError as error:
