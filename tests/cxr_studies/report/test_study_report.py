@@ -163,7 +163,7 @@ def test_scenarios_that_are_not_alike_have_their_own_charts_tests_and_claims(stu
         assert "" not in marks.values()
     assert "Over classes" in text and "Over scenarios" not in text
     assert "a pair is a scenario" not in text
-    assert "NIH; 7: against Vanilla FL" in text
+    assert "NIH, own classes; 7: against Vanilla FL, batch norm frozen" in text
     assert "<li>NIH has no information on sex.</li>" in text
     calibration = re.search(r"<h2>Calibration</h2>\s*<p[^>]*>(.*?)</p>", text)[1]
     assert calibration.startswith("classes: 20.")
