@@ -12,7 +12,6 @@ from cxr_deployment.commands import deploy
 from cxr_deployment.deployed_run import DeployedRun
 from cxr_deployment.flare_session import SessionError
 from cxr_deployment.poc_system import PocProject
-from cxr_study.data.sites import site_file
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_facts
 from tiny_job import JOBS
@@ -104,7 +103,7 @@ def test_a_job_is_watched_by_its_id_and_the_folder_that_this_makes(submitted, tm
 
 
 def test_with_the_sites_data_the_report_may_be_full(submit, submitted, tmp_path, monkeypatch):
-    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
+    monkeypatch.setattr(deploy, "check_sites", lambda site_files, sites: None)
     submit("--site-files", tmp_path, job="surgical")
     (deployed, _), (run, _) = submitted
     assert run.site_files == tmp_path and not run.elsewhere

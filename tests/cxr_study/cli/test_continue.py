@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cxr_study.common.offered_data import DemoData
-from cxr_study.data.sites import site_file
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.runs import run_request
@@ -23,7 +22,7 @@ surgagg = partial(answer, "continue")
 @pytest.fixture
 def earlier(tmp_path, monkeypatch):
     """A run of 12 rounds on real site files that was interrupted after 5."""
-    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
+    monkeypatch.setattr(run_request, "check_sites", lambda site_files, sites: None)
     folder = tmp_path / "earlier"
     job = Job.of("surgical").with_settings({"batch_size": 8}, sites=["a", "b"])
     job_export.write(job, folder / "job")

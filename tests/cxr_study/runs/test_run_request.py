@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
-from cxr_study.data.sites import site_file
 from cxr_study.jobs.job import SITE, Job
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs import run_request
@@ -87,7 +86,7 @@ def test_a_run_to_continue_needs_a_model_and_for_a_site_alone_one_of_its_own(req
 def test_real_images_start_from_drawings_only_where_that_is_asked_for(
     request_of, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
+    monkeypatch.setattr(run_request, "check_sites", lambda site_files, sites: None)
     with pytest.raises(JobError, match=r"needs --initial-body: a checkpoint .* or 'drawings'"):
         check(request_of(site_files=tmp_path))
     check(request_of(site_files=tmp_path, initial_body=PRETRAINED_BODY))

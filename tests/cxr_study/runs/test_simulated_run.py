@@ -12,10 +12,9 @@ from rich.console import Console
 
 from cxr_study.common.errors import InputError
 from cxr_study.common.offered_data import DemoData
-from cxr_study.data.sites import site_file
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
-from cxr_study.runs import simulated_run
+from cxr_study.runs import run_request, simulated_run
 from cxr_study.runs.finished_run import BEFORE, RUN_FILE, checkpoint_folder
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulated_run import run
@@ -49,7 +48,7 @@ def simulated(monkeypatch):
 def phantom(monkeypatch):
     """How often the phantom was asked for."""
     asked = []
-    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
+    monkeypatch.setattr(run_request, "check_sites", lambda site_files, sites: None)
     monkeypatch.setattr(simulated_run, "prepare", lambda site_files, sites, size: None)
     demo = DemoData((), lambda: asked.append("phantom"), None)
     monkeypatch.setattr(simulated_run, "demo_data", lambda: demo)
