@@ -17,24 +17,12 @@ from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 from cxr_study.cli import main as cli
+from product import product
 from surgical_aggregation import FLARE, __version__
 
 ROOT = Path(__file__).parents[1]
 PROJECT = "surgical-aggregation"
-PACKAGES = (
-    ("components", "surgical_aggregation"),
-    *(
-        ("custom", name)
-        for name in (
-            "cxr_study",
-            "cxr_deployment",
-            "cxr_phantom",
-            "cxr_studies",
-            "cxr_audit",
-            "cxr_pretrained",
-        )
-    ),
-)
+PACKAGES = sorted({path.parts[:2] for path in product(ROOT)})
 COMMANDS = sorted(
     name for name, command in typer.main.get_command(cli.app).commands.items() if not command.hidden
 )

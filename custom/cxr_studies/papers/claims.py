@@ -6,8 +6,8 @@ The file `published_claims.yaml` has, for each study, a list of claims:
     comparisons                 a list of:
         better, worse           row(s), "<method> <strategy>"; several worse ones are several
         tests, groups           test sets and groups of classes; all combinations are compared;
-                                the group "own" is a hospital's on its test set,
-                                and "all" on any other
+                                the group "own" is what NIH or CheXpert labels, on
+                                its test set, and "all" on any other
         kind, model, margin, other_test, scenarios    optional; see `Comparison`
 
 A comparison gives a number that is claimed to be above 0: by how much one row of a study is better

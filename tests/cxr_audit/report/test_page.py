@@ -54,6 +54,11 @@ def test_it_needs_nothing_else_and_says_all_of_a_site_notices_first(page):
     assert cells == ["1", "1", "3", "0", "1", "ignore", "1", "1", "4", "50.0 %", "0", "1", "0"]
 
 
+def test_on_a_phone_counts_stay_a_table(page):
+    kinds = re.findall(r'<table class="([^"]*)">', page.html)
+    assert kinds.count("tallies") > 4 and "tallies by-row" not in kinds
+
+
 def test_the_part_across_sites_has_nothing_that_is_not_shared(large_census):
     small = share(large_census(4), 10, None)
     assert small.sex["unknown"] is None
