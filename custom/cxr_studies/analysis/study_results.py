@@ -44,7 +44,7 @@ from cxr_studies.plan.study_file import Study
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
-from cxr_study.evaluation.calibration import calibration_error, reliability
+from cxr_study.evaluation.calibration_error import calibration_error, reliability
 from surgical_aggregation.aggregation.metrics import auroc, bce
 
 METRICS = ("auroc", "auprc", "bce", "ece")

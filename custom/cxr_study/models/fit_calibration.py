@@ -13,7 +13,7 @@ import pandas as pd
 
 from cxr_study.common.wording import join_names
 from cxr_study.evaluation import bootstrap
-from cxr_study.evaluation.calibration import calibration_error, reliability
+from cxr_study.evaluation.calibration_error import calibration_error, reliability
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.models.calibration_file import (
     CalibrationError,

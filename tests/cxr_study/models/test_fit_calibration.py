@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from cxr_study.data.images.image_store import Images
-from cxr_study.evaluation.calibration import calibration_error, reliability
+from cxr_study.evaluation.calibration_error import calibration_error, reliability
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.models import fit_calibration
 from cxr_study.models.calibration_file import CalibrationError

@@ -32,7 +32,7 @@ from cxr_studies.report.figures.style import RC_PARAMS, evenly_spaced, line_styl
 from cxr_studies.report.tables.layouts import TESTS
 from cxr_study.common.wording import FEW_IMAGES
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
+from cxr_study.evaluation.calibration_error import Bin, calibration_error, reliability
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.drawing import svg
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
+from cxr_study.evaluation.calibration_error import Bin, calibration_error, reliability
 
 NAN = np.nan
 
