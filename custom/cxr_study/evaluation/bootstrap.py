@@ -150,9 +150,12 @@ def class_intervals(model: Resampled, metric: Metric) -> list[tuple[float, float
 
     Returns:
         Lower and upper end per class, in the order of `model.classes`; NaN for a class with fewer
-        than `FEWEST` patients.
+        than `FEWEST` patients, and for one with the same value on every resample, as with an AUROC
+        of 1.0: the resamples say nothing about its precision.
     """
-    drawn = np.where(model.fewest < FEWEST, np.nan, model.drawn[metric])
+    drawn = model.drawn[metric]
+    constant = np.nanmin(drawn, axis=0, initial=np.inf) == np.nanmax(drawn, axis=0, initial=-np.inf)
+    drawn = np.where(constant | (model.fewest < FEWEST), np.nan, drawn)
     return [percentile_interval(column) for column in drawn.T]
 
 

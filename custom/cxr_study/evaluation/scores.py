@@ -14,7 +14,7 @@ from cxr_study.data.images.image_store import Images
 from cxr_study.data.sites.site_data import SiteLabels, load_images
 from cxr_study.evaluation import bootstrap, test_split
 from cxr_study.evaluation.bootstrap import Resampled, resample
-from cxr_study.evaluation.calibration import calibration_error, reliability
+from cxr_study.evaluation.calibration_error import calibration_error, reliability
 from cxr_study.evaluation.predictions import Predictions, Predictor
 from cxr_study.evaluation.subgroup_scores import by_subgroup
 from cxr_study.evaluation.summary_json import (
@@ -135,7 +135,7 @@ def score(
 
     The AUROC is not defined for a class that the model lacks, and for one without positives or
     without negatives in the split. A class with fewer than `bootstrap.FEWEST` patients has no
-    interval.
+    interval, nor has one with an AUROC of exactly 0 or 1.
 
     Args:
         model: Which model it is.

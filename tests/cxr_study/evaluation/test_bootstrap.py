@@ -88,7 +88,7 @@ def test_no_interval_rests_on_fewer_than_ten_patients(positives, images_each):
     """Nor does that of a mean or difference with such a class, whose resamples may lack it."""
     patients = np.repeat(np.arange(40), images_each)
     labels = np.column_stack([patients % 2, patients < positives]).astype(float)
-    noise = np.random.default_rng(0).random(labels.shape) + labels
+    noise = np.random.default_rng(0).random(labels.shape) + labels / 2
     found = resample(labels, noise, CLASSES[:2], patients, seed=0, resamples=100)
     enough = positives >= bootstrap.FEWEST
     ends = class_intervals(found, "auroc")
@@ -101,6 +101,16 @@ def test_no_interval_rests_on_fewer_than_ten_patients(positives, images_each):
         assert of.classes == 2 and (of.low is None, of.high is None) == (not enough, not enough)
     alone = mean_interval(found, "auroc", ["Edema"])
     assert (alone.low, alone.high) == ends[0] == percentile_interval(found.drawn["auroc"][:, 0])
+
+
+def test_a_class_that_every_resample_separates_without_error_has_no_interval():
+    labels = np.repeat([[1.0, 1.0], [0.0, 0.0]], 20, axis=0)
+    scores = np.column_stack([labels[:, 0], RNG.random(40)])
+    found = resample(labels, scores, CLASSES[:2], np.arange(40), seed=3)
+    assert found.values["auroc"][0] == 1
+    for metric in AREAS:
+        separated, other = class_intervals(found, metric)
+        assert np.isnan(separated).all() and other[0] < found.values[metric][1] < other[1]
 
 
 @pytest.mark.parametrize("metric", AREAS)
