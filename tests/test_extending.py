@@ -27,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.cli.main import command
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
@@ -36,6 +37,7 @@ from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.aggregation import strategy, weighting
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.aggregation.strategy import VariableKinds
+from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.site.contract.architecture import initial_body
 from surgical_aggregation.site.training.trainer import LocalTraining
@@ -54,10 +56,13 @@ found = weighting.find("head_weighting", "root", weighting.HEAD_WEIGHTINGS)
 result = SiteResult({}, {"Edema": None}, samples=16)
 assert found("a", result, "Edema") == 4.0
 assert SurgicalAggregator(head_weighting="root", strategy="silobn").strategy == "silobn"
-paths = ["bn/gamma", "bn/moving_mean", "scale", "dense4_conv/kernel"]
+paths = ["bn/gamma", "bn/moving_mean", "scale", "conv/kernel"]
 kinds = VariableKinds(frozenset({"bn/gamma", "bn/moving_mean"}), frozenset({"scale"}))
 assert strategy.kept_at_site("silobn", paths, kinds) == {"bn/moving_mean", "scale"}
-assert strategy.kept_at_site("tail", paths, kinds) == {"dense4_conv/kernel", "scale"}
+body = load(PRETRAINED_BODY)
+kinds = strategy.kinds_of(body.manifest, body.variables)
+strategy.check_body("tail", body.variables, kinds)
+assert 5 < len(strategy.kept_at_site("tail", body.variables, kinds)) < len(body.variables) / 2
 assert strategy.has_personal("silobn") and not strategy.has_personal("fedbn+")
 for unknown in ("os:system", "radiology_parts.method:SiloBN", "radiology_parts.method.SiloBN"):
     try:

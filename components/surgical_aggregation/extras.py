@@ -65,8 +65,13 @@ def find_part(argument: str, given: str | T, group: str, own: Mapping[str, T]) -
         The part.
 
     Raises:
-        PartError: There is no part of this name.
+        PartError: There is no part of this name; or a class path is where FLARE builds no object.
     """
+    if isinstance(given, dict):
+        raise PartError(
+            f"{argument} must be a name, or a class path directly in a component's args, where "
+            f"FLARE builds the object; got {given!r} deeper inside."
+        )
     if not isinstance(given, str):
         return given
     if given in own:

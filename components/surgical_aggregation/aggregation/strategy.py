@@ -160,6 +160,28 @@ def find(strategy: str | Strategy) -> Strategy:
     return find_part("strategy", strategy, GROUP, _OWN)
 
 
+def check_body(strategy: str | Strategy, body: Variables, kinds: VariableKinds) -> None:
+    """Refuse an initial body that is unsuitable for a strategy.
+
+    Raises:
+        StrategyError: `check_start` refuses it, or the strategy keeps variables at each site and
+            names none of this body, or one that it lacks.
+    """
+    found = find(strategy)
+    found.check_start(body, kinds)
+    if type(found).personal is Strategy.personal:
+        return
+    personal = found.personal(body, kinds)
+    if not personal or personal - body.keys():
+        name = strategy if isinstance(strategy, str) else type(found).__name__
+        got = ", ".join(sorted(personal - body.keys())[:3]) or "none"
+        some = ", ".join(sorted(body)[:: max(1, len(body) // 5)])
+        raise StrategyError(
+            f"strategy {name!r} keeps variables at each site, and must name variables of the "
+            f"initial body; it names {got}. The body has {len(body)}, such as {some}."
+        )
+
+
 def kept_at_site(
     strategy: str | Strategy, body: Collection[str], kinds: VariableKinds
 ) -> frozenset[str]:

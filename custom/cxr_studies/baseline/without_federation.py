@@ -14,7 +14,7 @@ from cxr_studies.baseline import BEST_FILE, ROUNDS_FILE
 from cxr_study.common.errors import InputError
 from surgical_aggregation.aggregation.metrics import mean_over, of_classes
 from surgical_aggregation.aggregation.moments import average, averaged
-from surgical_aggregation.aggregation.strategy import find
+from surgical_aggregation.aggregation.strategy import check_body
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.checkpoints.manifest import Manifest, made_now, with_round
 from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -73,7 +73,7 @@ def train_alone(
     Raises:
         InputError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
-        StrategyError: The initial checkpoint does not fit the strategy; see `Strategy.check_start`.
+        StrategyError: The initial checkpoint does not fit the strategy; see `strategy.check_body`.
     """
     from surgical_aggregation.site.training.trainer import LocalTraining
 
@@ -180,7 +180,7 @@ def _receive(training: LocalTraining, variables: Mapping[str, Any]) -> None:
 def _start(training: LocalTraining, initial: Checkpoint) -> bool:
     """Load the initial model and warm up columns that it lacks; whether there were any."""
     body, columns = wire.split(initial.variables)
-    find(training.options.strategy).check_start(body, training.model.kinds)
+    check_body(training.options.strategy, body, training.model.kinds)
     training.receive(body, {name: columns[name] for name in training.classes if name in columns})
     unknown = training.unknown(columns)
     if unknown:

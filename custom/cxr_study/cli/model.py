@@ -173,7 +173,7 @@ def init(
     say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
     kinds = strategy.kinds_of(checkpoint.manifest, checkpoint.variables)
     try:
-        strategy.find("fedbn+").check_start(checkpoint.variables, kinds)
+        strategy.check_body("fedbn+", checkpoint.variables, kinds)
     except strategy.StrategyError:
         say("Random weights: use strategy fedavg or fedbn; fedbn+ and fixbn freeze statistics.")
 

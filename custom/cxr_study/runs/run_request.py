@@ -162,14 +162,14 @@ def _check_published_start(method: Method, start: Path) -> None:
     """Check that the method as published can start from a model, before the other runs are made.
 
     Raises:
-        StrategyError: See `Strategy.check_start`.
+        StrategyError: See `strategy.check_body`.
     """
-    from surgical_aggregation.aggregation.strategy import find, kinds_of
+    from surgical_aggregation.aggregation import strategy
     from surgical_aggregation.checkpoints.checkpoint import load
 
     body = load(start)
-    kinds = kinds_of(body.manifest, body.variables)
-    find(method.strategy).check_start(body.variables, kinds)
+    kinds = strategy.kinds_of(body.manifest, body.variables)
+    strategy.check_body(method.strategy, body.variables, kinds)
 
 
 def check_body(site_files: Path | None, initial_body: Path | None) -> None:

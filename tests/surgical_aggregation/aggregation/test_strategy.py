@@ -51,6 +51,31 @@ def test_an_unknown_name_is_refused_and_never_imported():
         with pytest.raises(PartError, match=r"strategy must be one of \('fedavg', 'fedbn',"):
             strategy.find(name)
         assert not strategy.has_personal(name)
+    with pytest.raises(PartError, match=r"strategy must be .*, or a class path .*; got {'path': "):
+        strategy.find({"path": "os.system"})
+
+
+class Keeps(strategy.Strategy):
+    def __init__(self, *paths):
+        self.paths = paths
+
+    def personal(self, body, kinds):
+        return frozenset(self.paths)
+
+
+@pytest.mark.parametrize(("keeps", "got"), [
+    ((), "none"), (("dense4/kernel",), "dense4/kernel"), (("conv/kernel", "late/kernel"), "late/"),
+])  # fmt: skip
+def test_a_strategy_that_keeps_what_the_body_lacks_is_refused_with_what_it_has(keeps, got):
+    body = {"conv/kernel": np.ones(1), "conv/bias": np.ones(1)}
+    message = rf"strategy 'Keeps' .* it names {got}.* The body has 2, such as conv/bias, conv/kern"
+    with pytest.raises(strategy.StrategyError, match=message):
+        strategy.check_body(Keeps(*keeps), body, VariableKinds())
+    strategy.check_body(Keeps("conv/bias"), body, VariableKinds())
+    with pytest.raises(strategy.StrategyError, match=r"'fedbn' .* it names none"):
+        strategy.check_body("fedbn", body, VariableKinds())
+    for other in ("fedavg", "fedbn+"):
+        strategy.check_body(other, body, VariableKinds())
 
 
 @pytest.mark.parametrize("name", ["fedbn+", "fixbn"])

@@ -119,7 +119,7 @@ class SurgicalAggregator(ModelAggregator):
             model = GlobalModel.from_learnable(loaded)
             GlobalModel.set_manifest(model.manifest.with_strategy(self.strategy), fl_ctx)
             try:
-                strategies.find(self.strategy).check_start(model.body, model.kinds)
+                strategies.check_body(self.strategy, model.body, model.kinds)
             except strategies.StrategyError as error:
                 self.system_panic(str(error), fl_ctx)
 
