@@ -9,11 +9,14 @@ The data frame has a line for each pair of rows, or for a row by itself, and gro
 
     scenario, method, strategy            of the row
     other_method, other_strategy          of the row that is subtracted; "" where none is
-    group                                 of `GROUPS`; each class at each site counts once
+    group                                 of `GROUPS`; each class at each site counts once. Of a
+                                          row by itself also "<site>: <class>", one of them
     classes                               number of (class, site) that the means are over
+    patients                              of the (class, site) with the fewest of them, the smaller
+                                          number of patients with positive, and with negative images
     auroc, auroc_low, auroc_high          mean, or difference, with its 95 % interval
 
-Classes with few patients are in no mean: see `FEWEST`.
+Classes with few patients are in no mean: see `FEWEST` and `FEW`.
 """
 
 from __future__ import annotations
@@ -32,19 +35,27 @@ from cxr_study.evaluation.bootstrap import percentile_interval
 
 FEWEST = 30
 """Least number of patients with a positive image, and with a negative one, that a class needs at a
-site, over all folds."""
+site, over all folds, to be in a mean."""
+
+FEW = 4
+"""Least number to be listed by itself, and in the group "elsewhere, few"."""
 
 GROUPS = {
-    "own": ("shared", "unique"),
-    "shared": ("shared",),
-    "unique": ("unique",),
-    "elsewhere": ("elsewhere",),
+    "own": (("shared", "unique"), FEWEST),
+    "shared": (("shared",), FEWEST),
+    "unique": (("unique",), FEWEST),
+    "elsewhere": (("elsewhere",), FEWEST),
+    "elsewhere, few": (("elsewhere",), FEW),
 }
-"""Group -> kinds of classes in it: labelled by several or all sites (shared), by the tested site
-alone (unique), or by other sites only (elsewhere)."""
+"""Group -> kinds of classes in it, and how many patients each needs: labelled by several or all
+sites (shared), by the tested site alone (unique), or by other sites only (elsewhere)."""
 
-_KEYS = ["scenario", "method", "strategy", "other_method", "other_strategy", "group", "classes"]
-_Areas = dict[tuple[str, str], np.ndarray]  # (site, class) -> AUROC itself, then on resamples
+_KEYS = [
+    *("scenario", "method", "strategy", "other_method", "other_strategy"),
+    *("group", "classes", "patients"),
+]
+_Place = tuple[str, str]  # site, class
+_Areas = dict[_Place, np.ndarray]  # AUROC itself, then on resamples
 
 
 def across_folds(
@@ -76,9 +87,10 @@ def across_folds(
     rows = []
     for scenario in dict.fromkeys(run.scenario for run in results.finished):
         areas: dict[Row, _Areas] = {}
+        patients: dict[_Place, int] = {}
         for row in dict.fromkeys(run.row for run in results.finished if run.scenario == scenario):
-            several: dict[tuple[str, str], list[np.ndarray]] = {}
-            fewest: dict[tuple[str, str], dict[int, int]] = {}
+            several: dict[_Place, list[np.ndarray]] = {}
+            fewest: dict[_Place, dict[int, int]] = {}
             for run in results.finished:
                 if (run.scenario, run.row) != (scenario, row):
                     continue
@@ -92,17 +104,30 @@ def across_folds(
             areas[row] = {
                 place: np.ma.masked_invalid(all_).mean(axis=0).filled(np.nan)
                 for place, all_ in several.items()
-                if sum(fewest[place].values()) >= FEWEST
+                if sum(fewest[place].values()) >= FEW
             }
-        kinds = _kinds(results, scenario)
-        pairs = [(row, None) for row in areas] + list(permutations(areas, 2))
-        for row, other in pairs:
-            rows += _lines(scenario, row, other, areas, kinds)
+            patients |= {place: sum(of.values()) for place, of in fewest.items()}
+        groups = _groups(patients, _kinds(results, scenario))
+        single = {f"{site}: {name}": [(site, name)] for site, name in sorted(patients)}
+        for row in areas:
+            rows += _lines(scenario, row, None, areas, groups | single, patients)
+        for row, other in permutations(areas, 2):
+            rows += _lines(scenario, row, other, areas, groups, patients)
     frame: pd.DataFrame = pd.DataFrame(rows, columns=[*_KEYS, *interval_columns("auroc")])
     return frame
 
 
-def _kinds(results: StudyResults, scenario: str) -> dict[tuple[str, str], str]:
+def _groups(patients: Mapping[_Place, int], kinds: Mapping[_Place, str]) -> dict[str, list[_Place]]:
+    """The classes at sites that belong to each of `GROUPS`."""
+    return {
+        group: [
+            place for place, number in patients.items() if number >= least and kinds[place] in of
+        ]
+        for group, (of, least) in GROUPS.items()
+    }
+
+
+def _kinds(results: StudyResults, scenario: str) -> dict[_Place, str]:
     """(Site, class) -> "shared", "unique" or "elsewhere", as `GROUPS` uses them."""
     scores = results.scores[results.scores["scenario"] == scenario]
     scores = scores.drop_duplicates(["test", "class"])
@@ -116,15 +141,14 @@ def _lines(
     row: Row,
     other: Row | None,
     areas: Mapping[Row, _Areas],
-    kinds: Mapping[tuple[str, str], str],
+    groups: Mapping[str, list[_Place]],
+    patients: Mapping[_Place, int],
 ) -> list[dict[str, object]]:
     """Lines of a row, or of a pair of rows: one for each group of which both have a class."""
     lines: list[dict[str, object]] = []
-    for group, of in GROUPS.items():
+    for group, of in groups.items():
         places = [
-            place
-            for place in areas[row]
-            if kinds[place] in of and (other is None or place in areas[other])
+            place for place in of if place in areas[row] and (not other or place in areas[other])
         ]
         if not places:
             continue
@@ -133,7 +157,7 @@ def _lines(
         keys = (
             *(scenario, row.method, row.strategy),
             *((other.method, other.strategy) if other else ("", "")),
-            *(group, len(places)),
+            *(group, len(places), min(patients[place] for place in places)),
         )
         ends = interval_columns("auroc", float(mean[0]), *percentile_interval(mean[1:]))
         lines.append({**dict(zip(_KEYS, keys, strict=True)), **ends})

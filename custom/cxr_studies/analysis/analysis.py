@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cxr_studies.analysis.across_folds import GROUPS
 from cxr_studies.analysis.claim_checks import Judged, judge
 from cxr_studies.analysis.patient_intervals import PatientIntervals, patient_intervals
 from cxr_studies.analysis.significance import class_tests, significance
@@ -122,7 +123,7 @@ def show_folds(title: str, folds: pd.DataFrame, console: Console) -> None:
         folds: See `across_folds`, as read back from its csv: an empty `other_method` is NaN.
         console: Where the table is printed.
     """
-    own = folds[folds["other_method"].isna()]
+    own = folds[folds["other_method"].isna() & folds["group"].isin(GROUPS)]
     groups, columns = list(dict.fromkeys(own["group"])), ["group", *interval_columns("auroc")]
     table = Table(title=f"{title}: mean AUROC over folds, 95 % interval by patient", box=None)
     for heading in ("method", *groups):

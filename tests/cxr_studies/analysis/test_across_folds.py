@@ -67,12 +67,18 @@ def test_areas_of_folds_and_seeds_are_averaged_over_the_classes_with_enough_pati
         "shared": [("nih", "Edema"), ("chexpert", "Edema")],
         "unique": [("nih", "Mass")],
         "elsewhere": [("chexpert", "Mass")],
+        "elsewhere, few": [("nih", "Fracture"), ("chexpert", "Mass")],
+        "chexpert: Fracture": [("chexpert", "Fracture")],
     }
     for group, of in places.items():
         found = line(frame, PUBLISHED, None, group)
         assert found["classes"] == len(of)
         assert found["auroc"] == pytest.approx(np.mean([means[(PUBLISHED, *each)] for each in of]))
         assert found["auroc_low"] < found["auroc"] < found["auroc_high"]
+        names = {name for _, name in of}
+        assert found["patients"] == FOLDS * (6 if "Fracture" in names else 12)
+    singles = frame[frame["group"].str.contains(": ")]
+    assert len(singles) == 6 + 4 and set(singles["other_method"]) == {""}
     assert not ((frame["group"] == "elsewhere") & (frame["method"] == "individual")).any()
 
 

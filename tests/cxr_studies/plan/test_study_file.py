@@ -179,7 +179,8 @@ def test_every_shipped_study_can_be_read():
     assert shipped() == (
         "beyond", "beyond-finalists", "class-imbalance", "clients", "clients-converged",
         "clients-equal-steps", "data-size", "fedfbn", "head-weightings", "local-epochs", "methods",
-        "nih-chexpert", "real", "real-128", "real-factors", "real-last", "shared-classes", "skew",
+        "nih-chexpert", "preset", "real", "real-128", "real-factors", "real-last",
+        "shared-classes", "skew",
     )  # fmt: skip
     for name in shipped():
         study = read_study(name)
