@@ -28,7 +28,8 @@ GATE = "surgical_aggregation.site.policy_filter.PolicyGate"
 """Class path of the filter that applies a site's policy to every task result."""
 
 _GUARD = "surgical_aggregation.kit.job_guard"
-_REQUESTS = "surgical_aggregation.kit.site_requests.SiteRequests"
+_SITE_REQUESTS = "surgical_aggregation.kit.site_requests.SiteRequests"
+_SERVER_REQUESTS = "surgical_aggregation.kit.server_requests.ServerRequests"
 _VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
 """Variables of a service's environment that a job's settings may refer to."""
 
@@ -82,7 +83,7 @@ def localise_site(
     - A job without code may name only this software's classes, and those in `allow`; see
       `job_guard`.
     - Error logs are not streamed to the server, because they may contain paths.
-    - The site answers only the server's admin requests, and none that reads its files; see
+    - The site answers no messages of other sites, and no request that reads its files; see
       `site_requests`.
 
     Args:
@@ -105,13 +106,14 @@ def localise_site(
     """
     resources = _resources(kit, "a site", "fed_client.json", allow)
     resources["allow_log_streaming"] = False
-    resources["components"].append({"id": "site_requests", "path": _REQUESTS})
+    guard = {"id": "site_requests", "path": _SITE_REQUESTS}
+    resources["components"].append(guard)
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
     _component(resources, "resource_manager").update(managed)
     properties = {key: value for key, value in asdict(policy).items() if value is not None}
     if policy.site_files is not None and not is_demo_data(policy.site_files):
         properties["site_files"] = str(Path(policy.site_files).absolute())
-    privacy = _scope(properties)
+    privacy = _scope(properties) | {"components": [guard]}
     privacy["scopes"][0]["task_result_filters"] = [{"path": GATE}]
     files = {"resources.json": resources, "privacy.json": privacy}
     files["authorization.json"] = _rights(kit, byoc)
@@ -166,6 +168,7 @@ def localise_server(
 
     - Jobs, snapshots and logs are stored in `storage`; FLARE's default is /tmp.
     - A job without code may name only this software's classes, and those in `allow`.
+    - No messages between sites; see `server_requests`.
     - The classes that each site may contribute, if `permitted` is given.
 
     Args:
@@ -189,7 +192,10 @@ def localise_server(
     snapshots["root_dir"] = str(stored / "snapshot-storage")
     _component(resources, "job_manager")["uri_root"] = str(stored / "jobs-storage")
     _component(resources, "log_receiver")["dest_dir"] = str(stored / "logs")
-    resources["components"].append({"id": "job_ids", "path": f"{_GUARD}.JobIds"})
+    resources["components"] += [
+        {"id": "job_ids", "path": f"{_GUARD}.JobIds"},
+        {"id": "server_requests", "path": _SERVER_REQUESTS},
+    ]
     files = {"resources.json": resources, "authorization.json": _rights(kit, byoc)}
     if permitted is not None:
         files["privacy.json"] = _scope({**scope_properties(kit), "permitted": dict(permitted)})

@@ -93,7 +93,9 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
         localise_site(nih, policy)
     assert read(nih, "resources.json") == changed
     localise_site(nih, policy, force=True)
-    (scope,) = read(nih, "privacy.json")["scopes"]
+    privacy = read(nih, "privacy.json")
+    assert privacy["components"] == [{"id": "site_requests", "path": REQUESTS}]
+    (scope,) = privacy["scopes"]
     found = SitePolicy(**{**scope["properties"], "share": ("Edema",)})
     assert found == replace(policy, site_files=str(kits / "sites"))
 
@@ -124,7 +126,7 @@ def test_the_server_stores_nothing_in_tmp_and_has_a_table_once_one_is_given(kits
     assert stored == "/data/flare/snapshot-storage"
     assert args(resources, "job_manager")["uri_root"] == "/data/flare/jobs-storage"
     assert args(resources, "log_receiver")["dest_dir"] == "/data/flare/logs"
-    assert "job_ids" in {component["id"] for component in resources["components"]}
+    assert {"job_ids", "server_requests"} <= {part["id"] for part in resources["components"]}
     assert resources["app_validator"]["path"] == GUARD
     assert not (local / "privacy.json").exists()
     table = {"nih": ["Edema"]}

@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 import deployed
-import prying
 import tiny_job
 from cxr_deployment import processes
 from cxr_deployment.flare_session import FlareSession, SessionError
@@ -24,7 +23,6 @@ from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.run.cross_site_results import read
 from html_page import Page
-from prying import forged
 from secrecy import names, unpacked
 from surgical_aggregation import __version__
 from surgical_aggregation.site.contract.site_policy import SitePolicy
@@ -58,15 +56,17 @@ def network(tmp_path_factory):
     """The running network, localised as hospitals do; always stopped.
 
     nih shares everything, counts too. chexpert does not share Private Sign, and has fewer positives
-    of Rare Sign than it asks for. mercy claims Support Devices, which the server does not permit it
-    to train. Only the project admin may bring code. chexpert's logs are streamed, as FLARE does by
-    default; the others' are not, though the job asks for them. nih's service can send requests to
-    other sites; mercy's lacks the guard against them.
+    of Rare Sign than it asks for; it stays out of jobs with a head of all classes. mercy claims
+    Support Devices, which the server does not permit it to train. Only the project admin may bring
+    code. chexpert's logs are streamed, as FLARE does by default; the others' are not, though the
+    job asks for them.
     """
     folder = tmp_path_factory.mktemp("network")
     policies = {
         "nih": SitePolicy(report_counts=True, site_files=str(folder / "phantom/sites")),
-        "chexpert": SitePolicy(share=SHARED, min_positives=rare(folder) + 1),
+        "chexpert": SitePolicy(
+            share=SHARED, min_positives=rare(folder) + 1, refuse_union_head=True
+        ),
         "mercy": SitePolicy(),
     }
     permitted = {
@@ -76,12 +76,6 @@ def network(tmp_path_factory):
         network.localise(policies, permitted, byoc="admin")
         with tiny_job.edited(network.kit("chexpert") / "local/resources.json") as resources:
             resources["allow_log_streaming"] = True
-        with tiny_job.edited(network.kit("nih") / "local/resources.json") as resources:
-            args = {"kit": str(network.kit("nih"))}
-            resources["components"].append({"id": "prying", "path": "prying.Prying", "args": args})
-        with tiny_job.edited(network.kit("mercy") / "local/resources.json") as resources:
-            guards = [part for part in resources["components"] if part["id"] == "site_requests"]
-            resources["components"].remove(*guards)
         assert network.preflight("server") == "pass"
         network.start_server()
         assert network.preflight("nih") == network.preflight(network.lead.name) == "pass"
@@ -144,17 +138,6 @@ def test_an_admin_cannot_read_a_sites_files(network):
         assert "INFO" not in printed
 
 
-def test_a_site_cannot_read_another_sites_files(network):
-    secret = network.kit("chexpert") / "local_notes.secret"
-    secret.write_text("row of a patient")
-    by = network.kit("nih")
-    for headers in ({}, forged("it@chexpert.hospital.org", "hospital_chexpert")):
-        answer = prying.ask(by, "chexpert", f"cat {secret}", headers)
-        assert answer == "this site answers only the server's requests"
-    # What FLARE alone does: without the guard the same request is answered.
-    assert prying.ask(by, "mercy", f"cat {secret}") == "row of a patient"
-
-
 def test_a_lead_who_may_bring_no_code_trains_with_installed_code(results):
     trained = results.trained
     assert trained.status == "FINISHED:COMPLETED"
@@ -213,6 +196,18 @@ def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network
     )
     assert f"the server refuses it: {why}" in newest.read_text()
     assert not (network.server / "checkpoints" / newest.stem).exists()
+
+
+def test_a_site_stays_out_of_a_job_that_gives_every_site_all_classes(network, results):
+    sites = {**SITES, "chexpert": {**SITES["chexpert"], "union_head": True}}
+    job = tiny_job.make(network.folder / "union-head", sites, code="installed")
+    output = answer("deploy", "check", job, "--kit", network.lead, code=1)
+    assert re.search(r"^nih +can participate", output, re.M)
+    assert re.search(r"^chexpert +cannot participate: the reason is in local_notes", output, re.M)
+    notes = max(
+        (network.kit("chexpert") / "local_notes").iterdir(), key=lambda at: at.stat().st_mtime
+    )
+    assert "this site's policy has 'refuse_union_head'" in notes.read_text()
 
 
 def test_code_is_refused_from_a_lead_who_may_bring_none_and_the_job_says_so(network, results):

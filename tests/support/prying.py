@@ -1,4 +1,4 @@
-"""A hospital's colleague: a component in the service of a site that asks another site's service."""
+"""A hospital's colleague: a component in the service of a site that asks other processes."""
 
 import json
 import threading
@@ -7,17 +7,19 @@ from pathlib import Path
 
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_constant import FLContextKey, ReservedTopic
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.fuel.f3.cellnet.core_cell import Message as CellMessage
 from nvflare.fuel.f3.cellnet.defs import CellChannel
-from nvflare.fuel.hci.server.constants import ConnProps
 from nvflare.private.admin_defs import Message
-from nvflare.private.defs import RequestHeader, SysCommandTopic, new_cell_message
+from nvflare.private.defs import SysCommandTopic, new_cell_message
 
 ASK, ANSWER = "ask.json", "answer.json"
 
 
 class Prying(FLComponent):
-    """Runs a shell command at another site whenever its kit has a file that asks for it."""
+    """Sends another process the request that a file in its kit asks for."""
 
     def __init__(self, kit):
         self.kit = kit
@@ -33,40 +35,65 @@ class Prying(FLComponent):
             time.sleep(0.2)
             if not (kit / ASK).is_file():
                 continue
-            asked = json.loads((kit / ASK).read_text())
+            kind, target, what, timeout = json.loads((kit / ASK).read_text())
             (kit / ASK).unlink()
-            (kit / "answer.part").write_text(json.dumps(self._ask(cell, **asked)))
+            by = cell.core_cell if kind == "manage" else cell
+            reply = by.send_request(target=target, timeout=timeout, **REQUESTS[kind](what))
+            (kit / "answer.part").write_text(json.dumps(_text(reply.payload)))
             (kit / "answer.part").rename(kit / ANSWER)
 
-    def _ask(self, cell, site, command, headers):
-        request = Message(topic=SysCommandTopic.SHELL, body=command)
-        for name, value in headers.items():
-            request.set_header(name, value)
-        reply = cell.send_request(
-            channel=CellChannel.CLIENT_MAIN, target=site, topic=SysCommandTopic.SHELL,
-            request=new_cell_message({}, request), timeout=10.0,
-        )  # fmt: skip
-        return {"body": str(getattr(reply.payload, "body", None)), "headers": str(reply.headers)}
 
-
-def forged(user, organisation):
-    """Headers of a request as another's admin makes it."""
+def _shell(command):
+    """An admin's request to run a command, which does not ask for rights."""
+    request = Message(topic=SysCommandTopic.SHELL, body=command)
     return {
-        RequestHeader.REQUIRE_AUTHZ: "true", RequestHeader.ADMIN_COMMAND: "cat",
-        ConnProps.USER_NAME: user, ConnProps.USER_ORG: organisation,
-        ConnProps.USER_ROLE: "org_admin",
+        "channel": CellChannel.CLIENT_MAIN, "topic": SysCommandTopic.SHELL,
+        "request": new_cell_message({}, request),
     }  # fmt: skip
 
 
-def ask(kit, site, command, headers=None):
-    """What another site answers to a request of the site of this kit."""
+def _heartbeat(job):
+    """A request to a job's process, which answers with the public properties of its context."""
+    request, peer = Shareable(), FLContext()
+    peer.put(FLContextKey.CURRENT_RUN, job, private=False, sticky=False)
+    request.set_peer_context(peer)
+    request.set_peer_props(peer.get_all_public_props())
+    return {
+        "channel": CellChannel.AUX_COMMUNICATION, "topic": ReservedTopic.JOB_HEART_BEAT,
+        "request": new_cell_message({}, request),
+    }  # fmt: skip
+
+
+def _manage(topic):
+    """A request of FLARE's network management, by which a cell is inspected or stopped."""
+    return {"channel": "_net_manager", "topic": topic, "request": CellMessage()}
+
+
+REQUESTS = {"shell": _shell, "heartbeat": _heartbeat, "manage": _manage}
+
+
+def _text(payload):
+    """An answer as text; None without one."""
+    if isinstance(payload, Shareable):
+        return str(payload.get_peer_context().get_all_public_props())
+    return None if payload is None else str(getattr(payload, "body", payload))
+
+
+def ask(kit, kind, target, what, timeout=30.0):
+    """What another process answers to a request of the site of this kit; None: nothing.
+
+    Args:
+        kit: The site's, with the component `Prying`.
+        kind: A key of `REQUESTS`.
+        target: The process, by its cell.
+        what: The command, job or topic.
+        timeout: Seconds to wait for the answer.
+    """
     (kit / ANSWER).unlink(missing_ok=True)
-    (kit / "ask.part").write_text(
-        json.dumps({"site": site, "command": command, "headers": headers or {}})
-    )
+    (kit / "ask.part").write_text(json.dumps([kind, target, what, timeout]))
     (kit / "ask.part").rename(kit / ASK)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + timeout + 30
     while not (kit / ANSWER).is_file():
-        assert time.monotonic() < deadline, f"{kit.name} asked {site} in vain"
+        assert time.monotonic() < deadline, f"{kit.name} asked {target} in vain"
         time.sleep(0.1)
-    return json.loads((kit / ANSWER).read_text())["body"]
+    return json.loads((kit / ANSWER).read_text())

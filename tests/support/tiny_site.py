@@ -17,7 +17,8 @@ COMPLAINT = "the images of this site are tiny"
 class TinySite(Site):
     """The site that a json file describes: name -> {"classes": [...], "images": n}.
 
-    With "complains": true it logs an error, and goes on.
+    With "complains": true it logs an error, and goes on; with "union_head": true its head counts as
+    one of the classes of all sites.
     """
 
     def __init__(self, site: str, table: str):
@@ -28,6 +29,10 @@ class TinySite(Site):
     @property
     def classes(self):
         return tuple(self._entry["classes"])
+
+    @property
+    def union_head(self):
+        return self._entry.get("union_head", False)
 
     @property
     def _entry(self):

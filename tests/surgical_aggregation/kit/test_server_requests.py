@@ -1,0 +1,71 @@
+from types import SimpleNamespace
+
+import pytest
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.fuel.f3.cellnet.core_cell import Message
+from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, MessagePropKey
+from nvflare.fuel.f3.endpoint import Endpoint
+from nvflare.fuel.f3.streaming.stream_const import (
+    STREAM_CHANNEL,
+    STREAM_DATA_TOPIC,
+    StreamHeaderKey,
+)
+
+from surgical_aggregation.kit.server_requests import ServerRequests
+
+
+@pytest.mark.parametrize(("sender", "origin", "target", "channel", "why"), [
+    ("nih", "nih", "server", "task", ""),
+    ("nih.job", "nih.job", "server.job", "aux_communication", ""),
+    ("relay", "relay.nih.job", "server.job", "aux_communication", ""),
+    ("nih.job", "nih.job", "nih", "client_main", ""),
+    ("admin-1", "admin-1", "server", "admin", ""),
+    ("server.job", "server.job", "nih.job", "aux_communication", ""),
+    ("server.job", "server.job", "nih", "_net_manager", ""),
+    ("nih", "server", "chexpert", "client_main", "came from 'nih'"),
+    ("nih", "server.job", "server", "server_command", "came from 'nih'"),
+    ("nih", "chexpert", "server", "task", "came from 'nih'"),
+    ("nih", "nih", "chexpert", "client_main", "is for 'chexpert'"),
+    ("nih.job", "nih.job", "chexpert.job", "aux_communication", "is for 'chexpert.job'"),
+    ("relay", "relay.nih", "relay.chexpert.job", "task", "is for 'relay.chexpert.job'"),
+    ("nih", "nih", "server", "_net_manager", "is not the server"),
+    ("admin-1", "admin-1", "server.job", "_net_manager", "is not the server"),
+])  # fmt: skip
+def test_dropped_are_false_origins_messages_between_sites_and_management(
+    sender, origin, target, channel, why, caplog
+):
+    headers = {
+        MessageHeaderKey.ORIGIN: origin,
+        MessageHeaderKey.DESTINATION: target,
+        MessageHeaderKey.CHANNEL: channel,
+    }
+    message = Message(headers)
+    message.set_prop(MessagePropKey.ENDPOINT, Endpoint(sender))
+    assert (ServerRequests().drop(message) is not None) == bool(why)
+    assert why in caplog.text
+
+
+def test_management_in_a_stream_is_dropped_and_named(caplog):
+    headers = {
+        MessageHeaderKey.ORIGIN: "nih", MessageHeaderKey.DESTINATION: "server",
+        MessageHeaderKey.CHANNEL: STREAM_CHANNEL, StreamHeaderKey.CHANNEL: "_net_manager",
+        MessageHeaderKey.TOPIC: STREAM_DATA_TOPIC, StreamHeaderKey.TOPIC: "stop_cell",
+    }  # fmt: skip
+    message = Message(headers)
+    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih"))
+    assert ServerRequests().drop(message) is not None
+    assert "dropped the message 'stop_cell' of 'nih': it is not the server" in caplog.text
+
+
+def test_the_filter_is_there_before_the_server_starts():
+    added = []
+    cell = SimpleNamespace(add_incoming_filter=lambda *arguments: added.append(arguments))
+    fl_ctx, guard = FLContext(), ServerRequests()
+    server = SimpleNamespace(cell=SimpleNamespace(core_cell=cell))
+    fl_ctx.set_prop(FLContextKey.SITE_OBJ, server, private=True, sticky=False)
+    guard.handle_event(EventType.SYSTEM_START, fl_ctx)
+    assert added == []
+    guard.handle_event(EventType.SYSTEM_BOOTSTRAP, fl_ctx)
+    assert added == [("*", "*", guard.drop)]
