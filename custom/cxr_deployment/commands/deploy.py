@@ -89,6 +89,7 @@ def job(
     )
     job_export.write(asked, out, code)
     say(f"job      {out}")
+    say(f"sites    {', '.join(asked.sites)}")
     folder, kit = shlex.quote(str(out)), "--kit <your startup kit>"
     if "check_only" in asked.settings:
         say(f"check    surgagg deploy check {folder} {kit}")

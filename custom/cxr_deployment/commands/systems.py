@@ -205,9 +205,9 @@ def site(
 ) -> None:
     """Write a hospital's policy, resources and rights into the startup kit of its site.
 
-    These are FLARE's defaults with four changes: the classes of this software are allowed, error
-    logs stay at the site, only the site can read its files, and the policy's filter is applied to
-    everything that leaves the site.
+    These are FLARE's defaults with five changes: only listed classes are allowed, error logs stay
+    at the site, only the site can read its files, no other site is answered, and the policy's
+    filter is applied to everything that leaves the site.
 
     Options:
         site_files: Folder of <site>.yaml. Default: the variable CXR_SITES when the site starts.
@@ -267,6 +267,9 @@ def server(
     _say_written(
         localise_server(kit, storage, permitted=table, byoc=byoc, allow=allow or (), force=force)
     )
+    for study, sites in (table if table and by_study(table) else {"": table or {}}).items():
+        for name, classes in sites.items():
+            say(f"permits  {f'{study}: ' if study else ''}{name}: {', '.join(classes)}")
 
 
 def _permitted(file: Path) -> dict[str, Any]:
