@@ -59,27 +59,55 @@ def _over_folds():
     return found
 
 
-def _cell(found, row, other):
-    value = found.get((row, other, "own"))
+def _cell(found, row, other, group="own"):
+    value = found.get((row, other, group))
     return UNDEFINED if value is None else between(*value, signed=other is not None)
+
+
+RECOMMENDED, ALONE = ("surgical", "fedbn+ extras"), ("individual", "fedbn+ extras")
 
 
 def real():
     found = _over_folds()
     rows = [
-        [title, _cell(found, row, None), _cell(found, row, PUBLISHED)]
+        [
+            title,
+            _cell(found, row, None),
+            _cell(found, row, PUBLISHED),
+            _cell(found, row, None, "elsewhere, few"),
+        ]
         for title, row in {
-            "surgical aggregation, as published: batch norm frozen": PUBLISHED,
-            "**weight averaging and head refit (`recommended`)**": ("surgical", "fedbn+ extras"),
-            "the same, only the statistics frozen": ("surgical", "fixbn extras"),
-            "the same, batch norm averaged": ("surgical", "fedavg extras"),
+            "surgical, batch norm frozen (the published method)": PUBLISHED,
+            "**… with weight averaging and head refit (`recommended`)**": RECOMMENDED,
+            "`recommended`, only the statistics frozen": ("surgical", "fixbn extras"),
+            "`recommended`, batch norm averaged": ("surgical", "fedavg extras"),
             "the initial body unchanged, only the head fitted": ("surgical", "fedbn+ columns"),
-            "each hospital alone, as recommended": ("individual", "fedbn+ extras"),
-            "each hospital alone, only the statistics frozen": ("individual", "fixbn extras"),
-            "each hospital alone, only the head fitted": ("individual", "fedbn+ columns"),
+            "partial loss (sites learn all names), as `recommended`": (
+                "partial_loss", "fedbn+ extras",
+            ),
+            "pooled data, as `recommended`": ("centralised-partial", "fedbn+ extras"),
+            "pooled data, batch norm trained": ("centralised-partial", "fedavg"),
+            "each hospital alone, as `recommended`": ALONE,
+            "… only the statistics frozen": ("individual", "fixbn extras"),
+            "… the initial body unchanged, only the head fitted": ("individual", "fedbn+ columns"),
         }.items()
+    ]  # fmt: skip
+    return table(["", "own findings", "minus published", "others' findings"], rows)
+
+
+def real_pairs():
+    """AUROC of each class at each site, with its number of patients over all folds."""
+    read = pd.read_csv(REPORTS / "real/folds.csv", keep_default_na=False)
+    single = read[read["group"].str.contains(": ")]
+    patients = dict(zip(single["group"], single["patients"], strict=True))
+    found = _over_folds()
+    rows = [
+        [*pair.split(": "), str(number)]
+        + [_cell(found, row, None, pair) for row in (PUBLISHED, RECOMMENDED, ALONE)]
+        for pair, number in sorted(patients.items(), key=lambda each: (-each[1], each[0]))
     ]
-    return table(["", "mean AUROC", "minus published"], rows)
+    head = ["site", "finding", "positive patients", "published", "`recommended`"]
+    return table([*head, "alone, as `recommended`"], rows)
 
 
 # --- on drawings: means over both sites' test patients, over seeds -------------------------------
@@ -110,6 +138,25 @@ def _of_seeds(found, row, group, less=None):
 
 
 OURS = ("surgical", "fedavg recommended")
+
+
+def preset():
+    found = _by_seed("preset")
+
+    def less(row, group):
+        return UNDEFINED if row == PUBLISHED else _of_seeds(found, row, group, PUBLISHED)
+
+    rows = [
+        [title, *(_of_seeds(found, row, group) for group in GROUPS), less(row, "all")]
+        for title, row in (
+            ("surgical, batch norm frozen (published)", PUBLISHED),
+            ("**… with weight averaging, refit (`recommended`)**", RECOMMENDED),
+            ("each hospital alone, batch norm trained", ("individual", "fedavg")),
+            ("each hospital alone, as `recommended`", ALONE),
+        )
+    ]
+    head = ["", "7 shared", "unique, own site", "unique, other site", "all 20"]
+    return table([*head, "all, minus published"], rows)
 
 
 def drawings():
@@ -153,7 +200,7 @@ def finalists():
 BATCH_NORM = {"fedavg": "averaged", "fedbn": "local", "fedbn+": "frozen"}
 OF_EACH = (("nih", "nih"), ("chexpert", "chexpert"), ("mimic", "all"))
 UNIQUE = (("nih", "unique"), ("chexpert", "unique"))
-ALONE = ("individual", "centralised", "centralised-partial")
+WITHOUT_FEDERATION = ("individual", "centralised", "centralised-partial")
 
 
 def _half(line):
@@ -171,7 +218,9 @@ def nih_chexpert():
     rows = [
         [
             method,
-            "trained" if (method in ALONE and strategy == "fedavg") else BATCH_NORM[strategy],
+            "trained"
+            if (method in WITHOUT_FEDERATION and strategy == "fedavg")
+            else BATCH_NORM[strategy],
             *(found.get((method, strategy, *place), UNDEFINED) for place in (*OF_EACH, *UNIQUE)),
         ]
         for method, strategy in dict.fromkeys(key[:2] for key in found)
@@ -181,8 +230,13 @@ def nih_chexpert():
 
 
 TABLES = {
-    "real": real, "drawings": drawings, "finalists": finalists, "nih-chexpert": nih_chexpert,
-}  # fmt: skip
+    "real": real,
+    "real pairs": real_pairs,
+    "preset": preset,
+    "drawings": drawings,
+    "finalists": finalists,
+    "nih-chexpert": nih_chexpert,
+}
 
 
 def documents():
