@@ -7,6 +7,7 @@ drop answers, and mercy has none, to show what FLARE alone answers.
 import time
 
 import pytest
+from nvflare.apis.fl_constant import ServerCommandNames
 
 import deployed
 import tiny_job
@@ -76,8 +77,14 @@ def answers(network):
                     "heartbeat": (f"{site}.{job_id}", job_id),
                     "manage": (site, "process_info"),
                 }
-                for kind in asked if site != "server" else ("manage",):
-                    found[guarded, kind, site] = ask(kit, kind, *asked[kind], timeout)
+                if site == "server":
+                    asked = {
+                        "manage": (site, "process_info"),
+                        "clients": (site, job_id),
+                        "command": (f"{site}.{job_id}", ServerCommandNames.GET_RUN_INFO),
+                    }
+                for kind, what in asked.items():
+                    found[guarded, kind, site] = ask(kit, kind, *what, timeout)
             made = deployed.rounds(network, job_id)
             while deployed.rounds(network, job_id) == made:  # the guards do not disturb the job
                 assert time.monotonic() < deadline + 60
@@ -93,6 +100,8 @@ def test_without_guards_a_site_reads_files_class_names_and_processes(answers):
     assert "Fracture" in answers[False, "heartbeat", "mercy"]
     assert "Process ID" in answers[False, "manage", "mercy"]
     assert "Process ID" in answers[False, "manage", "server"]
+    assert "clients" in answers[False, "clients", "server"]
+    assert answers[False, "command", "server"]
 
 
 def test_a_sites_guards_answer_no_other_site_in_its_service_or_in_a_job(answers, network):
@@ -104,7 +113,7 @@ def test_a_sites_guards_answer_no_other_site_in_its_service_or_in_a_job(answers,
 
 def test_the_servers_guard_protects_itself_and_sites_without_one(answers, network):
     asked = [key for key in answers if key[0]]
-    assert len(asked) == 7 and not any(answers[key] for key in asked)
+    assert len(asked) == 9 and not any(answers[key] for key in asked)
     log = (network.server / "log.txt").read_text()
     assert "is for 'mercy', and sites may not send each other messages" in log
     assert "dropped the message 'process_info' of 'nih': it is not the server" in log

@@ -7,13 +7,17 @@ from pathlib import Path
 
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import FLContextKey, ReservedTopic
+from nvflare.apis.fl_constant import FLContextKey, ReservedTopic, ServerCommandNames
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.fuel.f3.cellnet.core_cell import Message as CellMessage
 from nvflare.fuel.f3.cellnet.defs import CellChannel
 from nvflare.private.admin_defs import Message
-from nvflare.private.defs import SysCommandTopic, new_cell_message
+from nvflare.private.defs import (
+    CellMessageHeaderKeys,
+    SysCommandTopic,
+    new_cell_message,
+)
 
 ASK, ANSWER = "ask.json", "answer.json"
 
@@ -69,7 +73,26 @@ def _manage(topic):
     return {"channel": "_net_manager", "topic": topic, "request": CellMessage()}
 
 
-REQUESTS = {"shell": _shell, "heartbeat": _heartbeat, "manage": _manage}
+def _command(topic):
+    """A command to a job's process on the server, as its parent gives."""
+    return {
+        "channel": CellChannel.SERVER_COMMAND, "topic": topic,
+        "request": new_cell_message({}, Shareable()),
+    }  # fmt: skip
+
+
+def _clients(job):
+    """A job's process asks for its sites and their tokens."""
+    return {
+        "channel": CellChannel.SERVER_PARENT_LISTENER, "topic": ServerCommandNames.GET_CLIENTS,
+        "request": new_cell_message({CellMessageHeaderKeys.JOB_ID: job}, {}),
+    }  # fmt: skip
+
+
+REQUESTS = {
+    "command": _command, "clients": _clients,
+    "shell": _shell, "heartbeat": _heartbeat, "manage": _manage,
+}  # fmt: skip
 
 
 def _text(payload):

@@ -1,8 +1,8 @@
 """Drop messages that sites may not send through the server.
 
-FLARE 2.9 forwards messages between sites. It also lets any site stop the server's processes by a
-message of its network management, and accepts any origin with a token that is signed and no longer
-registered.
+FLARE 2.9 forwards messages between sites. It answers any site on the channels of its own processes:
+a site of no job can stop the server, or abort a job and see its errors. And it accepts any origin
+with a token that is signed and no longer registered.
 """
 
 from nvflare.apis.event_type import EventType
@@ -10,18 +10,24 @@ from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.fuel.f3.cellnet.core_cell import Message, make_reply
-from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, MessagePropKey, ReturnCode
+from nvflare.fuel.f3.cellnet.defs import (
+    CellChannel,
+    MessageHeaderKey,
+    MessagePropKey,
+    ReturnCode,
+)
 from nvflare.fuel.f3.cellnet.fqcn import FQCN, FqcnInfo
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
+from nvflare.private.fed.server.server_commands import ServerCommands
 
 from surgical_aggregation.kit.site_requests import message_topic
 
-_MANAGEMENT = "_net_manager"
-"""Channel by which FLARE's cells are inspected and stopped."""
+_INTERNAL = ("_net_manager", CellChannel.SERVER_PARENT_LISTENER)
+"""Channels by which FLARE's cells are inspected and stopped, and its job processes report."""
 
 
 class ServerRequests(FLComponent):
-    """Drop messages with a false origin, between sites, and of network management from outside.
+    """Drop messages with a false origin, between sites, and for the server's own processes alone.
 
     Runs on the server, in its service, as a component of its local/resources.json. A job whose
     sites send messages to each other cannot run on this server.
@@ -48,16 +54,23 @@ class ServerRequests(FLComponent):
             return None
         elif not target.is_on_server and not _same_site(origin.fqcn, target.fqcn):
             why = f"is for {target.fqcn!r}, and sites may not send each other messages"
-        elif _MANAGEMENT in (
-            message.get_header(MessageHeaderKey.CHANNEL),
-            message.get_header(StreamHeaderKey.CHANNEL),
-        ):
+        elif _internal(message):
             why = "is not the server"
         else:
             return None
         topic = message_topic(message)
         self.logger.error(f"dropped the message {topic!r} of {origin.fqcn!r}: it {why}")
         return make_reply(ReturnCode.UNAUTHENTICATED)
+
+
+def _internal(message: Message) -> bool:
+    """Whether a message, or the stream that it is part of, is for the server's processes alone."""
+    for keys in (MessageHeaderKey, StreamHeaderKey):
+        channel, topic = message.get_header(keys.CHANNEL), message.get_header(keys.TOPIC)
+        of_sites = topic in ServerCommands.client_request_commands_names
+        if channel in _INTERNAL or (channel == CellChannel.SERVER_COMMAND and not of_sites):
+            return True
+    return False
 
 
 def _same_site(cell: str, other: str) -> bool:

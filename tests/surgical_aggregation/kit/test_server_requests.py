@@ -31,6 +31,9 @@ from surgical_aggregation.kit.server_requests import ServerRequests
     ("nih.job", "nih.job", "chexpert.job", "aux_communication", "is for 'chexpert.job'"),
     ("relay", "relay.nih", "relay.chexpert.job", "task", "is for 'relay.chexpert.job'"),
     ("nih", "nih", "server", "_net_manager", "is not the server"),
+    ("nih", "nih", "server", "server_parent_listener", "is not the server"),
+    ("nih", "nih", "server.job", "server_command", "is not the server"),
+    ("server.job", "server.job", "server", "server_parent_listener", ""),
     ("admin-1", "admin-1", "server.job", "_net_manager", "is not the server"),
 ])  # fmt: skip
 def test_dropped_are_false_origins_messages_between_sites_and_management(
@@ -45,6 +48,20 @@ def test_dropped_are_false_origins_messages_between_sites_and_management(
     message.set_prop(MessagePropKey.ENDPOINT, Endpoint(sender))
     assert (ServerRequests().drop(message) is not None) == bool(why)
     assert why in caplog.text
+
+
+@pytest.mark.parametrize(("topic", "dropped"), [
+    ("get_task", False), ("submit_update", False), ("abort", True), ("get_errors", True),
+])  # fmt: skip
+@pytest.mark.parametrize("keys", [MessageHeaderKey, StreamHeaderKey])
+def test_of_a_jobs_commands_a_site_may_get_tasks_and_submit_results(topic, dropped, keys):
+    headers = {
+        MessageHeaderKey.ORIGIN: "nih.job", MessageHeaderKey.DESTINATION: "server.job",
+        keys.CHANNEL: "server_command", keys.TOPIC: topic,
+    }  # fmt: skip
+    message = Message(headers)
+    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih.job"))
+    assert (ServerRequests().drop(message) is not None) == dropped
 
 
 def test_management_in_a_stream_is_dropped_and_named(caplog):
