@@ -67,32 +67,38 @@ def _cell(found, row, other, group="own"):
 RECOMMENDED, ALONE = ("surgical", "fedbn+ extras"), ("individual", "fedbn+ extras")
 
 
-def real():
+REAL = {
+    "published: batch norm frozen": PUBLISHED,
+    "**`recommended`**": RECOMMENDED,
+    "`recommended`, statistics frozen": ("surgical", "fixbn extras"),
+    "`recommended`, batch norm averaged": ("surgical", "fedavg extras"),
+    "initial body, head fitted": ("surgical", "fedbn+ columns"),
+    "partial loss, as `recommended`": ("partial_loss", "fedbn+ extras"),
+    "pooled data, as `recommended`": ("centralised-partial", "fedbn+ extras"),
+    "pooled data, batch norm trained": ("centralised-partial", "fedavg"),
+    "alone, as `recommended`": ALONE,
+    "alone, statistics frozen": ("individual", "fixbn extras"),
+    "alone, initial body, head fitted": ("individual", "fedbn+ columns"),
+}
+SHORT = [*list(REAL)[:2], *list(REAL)[5:7], list(REAL)[8]]
+
+
+def real(titles=tuple(REAL)):
     found = _over_folds()
     rows = [
         [
             title,
-            _cell(found, row, None),
-            _cell(found, row, PUBLISHED),
-            _cell(found, row, None, "elsewhere, few"),
+            _cell(found, REAL[title], None),
+            _cell(found, REAL[title], PUBLISHED),
+            _cell(found, REAL[title], None, "elsewhere, few"),
         ]
-        for title, row in {
-            "surgical, batch norm frozen (the published method)": PUBLISHED,
-            "**… with weight averaging and head refit (`recommended`)**": RECOMMENDED,
-            "`recommended`, only the statistics frozen": ("surgical", "fixbn extras"),
-            "`recommended`, batch norm averaged": ("surgical", "fedavg extras"),
-            "the initial body unchanged, only the head fitted": ("surgical", "fedbn+ columns"),
-            "partial loss (sites learn all names), as `recommended`": (
-                "partial_loss", "fedbn+ extras",
-            ),
-            "pooled data, as `recommended`": ("centralised-partial", "fedbn+ extras"),
-            "pooled data, batch norm trained": ("centralised-partial", "fedavg"),
-            "each hospital alone, as `recommended`": ALONE,
-            "… only the statistics frozen": ("individual", "fixbn extras"),
-            "… the initial body unchanged, only the head fitted": ("individual", "fedbn+ columns"),
-        }.items()
-    ]  # fmt: skip
+        for title in titles
+    ]
     return table(["", "own findings", "minus published", "others' findings"], rows)
+
+
+def real_short():
+    return real(SHORT)
 
 
 def real_pairs():
@@ -138,25 +144,6 @@ def _of_seeds(found, row, group, less=None):
 
 
 OURS = ("surgical", "fedavg recommended")
-
-
-def preset():
-    found = _by_seed("preset")
-
-    def less(row, group):
-        return UNDEFINED if row == PUBLISHED else _of_seeds(found, row, group, PUBLISHED)
-
-    rows = [
-        [title, *(_of_seeds(found, row, group) for group in GROUPS), less(row, "all")]
-        for title, row in (
-            ("surgical, batch norm frozen (published)", PUBLISHED),
-            ("**… with weight averaging, refit (`recommended`)**", RECOMMENDED),
-            ("each hospital alone, batch norm trained", ("individual", "fedavg")),
-            ("each hospital alone, as `recommended`", ALONE),
-        )
-    ]
-    head = ["", "7 shared", "unique, own site", "unique, other site", "all 20"]
-    return table([*head, "all, minus published"], rows)
 
 
 def drawings():
@@ -231,8 +218,8 @@ def nih_chexpert():
 
 TABLES = {
     "real": real,
+    "real short": real_short,
     "real pairs": real_pairs,
-    "preset": preset,
     "drawings": drawings,
     "finalists": finalists,
     "nih-chexpert": nih_chexpert,
