@@ -199,8 +199,8 @@ def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network
 
 
 def test_a_site_stays_out_of_a_job_that_gives_every_site_all_classes(network, results):
-    sites = {**SITES, "chexpert": {**SITES["chexpert"], "union_head": True}}
-    job = tiny_job.make(network.folder / "union-head", sites, code="installed")
+    folder = network.folder / "union-head"
+    job = tiny_job.make(folder, SITES, site=tiny_job.UNION_HEAD, code="installed")
     output = answer("deploy", "check", job, "--kit", network.lead, code=1)
     assert re.search(r"^nih +can participate", output, re.M)
     assert re.search(r"^chexpert +cannot participate: the reason is in local_notes", output, re.M)

@@ -17,10 +17,18 @@ from tiny_site import FEATURES, INPUTS
 
 JOBS = Path(__file__).parents[2] / "jobs"
 KERAS, NUMPY = "tiny_site.TinySite", "numpy_site.NumpySite"
+UNION_HEAD = "tiny_site.UnionHeadSite"
 """What a site is: the tiny network in Keras, or in NumPy; see `numpy_site`."""
 
 CLASSES = (
-    *(KERAS, NUMPY, "faults.FaultyServer", "faults.FaultyExecutor", "faults.FaultyResult"),
+    *(
+        KERAS,
+        NUMPY,
+        UNION_HEAD,
+        "faults.FaultyServer",
+        "faults.FaultyExecutor",
+        "faults.FaultyResult",
+    ),
     "faults.Impostor",
 )
 """Of a tiny job, besides those of the product."""

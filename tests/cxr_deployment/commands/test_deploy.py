@@ -129,6 +129,7 @@ def test_a_job_is_a_folder_with_everything_set_and_no_code(tmp_path, monkeypatch
     output = answer("deploy", "job", "personalised", *options)
     assert output.splitlines() == [
         "job      new/job",
+        "sites    a, b",
         "check    surgagg deploy check new/job --kit <your startup kit>",
         "submit   surgagg deploy submit new/job --kit <your startup kit> --out <new folder>",
     ]
@@ -172,7 +173,8 @@ def test_what_lies_in_poc_is_what_the_commands_in_its_runbook_write(kits):
     )
     assert output.splitlines() == [*(f"written  {path}" for path in written), note]
     table = POC / "server" / "permitted.yaml"
-    kit("server", kits / "server", "--storage", "/data/flare", "--permitted", table)
+    output = kit("server", kits / "server", "--storage", "/data/flare", "--permitted", table)
+    assert re.search(r"^permits  nih: Atelectasis, Cardiomegaly, ", output, re.M)
     examples = ("nih", "site/privacy"), ("nih", "site/authorization"), ("server", "server/privacy")
     for party, example in examples:
         file = POC / f"{example}.json"

@@ -4,7 +4,7 @@ from sklearn.metrics import roc_auc_score
 
 import study_runs
 from cxr_studies.analysis import across_folds as module
-from cxr_studies.analysis.across_folds import across_folds
+from cxr_studies.analysis.across_folds import GROUPS, across_folds
 
 FOLDS, PATIENTS = 2, 30
 SITES = ("nih", "chexpert")
@@ -16,7 +16,8 @@ PUBLISHED, ALONE = ("surgical", "fedbn+"), ("individual", "fedavg")
 @pytest.fixture
 def made(study, monkeypatch):
     """Two seeds of two folds; mean AUROC of each row at each place, by scikit-learn."""
-    monkeypatch.setattr(module, "FEWEST", 20)
+    least = {name: (kinds, min(patients, 20)) for name, (kinds, patients) in GROUPS.items()}
+    monkeypatch.setattr(module, "GROUPS", least)
     rng = np.random.default_rng(7)
     tests = {
         (site, fold): study_runs.table(
