@@ -1,6 +1,7 @@
 """`surgagg deploy job`, `submit` and `kit`, as typed."""
 
 import json
+import re
 import shutil
 from functools import partial
 from pathlib import Path
