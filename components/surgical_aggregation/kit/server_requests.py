@@ -17,12 +17,13 @@ from nvflare.fuel.f3.cellnet.defs import (
     ReturnCode,
 )
 from nvflare.fuel.f3.cellnet.fqcn import FQCN, FqcnInfo
+from nvflare.fuel.f3.cellnet.net_agent import _CHANNEL as NET_MANAGER
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.private.fed.server.server_commands import ServerCommands
 
 from surgical_aggregation.kit.site_requests import message_topic
 
-_INTERNAL = ("_net_manager", CellChannel.SERVER_PARENT_LISTENER)
+_INTERNAL = (NET_MANAGER, CellChannel.SERVER_PARENT_LISTENER)
 """Channels by which FLARE's cells are inspected and stopped, and its job processes report."""
 
 
