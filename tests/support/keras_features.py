@@ -12,12 +12,15 @@ from cxr_study.training.backbones import APPLICATIONS, normalisation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 
 CLASSES = ("Edema", "Mass")
-SMALLEST = (
-    *("convnexttiny", "densenet121", "efficientnetb0", "efficientnetv2b0", "inceptionresnetv2"),
-    *("inceptionv3", "mobilenet", "mobilenetv2", "mobilenetv3small", "nasnetmobile", "resnet50"),
-    *("resnet50v2", "vgg16", "xception"),
-)
-"""The smallest network of each family."""
+PREPARED = {
+    "convnexttiny": "by variables of the network",
+    "efficientnetb0": "by variables, and a factor of ImageNet's weights",
+    "mobilenetv3small": "scaled by the network",
+    "densenet121": "mean and standard deviation of ImageNet",
+    "mobilenetv2": "to [-1, 1]",
+    "resnet50": "blue first, mean of ImageNet",
+}
+"""A small network for each way to prepare pixels; all are in benchmarks/keras_networks.csv."""
 
 
 def side_of(name):

@@ -7,7 +7,7 @@ import pytest
 
 from cxr_study.training.backbones import APPLICATIONS, BACKBONES, IMAGENET, normalisation
 from cxr_study.training.network import Network, network_of
-from keras_features import SMALLEST, differences, downloading, exported, loaded, write_weights
+from keras_features import PREPARED, differences, downloading, exported, loaded, write_weights
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError
 
 
@@ -32,7 +32,7 @@ def test_each_gets_its_own_normalisation_and_no_second_one():
     assert normalisation("small_densenet") == IMAGENET
 
 
-@pytest.mark.parametrize("backbone", SMALLEST)
+@pytest.mark.parametrize("backbone", PREPARED)
 def test_a_site_computes_what_keras_does_with_weights_loaded(tmp_path, backbone):
     weights = path = str(tmp_path / "body.weights.h5")
     own = write_weights(backbone, path)
