@@ -2,15 +2,17 @@
 
 Each patient is tested in one fold. An AUROC is computed in each fold and averaged over folds,
 because models of different folds rank no patients together. Where several seeds test the same
-fold, they are averaged as well. Resamples are drawn fold by fold, the same for all rows, so
-differences are paired.
+fold, they are averaged first. Resamples are drawn fold by fold, the same for all rows, so
+differences are paired; a difference is over the seeds that both rows have finished.
 
 The data frame has a line for each pair of rows, or for a row by itself, and group of classes:
 
     scenario, method, strategy            of the row
     other_method, other_strategy          of the row that is subtracted; "" where none is
-    group                                 of `GROUPS`; each class at each site counts once. Of a
-                                          row by itself also "<site>: <class>", one of them
+    group                                 of `GROUPS`; "own, <site>", of one site; or
+                                          "<site>: <class>", one class: of a difference, only where
+                                          it has enough patients. Each class at each site counts
+                                          once
     classes                               number of (class, site) that the means are over
     patients                              of the (class, site) with the fewest of them, the smaller
                                           number of patients with positive, and with negative images
@@ -55,7 +57,10 @@ _KEYS = [
     *("group", "classes", "patients"),
 ]
 _Place = tuple[str, str]  # site, class
-_Areas = dict[_Place, np.ndarray]  # AUROC itself, then on resamples
+_Areas = dict[_Place, dict[tuple[int, int], np.ndarray]]
+"""(Site, class) -> (fold, seed) -> AUROC itself, then on resamples."""
+
+_Patients = dict[_Place, dict[int, int]]  # fold -> the smaller number of patients
 
 
 def across_folds(
@@ -84,47 +89,41 @@ def across_folds(
         docstring for the columns. Values that are not defined are NaN.
     """
     found = resample_runs(results, resamples=resamples, processes=processes, report=report)
-    rows = []
+    lines = []
     for scenario in dict.fromkeys(run.scenario for run in results.finished):
         areas: dict[Row, _Areas] = {}
-        patients: dict[_Place, int] = {}
-        for row in dict.fromkeys(run.row for run in results.finished if run.scenario == scenario):
-            several: dict[_Place, list[np.ndarray]] = {}
-            fewest: dict[_Place, dict[int, int]] = {}
-            for run in results.finished:
-                if (run.scenario, run.row) != (scenario, row):
+        patients: _Patients = {}
+        for run in results.finished:
+            if run.scenario != scenario:
+                continue
+            fold, of_row = run.seed % folds, areas.setdefault(run.row, {})
+            for (model, test), each in found[run.key].items():
+                if model != compared_model(results.results[run.key].classes, test):
                     continue
-                for (model, test), each in found[run.key].items():
-                    if model != compared_model(results.results[run.key].classes, test):
-                        continue
-                    drawn = np.vstack([each.values["auroc"], each.drawn["auroc"]]).T
-                    for name, few, area in zip(each.classes, each.fewest, drawn, strict=True):
-                        several.setdefault((test, name), []).append(area)
-                        fewest.setdefault((test, name), {})[run.seed % folds] = int(few)
-            areas[row] = {
-                place: np.ma.masked_invalid(all_).mean(axis=0).filled(np.nan)
-                for place, all_ in several.items()
-                if sum(fewest[place].values()) >= FEW
-            }
-            patients |= {place: sum(of.values()) for place, of in fewest.items()}
-        groups = _groups(patients, _kinds(results, scenario))
-        single = {f"{site}: {name}": [(site, name)] for site, name in sorted(patients)}
-        for row in areas:
-            rows += _lines(scenario, row, None, areas, groups | single, patients)
-        for row, other in permutations(areas, 2):
-            rows += _lines(scenario, row, other, areas, groups, patients)
-    frame: pd.DataFrame = pd.DataFrame(rows, columns=[*_KEYS, *interval_columns("auroc")])
+                drawn = np.vstack([each.values["auroc"], each.drawn["auroc"]]).T
+                for name, few, area in zip(each.classes, each.fewest, drawn, strict=True):
+                    of_row.setdefault((test, name), {})[fold, run.seed] = area
+                    patients.setdefault((test, name), {})[fold] = int(few)
+        for row, other in [*((row, None) for row in areas), *permutations(areas, 2)]:
+            groups = _groups(patients, _kinds(results, scenario), alone=FEWEST if other else FEW)
+            lines += _lines(scenario, row, other, areas, groups, patients)
+    frame: pd.DataFrame = pd.DataFrame(lines, columns=[*_KEYS, *interval_columns("auroc")])
     return frame
 
 
-def _groups(patients: Mapping[_Place, int], kinds: Mapping[_Place, str]) -> dict[str, list[_Place]]:
-    """The classes at sites that belong to each of `GROUPS`."""
-    return {
-        group: [
-            place for place, number in patients.items() if number >= least and kinds[place] in of
-        ]
+def _groups(
+    patients: _Patients, kinds: Mapping[_Place, str], alone: int
+) -> dict[str, list[_Place]]:
+    """The classes at sites of each group; one with so many patients is also a group alone."""
+    number = {place: sum(by_fold.values()) for place, by_fold in sorted(patients.items())}
+    groups = {
+        group: [place for place in number if number[place] >= least and kinds[place] in of]
         for group, (of, least) in GROUPS.items()
     }
+    for place in groups["own"]:
+        groups.setdefault(f"own, {place[0]}", []).append(place)
+    single = (place for place in number if number[place] >= alone)
+    return groups | {f"{site}: {name}": [(site, name)] for site, name in single}
 
 
 def _kinds(results: StudyResults, scenario: str) -> dict[_Place, str]:
@@ -142,23 +141,39 @@ def _lines(
     other: Row | None,
     areas: Mapping[Row, _Areas],
     groups: Mapping[str, list[_Place]],
-    patients: Mapping[_Place, int],
+    patients: _Patients,
 ) -> list[dict[str, object]]:
     """Lines of a row, or of a pair of rows: one for each group of which both have a class."""
+    less = areas[other] if other else None
+    each = {place: _by_fold(areas[row], less, place) for place in patients}
     lines: list[dict[str, object]] = []
     for group, of in groups.items():
-        places = [
-            place for place in of if place in areas[row] and (not other or place in areas[other])
-        ]
+        places = [place for place in of if each[place]]
         if not places:
             continue
-        each = [areas[row][place] - (areas[other][place] if other else 0.0) for place in places]
-        mean = np.ma.masked_invalid(each).mean(axis=0).filled(np.nan)
+        mean = _mean([_mean(list(each[place].values())) for place in places])
+        fewest = min(sum(patients[place][fold] for fold in each[place]) for place in places)
         keys = (
             *(scenario, row.method, row.strategy),
             *((other.method, other.strategy) if other else ("", "")),
-            *(group, len(places), min(patients[place] for place in places)),
+            *(group, len(places), fewest),
         )
         ends = interval_columns("auroc", float(mean[0]), *percentile_interval(mean[1:]))
         lines.append({**dict(zip(_KEYS, keys, strict=True)), **ends})
     return lines
+
+
+def _by_fold(ours: _Areas, theirs: _Areas | None, place: _Place) -> dict[int, np.ndarray]:
+    """AUROC, or the difference, of each fold, averaged over the seeds that both rows have."""
+    one = ours.get(place, {})
+    other = dict.fromkeys(one, 0.0) if theirs is None else theirs.get(place, {})
+    by_fold: dict[int, list[np.ndarray]] = {}
+    for fold, seed in sorted(one.keys() & other.keys()):
+        by_fold.setdefault(fold, []).append(one[fold, seed] - other[fold, seed])
+    return {fold: _mean(of_seeds) for fold, of_seeds in by_fold.items()}
+
+
+def _mean(arrays: list[np.ndarray]) -> np.ndarray:
+    """Mean of what is defined."""
+    mean: np.ndarray = np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan)
+    return mean

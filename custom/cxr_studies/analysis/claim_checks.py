@@ -48,7 +48,7 @@ class Finding:
             seeds for which all of these scenarios define it; None without such a seed.
         verdict: `HOLDS` where the interval is above that, `DOES_NOT_HOLD` where it is below, else
             `NOT_DECIDED`. Where models should be the same, `HOLDS` where they are, bit for bit,
-            `DOES_NOT_HOLD` where they are not and the interval excludes 0.
+            else `DOES_NOT_HOLD`.
     """
 
     comparison: Comparison
@@ -167,10 +167,7 @@ class StudyEvidence:
         numbers = self.numbers(which, scenarios)
         decided = verdict(interval([each + which.margin for each in numbers.values()]))
         if which.kind == "same" and numbers:
-            if self.same(which, scenarios, list(numbers)):
-                decided = HOLDS
-            elif decided == HOLDS:
-                decided = DOES_NOT_HOLD
+            decided = HOLDS if self.same(which, scenarios, list(numbers)) else DOES_NOT_HOLD
         names = tuple(scenario.name for scenario in scenarios)
         return Finding(which, names, interval(list(numbers.values())), decided)
 

@@ -13,11 +13,13 @@ NAMES = ("Edema", "Fracture", "Mass")
 PUBLISHED, ALONE = ("surgical", "fedbn+"), ("individual", "fedavg")
 
 
-@pytest.fixture
-def made(study, monkeypatch):
-    """Two seeds of two folds; mean AUROC of each row at each place, by scikit-learn."""
-    least = {name: (kinds, min(patients, 20)) for name, (kinds, patients) in GROUPS.items()}
-    monkeypatch.setattr(module, "GROUPS", least)
+def finish(study, seeds):
+    """Runs of two folds; (row, site, class) -> seed -> AUROC, by scikit-learn.
+
+    Args:
+        study: Where they are made up.
+        seeds: Row -> its seeds; seed s tests fold s modulo 2.
+    """
     rng = np.random.default_rng(7)
     tests = {
         (site, fold): study_runs.table(
@@ -32,9 +34,11 @@ def made(study, monkeypatch):
         for fold in range(FOLDS)
     }
     areas = {}
-    for seed in range(2 * FOLDS):
+    for seed in sorted({seed for of_row in seeds.values() for seed in of_row}):
         own = {site: tests[site, seed % FOLDS] for site in SITES}
         for row, skill in ((PUBLISHED, 2), (ALONE, 1)):
+            if seed not in seeds[row]:
+                continue
             models = {}
             for site in SITES:
                 labels = {name: own[site][name].to_numpy() for name in NAMES}
@@ -46,9 +50,24 @@ def made(study, monkeypatch):
                     models[site, other] = {name: rng.random(PATIENTS) for name in names}
                 for name in names:
                     area = roc_auc_score(labels[name], scores[name].astype(np.float32))
-                    areas.setdefault((row, site, name), []).append(area)
+                    areas.setdefault((row, site, name), {})[seed] = area
             study.finish(models, own, method=row[0], strategy=row[1], seed=seed)
-    means = {key: np.mean(values) for key, values in areas.items()}
+    return areas
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Twenty patients are enough for a mean."""
+    least = {name: (kinds, min(patients, 20)) for name, (kinds, patients) in GROUPS.items()}
+    monkeypatch.setattr(module, "GROUPS", least)
+    monkeypatch.setattr(module, "FEWEST", 20)
+
+
+@pytest.fixture
+def made(study, few):
+    """Two seeds of two folds; mean AUROC of each row at each place."""
+    areas = finish(study, {row: range(2 * FOLDS) for row in (PUBLISHED, ALONE)})
+    means = {key: np.mean(list(values.values())) for key, values in areas.items()}
     return across_folds(study.gathered(), FOLDS, resamples=50), means
 
 
@@ -69,6 +88,8 @@ def test_areas_of_folds_and_seeds_are_averaged_over_the_classes_with_enough_pati
         "unique": [("nih", "Mass")],
         "elsewhere": [("chexpert", "Mass")],
         "elsewhere, few": [("nih", "Fracture"), ("chexpert", "Mass")],
+        "own, nih": [("nih", "Edema"), ("nih", "Mass")],
+        "own, chexpert": [("chexpert", "Edema")],
         "chexpert: Fracture": [("chexpert", "Fracture")],
     }
     for group, of in places.items():
@@ -79,7 +100,11 @@ def test_areas_of_folds_and_seeds_are_averaged_over_the_classes_with_enough_pati
         names = {name for _, name in of}
         assert found["patients"] == FOLDS * (6 if "Fracture" in names else 12)
     singles = frame[frame["group"].str.contains(": ")]
-    assert len(singles) == 6 + 4 and set(singles["other_method"]) == {""}
+    assert list(singles["other_method"]).count("") == 6 + 4
+    # Of a difference those alone that have enough patients, and that both predict.
+    assert {*singles.loc[singles["other_method"] != "", "group"]} == {
+        "nih: Edema", "nih: Mass", "chexpert: Edema",
+    }  # fmt: skip
     assert not ((frame["group"] == "elsewhere") & (frame["method"] == "individual")).any()
 
 
@@ -95,3 +120,15 @@ def test_differences_are_paired_and_of_what_both_predict(made):
     width = there["auroc_high"] - there["auroc_low"]
     alone = line(frame, ALONE, None, "own")
     assert 0 < width < 2 * (alone["auroc_high"] - alone["auroc_low"])
+
+
+def test_a_difference_is_over_the_seeds_of_both_and_a_fold_counts_once(study, few):
+    areas = finish(study, {PUBLISHED: (0, 1, 2), ALONE: (0, 2)})
+    frame = across_folds(study.gathered(), FOLDS, resamples=50)
+    ours, theirs = (areas[row, "nih", "Mass"] for row in (PUBLISHED, ALONE))
+    found = line(frame, PUBLISHED, ALONE, "nih: Mass")
+    assert found["auroc"] == pytest.approx(np.mean([ours[seed] - theirs[seed] for seed in (0, 2)]))
+    assert found["patients"] == 12  # of fold 0
+    whole = line(frame, PUBLISHED, None, "nih: Mass")
+    assert whole["auroc"] == pytest.approx(np.mean([np.mean([ours[0], ours[2]]), ours[1]]))
+    assert whole["patients"] == 24

@@ -1,3 +1,4 @@
+import zlib
 from itertools import count
 from types import SimpleNamespace
 
@@ -36,11 +37,19 @@ def predicted(seed, names=NAMES):
     return {name: rng.random(IMAGES).astype(np.float32) for name in names}
 
 
-def drawn(model):
-    """Metrics of a model on resamples."""
+def seeds(study):
+    """Test set -> the seed of its resamples."""
+    results = study.gathered().results.values()
+    return {
+        test: zlib.crc32(key.encode()) for result in results for test, key in result.tests.items()
+    }
+
+
+def drawn(model, seed):
+    """Metrics of a model on resamples of a test set."""
     labels = np.stack([LABELS[name] for name in model], axis=1)
     scores = np.stack(list(model.values()), axis=1)
-    return resample(labels, scores, list(model), PATIENTS, seed=0, resamples=50)
+    return resample(labels, scores, list(model), PATIENTS, seed=seed, resamples=50)
 
 
 def figures(kind, resampled, classes):
@@ -59,33 +68,34 @@ def lines(frame):
 def test_means_and_differences_from_surgical_aggregation_are_bootstrapped(study, monkeypatch):
     both = {"nih": predicted(5, NIH), "chexpert": predicted(6, CHEXPERT)}
     ours = {seed: predicted(seed) for seed in (0, 1)}
-    references = {seed: drawn(scores) for seed, scores in ours.items()}
     runs = [(study.add({"global": ours[seed]}, TESTS, seed=seed), None) for seed in ours]
     other = dict(reversed(predicted(4).items()))  # in another order
-    runs.append((study.add({"global": other}, TESTS, "vanilla", seed=1), references[1]))
+    runs.append((study.add({"global": other}, TESTS, "vanilla", seed=1), ours[1]))
     runs.append((study.add({"global": other}, TESTS, "vanilla", seed=7), None))
-    runs.append((study.add(both, TESTS, "surgical", "fedbn"), references[0]))
-    models = [{"global": each} for each in (references[0], references[1], *[drawn(other)] * 2)]
-    models.append({site: drawn(scores) for site, scores in both.items()})
+    runs.append((study.add(both, TESTS, "surgical", "fedbn"), ours[0]))
+    models = [*({"global": each} for each in (ours[0], ours[1], other, other)), both]
     study.runs.append(study_runs.run("centralised"))
     found = patient_intervals(study.gathered(), resamples=50)
+    seed_of = seeds(study)
+    assert len({*seed_of.values()}) == len(TESTS)  # independent of each other
 
     means, differences, classwise = {}, {}, {}
     for (run, reference), own in zip(runs, models, strict=True):
         for model, test in ((model, test) for model in own for test in TESTS):
             facts = (run.scenario, run.row.method, run.row.strategy, run.seed, model, test)
+            mine = drawn(own[model], seed_of[test])
+            pair = [drawn(reference, seed_of[test]), mine] if reference else []
             groups = GROUPS | (OF_NIH if test == "nih" else {})
             for group, names in groups.items():
                 classes = [name for name in names if name in TESTS[test]]
                 key = (*facts, group)
-                means[key] = figures(mean_interval, [own[model]], classes)
+                means[key] = figures(mean_interval, [mine], classes)
                 if reference:
-                    pair = [reference, own[model]]
                     differences[key] = figures(difference_interval, pair, classes)
             if reference and model in ("global", test):
                 for name in groups["all"]:
                     if name in TESTS[test]:
-                        ends = figures(difference_interval, [reference, own[model]], [name])[2:4]
+                        ends = figures(difference_interval, pair, [name])[2:4]
                         classwise[(*facts[:4], test, name)] = ends
     for frame, wanted in ((found.means, means), (found.differences, differences)):
         got = lines(frame)
@@ -115,7 +125,8 @@ def test_without_a_global_model_the_reference_is_the_model_of_the_same_site(stud
     study.add({"nih": own}, TESTS, "surgical", "fedbn")
     found = lines(patient_intervals(study.gathered(), resamples=50).differences)
     assert {facts[4] for facts in found} == {"nih"}
-    wanted = figures(difference_interval, [drawn(own), drawn(both["nih"])], NIH)
+    seed = seeds(study)["mimic"]
+    wanted = figures(difference_interval, [drawn(own, seed), drawn(both["nih"], seed)], NIH)
     assert found[run.scenario, "vanilla", "fedbn+", 0, "nih", "mimic", "nih"] == pytest.approx(
         wanted
     )
