@@ -101,10 +101,28 @@ def real_short():
     return real(SHORT)
 
 
+def real_sites():
+    """What each site has on its own findings, and on each with enough patients, and alone."""
+    found = _over_folds()
+    groups = [group for row, other, group in found if (row, other) == (RECOMMENDED, ALONE)]
+    own = [group for group in groups if group.startswith("own, ")]
+    rows = [
+        [
+            group.replace("own, ", "**") + "**" * (group in own),
+            _cell(found, ALONE, None, group),
+            _cell(found, RECOMMENDED, ALONE, group),
+            _cell(found, PUBLISHED, ALONE, group),
+        ]
+        for site in own
+        for group in (site, *(g for g in groups if g.startswith(f"{site.removeprefix('own, ')}: ")))
+    ]
+    return table(["", "alone", "`recommended` minus alone", "published minus alone"], rows)
+
+
 def real_pairs():
     """AUROC of each class at each site, with its number of patients over all folds."""
     read = pd.read_csv(REPORTS / "real/folds.csv", keep_default_na=False)
-    single = read[read["group"].str.contains(": ")]
+    single = read[read["group"].str.contains(": ") & (read["other_method"] == "")]
     patients = dict(zip(single["group"], single["patients"], strict=True))
     found = _over_folds()
     rows = [
@@ -112,8 +130,8 @@ def real_pairs():
         + [_cell(found, row, None, pair) for row in (PUBLISHED, RECOMMENDED, ALONE)]
         for pair, number in sorted(patients.items(), key=lambda each: (-each[1], each[0]))
     ]
-    head = ["site", "finding", "positive patients", "published", "`recommended`"]
-    return table([*head, "alone, as `recommended`"], rows)
+    head = ["site", "finding", "patients", "published", "`recommended`", "alone, as `recommended`"]
+    return table(head, rows)
 
 
 # --- on drawings: means over both sites' test patients, over seeds -------------------------------
@@ -219,6 +237,7 @@ def nih_chexpert():
 TABLES = {
     "real": real,
     "real short": real_short,
+    "real sites": real_sites,
     "real pairs": real_pairs,
     "drawings": drawings,
     "finalists": finalists,
