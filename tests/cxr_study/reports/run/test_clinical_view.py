@@ -10,6 +10,8 @@ from cxr_study.reports.run.clinical_view import GLOBAL, NO_FILES, NOT_ASSESSED, 
 from cxr_study.reports.run.evaluate_run import render
 from html_page import Page
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 EVIL = "<b onclick='x'>&\""
 
 

@@ -52,6 +52,7 @@ def test_headlines_give_the_range_of_many_sites_and_where_unlabelled_classes_bea
     assert same.startswith("Every site labels every class")
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_findings_whose_interval_reaches_chance_are_named_by_hospital(summary):
     words = "Not shown to be better than guessing: "
     assert not [line for line in run_view.headlines(summary) if words in line]
@@ -174,6 +175,7 @@ def test_rounds_are_written_with_how_many_were_planned(summary):
     assert run_view.rounds_made(early) == "2 (stopped early; best: 1)"
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize(("difference", "expected"), [
     (
         Difference("nih", 0.125, 0.0625, 0.25),
@@ -234,6 +236,7 @@ def test_the_models_of_a_table_are_those_that_were_measured_the_federations_firs
     assert run_view.models(dataclasses.replace(summary, means=())) == ["global"]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_classes_of_too_few_patients_are_listed_and_means_shown_with_and_without_them(summary):
     test = [
         dataclasses.replace(row, few=True, low=None, high=None, positives=2)
@@ -263,6 +266,7 @@ def test_classes_of_too_few_patients_are_listed_and_means_shown_with_and_without
     assert f"not defined over {none.over}" in Page(render(changed, [])).text
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize(("job", "made", "name"), [
     ("surgical", {"Strategy": "fedbn+"}, "Surgical aggregation, batch norm frozen (strategy: fedb"),
     ("surgical", {"Strategy": "fedavg"}, "Surgical aggregation, batch norm averaged (strategy: f"),
