@@ -4,6 +4,7 @@ import base64
 import io
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 from itertools import islice
 from typing import Any
@@ -23,6 +24,7 @@ LARGEST_PIXELS = 256
 """Side in pixels to which larger images are reduced, to keep the page small."""
 
 
+@cache
 def template(package: str, **filters: object) -> Template:
     """Read the page template of a package; it may extend and import the templates of this one.
 

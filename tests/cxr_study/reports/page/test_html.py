@@ -16,6 +16,7 @@ def test_a_template_has_values_as_text_and_the_common_filters_and_page(tmp_path,
 
     def filled(source, filters=None, **values):
         (tmp_path / "some_page/template.html.j2").write_text(source, encoding="utf-8")
+        template.cache_clear()  # the template has changed
         return template("some_page", **(filters or {})).render(**values)
 
     assert filled("{{ name }}", name="<b>&\"'") == "&lt;b&gt;&amp;&#34;&#39;"
