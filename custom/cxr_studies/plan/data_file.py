@@ -19,7 +19,7 @@ or with real data; paths are relative to the file:
 or with the sites of hospitals, which keep their own splits, for studies with `sites: all`:
 
     sites: [sites/a.yaml, sites/b.yaml]   # site files; a site is named as its file
-    initial_body: initial.npz             # default: the demo study's
+    initial_body: initial.npz
     folds: 5                              # seed 0 tests the first fold of the patients
 
 A study needs the data sets that it names; more do no harm. The folder of MIMIC also holds CXR-LT's
@@ -122,7 +122,7 @@ class StudyData(FileModel):
         folds: Number of folds that the sites' patients are cut into; seed s tests fold s modulo
             that number. None: the sites keep their splits.
         images: Frontal images of each data set of the phantom; None where the data are real.
-        initial_body: Checkpoint to start from; None: the demo study's.
+        initial_body: Checkpoint to start from; None: the phantom's, for the phantom.
         preset: See `PRESETS`; None: none.
         settings: Setting -> value; win over the preset's. Checked by `run_settings.check`.
         per_site: Site -> setting -> value, at that site alone, in a federation or where it trains
@@ -158,7 +158,7 @@ class StudyData(FileModel):
         real = bool(self.sources)
         if real and "images" in keys:
             raise ValueError("key 'images' does not apply where the data are real: all are used.")
-        needed = set() if self.sites else {"data", "initial_body" if real else "images"}
+        needed = {"initial_body" if real else "images"} | (set() if self.sites else {"data"})
         for key in sorted(needed - keys):
             raise ValueError(f"needs key '{key}'; has {', '.join(sorted(keys)) or 'none'}.")
         return self

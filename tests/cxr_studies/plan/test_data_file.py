@@ -61,7 +61,7 @@ class TestReadData:
     def test_sites_with_splits_of_their_own_are_called_as_their_files(self, read, root):
         own = {"nih": {"learning_rate": 5e-5}}
         files = ["phantom/sites/nih.yaml", "phantom/sites/mimic.yaml"]
-        data = read({"sites": files, "per_site": own})
+        data = read({"sites": files, "initial_body": "body.npz", "per_site": own})
         assert data.per_site == own
         assert data.sources == {n: root / f"phantom/sites/{n}.yaml" for n in ("nih", "mimic")}
         assert data.site_names == ("nih", "mimic") and data.own_splits and data.images is None
@@ -76,6 +76,7 @@ class TestReadData:
         ({**REAL, "per_site": {"nih": 3}}, "key 'per_site', key 'nih' needs lines 'key: value'"),
         ({**REAL, "images": 9}, "key 'images' does not apply where the data are real"),
         ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
+        ({"sites": ["phantom/sites/nih.yaml"]}, "needs key 'initial_body'; has sites"),
         ({**REAL, "initial_body": "no.npz"}, "key 'initial_body' needs a file that exists"),
         ({**REAL, "data": "fantom"}, "key 'data' needs phantom, or lines .*; got 'fantom'"),
         ({**REAL, "data": {}}, "key 'data' needs phantom, or lines .*; got {}"),
