@@ -64,7 +64,7 @@ def baseline(
     check_names(names)
     runs = list(_runs(method, names, out, joined(preset), settings or [], known))
     mark = str((runs[0].out / ROUNDS_FILE).relative_to(out))
-    check_folder(out, force, mark)
+    check_folder(out, force, mark, [site_files, initial_body])
     from cxr_study.common import offered_data, progress
     from cxr_study.runs.run_request import check_body
     from cxr_study.runs.simulated_run import prepare

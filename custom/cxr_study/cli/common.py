@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -75,16 +76,20 @@ def clear_folder(folder: Path, force: bool, marker: str = MARKER) -> None:
         shutil.rmtree(folder)
 
 
-def check_folder(folder: Path, force: bool, marker: str = MARKER) -> None:
+def check_folder(
+    folder: Path, force: bool, marker: str = MARKER, inputs: Iterable[Path | None] = ()
+) -> None:
     """Check that results can be written to a folder; changes nothing.
 
     Args:
         folder: Where results will be written.
         force: Whether an earlier run's folder may be removed.
         marker: File that tells the folder of a run from any other. Default: `MARKER`.
+        inputs: Files and folders that the new run reads. Default: none.
 
     Raises:
-        RunFolderError: The folder exists, and `force` is not given or the marker is missing.
+        RunFolderError: The folder exists, and `force` is not given, the marker is missing, or an
+            input is in it.
     """
     if not folder.exists():
         return
@@ -97,3 +102,9 @@ def check_folder(folder: Path, force: bool, marker: str = MARKER) -> None:
             f"only what an earlier run made is removed; {folder} holds no {marker}. Remove it "
             "yourself, or give another --out."
         )
+    for path in filter(None, inputs):
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise RunFolderError(
+                f"--force would remove {path}, which the new run needs: it is in {folder}. Give "
+                "another --out, or copy it elsewhere first."
+            )

@@ -187,10 +187,12 @@ def run_and_report(request: RunRequest, title: str, force: bool) -> None:
         typer.Exit: A site contributed to no round, see `ABSENT`.
     """
     check(request)  # before an earlier run is removed for this one
-    check_folder(request.folder, force)
+    job = request.job
+    job_folder = None if job.folder is None else job.folder.path
+    inputs = [request.initial_body, request.site_files, job_folder]
+    check_folder(request.folder, force, inputs=inputs)
     from cxr_study.runs import simulated_run
 
-    job = request.job
     import_module("cxr_study.reports.run.evaluate_run")  # misses packages now, not after training
     simulated_run.prepare(request.site_files, job.sites, job.at_server.image_size)
     clear_folder(request.folder, force)

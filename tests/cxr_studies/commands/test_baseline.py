@@ -82,6 +82,8 @@ def here(surgagg, monkeypatch):
 @pytest.mark.parametrize(("words", "message"), [
     ("individual", "needs --site-files <folder of <site>.yaml> for real data, or --phantom"),
     ("individual --phantom --site-files phantom/sites", "for drawn images; got both"),
+    ("individual --phantom --out phantom --force --initial-body phantom/a.npz",
+     "--force would remove phantom/a.npz, which the new run needs"),
     *[(f"{words} --site-files phantom/sites", message) for words, message in {
         "centralized": "no method 'centralized'",
         "centralised --set nih:seed=1": "a setting is given for 'nih' alone",
@@ -90,10 +92,12 @@ def here(surgagg, monkeypatch):
         "individual --strategy fedbn": "without a federation the strategy must be fedavg",
         "individual --sites nih,mayo": "mayo.yaml",
         "individual --out phantom": "a run needs a new folder; phantom exists",
-        "individual --out phantom --force": "only what an earlier run",
+        "individual --out phantom/sites --force": "only what an earlier run",
+        "individual --out phantom --force": "--force would remove phantom/sites, which the new",
     }.items()],
 ])  # fmt: skip
 def test_a_mistake_is_refused_before_anything_is_trained(here, surgagg, words, message):
+    (surgagg.home / "phantom/nih/rounds.jsonl").touch()  # as if an earlier run were there
     out = ["--out", "refused"] * ("--out" not in words)
     assert message in answer("baseline", *words.split(), *out, code=2)
     assert (surgagg.home / "phantom" / "sites").is_dir() and here == []

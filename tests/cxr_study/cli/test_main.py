@@ -1,6 +1,7 @@
 """The command line as a whole; what the commands run is in simulator/test_commands.py."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,21 @@ def test_a_mistake_is_one_line_and_exit_code_2_and_nothing_is_made_or_removed(
     assert line.startswith("surgagg: ") and message in line
     assert sorted(tmp_path.rglob("*")) == before
     assert (tmp_path / "mine/thesis.txt").read_text() == "all of it"
+
+
+@pytest.mark.parametrize("words", [
+    "surgical --phantom --initial-body old/best.npz",
+    "surgical --site-files old/sites --initial-body drawings",
+    "old/job --phantom",
+])  # fmt: skip
+def test_force_does_not_remove_what_the_new_run_reads(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run, "check", lambda request: None)
+    monkeypatch.setattr(run, "import_module", None)  # nothing after the check is reached
+    shutil.copytree(JOB, tmp_path / "old/job")
+    call = typed("run", *words.split(), "--out", "old", "--force")
+    assert call.code == 2 and "--force would remove old/" in call.err
+    assert "which the new run needs: it is in old. Give another --out" in call.err
 
 
 def test_a_job_that_fails_is_exit_code_1_and_the_version_the_packages(monkeypatch, capsys):
