@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cxr_study.common.offered_data import DRAWINGS, demo_data
+from cxr_study.common.offered_data import DRAWINGS, PHANTOM, demo_data
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs.job import SITE, Job
 from cxr_study.jobs.methods import METHODS, Method
@@ -19,6 +19,13 @@ from cxr_study.runs.finished_run import PUBLISHED, RunFolderError, checkpoint_fo
 class InitialBodyError(ValueError):
     """An initial body belongs to another network than the job's."""
 
+
+_REPLACED = {
+    "sites": ("--site-files or --phantom", PHANTOM),
+    "initial_body": ("--initial-body (in surgagg continue: the earlier run)", DRAWINGS),
+    "continues": ("surgagg continue", ""),
+}
+"""Setting -> what replaces it in the simulator; and a value that fits where that is not given."""
 
 _LOGS = 64 * 2**20  # bytes of a run in addition to its models
 _COPIES = 5  # of the model per party: best and last model, personal variables, optimizers
@@ -107,8 +114,8 @@ def check(request: RunRequest) -> None:
     Raises:
         RunFolderError: The folder's path has a space, its disk is full, or the run to continue has
             no model to start from (with `local_models`: also for a site alone).
-        JobError: The job trains nothing, its data is not known here, its models are encrypted, or
-            `published` does not apply to its method.
+        JobError: The job trains nothing, its data is not known here, its models are encrypted,
+            `published` does not apply to its method, or a setting has to be given by an option.
         InitialBodyError: The initial body belongs to another network than the job's.
         ValueError: A setting, a site file or its name is not usable, or there are too few sites.
     """
@@ -136,6 +143,7 @@ def check(request: RunRequest) -> None:
             "submit it to servers and sites that were provisioned for homomorphic encryption "
             "(nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
         )
+    _check_replaced(request)
     if request.published and (job.method not in METHODS or not METHODS[job.method].common_model):
         known = [name for name, method in METHODS.items() if method.common_model]
         raise JobError(
@@ -156,6 +164,22 @@ def check(request: RunRequest) -> None:
         check_body(request.site_files, request.initial_body)
         check_network(request.initial_body, job.at_server.backbone, job.at_server.hidden)
     _check_disk(request, parties=1 + len(sites) + len(alone))
+
+
+def _check_replaced(request: RunRequest) -> None:
+    """Refuse settings that win over the request's data or start: its report would state others."""
+    from cxr_study.jobs.settings import JobSettings
+
+    given = {"sites": request.site_files, "initial_body": request.start(request.workspace)}
+    settings = [request.job.at_server, *map(request.job.at, request.job.sites)]
+    for name, (option, same) in _REPLACED.items():
+        default = JobSettings.model_fields[name].default
+        for value in (getattr(each, name) for each in settings):
+            if value != default and (value != same or given[name] is not None):
+                raise JobError(
+                    f"in the simulator, {option} replaces setting {name!r}; got {value!r}. Leave "
+                    f"the setting at {default!r}."
+                )
 
 
 def _check_published_start(method: Method, start: Path) -> None:

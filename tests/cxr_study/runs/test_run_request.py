@@ -46,6 +46,28 @@ def test_what_cannot_be_run_is_refused(request_of, changes, kind, message):
         check(request_of(**changes))
 
 
+@pytest.mark.parametrize(("name", "value", "option"), [
+    ("sites", "phantom", "--site-files or --phantom"),
+    ("sites", "/data/other", "--site-files or --phantom"),
+    ("initial_body", "drawings", "--initial-body"),
+    ("initial_body", "/data/own.npz", "--initial-body"),
+    ("continues", "0043d777", "surgagg continue"),
+])  # fmt: skip
+def test_a_setting_does_not_win_over_the_option_that_the_report_states(
+    request_of, tmp_path, monkeypatch, name, value, option
+):
+    monkeypatch.setattr(run_request, "check_sites", lambda site_files, sites: None)
+    refused = pytest.raises(JobError, match=f"{option}.* replaces setting '{name}'; got '{value}'")
+    with refused:
+        check(request_of(settings={name: value}, site_files=tmp_path, initial_body=PRETRAINED_BODY))
+    with nullcontext() if value in ("phantom", "drawings") else refused:
+        check(request_of(settings={name: value}))
+    if name == "sites":
+        job = Job.of("surgical").with_settings({}, {"nih": {name: value}})
+        with refused:
+            check(replace(request_of(initial_body=PRETRAINED_BODY, site_files=tmp_path), job=job))
+
+
 def test_what_the_published_method_could_not_start_from_is_refused_before_the_rest_is_trained(
     request_of, tmp_path
 ):
