@@ -134,6 +134,8 @@ def continue_(
     Example:
         surgagg continue runs/run --out runs/more --set num_rounds=6
     """
+    from cxr_study.jobs.settings import defaults
+
     facts = read_facts(earlier)
     if out.resolve() in (earlier.resolve(), *earlier.resolve().parents):
         raise RunFolderError(
@@ -141,9 +143,11 @@ def continue_(
             "another --out."
         )
     for_all, per_site = parse(settings or [])
-    job = Job.from_folder(earlier / "job").with_settings(
-        {**_missing_rounds(earlier, start), **for_all}, per_site, sites=split(sites) or None
-    )
+    job, default = Job.from_folder(earlier / "job"), defaults("surgical")
+    # With its own values the job would not start from the earlier model.
+    reset = {name: default[name] for name in ("initial_body", "continues") if name in job.settings}
+    own = {**reset, **_missing_rounds(earlier, start), **for_all}
+    job = job.with_settings(own, per_site, sites=split(sites) or None)
     request = RunRequest(
         job,
         out,

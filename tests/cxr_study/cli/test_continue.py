@@ -69,6 +69,19 @@ def test_everything_can_be_otherwise(started, earlier, tmp_path):
     assert study.local_models and force
 
 
+def test_it_starts_from_the_earlier_model_also_where_the_job_named_another_start(started, earlier):
+    named = {"initial_body": "drawings", "continues": "0043d777"}
+    shutil.rmtree(earlier / "job")
+    job_export.write(Job.of("surgical").with_settings(named, sites=["a", "b"]), earlier / "job")
+    surgagg(earlier)
+    job, default = started[0][0].job, Job.of("surgical").settings
+    assert {name: job.settings[name] for name in named} == {name: default[name] for name in named}
+    for name, value in named.items():
+        output = surgagg(earlier, "--set", f"{name}={value}", code=2)
+        assert f"replaces setting '{name}'" in output
+    assert len(started) == 1
+
+
 @pytest.mark.parametrize(("last", "options", "rounds"), [
     ({"round_": 5}, [], 7),  # interrupted
     ({"round_": 25, "planned_rounds": 32, "history": [{"job": "x", "rounds": [0, 20]}]}, [], 7),
