@@ -30,7 +30,7 @@ SITE = "cxr_study.training.chest_xray_site.ChestXraySite"
 
 DEFAULT_SITES = ("nih", "chexpert")
 
-_SITE_NAME = re.compile(r"\w[\w.@-]*")
+_SITE_NAME = re.compile(r"(?!server$)\w[\w-]*", re.ASCII)  # as FLARE provisions them
 
 
 @dataclass(frozen=True)
@@ -288,13 +288,13 @@ def check_names(sites: Sequence[str]) -> None:
     """Check the names of sites.
 
     Raises:
-        JobError: There is none, one has characters that FLARE cannot use, or one is repeated.
+        JobError: There is none, one is repeated, or FLARE cannot use one.
     """
     strange = [site for site in sites if not _SITE_NAME.fullmatch(site)]
     if not sites or strange or len(set(sites)) < len(sites):
         raise JobError(
-            "sites need different names of letters, digits and -._@; got "
-            f"{', '.join(map(repr, sites)) or 'none'}."
+            "sites need different names of the letters a to z and A to Z, digits, - and _, other "
+            f"than 'server'; got {', '.join(map(repr, sites)) or 'none'}."
         )
 
 

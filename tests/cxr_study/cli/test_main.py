@@ -88,7 +88,7 @@ def test_the_settings_are_listed(monkeypatch):
         "--out old --force --set x=1": "has no setting 'x'",
         "--out old --force --set num_rounds=0": "setting 'num_rounds' must be 1 or more",
         "--out old --force --set nih:learning_rate=-1": "learning_rate must be at least 0",
-        "--out old --force --sites nih,nih": "sites need different names of letters, digits",
+        "--out old --force --sites nih,nih": "sites need different names of the letters",
     }.items()],
     ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
     ("run surgical --phantom --sites nih,chexprt", "has no site 'chexprt'; nearest"),

@@ -227,9 +227,12 @@ def test_whof_site_must_agree_on_is_a_setting_of_theirs():
     assert {*ALIKE} <= known
 
 
-@pytest.mark.parametrize("sites", [["a", "a"], ["a b"], ["../x"], [""], []])
-def test_sites_need_names_of_their_own(sites):
-    check_names(["nih", "Charité-2", "a.b@c"])  # letters of any language
+@pytest.mark.parametrize("sites", [
+    ["a", "a"], ["a b"], ["../x"], [""], [],
+    *[["a", name] for name in ("server", "a.b", "a@b", "süd", "-a")],
+])  # fmt: skip
+def test_sites_need_names_of_their_own_that_flare_can_use(sites):
+    check_names(["nih", "Charite-2", "_a", "server-2", "1"])
     with pytest.raises(JobError, match="sites need different names"):
         check_names(sites)
 
