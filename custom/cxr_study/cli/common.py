@@ -8,12 +8,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cxr_study.runs.finished_run import RunFolderError
+from cxr_study.runs.finished_run import MARKER, RunFolderError
 
 console = Console()
-
-MARKER = "job/meta.json"
-"""File by which the folder of a run is recognized."""
 
 
 class DataError(ValueError):

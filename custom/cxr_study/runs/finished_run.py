@@ -26,6 +26,9 @@ from cxr_study.jobs.job import Job
 RUN_FILE = "run.json"
 """In a run's folder: its `RunFacts`, JSON."""
 
+MARKER = f"job/{META}"
+"""File by which the folder of a run is recognized."""
+
 RESULTS = "results"
 """In the folder of a run on a deployed system: the downloads, a folder per job."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, count
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -83,8 +84,8 @@ def resume_instructions(request: RunRequest) -> str:
 def move_failed_run_aside(request: RunRequest, error: JobFailedError) -> JobFailedError:
     """Rename the folder of a run that failed before its first round, so that it can be rerun.
 
-    The new name ends with `FAILED`; an earlier folder of this name is deleted. The folder of a run
-    with at least one round is kept.
+    The new name ends with `FAILED`. A folder of this name is deleted if it is that of a run without
+    a round; else a number is appended. The folder of a run with at least one round is kept.
 
     Args:
         request: The run.
@@ -100,11 +101,19 @@ def move_failed_run_aside(request: RunRequest, error: JobFailedError) -> JobFail
 
 
 def _move_aside(request: RunRequest) -> Path:
-    aside = request.folder.with_name(f"{request.folder.name}{FAILED}")
+    first = request.folder.with_name(f"{request.folder.name}{FAILED}")
+    others = (first.with_name(f"{first.name}-{number}") for number in count(2))
+    aside = next(p for p in chain([first], others) if not p.exists() or _has_no_round(p))
     shutil.rmtree(aside, ignore_errors=True)
     if request.folder.exists():
         request.folder.rename(aside)
     return aside
+
+
+def _has_no_round(folder: Path) -> bool:
+    """Whether a folder is that of a simulated run that has no round."""
+    is_run = (folder / finished_run.MARKER).is_file() and (folder / "workspace").is_dir()
+    return is_run and not rounds_run(finished_run.server_folder(folder / "workspace"))
 
 
 def run(request: RunRequest, *, console: Console) -> None:

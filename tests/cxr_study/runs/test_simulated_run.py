@@ -253,8 +253,10 @@ def test_continued_a_site_alone_ends_with_the_round_of_the_federation(study, sim
 
 
 def rounds_made(folder, number):
+    (folder / "job").mkdir(parents=True, exist_ok=True)
+    (folder / "job/meta.json").touch()
     record = folder / "workspace/server/simulate_job/run_record.jsonl"
-    record.parent.mkdir(parents=True)
+    record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text('{"event": "round", "round": 0}\n' * number)
 
 
@@ -278,8 +280,11 @@ def test_a_run_without_a_round_is_moved_out_of_the_way_of_the_next(study, tmp_pa
         assert isinstance(moved, SimulationError)
         assert not (tmp_path / "run").exists()
         assert [path.name for path in (tmp_path / "run-failed").glob("*.log")] == [f"{attempt}.log"]
+    rounds_made(tmp_path / "run-failed", 1)  # a run of that name, and a folder of something else
+    (tmp_path / "run-failed-2").mkdir()
     rounds_made(tmp_path / "run", 0)
-    assert f"logs are in {tmp_path}/run-failed" in simulated_run.resume_instructions(study())
+    assert f"logs are in {tmp_path}/run-failed-3. " in simulated_run.resume_instructions(study())
+    assert (tmp_path / "run-failed/second.log").is_file() and (tmp_path / "run-failed-2").is_dir()
     rounds_made(tmp_path / "run", 1)
     assert simulated_run.move_failed_run_aside(study(), error) is error
     assert (tmp_path / "run").exists()
