@@ -15,11 +15,12 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from cxr_study.common import code_version
+from cxr_study.common.files import atomic_write
 from cxr_study.jobs.folder import META, SERVER_APP, deployed_apps
 from cxr_study.jobs.job import Job
 
@@ -132,7 +133,7 @@ class RunFacts:
         date = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         facts = asdict(replace(self, date=date, code=code_version.code()))
         facts["site_files"] = self.site_files and str(self.site_files.absolute())
-        (folder / RUN_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
+        atomic_write(folder / RUN_FILE, json.dumps(facts) + "\n")
 
 
 def read_facts(folder: Path) -> RunFacts:
@@ -142,17 +143,24 @@ def read_facts(folder: Path) -> RunFacts:
         folder: The run's folder.
 
     Raises:
-        RunFolderError: The folder is not that of a run.
+        RunFolderError: The folder is not that of a run, or its `RUN_FILE` is damaged.
     """
+    from pydantic import TypeAdapter  # takes a quarter of a second
+
     path = folder / RUN_FILE
     if not path.is_file():
         raise RunFolderError(
             f"the folder of an earlier `surgagg run` is needed; {folder} holds no {RUN_FILE}."
         )
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    known = {each.name: facts[each.name] for each in fields(RunFacts) if each.name in facts}
-    site_files = known.pop("site_files", None)
-    return RunFacts(None if site_files is None else Path(site_files), **known)
+    try:
+        facts = {"site_files": None, **json.loads(path.read_text(encoding="utf-8"))}
+        return TypeAdapter(RunFacts).validate_python(facts)
+    except (TypeError, ValueError):
+        raise RunFolderError(
+            f"{path} is damaged. Replace its content by "
+            '{"site_files": "<folder of <site>.yaml>"}, for the phantom by {"site_files": null}; a '
+            "deployed job is downloaded again by surgagg deploy watch <id>."
+        ) from None
 
 
 def finished_run(folder: Path) -> FinishedRun:

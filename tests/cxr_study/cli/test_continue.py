@@ -1,6 +1,7 @@
 """`surgagg continue`, as typed; whole runs are in tests/simulator."""
 
 import json
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from cxr_study.common.offered_data import DemoData
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.runs import run_request
-from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
+from cxr_study.runs.finished_run import RUN_FILE, RunFacts, checkpoint_folder, read_facts
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.site_memory import STATE_FILE
 from typed import answer
@@ -107,6 +108,18 @@ def test_says_which_sites_start_without_their_state(started, earlier, monkeypatc
     line = "{} has no state of the earlier run to restore: its optimizer starts afresh"
     assert lines == [[line.format(site) for site in sites] for sites in ("", "c", "ab")]
     assert [study.site_files for study, *_ in started] == [None] * 3  # the phantom again
+
+
+@pytest.mark.parametrize("content", [
+    b"", b"null", b"[]", b'{"site_files": nu', b"\xff", b'{"site_files": 3}', b'{"jobs": null}',
+])  # fmt: skip
+def test_damaged_facts_of_a_run_are_named_with_the_remedy(started, earlier, content):
+    (earlier / RUN_FILE).write_bytes(content)
+    (line,) = surgagg(earlier, code=2).splitlines()
+    assert f"{earlier / RUN_FILE} is damaged. Replace" in line
+    (remedy,) = re.findall(r'by ({"site_files": null})', line)
+    (earlier / RUN_FILE).write_text(remedy)
+    assert read_facts(earlier) == RunFacts(None)
 
 
 @pytest.mark.parametrize(("run", "out", "message"), [
