@@ -24,6 +24,7 @@ _REPLACED = {
     "sites": ("--site-files or --phantom", PHANTOM),
     "initial_body": ("--initial-body (in surgagg continue: the earlier run)", DRAWINGS),
     "continues": ("surgagg continue", ""),
+    "check_only": ("surgagg deploy check", False),
 }
 """Setting -> what replaces it in the simulator; and a value that fits where that is not given."""
 

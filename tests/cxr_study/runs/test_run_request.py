@@ -52,12 +52,13 @@ def test_what_cannot_be_run_is_refused(request_of, changes, kind, message):
     ("initial_body", "drawings", "--initial-body"),
     ("initial_body", "/data/own.npz", "--initial-body"),
     ("continues", "0043d777", "surgagg continue"),
+    ("check_only", True, "surgagg deploy check"),
 ])  # fmt: skip
 def test_a_setting_does_not_win_over_the_option_that_the_report_states(
     request_of, tmp_path, monkeypatch, name, value, option
 ):
     monkeypatch.setattr(run_request, "check_sites", lambda site_files, sites: None)
-    refused = pytest.raises(JobError, match=f"{option}.* replaces setting '{name}'; got '{value}'")
+    refused = pytest.raises(JobError, match=f"{option}.* replaces setting '{name}'; got {value!r}")
     with refused:
         check(request_of(settings={name: value}, site_files=tmp_path, initial_body=PRETRAINED_BODY))
     with nullcontext() if value in ("phantom", "drawings") else refused:
