@@ -158,7 +158,7 @@ class JobSettings(BaseModel):
         False, "tell the server labels per class; a site may forbid it", _MEASURING)
     report_features: bool = _site(
         True, "tell the server means of features; a site may forbid it", _READABLE)
-    seed: int = _site(0, "of shuffling, augmentation and the initial head", ge=0)
+    seed: int = _site(0, "of shuffling, augmentation and the initial head", ge=0, le=2**32 - 1)
     threads: int = _site(
         0, "of the CPU; 0: all cores, shared among simulated sites", _MEASURING, ge=0)
     min_count: int = _site(10, "patients behind a count that leaves it; at least 5", (CENSUS,))

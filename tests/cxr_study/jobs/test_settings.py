@@ -26,6 +26,7 @@ SURGICAL = Job.of("surgical")
     ("site_silence", 0, "a whole number, 1 or more"),
     ("image_size", 7, "a whole number from 8 to 2048"),
     ("hidden", 10**9, "a whole number from 0 to 16384"),
+    ("seed", 2**32, "a whole number from 0 to 4294967295"),  # NumPy's and Keras's limit
     ("batch_size", 0, "a whole number, 1 or more"),
     ("learning_rate", "fast", "a number; got 'fast'"),
     ("learning_rate", float("nan"), "a number; got nan"),
