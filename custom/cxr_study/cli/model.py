@@ -131,7 +131,7 @@ def init(
     """Create the initial body that all sites of a run start from.
 
     Options:
-        file: Checkpoint to write.
+        file: New file for the checkpoint.
         backbone: densenet121, small_densenet, or another network of keras.applications.
         weights: imagenet, none (random), or a Keras weights file.
         image_size: Side of the images, pixels.
@@ -144,6 +144,7 @@ def init(
         surgagg model init initial.npz --backbone densenet121 --weights imagenet
         surgagg model init own.npz --site my.module:MySite --arg site=north --arg folder=data
     """
+    check_new(file)
     from surgical_aggregation.checkpoints.checkpoint import save
     from surgical_aggregation.site.training import tensorflow_setup
 
@@ -224,7 +225,7 @@ def check_new(out: Path) -> None:
         FileExistsError: It does.
     """
     if out.exists():
-        raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")
+        raise FileExistsError(f"the model needs a new file; {out} exists. Give another name.")
 
 
 def _refitted(

@@ -288,5 +288,5 @@ def check_network(file: Path | None, backbone: str, hidden: int) -> None:
     if facts["input"] != (needed := input_facts(backbone)):
         raise InitialBodyError(
             f"the initial body {file} needs input {facts['input']}; the job's sites prepare "
-            f"{needed}. Recreate it: surgagg model init initial.npz --backbone {backbone}"
+            f"{needed}. Recreate it: surgagg model init new.npz --backbone {backbone}"
         )

@@ -35,6 +35,14 @@ def test_removed_classes_are_in_a_new_file_and_a_mistake_writes_nothing(tmp_path
     assert "trains it again from scratch" in output
 
 
+def test_an_initial_body_is_a_new_file(tmp_path):
+    model = tmp_path / "best.npz"
+    model.write_bytes(b"trained for weeks")
+    output = surgagg("init", model, "--backbone", "small_densenet", "--weights", "none", code=2)
+    assert "needs a new file" in output and "best.npz exists. Give another name" in output
+    assert model.read_bytes() == b"trained for weeks"
+
+
 @pytest.fixture
 def home(tmp_path):
     """A trained model of three classes, and a hospital's own of one: one body, other columns."""
