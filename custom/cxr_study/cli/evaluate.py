@@ -55,6 +55,7 @@ def calibrate(
     from cxr_study.common.files import atomic_write
     from cxr_study.models import calibration_file, fit_calibration
 
+    fit_calibration.check_sensitivity(sensitivity)
     splits = ("validation", "test")
     loaded, sources = _opened(model, site, site_files, sites, phantom, own_site, arguments, *splits)
     path = calibration_file.calibration_path(loaded.file)

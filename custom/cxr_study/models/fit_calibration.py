@@ -70,10 +70,7 @@ def calibrate(
     Source:
         Platt, Probabilistic Outputs for Support Vector Machines, 1999.
     """
-    if sensitivity is not None and not 0 < sensitivity <= 1:
-        raise CalibrationError(
-            f"a sensitivity above 0 and at most 1 is needed; got {sensitivity}. Give e.g. 0.9."
-        )
+    check_sensitivity(sensitivity)
     found: dict[str, ClassCalibration] = {}
     refused: dict[str, str] = {}
     for name in map(str, sites[0].probabilities):
@@ -103,6 +100,18 @@ def calibrate(
         classes=found,
         refused=refused,
     )
+
+
+def check_sensitivity(sensitivity: float | None) -> None:
+    """Check the argument of `calibrate`, before images are predicted for it.
+
+    Raises:
+        CalibrationError: It is not in (0, 1].
+    """
+    if sensitivity is not None and not 0 < sensitivity <= 1:
+        raise CalibrationError(
+            f"a sensitivity above 0 and at most 1 is needed; got {sensitivity}. Give e.g. 0.9."
+        )
 
 
 def _pooled(sites: Sequence[Predictions], name: str) -> pd.DataFrame:

@@ -111,6 +111,8 @@ def test_mistakes_are_reported_before_anything_is_written(home):
     assert "need a file .csv" in predict(home / "best.npz", home / "images", "--out", home / "p.x")
     output = predict(home / "best.npz", home / "images/broken.png", *out)
     assert "no image could be predicted" in output
+    wrong = ("--sensitivity", 90)  # the first mistake of two
+    assert "a sensitivity above 0" in answer("model", "calibrate", home / "none", *wrong, code=2)
     assert sorted(path.name for path in home.iterdir()) == [
         "best.npz", "images", "p.csv", "p.problems.csv",
     ]  # fmt: skip
