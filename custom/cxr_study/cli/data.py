@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -253,7 +254,7 @@ def _check_ratios(text: str) -> None:
         numbers = [float(number) for number in text.split("/")]
     except ValueError:
         numbers = []
-    if len(numbers) != 3 or min(numbers) <= 0:
+    if len(numbers) != 3 or min(numbers) <= 0 or not math.isfinite(sum(numbers)):
         raise typer.BadParameter(
             f"--ratios needs three numbers above 0, such as {RATIOS}; got {text!r}."
         )
@@ -269,6 +270,6 @@ def fraction(text: str) -> Fraction:
         value = Fraction(text)
     except (ValueError, ZeroDivisionError):
         value = Fraction(0)
-    if not 0 < value <= 1:
+    if not (0 < value <= 1 and float(value)):  # a float of 0 is no share either
         raise typer.BadParameter(f"a share is above 0, at most 1, such as 1/8; got {text!r}.")
     return value

@@ -76,9 +76,12 @@ class TestSplit:
         kept.with_name("nih_split.earlier-1.csv").unlink()
         surgagg("split", nih, "--seed", 7)
         assert kept.read_bytes() == before  # none is written over
-        for share in ("0", "2", "half", "1/0"):
+        for share in ("0", "2", "half", "1/0", "1e400", "1e-400"):
             output = surgagg("split", nih, "--share", share, code=2)
             assert "above 0, at most 1" in output
+        for ratios in ("70/30", "70/0/30", "nan/nan/nan", "1/1/inf", "1e308/1e308/1e308"):
+            output = surgagg("split", nih, "--ratios", ratios, code=2)
+            assert f"needs three numbers above 0, such as 70/10/20; got '{ratios}'" in output
 
     def test_the_official_lists_are_followed(self, phantom, nih, tmp_path):
         names = sorted(path.name for path in (phantom / "nih/images").iterdir())
