@@ -197,7 +197,7 @@ def _opened(
         import_quietly()
         own = own_sites(own_site, arguments or [], names)
         return load_model(model, site, own[names[0]]), dict(own)
-    check_data(site_files, phantom)
+    check_data(site_files, phantom, "labelled images need --site-files <folder of <site>.yaml>")
     folder = offered_data.site_files(site_files)
     loaded = load_model(model, site)
     for note in seen_in_training(loaded, folder, names, splits):

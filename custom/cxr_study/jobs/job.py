@@ -144,9 +144,14 @@ class Job:
         own |= {site: {**own.get(site, {}), **each} for site, each in (per_site or {}).items()}
         explicit = {**words, **(settings or {})}
         shared, own = with_preset(preset, explicit, own, names if found.trains else ())
+        known = explicit.keys() | found.settings.keys()
         if not found.trains:  # a preset's recipe of training does not apply, its network does
-            known = explicit.keys() | found.settings.keys()
             shared = {name: value for name, value in shared.items() if name in known}
+        if strange := [name for name in shared if name not in known]:
+            raise JobError(
+                f"job {found.name!r} has no setting {strange[0]!r}, which preset {preset!r} sets. "
+                "Leave the preset out, and --set what you need of it."
+            )
         made = found.with_settings(shared, own, sites=names)
         made.check()
         return made
@@ -199,8 +204,8 @@ class Job:
         typed = self.at_server
         if typed.num_rounds == 0 and not typed.continues:
             raise JobError(
-                "setting 'num_rounds' must be 1 or more, or 0 in a job that runs the missing "
-                "rounds of an earlier one; got 0. Set continues=<the earlier job's id> as well."
+                "setting 'num_rounds' must be 1 or more; got 0. A submitted job that runs the "
+                "missing rounds of an earlier one needs continues=<the earlier job's id> as well."
             )
         needed = typed.min_clients or 2  # one site only on request
         if len(self.sites) < needed:

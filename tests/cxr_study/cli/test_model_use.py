@@ -111,6 +111,8 @@ def test_mistakes_are_reported_before_anything_is_written(home):
     assert "need a file .csv" in predict(home / "best.npz", home / "images", "--out", home / "p.x")
     output = predict(home / "best.npz", home / "images/broken.png", *out)
     assert "no image could be predicted" in output
+    output = answer("model", "evaluate", home / "best.npz", "--sites", "a", code=2)
+    assert "labelled images need --site-files <folder of <site>.yaml> for real data" in output
     wrong = ("--sensitivity", 90)  # the first mistake of two
     assert "a sensitivity above 0" in answer("model", "calibrate", home / "none", *wrong, code=2)
     assert sorted(path.name for path in home.iterdir()) == [

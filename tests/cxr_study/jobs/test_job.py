@@ -109,11 +109,12 @@ class TestAsked:
         ("surgical", {"given": ["num_round=3"]}, "has no setting 'num_round'; nearest known: num"),
         ("surgical", {"given": ["epochs=0"]}, "epochs must be at least 1"),
         ("evaluation", {"settings": {"strategy": "x"}}, "'evaluation' has no setting 'strategy'"),
-        ("personalised", {"preset": "recommended"}, "has no setting 'average_decay'"),
+        ("personalised", {"preset": "recommended"},
+         "has no setting 'average_decay', which preset 'recommended' sets. Leave"),
         ("surgical", {"sites": ["a"]},
          r"needs the results of 2 sites; got a\. Add sites, or set min_clients=1"),
         ("surgical", {"given": ["min_clients=3"]}, "of 3 sites; got nih, chexpert"),
-        ("surgical", {"given": ["num_rounds=0"]}, "Set continues="),
+        ("surgical", {"given": ["num_rounds=0"]}, r"1 or more; got 0\. .* needs continues="),
         ("surgical_he", {"given": ["nih:weighting=samples"]}, "'weighting' must be the same at ev"),
     ])  # fmt: skip
     def test_what_cannot_be_is_refused(self, job, how, message):
