@@ -10,6 +10,7 @@ lists findings if there is no column for each class; see `table_layout.TableLayo
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from textwrap import shorten
@@ -265,10 +266,14 @@ def _image(text: str) -> str:
 def normalize_id(patient: str) -> str:
     """Normal form of a patient's id: without leading zeros, and the ".0" that spreadsheets add.
 
+    Characters are in Unicode's normal form KC, without invisible ones (category Cf).
+
     Example:
         >>> [normalize_id(text) for text in ("007", "7.0", "A7")]
         ['7', '7', 'A7']
     """
+    visible = (each for each in patient if unicodedata.category(each) != "Cf")
+    patient = unicodedata.normalize("NFKC", "".join(visible)).strip()
     number = re.fullmatch(r"([0-9]+)\.0+", patient)
     return (number[1] if number else patient).lstrip("0") or "0"
 

@@ -143,8 +143,9 @@ def test_a_word_may_be_of_one_column_and_an_age_may_have_dicoms_unit(write):
 @pytest.mark.parametrize(("patient", "short"), [
     *(("7", "7"), ("0007", "7"), ("7.0", "7"), ("007.00", "7"), ("000", "0"), ("0.0", "0")),
     *(("P07", "P07"), ("00P7", "P7"), ("7.5", "7.5"), ("1.2.0", "1.2.0"), ("70", "70")),
+    *(("Mu\u0308ller", "M\u00fcller"), ("\u200b7\ufeff", "7"), ("\uff17", "7"), ("7\u00a0", "7")),
 ])  # fmt: skip
-def test_leading_zeros_and_a_spreadsheets_end_are_no_part_of_an_id(patient, short):
+def test_leading_zeros_a_spreadsheets_end_and_unicodes_forms_are_no_part_of_an_id(patient, short):
     assert normalize_id(patient) == short
 
 
