@@ -398,8 +398,9 @@ def _describe(table: pydicom.Dataset, signed: bool) -> None:
 def _light(file: pydicom.FileDataset, values: np.ndarray, present: np.ndarray) -> np.ndarray:
     """Brightness of each stored value, 0 to 1, before any inversion."""
     signed, bits = bool(file.PixelRepresentation), file.BitsStored
-    if file.get("RescaleSlope") == 0:
-        del file.RescaleSlope
+    for keyword, ignored in (("RescaleSlope", (None, 0)), ("RescaleIntercept", (None,))):
+        if keyword in file and file.get(keyword) in ignored:
+            delattr(file, keyword)
     for table in file.get("ModalityLUTSequence") or ():
         _describe(table, signed)
     shown = apply_modality_lut(values, file).astype(float)

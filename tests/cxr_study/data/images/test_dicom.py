@@ -56,6 +56,8 @@ NOISE = np.random.default_rng(0).integers(0, 65536, (32, 48))
     *((t, [100, 110, 102, 104], {}, [0, 255, 51, 102]) for t in (U8, U16, I16)),
     (I16, [-100, 0, -80], {}, [0, 255, 51]),
     (U16, [100, 0, 80], {"RescaleSlope": -1, "RescaleIntercept": 0}, [0, 255, 51]),
+    (U16, [100, 110], {"RescaleSlope": None, "RescaleIntercept": 0}, [0, 255]),
+    (U16, [100, 110], {"RescaleSlope": -1, "RescaleIntercept": None}, [0, 255]),
     (U16, [7, 7], {}, [0, 0]),
     (U16, [100, 110], {"WindowCenter": None, "WindowWidth": None}, [0, 255]),
     (U16, [100, 110, 4095], {"PixelPaddingValue": 4095}, [0, 255, 0]),
