@@ -22,9 +22,14 @@ _EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an in
 LARGEST_BCE = 1e-6 - math.log(_EPSILON)
 """Largest mean binary cross-entropy of clipped probabilities: 16.118."""
 
+COUNTS = (IMAGES, POSITIVES, NEGATIVES)
+"""Metrics that are whole numbers."""
+
+_MOST = 2.0**53  # up to there a float has every whole number
+
 REPORTED = {
-    "bce": (LARGEST_BCE, True), "auroc": (1.0, True), IMAGES: (math.inf, False),
-    POSITIVES: (math.inf, True), NEGATIVES: (math.inf, True), "train_loss": (math.inf, False),
+    "bce": (LARGEST_BCE, True), "auroc": (1.0, True), IMAGES: (_MOST, False),
+    POSITIVES: (_MOST, True), NEGATIVES: (_MOST, True), "train_loss": (math.inf, False),
     "warmed_up": (math.inf, False), "validate_seconds": (math.inf, False),
     "train_seconds": (math.inf, False),
 }  # fmt: skip
@@ -162,6 +167,8 @@ def fault(values: object, classes: Collection[str] | None) -> str | None:
         number = type(value) in (int, float) or isinstance(value, np.floating)
         if not number or not 0 <= _float(value) <= largest or _float(value) == math.inf:
             return f"{name!r} must be a number from 0 to {largest:g}; got {reprlib.repr(value)}"
+        if kind in COUNTS and value % 1:
+            return f"{name!r} must be a whole number; got {reprlib.repr(value)}"
     return None
 
 
@@ -207,7 +214,7 @@ def without_counts(values: Mapping[str, float]) -> dict[str, float]:
     }
     if auroc:
         auroc["auroc"] = round(float(np.mean(list(auroc.values()))), _MOST_DECIMALS)
-    handled = ("auroc", IMAGES, POSITIVES, NEGATIVES)
+    handled = ("auroc", *COUNTS)
     others = {n: float(f"{v:.3g}") for n, v in values.items() if n.partition("/")[0] not in handled}
     return others | auroc
 

@@ -87,7 +87,7 @@ CLASSES = ("Edema", "Nodule/Mass")
 @pytest.mark.parametrize("value", [0, 0.5, 1, np.float32(0.5)])
 def test_numbers_by_known_names_pass_as_numbers_that_everything_can_write(value):
     names = [*metrics.REPORTED, "auroc/Edema", "bce/Nodule/Mass", "positives/Edema"]
-    values = dict.fromkeys(names, value)
+    values = {n: round(value) if n.startswith(metrics.COUNTS) else value for n in names}
     assert metrics.fault(values, CLASSES) is None
     assert json.loads(json.dumps(metrics.numbers(values))) == values
 
@@ -116,6 +116,14 @@ def test_values_out_of_a_metrics_range_are_refused(name, value):
     reason = metrics.fault({name: value}, CLASSES)
     largest = {"auroc": 1, "bce": 16.1181}[name]
     assert f"'{name}' must be a number from 0 to {largest}; got" in reason and len(reason) < 200
+
+
+@pytest.mark.parametrize("name", ["images", "positives/Edema", "negatives/Nodule/Mass"])
+def test_a_count_is_whole_and_exact_as_a_float(name):
+    assert all(metrics.fault({name: n}, CLASSES) is None for n in (0, 7.0, np.float32(7), 2**53))
+    for value, range_ in ((3.5, "whole number"), (2**53 + 2, "number from 0 to 9.0072e+15")):
+        reason = metrics.fault({name: value}, CLASSES)
+        assert f"'{name}' must be a {range_}; got {value}" in reason
 
 
 def test_the_largest_loss_that_a_site_can_measure_may_be_reported():

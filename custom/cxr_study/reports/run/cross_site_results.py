@@ -1,7 +1,8 @@
 """What the sites measured on their test splits, in FLARE's cross-site evaluation.
 
 FLARE collects the metrics that each site sends, by site and model, in one JSON file. They come from
-outside: names are made fit for a terminal, and what is no finite number counts as not measured.
+outside: names are made fit for a terminal, and a value out of its metric's range counts as not
+measured.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.scores import SiteEvaluation, group_means
 from cxr_study.evaluation.summary_json import ClassAuroc, SiteData
 from cxr_study.runs.job_results import ResultsError
+from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.aggregation.metrics import NEGATIVES, POSITIVES
 from surgical_aggregation.server.models.evaluated_model import EVALUATED
 from surgical_aggregation.wire.untrusted_text import one_line
@@ -57,12 +59,12 @@ def read(server: Path) -> pd.DataFrame:
         (
             one_line(name),  # a site chooses the name
             site,
-            *(_number(metrics.get(f"{metric}/{name}")) for metric in _FIGURES),
+            *(_number(metric, sent.get(f"{metric}/{name}")) for metric in _FIGURES),
         )
         for site, models in sites.items()
-        for model, metrics in models.items()
-        if model in TESTED
-        for name in {name.partition("/")[2] for name in metrics if name.startswith(_MEASURED)}
+        for model, sent in models.items()
+        if model in TESTED and isinstance(sent, dict)
+        for name in {name.partition("/")[2] for name in sent if name.startswith(_MEASURED)}
         if name
     ]
     if not rows:
@@ -76,9 +78,9 @@ def read(server: Path) -> pd.DataFrame:
     return ordered
 
 
-def _number(value: object) -> float:
-    """A finite number that a site sent; NaN for anything else."""
-    return value if isinstance(value, int | float) and math.isfinite(value) else math.nan
+def _number(metric: str, value: Any) -> float:
+    """A number that a site may report as this metric; NaN for anything else."""
+    return math.nan if metrics.fault({metric: value}, None) else value
 
 
 def write_csv(results: pd.DataFrame, folder: Path) -> Path:

@@ -56,6 +56,9 @@ def measured(results):
     ("SRV_evaluated", {"bce/Edema": 0.25}, (None, 0.25, None, None)),  # an evaluation job's
     ("SRV_best", {"positives/Edema": 0.0, "negatives/Edema": 0.0}, (None, None, 0, 0)),
     ("SRV_best", {"bce/Edema": "1", "auroc/Edema": float("nan")}, (None,) * 4),
+    ("SRV_best", {"bce/Edema": 0.25, "auroc/Edema": 7.0}, (None, 0.25, None, None)),
+    ("SRV_best", {"positives/Edema": 3.5, "negatives/Edema": 1e300}, (None,) * 4),
+    ("SRV_best", {"positives/Edema": 4, "negatives/Edema": 2**53 + 2}, (None, None, 4, None)),
 ])  # fmt: skip
 def test_what_is_not_measured_or_not_a_number_is_none(server, model, sent, expected):
     assert measured(read(server({"east": {model: sent}}))) == [["Edema", "east", *expected]]
@@ -67,7 +70,9 @@ def test_names_are_fit_for_a_terminal_whatever_a_site_sends(server):
     assert found["class_name"][0] in printed(found) and "[b]east" in printed(found)
 
 
-@pytest.mark.parametrize("results", [None, {}, {"north": {"SRV_last": NORTH}}])
+@pytest.mark.parametrize("results", [
+    None, {}, {"north": {"SRV_last": NORTH}}, {"north": {"SRV_best": None}},
+])  # fmt: skip
 def test_without_a_tested_model_it_says_where_to_look(server, tmp_path, results):
     folder = tmp_path if results is None else server(results)
     with pytest.raises(ResultsError, match=r"no result of a test split.*error_log\.txt"):
