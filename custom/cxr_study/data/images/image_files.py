@@ -84,23 +84,23 @@ class Source:
         image: Name of the image in the label table.
         path: Absolute path of the file; "" if there is none.
         file: The path relative to the images folder, or absolute outside of it.
-        stamp: Size in bytes and modification time in ns; None if there is no file.
+        stamp: See `file_stamp`; None if there is no file.
     """
 
     image: str
     path: str
     file: str
-    stamp: tuple[int, int] | None
+    stamp: tuple[int, int, int] | None
 
 
-def file_stamp(path: str) -> tuple[int, int]:
-    """Size in bytes and modification time in ns of a file.
+def file_stamp(path: str) -> tuple[int, int, int]:
+    """Size in bytes of a file, and when its content and its name or rights changed, in ns.
 
     Raises:
         OSError: The file does not exist or cannot be accessed.
     """
     status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def stat_files(

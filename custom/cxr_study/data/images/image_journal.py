@@ -20,14 +20,17 @@ OK = "ok"
 UNREADABLE = "unreadable"
 CONSTANT = "constant"
 
-_HEADER = ("image", "file", "bytes", "mtime_ns", "status", "detail", "hash", "notes", "view", "row")
+_HEADER = (
+    "image", "file", "bytes", "mtime_ns", "ctime_ns", "status", "detail", "hash", "notes", "view",
+    "row",
+)  # fmt: skip
 
 
 class Known(NamedTuple):
     """Entry of one file in the journal.
 
     Attributes:
-        stamp: Size in bytes and modification time in ns of the file when it was decoded.
+        stamp: `file_stamp` of the file when it was decoded.
         status: OK, UNREADABLE or CONSTANT (all pixels equal); only OK has a hash and pixels.
         detail: Why it is unreadable.
         hash: BLAKE2b of its pixels, 16 bytes in hexadecimal.
@@ -36,7 +39,7 @@ class Known(NamedTuple):
         row: Row of its pixels in the journal; -1 if it has none.
     """
 
-    stamp: tuple[int, int]
+    stamp: tuple[int, int, int]
     status: str
     detail: str = ""
     hash: str = ""
@@ -69,12 +72,13 @@ class ImageJournal:
         known = {}
         for line in lines:
             try:
-                _, file, length, changed, *what, row = json.loads(line)
+                _, file, length, changed, renamed, *what, row = json.loads(line)
                 status, detail, digest, notes, view = what
             except (ValueError, TypeError):
                 continue  # left by a crash of the machine
             if isinstance(row, int) and row < rows and (row >= 0) == (status == OK):
-                known[file] = Known((length, changed), status, detail, digest, notes, view, row)
+                stamp = length, changed, renamed
+                known[file] = Known(stamp, status, detail, digest, notes, view, row)
         return known
 
     def pixels(self) -> np.ndarray:

@@ -33,7 +33,7 @@ from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Kn
 
 __all__ = ["check_limit", "prepare"]
 
-RECIPE = 5  # version of `decoding`; increase it when pixels change, so that stores are rebuilt
+RECIPE = 6  # increase it when pixels or the journal change, so that stores are rebuilt
 
 MISSING = "missing"
 DUPLICATE = "duplicate"

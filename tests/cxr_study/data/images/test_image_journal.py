@@ -11,12 +11,12 @@ def journal(tmp_path):
 
 
 def ok(name, value):
-    known = Known((3, 5), OK, hash="h")
+    known = Known((3, 5, 7), OK, hash="h")
     return Source(name, "", name, None), known, np.full((2, 2), value, np.uint8)
 
 
 def bad(name, file, *known):
-    return Source(name, "", file, None), Known((9, 8), *known), None
+    return Source(name, "", file, None), Known((9, 8, 7), *known), None
 
 
 def values(journal):
@@ -30,18 +30,18 @@ def test_what_was_added_is_known_and_can_be_read_by_people(journal, tmp_path):
     journal.append([ok("a", 1), bad("b", "0/b", UNREADABLE, "it is cut off")])
     journal.append([bad("c", "c", CONSTANT), ok("d", 4)])
     assert journal.read() == {
-        "a": ((3, 5), OK, "", "h", "", "", 0),
-        "0/b": ((9, 8), UNREADABLE, "it is cut off", "", "", "", -1),
-        "c": ((9, 8), CONSTANT, "", "", "", "", -1),
-        "d": ((3, 5), OK, "", "h", "", "", 1),
+        "a": ((3, 5, 7), OK, "", "h", "", "", 0),
+        "0/b": ((9, 8, 7), UNREADABLE, "it is cut off", "", "", "", -1),
+        "c": ((9, 8, 7), CONSTANT, "", "", "", "", -1),
+        "d": ((3, 5, 7), OK, "", "h", "", "", 1),
     }
     assert journal.pixels()[:, 1, 1].tolist() == [1, 4]
     with pytest.raises(ValueError, match="read-only"):
         journal.pixels()[0] = 2
     assert (tmp_path / "index.jsonl").read_text().splitlines()[:2] == [
-        '["image", "file", "bytes", "mtime_ns", "status", "detail", "hash", "notes", "view", '
-        '"row"]',
-        '["a", "a", 3, 5, "ok", "", "h", "", "", 0]',
+        '["image", "file", "bytes", "mtime_ns", "ctime_ns", "status", "detail", "hash", "notes", '
+        '"view", "row"]',
+        '["a", "a", 3, 5, 7, "ok", "", "h", "", "", 0]',
     ]
 
 

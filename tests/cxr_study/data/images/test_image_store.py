@@ -1,4 +1,6 @@
 import logging
+import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -122,6 +124,32 @@ def test_only_new_and_changed_files_are_decoded(png, open_store, folder):
     assert after.decoded == 3 and seen == [(1, 3), (2, 3), (3, 3)]
     assert light(after) == [5, 9, 8, 7]
     assert light(before) == [5, 6]  # what is open stays as it was
+
+
+def test_files_that_swap_their_names_are_decoded_again_with_equal_size_and_time(
+    png, open_store, folder
+):
+    names = ["a.bmp", "b.bmp"]
+    for name, value in zip(names, (5, 6), strict=True):
+        os.utime(folder / png(name, value), (1e9, 1e9))
+    assert light(open_store(names)) == [5, 6]
+    for old, new in (("a.bmp", "c"), ("b.bmp", "a.bmp"), ("c", "b.bmp")):
+        (folder / old).rename(folder / new)
+    assert light(open_store(names)) == [6, 5]
+
+
+def test_a_copy_of_the_cache_is_used_and_a_copy_of_the_images_is_decoded_again(
+    png, open_store, folder, tmp_path, monkeypatch
+):
+    names = [png("a.png", 5), png("b.png", 6)]
+    assert open_store(names).decoded == 2
+    shutil.copytree(tmp_path / "cache", tmp_path / "moved")
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "moved"))
+    assert open_store(names).decoded == 0
+    folder.rename(tmp_path / "old")
+    shutil.copytree(tmp_path / "old", folder)  # keeps the modification times
+    again = open_store(names)
+    assert (again.decoded, light(again)) == (2, [5, 6])
 
 
 @pytest.mark.parametrize(("owner", "name", "error", "detail"), [
