@@ -30,8 +30,6 @@ from cxr_study.data.sites.split_file import write_split
 
 __all__ = ["split_sites"]
 
-_OF_TABLE = {"nested", "columns", "words", "encoding", "findings", "threshold", "patients"}
-
 
 def write_sites(
     pool: SiteFile,
@@ -168,23 +166,15 @@ def write_copy(
     """
     by_class = {name: policy for name, policy in site.policy.by_class.items() if name in classes}
     distinct = [name for name in site.distinct if name in classes]
-    write_site_file(
-        path,
-        dataset=site.dataset,
-        labels=site.labels,
-        metadata=site.metadata,
-        images=site.images,
-        split=split,
-        truth=truth,
-        classes=list(classes),
-        views=site.views,
-        merges={target: list(sources) for target, sources in site.merges.items()} or None,
-        distinct=distinct or None,
-        uncertain={"default": site.policy.uncertain, **by_class},
-        blank=site.policy.blank,
-        bad_images=site.bad_images,
-        **site.model_dump(include=_OF_TABLE, exclude_defaults=True),
-    )
+    changed = {
+        "split": split,
+        "truth": truth,
+        "classes": list(classes),
+        "distinct": distinct or None,
+        "uncertain": {"default": site.policy.uncertain, **by_class},
+        "blank": site.policy.blank,
+    }
+    write_site_file(path, **{**site.model_dump(exclude_defaults=True), **changed})
 
 
 def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:

@@ -43,7 +43,8 @@ class DataSet:
         table: Label table as read, of the views that the site file selects.
         classes: Those that the site file lists, else all of the table.
         images: Number of rows of the table that have an image file.
-        digest: SHA-256 of labels after the policy, patients and sizes of image files, shortened.
+        digest: SHA-256 of labels after the policy, patients, sizes of image files, and the site
+            file's keys about images, if it has any, shortened.
     """
 
     site: SiteFile
@@ -129,6 +130,8 @@ def _read(path: Path) -> DataSet:
     sha = hashlib.sha256(",".join(decided.columns).encode("utf-8"))
     sha.update(pd.util.hash_pandas_object(decided, index=False).to_numpy().tobytes())
     sha.update(sizes.tobytes())
+    if how := site.model_dump(include={"bits", "contradictions"}, exclude_defaults=True):
+        sha.update(str(how).encode())
     return DataSet(site, table, classes, int((sizes >= 0).sum()), sha.hexdigest()[:16])
 
 

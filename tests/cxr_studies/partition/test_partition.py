@@ -31,6 +31,7 @@ def pool(tmp_path):
     (tmp_path / "labels.csv").write_text("image,patient,Mass,Edema\n" + "".join(rows))
     policy = {"default": "smooth-ones", "Mass": "ones"}
     keys = {"split": "none.csv", "blank": None, "uncertain": policy, "distinct": ["Mass"]}
+    keys |= {"bits": 12, "contradictions": "refuse", "views": "all", "bad_images": "1%"}
     return read_site_file(write_site(tmp_path, "all", **keys))
 
 
@@ -47,6 +48,9 @@ def test_sites_have_different_patients_their_own_classes_and_the_pools_decisions
     assert all(site.site.policy.uncertain == "smooth-ones" for site in sites)
     assert [dict(site.site.policy.by_class) for site in sites] == [{}, {"Mass": "ones"}]
     assert [site.site.distinct for site in sites] == [(), ("Mass",)]
+    changed = {"split", "truth", "classes", "distinct", "uncertain"}
+    for site in sites:
+        assert site.site.model_dump(exclude=changed) == pool.model_dump(exclude=changed)
     for site in sites:
         counts = site.table["split"].value_counts().to_dict()
         assert counts == {"train": 28, "validation": 4, "test": 8}

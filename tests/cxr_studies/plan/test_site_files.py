@@ -14,7 +14,7 @@ from cxr_studies.plan.run_folder import key_of
 from cxr_studies.plan.site_files import ScenarioFiles, data_sets, given_sites, write_once
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.data.sites.site_data import load_labels
-from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.site_file import read_site_file, write_site_file
 
 
 @pytest.fixture
@@ -69,6 +69,15 @@ def test_a_digest_is_of_the_labels_and_the_sizes_of_images_wherever_they_are(
         change(copy)
         data = small_data.data.model_copy(update={"data": {"nih": copy}})
         digests.append(data_sets(data, ["nih"], tmp_path / "out")["nih"].digest)
+    assert digests[0] == digests[1] and len(set(digests)) == 3
+
+
+def test_a_digest_is_also_of_how_a_site_file_says_that_images_are_read(found, tmp_path):
+    digests = [found["nih"].digest]
+    for number, how in enumerate(({}, {"bits": 12}, {"contradictions": "refuse"})):
+        site, path = found["nih"].site, tmp_path / f"{number}.yaml"
+        write_site_file(path, **{**site.model_dump(exclude_defaults=True), **how})
+        digests.append(site_files._read(path).digest)
     assert digests[0] == digests[1] and len(set(digests)) == 3
 
 
