@@ -43,7 +43,7 @@ def test_each_image_of_a_number_has_its_labels_and_the_view_of_its_header(hospit
         "not used: 1 files (not a DICOM file), first a.csv; not used: 1 files (no image, or no Acc",
         "note       1 AccessionNumber of the labels match no image, first 099",
         "note       2 images have no row of labels with their AccessionNumber, first x/1.2.140",
-        "note       1 images have no known view, first x/1.2.100",
+        "note       1 images have no known view, first x/1.2.100, and are left out; ",
         "19 of 19 images usable",
     ):
         assert part in output

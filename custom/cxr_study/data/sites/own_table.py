@@ -309,7 +309,6 @@ def join(table: pd.DataFrame, csv: Path) -> pd.DataFrame:
     left_out = {
         f"{keyword} of the labels match no image": numbers[~numbers.isin(index[keyword])],
         f"images have no row of labels with their {keyword}": images[row < 0],
-        "images have no known view": joined["image"][joined["view"] == ""].tolist(),
     }
     joined.attrs["notes"] = table.attrs["notes"] + [
         f"{len(names):,} {what}, first {names[0]}" for what, names in left_out.items() if len(names)

@@ -56,12 +56,13 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
     """Read a site's csv files as a label table, and merge columns.
 
     Returns:
-        The label table as read. Its `attrs["notes"]` are the reader's notes for people, and a note
-        where images are negative for a class and positive for a part of it.
+        The label table as read. Its `attrs["notes"]` are the reader's notes for people, and notes
+        where images are left out because their view is not known, or are negative for a class and
+        positive for a part of it.
 
     Raises:
-        InputError: A csv does not fit the format of the data set, or a merge is not possible or not
-            allowed.
+        InputError: A csv does not fit the format of the data set, an image of an index has changed
+            (see `own_table.join`), or a merge is not possible or not allowed.
     """
     table = readers.read(site.dataset, site.labels, site.metadata, site, site.images)
     if site.dataset == "table" and site.metadata is not None:
@@ -71,6 +72,12 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
     except InputError as error:
         raise InputError(f"{site.path}: key 'merges': {error}") from None
     labelled = site.classes or dataset_of(site.dataset).default_classes or classes(table)
+    unseen = table["image"][table["view"] == ""]
+    if site.views == "frontal" and len(unseen):
+        table.attrs["notes"].append(
+            f"{len(unseen):,} images have no known view, first {unseen.iloc[0]}, and are left out; "
+            "'views: all' uses all images (--views all)"
+        )
     against = merges.contradicting_parts(table, site.policy.blank == "negative")
     table.attrs["notes"] += [
         f"{sum(parts.values()):,} labels of {name} are negative where a part of it is positive "

@@ -174,6 +174,17 @@ def test_a_split_that_keeps_spellings_apart_stays_and_says_so(labels, tmp_path):
     assert labels().table["patient"].tolist()[:2] == ["1", "1"]
 
 
+def test_images_without_a_known_view_are_counted_unless_all_are_used(labels, tmp_path):
+    (tmp_path / "labels.csv").write_text(COLUMNS + ROWS.replace("b.png,2,AP", "b.png,2,"))
+    (note,) = labels().read.attrs["notes"]
+    assert note == (
+        "1 images have no known view, first b.png, and are left out; 'views: all' uses all images "
+        "(--views all)"
+    )
+    assert labels().table["image"].tolist() == ["a.png", "d.png"]
+    assert not labels(views="all").read.attrs["notes"]
+
+
 def test_labels_against_a_part_are_counted(labels, tmp_path):
     text = (COLUMNS + ROWS).replace("Mass", "Fracture").replace("Edema", "Rib fracture")
     (tmp_path / "labels.csv").write_text(text)
