@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cxr_studies.plan.site_files import write_copy
+from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.sites.own_table import join
 from cxr_study.data.sites.site_data import load_images, load_labels
@@ -58,6 +59,22 @@ def test_each_image_of_a_number_has_its_labels_and_the_view_of_its_header(hospit
     assert load_labels(read_site_file(hospital / "copy.yaml")).read.equals(labels.read)
 
 
+def test_a_file_that_changed_after_its_header_was_read_is_refused_by_name(hospital):
+    answer(*COMMAND, "--images-by", "AccessionNumber", "--no-prepare")
+    site = read_site_file(hospital.parent / COMMAND[4])
+    load_labels(site)
+    file = hospital / "x/1.2.107"
+    other = dataset(np.eye(16, dtype=np.uint16), AccessionNumber="004", ViewPosition="LL")
+    file.write_bytes(written(other))
+    message = r"line 9, column 'image': 'x/1\.2\.107' has changed since .* --images-by AccessionN"
+    with pytest.raises(InputError, match=message):
+        load_labels(site)
+    index = site.metadata.read_text().splitlines()
+    site.metadata.write_text("".join(f"{line.rsplit(',', 2)[0]}\n" for line in index))
+    with pytest.raises(InputError, match=r"no columns bytes and mtime_ns.*Remove the site file"):
+        load_labels(site)
+
+
 @pytest.mark.parametrize(("keyword", "number", "message"), [
     ("AccessionNumber", "1", "first AccessionNumber '000', is one of the 1 of the labels"),
     ("StudyInstanceUID", "000", "klinik needs images with a DICOM StudyInstanceUID"),
@@ -71,7 +88,9 @@ def test_numbers_without_an_image_leave_nothing(hospital, keyword, number, messa
 
 def test_a_view_of_the_table_counts_and_a_blank_one_is_the_headers(tmp_path):
     index = tmp_path / "index.csv"
-    index.write_text("Nr,image,view\n02,b.dcm,lateral\n01,a.dcm,PA\n01,c.dcm,lateral\n")
-    joined = join(assemble({}, image=["01", "02"], patient=["7", "8"], view=["AP", ""]), index)
+    rows = "02,b.dcm,lateral,9,9\n01,a.dcm,PA,9,9\n01,c.dcm,lateral,9,9\n"
+    index.write_text(f"Nr,image,view,bytes,mtime_ns\n{rows}")
+    table = assemble({}, image=["01", "02"], patient=["7", "8"], view=["AP", ""])
+    joined = join(table, index, tmp_path)
     assert joined["image"].tolist() == ["a.dcm", "c.dcm", "b.dcm"]
     assert joined["view"].tolist() == ["AP", "AP", "lateral"]

@@ -2,12 +2,12 @@
 
 Nothing is guessed: the role of a column is the one that a person gives, or follows exactly from its
 header and cells. If the csv names images by a number in their DICOM headers, such as an accession
-number, the headers are read once, into an index next to the site file. It can also be written by
-hand:
+number, the headers are read once, into an index next to the site file, with the size and time of
+each file:
 
-    AccessionNumber,image,view
-    0012345,export/1.dcm,PA
-    0012345,export/2.dcm,lateral
+    AccessionNumber,image,view,bytes,mtime_ns
+    0012345,export/1.dcm,PA,8389120,1764255148000000000
+    0012345,export/2.dcm,lateral,8389120,1764255149000000000
 """
 
 import re
@@ -21,7 +21,7 @@ import pandas as pd
 from cxr_study.common import progress
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import key
-from cxr_study.data.images.image_files import ImageError, locate, walk
+from cxr_study.data.images.image_files import ImageError, file_stamp, locate, stat_files, walk
 from cxr_study.data.labels.csv_columns import SEPARATORS, CsvColumns, open_csv, read_columns
 from cxr_study.data.labels.label_table import BLANK, classes
 from cxr_study.data.readers import read
@@ -38,6 +38,7 @@ from cxr_study.data.readers.table_layout import IGNORED
 from cxr_study.data.sites.site_file import SiteFile
 
 _SAMPLE = 200  # images by which folders are compared
+_STAMP = ("bytes", "mtime_ns")  # columns of an index: the state of a file when its header was read
 
 
 def find_csv(given: Path) -> Path:
@@ -237,7 +238,7 @@ def write_index(folder: Path, keyword: str, csv: Path) -> str:
     Args:
         folder: The images folder.
         keyword: DICOM keyword of the number (PS3.6), such as AccessionNumber.
-        csv: File to write, with a row per image, sorted by path: number, image, view.
+        csv: File to write, with a row per image, sorted by path, see the module.
 
     Returns:
         A line for people: the number of images, and which files were skipped for which reason.
@@ -252,14 +253,14 @@ def write_index(folder: Path, keyword: str, csv: Path) -> str:
     if keyword not in keyword_dict:
         raise ImageError(f"'{keyword}' is not a DICOM keyword, such as AccessionNumber.")
     files = sorted(Path(parent, name) for parent, names in walk(str(folder)) for name in names)
-    rows: list[tuple[str, str, str]] = []
+    rows: list[tuple[str, str, str, int, int]] = []
     others: dict[str, list[str]] = {}
     with progress.bar("reading headers") as report:
         for done, path in enumerate(files, 1):
             file = path.relative_to(folder).as_posix()
             try:
                 number, position = read_number(path, keyword)
-                rows.append((number, file, view(position)))
+                rows.append((number, file, view(position), *file_stamp(str(path))[:2]))
             except DicomError as error:
                 others.setdefault(str(error), []).append(file)
             report(done, len(files))
@@ -268,18 +269,19 @@ def write_index(folder: Path, keyword: str, csv: Path) -> str:
         has = "; ".join(skipped) or "no file"
         raise ImageError(f"{folder} needs images with a DICOM {keyword}, see --images; has {has}.")
     csv.parent.mkdir(parents=True, exist_ok=True)
-    index = pd.DataFrame(rows, columns=[keyword, "image", "view"])
+    index = pd.DataFrame(rows, columns=[keyword, "image", "view", *_STAMP])
     index.to_csv(csv, index=False, lineterminator="\n", errors="backslashreplace")
     found = f"{len(rows):,} with a DICOM {keyword} below {folder}: {csv}"
     return "; not used: ".join([found, *skipped])
 
 
-def join(table: pd.DataFrame, csv: Path) -> pd.DataFrame:
+def join(table: pd.DataFrame, csv: Path, folder: Path) -> pd.DataFrame:
     """Join labels and images by the number in the images' DICOM headers.
 
     Args:
         table: Label table as read, whose column `image` has numbers, each once.
         csv: The index of images, see the module; its first column has the number.
+        folder: The images folder.
 
     Returns:
         A label table with a row per image, in the order of `table`; several images may have one
@@ -287,11 +289,18 @@ def join(table: pd.DataFrame, csv: Path) -> pd.DataFrame:
         without a partner.
 
     Raises:
-        InputError: The index is not valid, or has none of the numbers.
+        InputError: The index is not valid, or has none of the numbers; or a file has changed, and
+            may be the image of another number.
     """
     file = open_csv(csv)
     keyword = file.header[0]
-    index = read_columns(file, [keyword, "image", "view"])
+    again = f"Remove the site file and repeat: surgagg data site table ... --images-by {keyword}"
+    if not {*_STAMP} <= {*file.header}:
+        raise InputError(
+            f"{csv}: has no columns {' and '.join(_STAMP)}, so whether files have changed since "
+            f"their headers were read is not known. {again}"
+        )
+    index = read_columns(file, [keyword, "image", "view", *_STAMP])
     index.require_unique("image")
     views = index.decode("view", cell_parser(PLAIN, "view", "view"))
     numbers, images = pd.Index(table["image"]), index["image"].to_numpy()
@@ -303,6 +312,16 @@ def join(table: pd.DataFrame, csv: Path) -> pd.DataFrame:
             f"the {len(numbers):,} of the labels, first '{numbers[0]}'. Name images by another "
             "number (--images-by), or give the column with this one; leading zeros count."
         )
+    files = [str(folder / image) for image in images[chosen]]
+    now = (source.stamp for source in stat_files(folder, images[chosen], files)[0])
+    then = index.cells[[*_STAMP]].to_numpy()[chosen].tolist()
+    changed = np.zeros(len(row), bool)
+    changed[chosen] = [
+        stamp is not None and [*map(str, stamp[:2])] != read
+        for stamp, read in zip(now, then, strict=True)
+    ]
+    message = "'{}' has changed since its header was read, and may have another number. "
+    index.refuse(changed, "image", message + again, images)
     joined: pd.DataFrame = table.iloc[row[chosen]].reset_index(drop=True)
     own = joined["view"]
     joined["image"], joined["view"] = images[chosen], own.where(own != "", views[chosen])

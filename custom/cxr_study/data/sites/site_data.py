@@ -66,7 +66,7 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
     """
     table = readers.read(site.dataset, site.labels, site.metadata, site, site.images)
     if site.dataset == "table" and site.metadata is not None:
-        table = join(table, site.metadata)
+        table = join(table, site.metadata, site.images)
     try:
         table = merges.apply(table, site.merges, site.dataset)
     except InputError as error:
