@@ -5,7 +5,7 @@ Flagged images are predicted as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +61,8 @@ def find(sources: Iterable[str | Path]) -> list[FoundImage]:
     Args:
         sources: Paths. An image file is one image. A folder stands for all image files below it,
             sorted by path; DICOM files may have no suffix. A csv file names images in one of
-            `COLUMNS`, by absolute paths, by paths relative to its folder, or by the last
-            components of paths anywhere below its folder.
+            `COLUMNS`, by absolute paths, by paths relative to its folder or, if there is no such
+            file, by the last components of paths anywhere below its folder.
 
     Returns:
         The images in the order of the sources. An image of a csv file without a file is included,
@@ -70,7 +70,7 @@ def find(sources: Iterable[str | Path]) -> list[FoundImage]:
 
     Raises:
         ValueError: A source does not exist, or has no image.
-        ImageError: Two files match an image of a csv file.
+        ImageError: Two files match an image of a csv file, or two of its images a file.
     """
     found = []
     for source in map(Path, sources):
@@ -112,12 +112,31 @@ def _of_csv(csv: Path) -> list[FoundImage]:
     names = table[column].str.strip().tolist()
     if blank := [row for row, name in enumerate(names, start=2) if not name]:
         raise ValueError(f"{csv}: line {blank[0]}: column {column} needs an image; it is blank.")
-    components = min((name.count("/") + 1 for name in names), default=1)
-    files = locate(csv.parent, names, min(components, _MOST_COMPONENTS))
-    return [
-        FoundImage(name, name if Path(name).is_absolute() and not file else str(file or ""))
-        for name, file in zip(names, files, strict=True)
-    ]
+    files = _locate(csv, dict.fromkeys(name.replace("\\", "/") for name in names))
+    return [FoundImage(name, files[name.replace("\\", "/")]) for name in names]
+
+
+def _locate(csv: Path, paths: Collection[str]) -> dict[str, str]:
+    """Find the files of a csv's images; "" if there is none.
+
+    Raises:
+        ImageError: Two files match an image, or two images a file.
+    """
+    files = {path: str(csv.parent / path) for path in paths if (csv.parent / path).is_file()}
+    elsewhere = [path for path in paths if path not in files]
+    for number in range(1, _MOST_COMPONENTS + 1):
+        some = [path for path in elsewhere if min(path.count("/") + 1, _MOST_COMPONENTS) == number]
+        found = locate(csv.parent, some, number)
+        files |= {path: str(file or "") for path, file in zip(some, found, strict=True)}
+    image_of: dict[Path, str] = {}
+    for path in (*elsewhere, *paths) if elsewhere else ():  # those that a search found come first
+        file = Path(files[path]).resolve()
+        if files[path] and image_of.setdefault(file, path) != path and image_of[file] in elsewhere:
+            raise ImageError(
+                f"{csv}: images '{image_of[file]}' and '{path}' need a file each; only {file} "
+                "matches both. Correct the paths, or remove one of them."
+            )
+    return files
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@ import pytest
 from PIL import Image
 
 from cxr_study.data.images import image_store
+from cxr_study.data.images.image_files import ImageError
 from cxr_study.models import images_to_predict
 from cxr_study.models.images_to_predict import (
     FoundImage,
@@ -34,6 +35,20 @@ def test_a_csv_names_images_by_path_or_wherever_they_are(tmp_path):
     second = picture(tmp_path / "small/train/patient1/study1/view1.jpg")
     csv.write_text(f"Path\n{path}\n")
     assert find([csv]) == [FoundImage(path, str(second))]
+
+
+def test_a_csvs_image_is_the_file_at_its_path_and_never_that_of_another_image(tmp_path):
+    files = [str(picture(tmp_path / name)) for name in ("a/p2/1.png", "a/x.png", "b/p2/1.png")]
+    csv = tmp_path / "a/list.csv"
+    csv.write_text(f"image\np1/1.png\np1\\1.png\np2\\1.png\nx.png\n{files[2]}\n")
+    assert [one.path for one in find([csv])] == ["", "", *files]
+    csv.write_text("image\n2020/p2/s1/1.png\n2021/p2/s1/1.png\n")
+    picture(tmp_path / "a/2021/p2/s1/1.png")
+    with pytest.raises(ImageError, match=r"'2020/p2/s1/1.png' and '2021/p2/s1/1.png' need a file"):
+        find([csv])
+    csv.write_text("image\n1.png\n")
+    with pytest.raises(ImageError, match="needs one file below"):
+        find([csv])
 
 
 @pytest.mark.parametrize(("text", "message"), [
