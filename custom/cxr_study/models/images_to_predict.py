@@ -47,7 +47,8 @@ class FoundImage(NamedTuple):
 
     Attributes:
         image: Its name in the table of predictions: relative to the folder, or as in the csv file,
-            that contains it; the path as given for an image file.
+            that contains it; the path as given for an image file. Of several sources, the name
+            begins with the path of that folder, or of the csv file's.
         path: Its file; "": there is none.
     """
 
@@ -73,7 +74,8 @@ def find(sources: Iterable[str | Path]) -> list[FoundImage]:
         ImageError: Two files match an image of a csv file, or two of its images a file.
     """
     found = []
-    for source in map(Path, sources):
+    paths = [*map(Path, sources)]
+    for source in paths:
         if source.is_dir():
             images, needed = _of_folder(source), "an image file"
         elif not source.is_file():
@@ -86,6 +88,9 @@ def find(sources: Iterable[str | Path]) -> list[FoundImage]:
             images, needed = [FoundImage(str(source), str(source))], ""
         if not images:
             raise ValueError(f"{source} needs {needed}; there is none.")
+        if needed and len(paths) > 1:
+            folder = source if source.is_dir() else source.parent
+            images = [each._replace(image=str(folder / each.image)) for each in images]
         found += images
     return found
 

@@ -51,6 +51,14 @@ def test_a_csvs_image_is_the_file_at_its_path_and_never_that_of_another_image(tm
         find([csv])
 
 
+def test_images_of_several_sources_are_named_by_their_source(tmp_path):
+    files = [picture(tmp_path / name) for name in ("a/1.png", "b/1.png", "c.png")]
+    (tmp_path / "b/list.csv").write_text("image\n1.png\n")
+    sources = [tmp_path / "a", tmp_path / "b/list.csv", tmp_path / "c.png"]
+    assert find(sources) == [FoundImage(str(file), str(file)) for file in files]
+    assert [one.image for one in find(sources[:1])] == ["1.png"]
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("picture\na.png\n", "list.csv needs a column named one of image, .*; has picture"),
     ("image,x\n,1\n", "line 2: column image needs an image"),
@@ -80,7 +88,8 @@ def test_pixels_that_were_decoded_before_are_not_decoded_again(cache, tmp_path, 
 
     monkeypatch.setattr(images_to_predict.decoding, "decode", counted)
     (read,) = images_to_predict.read(find([folder / "sub", folder]), 32)
-    assert [one.image for one in read] == ["b.png", "a.png", "new.png", "sub/b.png"]
+    names = [str(folder / name) for name in ("sub/b.png", "a.png", "new.png", "sub/b.png")]
+    assert [one.image for one in read] == names
     assert decoded == [(folder / "new.png").stat().st_size]
     for one, row in ((read[1], 0), (read[3], 1), (read[0], 1)):
         assert (one.pixels == prepared.pixels[prepared.index["row"][row]]).all()
