@@ -64,6 +64,25 @@ def test_folder_and_csv_become_a_site_that_is_ready_to_train(hospital):
     assert "exists; remove it" in answer("data", "site", "table", "klinik", SITE, code=2)
 
 
+def test_the_bits_of_16_bit_pictures_are_decided_once_and_a_run_notes_where_they_are_not(
+    hospital, capsys
+):
+    for number, image in enumerate(sorted(hospital.rglob("*.png"))):
+        values = np.random.default_rng(number).integers(0, 4096, (16, 16), np.uint16)
+        Image.fromarray(values).save(image)
+    output = answer("data", "site", "table", "klinik", SITE, *GIVEN)
+    assert "bits       12 of 16 in 16-bit images, by a sample of them (bits: 12)" in output
+    assert "are assumed to have" not in output
+    path = hospital.parent / SITE
+    site = read_site_file(path)
+    assert site.bits == 12
+    load_images(load_labels(site), 64)
+    assert "assumed" not in capsys.readouterr().err
+    path.write_text(path.read_text().replace("bits: 12\n", ""))
+    load_images(load_labels(read_site_file(path)), 64)
+    assert "note: klinik: 16-bit images are assumed to have 12 bits" in capsys.readouterr().err
+
+
 def test_a_picture_of_two_patients_is_named_when_the_site_file_is_written(hospital):
     first, second = sorted(hospital.rglob("*.png"))[:2]
     second.write_bytes(first.read_bytes())

@@ -20,8 +20,10 @@ from cxr_study.data.readers import mimic, nih, official_files
 from cxr_study.data.sites import patient_split
 from cxr_study.data.sites.own_table import find_csv, find_images, inspect_csv, write_index
 from cxr_study.data.sites.site_data import (
+    estimate_bits,
     find_files,
     labelled_classes,
+    load_labels,
     read_labels,
     select_views,
     site_classes,
@@ -63,12 +65,12 @@ def make_site(
     index = path.with_name(f"{path.stem}_images.csv")
     split = path.with_name(f"{path.stem}_split.csv")
     if dataset == "table":
-        labels, metadata = find_csv(folder), None
-        images = folder if folder.is_dir() else labels.parent
+        csv, metadata = find_csv(folder), None
+        images = folder if folder.is_dir() else csv.parent
     else:
-        labels, metadata, images = official_files(dataset, folder)
+        csv, metadata, images = official_files(dataset, folder)
     keys: dict[str, Any] = {
-        **{"dataset": dataset, "labels": labels, "metadata": metadata, "images": images},
+        **{"dataset": dataset, "labels": csv, "metadata": metadata, "images": images},
         **{"split": split, **{key: value for key, value in given.items() if value is not None}},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,8 +85,13 @@ def make_site(
                 f"none of the {len(table)} images of these labels are below {site.images}, first "
                 f"{table['image'][0]}. Put the images there, or link them."
             )
-        site = _written(path, keys | _decided(site, table, say))
+        keys |= _decided(site, table, say)
+        site = _written(path, keys)
         split_site(site, Fraction(1), seed, say=say)
+        labels = load_labels(site)
+        if bits := estimate_bits(labels):
+            say(f"bits       {bits} of 16 in 16-bit images, by a sample of them (bits: {bits})")
+            site = _written(path, keys | {"bits": bits})
     except ValueError:
         for file in (path, split, *([index] if images_by else [])):
             file.unlink(missing_ok=True)
@@ -94,7 +101,7 @@ def make_site(
     say(f"site file  {path}")
     for line in repeated_images(site, table):
         say(line)
-    named = [site_classes(site, read_labels(site))]
+    named = [site_classes(site, labels.read)]
     for line in open_decisions(named):
         say(line)
     if site.findings and unknown_names(named):

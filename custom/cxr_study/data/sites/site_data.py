@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -14,7 +15,7 @@ from cxr_study.common import progress
 from cxr_study.common.errors import InputError
 from cxr_study.common.spelling import nearest
 from cxr_study.data import readers
-from cxr_study.data.images import image_store
+from cxr_study.data.images import bit_depth, image_store
 from cxr_study.data.images.image_files import locate
 from cxr_study.data.images.image_store import Images
 from cxr_study.data.labels import merges
@@ -203,6 +204,19 @@ def prepare(
     return table, prepared
 
 
+def estimate_bits(labels: SiteLabels) -> int | None:
+    """Estimate the bits that a site's 16-bit images use, as `prepare` does without the key `bits`.
+
+    Args:
+        labels: The site's labels.
+
+    Returns:
+        See `bit_depth.estimate_bits`.
+    """
+    files = labels.table["file"][labels.table["split"] != UNUSED]
+    return bit_depth.estimate_bits([file for file in files if file])
+
+
 def _notes(table: pd.DataFrame, index: pd.DataFrame) -> pd.Series:
     """Notes about each usable image, including a view that contradicts the label table."""
     view, labelled = index["view"], table["view"]
@@ -217,7 +231,8 @@ def _notes(table: pd.DataFrame, index: pd.DataFrame) -> pd.Series:
 def load_images(labels: SiteLabels, size: int) -> Images:
     """Load the usable images of a site that are in a split, with a progress bar.
 
-    Images that are not in the cache are decoded first.
+    Images that are not in the cache are decoded first. If their bits are estimated, a note is
+    printed.
 
     Args:
         labels: The site's labels.
@@ -233,6 +248,10 @@ def load_images(labels: SiteLabels, size: int) -> Images:
     site = labels.site
     with progress.bar(f"{site.site}: decoding images") as report:
         table, prepared = prepare(labels, size, report)
+    if prepared.bits and not site.bits:
+        fixed = f"'bits: {prepared.bits}' in the site file fixes this"
+        note = f"{site.site}: 16-bit images are assumed to have {prepared.bits} bits; {fixed}"
+        print(f"note: {note}", file=sys.stderr)
     image_store.check_limit(prepared, site.bad_images, f"{site.path}: key 'bad_images'")
     usable = np.flatnonzero(prepared.index["status"] == "ok")
     return Images(
