@@ -59,7 +59,8 @@ def predict(
             its splits: train, validation, test.
         out: Table to write, .csv.
         explain: Write a page per image with heat maps of this number of classes; 0: none.
-        site_file: Site file of the images' site; its 'bits' apply to them.
+        site_file: Site file of the images' site; its 'bits' apply to them, else those that a run
+            assumes.
         raw: Do not apply the model's calibration.
         force: Replace --out if it exists.
 
@@ -80,13 +81,17 @@ def predict(
     import pandas as pd
 
     from cxr_study.common.files import atomic_path, atomic_write
+    from cxr_study.data.sites.site_data import estimate_bits, load_labels
     from cxr_study.data.sites.site_file import read_site_file
     from cxr_study.models.images_to_predict import find
     from cxr_study.models.loaded_model import FLAGS, NEVER_LEARNED
 
     began = time.monotonic()
     if own_site is None:
-        bits = None if site_file is None else read_site_file(site_file).bits
+        bits = None
+        if site_file is not None:
+            home = read_site_file(site_file)
+            bits = home.bits or estimate_bits(load_labels(home))
         chunks = _predicted(loaded, find(images), bits, calibrated=not raw)
     else:
         splits = _splits(images, explain)

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
+from cxr_study.data.images.bit_depth import LEAST
 from cxr_study.models.loaded_model import LoadedModel, load_model
 from deep_pictures import png_16
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
@@ -99,6 +100,29 @@ def test_16_bit_pictures_take_the_bits_of_their_sites_file(home):
     assert "14-bit" not in answer("data", "prepare", home / "a.yaml", "--size", 8)
     (home / "a.yaml").write_text(yaml.safe_dump(site))
     assert "14-bit values" in answer("data", "prepare", home / "a.yaml", "--size", 8)
+
+
+def test_16_bit_pictures_of_a_site_file_without_bits_are_read_as_a_run_reads_them(cache, home):
+    rows = ["image,patient,view,Mass\n"]
+    for number in range(LEAST):
+        values = np.linspace(number, 2**12 - 1, 40 * 40).reshape(40, 40)
+        (home / f"images/{number}.png").write_bytes(png_16(values))
+        rows.append(f"{number}.png,{number},PA,1\n")
+    (home / "labels.csv").write_text("".join(rows))
+    split = "".join(f"{number},train\n" for number in range(LEAST))
+    (home / "split.csv").write_text(f"patient,split\n{split}")
+    site = {"dataset": "table", "labels": "labels.csv", "images": "images", "split": "split.csv"}
+    (home / "a.yaml").write_text(yaml.safe_dump(site))
+    asked = (
+        "predict",
+        home / "best.npz",
+        home / "images/0.png",
+        "--force",
+        "--out",
+        home / "p.csv",
+    )
+    assert "12-bit values" in answer(*asked)
+    assert "flagged" not in answer(*asked, "--site-file", home / "a.yaml")
 
 
 def test_mistakes_are_reported_before_anything_is_written(home):
