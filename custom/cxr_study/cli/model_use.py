@@ -296,8 +296,8 @@ def package(
     """Create a folder for a model hub: card, Keras file, reference image and check.
 
     The card is the one that the run wrote next to the model, or is made from the model's own
-    facts. Before publication, a person must answer what it marks TO FILL IN, in card.yaml next to
-    the model.
+    facts. One that was written before the model's calibration is refused. Before publication, a
+    person must answer what it marks TO FILL IN, in card.yaml next to the model.
 
     Options:
         out: New folder for the package.
@@ -310,11 +310,16 @@ def package(
 
     loaded = _opened(model, site, own_site, arguments)
     written = loaded.file.with_name(model_card.FILE)
+    source = model_card.CardSource(out.name, loaded.facts, calibration=loaded.calibration)
+    card = model_card.markdown(source)
     if written.is_file():
+        calibration = model_card.calibration_part(card)
         card = written.read_text(encoding="utf-8")
-    else:
-        source = model_card.CardSource(out.name, loaded.facts, calibration=loaded.calibration)
-        card = model_card.markdown(source)
+        if calibration not in card:
+            raise ValueError(
+                f"{written} needs to state the model's calibration; it was written before. Write "
+                "it again: surgagg report <run>; or remove it, to have it made without the run."
+            )
     card = model_card.fill_in_answers(card, loaded.file.parent)
     write(loaded, card, out)
     left = card.count(f"**{model_card.TO_FILL}:")

@@ -1,5 +1,6 @@
 """`surgagg predict`, `model show` and `model calibrate`, as typed."""
 
+import dataclasses
 import json
 import os
 import re
@@ -11,9 +12,12 @@ import yaml
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.data.images.bit_depth import LEAST
+from cxr_study.models import export_model
+from cxr_study.models.calibration_file import CalibrationFile, ClassCalibration, Curve, as_json
 from cxr_study.models.loaded_model import LoadedModel, load_model
+from cxr_study.reports.card import model_card
 from deep_pictures import png_16
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
 from tiny_model import CLASSES, hospital, ill_or_not, picture, saved
 from typed import answer, typed
 
@@ -177,6 +181,34 @@ def test_a_calibration_is_made_next_to_the_model_and_used(home):
     validation = [f"{number}.png" for number in range(110)]
     assert table["Mass positive"][validation][ill[:110] == 1].mean() >= 0.9
     assert "--sites a,b" in answer("model", "calibrate", model, "--site-files", home, code=2)
+
+
+def test_a_card_that_was_written_before_the_calibration_is_not_packaged(home, monkeypatch):
+    def package(loaded, card, out):
+        out.mkdir()
+        (out / "README.md").write_text(card)
+
+    monkeypatch.setattr(export_model, "package", package)
+    model = home / "best.npz"
+    loaded = load_model(model)
+    source = model_card.CardSource("m", loaded.facts)
+    model_card.write(source, home)
+    answer("model", "package", model, "--out", home / "before")
+    mass = ClassCalibration(
+        curve=Curve(slope=2), threshold=0.3, sensitivity=0.9, specificity=0.8, images=100,
+        positives=50, ece_before=0.1, ece_after=0.05,
+    )  # fmt: skip
+    calibration = CalibrationFile(
+        model_sha256=digest(loaded.checkpoint.variables), sites=("a",), threshold_rule="f1",
+        created="2026-11-27", version="0", classes={"Mass": mass}, refused={},
+    )  # fmt: skip
+    (home / "best.calibration.json").write_text(as_json(calibration))
+    output = answer("model", "package", model, "--out", home / "after", code=2)
+    assert "model_card.md needs to state the model's calibration" in output
+    assert not (home / "after").exists()
+    model_card.write(dataclasses.replace(source, calibration=calibration), home)
+    answer("model", "package", model, "--out", home / "after")
+    assert "Calibrated on the validation split of a" in (home / "after/README.md").read_text()
 
 
 def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypatch):

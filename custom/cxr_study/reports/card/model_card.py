@@ -214,6 +214,16 @@ def placeholder(key: str) -> str:
     return f"**{TO_FILL}: {QUESTIONS[key]}**"
 
 
+def calibration_part(card: str) -> str:
+    """The part of a card that follows from the model's calibration alone.
+
+    Args:
+        card: As `markdown` renders it without the summary of a run.
+    """
+    section = card.partition("\n### Calibration\n")[2]
+    return section.partition("\n### Usefulness")[0].strip()
+
+
 def fill_in_answers(card: str, folder: Path) -> str:
     """Replace the placeholders of a card by the answers in a model's folder.
 
