@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_store import Images
-from cxr_study.data.labels.label_table import DESCRIPTORS
+from cxr_study.data.labels.csv_columns import open_csv, read_columns
+from cxr_study.data.labels.label_table import DESCRIPTORS, UNCERTAIN
 from cxr_study.data.labels.uncertain_labels import certain
+from cxr_study.data.readers.cell_values import class_columns
+from cxr_study.data.readers.table import cell_parser, image_name
 from cxr_study.data.sites.site_data import SiteLabels, load_images, load_labels
 from cxr_study.data.sites.site_file import SiteFile, read_site_file
 
@@ -59,28 +63,44 @@ def read_labels(site_file: Path) -> tuple[SiteLabels, pd.DataFrame | None]:
 
     Returns:
         The labels for training and evaluation; and those for evaluation only, from the csv of the
-        key `truth`, a row per image and a column per class, or None without the key.
+        key `truth`, a row per image and a column per class, or None without the key. Its names of
+        images and classes and its words are read as those of the labels.
 
     Raises:
         ValueError: The site file or a file that it names is not usable.
     """
     site = read_site_file(site_file)
-    return load_labels(site), None if site.truth is None else _read_truth(site, site.truth)
+    labels = load_labels(site)
+    if site.truth is None:
+        return labels, None
+    try:
+        truth = _read_truth(site, site.truth)
+        tested = labels.table["image"][labels.table["split"] == "test"]
+        if len(tested) and not tested.isin(truth.index).any():
+            raise InputError(
+                f"{site.truth}: has none of the {len(tested):,} test images, first "
+                f"{tested.iloc[0]}, but {len(truth):,} others, first {truth.index[0]}."
+            )
+    except InputError as error:
+        raise InputError(f"{site.path}: key 'truth': {error}") from None
+    return labels, truth
 
 
 def _read_truth(site: SiteFile, csv: Path) -> pd.DataFrame:
-    """Read complete labels, 0, 1 or blank, indexed by the name of the image."""
-    truth: pd.DataFrame = pd.read_csv(csv, dtype={"image": str})
-    if "image" not in truth:
-        raise InputError(
-            f"{site.path}: key 'truth': {csv} needs a column 'image'; has "
-            f"{', '.join(map(str, truth.columns))}."
-        )
-    truth = truth.set_index("image")
-    strange = [str(name) for name in truth if not truth[name].dropna().isin((0, 1)).all()]
-    if strange:
-        raise InputError(
-            f"{site.path}: key 'truth': labels in {csv} need to be 0, 1 or blank; the "
-            f"column '{strange[0]}' has others."
-        )
-    return truth
+    """Read complete labels, 1, 0 or NaN, indexed by the name of the image."""
+    try:
+        file = open_csv(csv)  # as `surgagg data partition` writes it
+    except InputError:
+        file = open_csv(csv, encoding=site.encoding)
+    names = class_columns(csv, file.header, DESCRIPTORS, site.dataset)
+    columns = read_columns(file, ["image", *names])
+    if not names:
+        raise InputError(f"{csv}, line 1: needs a column for every class; has only image.")
+    parsers = {name: cell_parser(site, name) for name in names}
+    values = columns.decode_all({"image": partial(image_name, site.images), **parsers})
+    columns.require_unique("image", values["image"])
+    for name in names:
+        wrong = values[name] == UNCERTAIN
+        columns.refuse(wrong, name, "needs 1, 0 or a blank; got '{}'.", columns[name].to_numpy())
+    truth = pd.DataFrame({names[name]: values[name] for name in names}, values["image"])
+    return certain(truth)

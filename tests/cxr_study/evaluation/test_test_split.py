@@ -80,10 +80,24 @@ def test_labels_for_evaluation_are_of_the_classes_that_the_site_does_not_label(t
     np.testing.assert_array_equal(split.labels(["Edema", "Hernia", "Nodule"]), labels)
 
 
+def test_labels_for_evaluation_are_read_as_the_labels_are(site, tmp_path):
+    path = site(truth="truth.csv", words={"ja": "1"}, encoding="cp1252")
+    union = ["Pleural Thickening", "Größe"]
+    for encoding in ("utf-8", "cp1252"):
+        rows = f"{tmp_path}/images/b.png;JA;0.0;PA\n.\\c.png;0;;\n"
+        text = f"image;pleural_thickening;Größe;view\n{rows}"
+        (tmp_path / "truth.csv").write_bytes(text.encode(encoding))
+        split = load(path, union, 4)
+        np.testing.assert_array_equal(split.labels(union), [[NAN, NAN], [0, NAN], [1, 0]])
+
+
 @pytest.mark.parametrize(("text", "message"), [
-    ("file,Hernia\nb.png,1\n", r"mayo\.yaml: key 'truth': .* has file, Hernia"),
-    ("image,Hernia\nb.png,-1\n", "need to be 0, 1 or blank; the column 'Hernia'"),
-    ("image,Hernia\nb.png,yes\n", "need to be 0, 1 or blank; the column 'Hernia'"),
+    ("file,Hernia\nb.png,1\n", r"mayo\.yaml: key 'truth': .*truth\.csv, .*needs a column 'image'"),
+    ("image,Hernia\nb.png,-1\n", r"truth\.csv, line 2, column 'Hernia': needs 1, 0 or a blank"),
+    ("image,Hernia\nb.png,yes\n", r"truth\.csv, line 2, column 'Hernia': .*got 'yes'"),
+    ("image,Hernia\nb.png,1\n./b.png,1\n", r"truth\.csv, line 3, column 'image': 'b.png' is alr"),
+    ("image,Hernia\na.png,1\n", r"none of the 3 test images, first e\.png, but 1 others, first a"),
+    ("image,age\nb.png,1\n", "needs a column for every class"),
 ])  # fmt: skip
 def test_unusable_labels_for_evaluation_are_refused(truth, text, message):
     with pytest.raises(InputError, match=message):

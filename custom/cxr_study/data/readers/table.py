@@ -92,7 +92,7 @@ def read(
     parsers = {column: cell_parser(layout, column, what) for what, column in column_of.items()}
     parsers |= {name: cell_parser(layout, name) for name in (*names, *listing[1:])}
     if not by_number:
-        parsers[column_of["image"]] = lambda text: _image(relative_path(images or csv.parent, text))
+        parsers[column_of["image"]] = lambda text: image_name(images or csv.parent, text)
     if lists is not None:
         parsers[lists.column] = cell_values.findings_parser(lists.separator, _folded(layout.words))
     values = columns.decode_all(parsers)
@@ -253,8 +253,18 @@ def _one_per_image(
     return combined
 
 
-def _image(text: str) -> str:
-    path = PurePosixPath(text.replace("\\", "/"))
+def image_name(folder: Path, text: str) -> str:
+    """Name of an image in a label table: its path below the images folder.
+
+    Args:
+        folder: The images folder.
+        text: A path with slashes or backslashes, relative to the folder or absolute below it.
+
+    Raises:
+        ValueError: It is not below the folder.
+    """
+    text = relative_path(folder, text)
+    path = PurePosixPath(text)
     if not path.parts or path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", text):
         raise ValueError(
             f"needs the path of a file below the images folder; got '{text}'. Give the folder that "
