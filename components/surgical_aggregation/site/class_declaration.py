@@ -9,7 +9,8 @@ from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 
-from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site
+from surgical_aggregation.site.contract.restricted_site import find_site, withheld_classes
+from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 from surgical_aggregation.site.local_notes import note, note_error
 from surgical_aggregation.wire.headers import CLASSES, PROCESS, VERSIONS
@@ -28,6 +29,16 @@ def declare_classes(component: FLComponent, classes: Sequence[str], fl_ctx: FLCo
     fl_ctx.set_prop(CLASSES, list(classes), private=False, sticky=True)
     fl_ctx.set_prop(PROCESS, uuid.uuid4().hex, private=False, sticky=True)
     component.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")
+
+
+def note_withheld(component: FLComponent, site: Site, fl_ctx: FLContext) -> None:
+    """Write the classes that the site's policy withholds into its notes."""
+    if site.policy != NO_POLICY:
+        withheld = withheld_classes(site).items()
+        names = "; ".join(f"{name} ({why})" for name, why in withheld) or "no class"
+        notes = note(fl_ctx, f"this site's policy withholds: {names}")
+        text = f"classes that this site's policy withholds, if any: see {notes}"
+        component.log_info(fl_ctx, text)
 
 
 class DeclareClasses(FLComponent):
@@ -61,11 +72,7 @@ class DeclareClasses(FLComponent):
             self.log_error(fl_ctx, text, fire_event=False)
             return
         declare_classes(self, classes, fl_ctx)
-        if site.policy != NO_POLICY:
-            withheld = site.withheld if isinstance(site, PermittedSite) else {}
-            names = "; ".join(f"{name} ({why})" for name, why in withheld.items()) or "no class"
-            notes = note(fl_ctx, f"this site's policy withholds: {names}")
-            self.log_info(fl_ctx, f"classes that this site's policy withholds, if any: see {notes}")
+        note_withheld(self, site, fl_ctx)
 
 
 class DeclareNames(Filter):

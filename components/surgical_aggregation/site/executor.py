@@ -14,7 +14,7 @@ from nvflare.apis.signal import Signal
 from surgical_aggregation.aggregation.one_sided import NEGATIVE
 from surgical_aggregation.aggregation.strategy import Strategy
 from surgical_aggregation.site import site_answer
-from surgical_aggregation.site.class_declaration import declare_versions
+from surgical_aggregation.site.class_declaration import declare_versions, note_withheld
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE, note, note_error, notes_file
@@ -52,9 +52,8 @@ class KerasExecutor(Executor):
     Classes without a column are warmed up on the received body before they are measured and
     trained; an evaluation leaves them out. An abort takes effect after the running batch.
 
-    Models, metrics and counts that are sent contain no class that the site's policy withholds (see
-    `site_policy`); if the policy withholds counts, metrics are rounded. A personal head is trained
-    for all classes.
+    A class that the site's policy withholds (see `site_policy`) is not trained, and is in no model,
+    metric or count that is sent; if the policy withholds counts, metrics are rounded.
 
     After every round the site's state (optimizer, random generators, personal variables) is saved
     to <client workspace>/checkpoints/<job id>/, from where a new process or a resumed run restores
@@ -132,26 +131,24 @@ class KerasExecutor(Executor):
         check_filters(self.send, fl_ctx)
         from surgical_aggregation.site.training.trainer import LocalTraining
 
-        reported = find_site(self.site_id, fl_ctx).classes
-        site = find_site(self.site_id, fl_ctx, head_stays=options.personal_head)
+        site = find_site(self.site_id, fl_ctx)
+        if options.personal_head:  # else DeclareClasses does
+            note_withheld(self, site, fl_ctx)
         counts = self.report_counts and site.policy.report_counts
         if self.report_counts and not counts:
             self.log_info(fl_ctx, "the job requests counts; this site's policy withholds them")
         features = self.report_features and site.policy.report_features
-        if stays := [name for name in site.classes if name not in reported]:
-            note(fl_ctx, f"the head stays at this site, with the metrics of {', '.join(stays)}")
         training, threads = LocalTraining(site, options), self._threads(fl_ctx)
         for name, what in training.lacking.items():
             learned = "present" if what == NEGATIVE else "absent"
             text = (
                 f"{name} has no {what} training image here, so its column learns {learned!r} only"
             )
-            if name in reported:
-                self.log_warning(fl_ctx, f"{fl_ctx.get_identity_name()}: {text}", fire_event=False)
+            self.log_warning(fl_ctx, f"{fl_ctx.get_identity_name()}: {text}", fire_event=False)
             note(fl_ctx, text)
         # last, since nothing can fail any more
-        self._tasks = SiteTasks(training, reported, counts, features, self.send, self._log)
-        self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")
+        self._tasks = SiteTasks(training, counts, features, self.send, self._log)
+        self._log(fl_ctx, f"ready: {len(site.classes)} classes, {threads} CPU threads")
 
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal

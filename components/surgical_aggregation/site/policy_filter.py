@@ -9,7 +9,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from surgical_aggregation.aggregation.averaging import Variables
 from surgical_aggregation.aggregation.metrics import disclosed
 from surgical_aggregation.aggregation.strategy import HEAD_LAYER
-from surgical_aggregation.site.contract.restricted_site import find_site
+from surgical_aggregation.site.contract.restricted_site import find_site, withheld_classes
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note_error
 from surgical_aggregation.wire import variables as wire
@@ -65,8 +65,7 @@ class PolicyGate(Filter):
         if dxo.data_kind not in (*MODELS, DataKind.METRICS):
             return dxo
         site = find_site(self.site_id, fl_ctx)
-        whole = find_site(self.site_id, fl_ctx, head_stays=True)
-        withheld = set(whole.classes) - set(site.classes)
+        withheld = set(withheld_classes(site))
         with_counts = site.policy.report_counts
         data, meta = dict(dxo.data), dict(dxo.meta)
         if dxo.data_kind in MODELS:

@@ -46,7 +46,6 @@ class SiteTasks:
 
     Args:
         training: The site's training.
-        reported: The site's classes that its policy shares.
         counts: Whether to send the number of labels per class. If the site's policy withholds them,
             metrics are rounded, see `metrics.without_counts`.
         features: Whether to send feature statistics with a test.
@@ -55,7 +54,6 @@ class SiteTasks:
     """
 
     training: LocalTraining
-    reported: tuple[str, ...]
     counts: bool
     features: bool
     send: str
@@ -111,7 +109,7 @@ class SiteTasks:
         training = self.training
         training.receive(model.body, model.columns, self._memory.of_round(model.round))
         unknown = training.unknown(model.columns)
-        known = [name for name in self.reported if name not in unknown]
+        known = [name for name in training.classes if name not in unknown]
         predicted = training.predict(EVALUATION_TASKS[task], stop)
         values = training.model.metrics(predicted, known, counts=self.counts or not self.exact)
         reported = self._reported(values, EVALUATION_TASKS[task])
@@ -131,29 +129,24 @@ class SiteTasks:
         training = self.training
         training.receive(model.body, model.columns)
         new = training.unknown(model.columns)
-        reported = len(set(new) & set(self.reported))
         if new:
             training.warm_up(new, stop)
-            self.log(fl_ctx, f"warmed up the columns of {reported} classes")
+            self.log(fl_ctx, f"warmed up the columns of {len(new)} classes")
         self._memory.begin_round(model.round, model.best)
         began = time.monotonic()
         predicted = training.predict("validation", stop)
-        values = training.model.metrics(predicted, self.reported, counts=not self.exact)
+        values = training.model.metrics(predicted, training.classes, counts=not self.exact)
         self._memory.measured(model.round, values)
         self._memory.keep_model(LAST_FILE, model.round, fl_ctx)
         validated = time.monotonic()
-        loss = training.train(model.round, stop)
-        if set(self.reported) == set(
-            training.classes
-        ):  # else the mean would include withheld classes
-            values["train_loss"] = loss
-        values["warmed_up"] = float(reported)
+        values["train_loss"] = training.train(model.round, stop)
+        values["warmed_up"] = float(len(new))
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
         values = self._reported(values, "validation")
         self._memory.end_round(model.round, fl_ctx)
-        trained = f"; training loss {values['train_loss']:.4f}" if "train_loss" in values else ""
-        self.log(fl_ctx, f"round {model.round}: received {summary(values)}{trained}")
+        trained = f"training loss {values['train_loss']:.4f}"
+        self.log(fl_ctx, f"round {model.round}: received {summary(values)}; {trained}")
         return self._result(model, values, training.kept_at_site)
 
     def _reported(self, values: dict[str, float], split: Split) -> dict[str, float]:
@@ -162,7 +155,7 @@ class SiteTasks:
         lacking = self.training.lacking
         if split == "test" or not lacking:
             return sent
-        return mean_over(sent, [name for name in self.reported if name not in lacking])
+        return mean_over(sent, [name for name in self.training.classes if name not in lacking])
 
     def _refit(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:
         """Refit the columns on a model's frozen body; only they leave the site."""
@@ -187,7 +180,7 @@ class SiteTasks:
             MetaKey.NUM_STEPS_CURRENT_ROUND: training.images * training.options.epochs,
         }
         if self.counts:
-            meta[headers.POSITIVES] = {name: training.positives[name] for name in self.reported}
+            meta[headers.POSITIVES] = dict(training.positives)
         if not training.options.personal_head:
             meta[headers.LACKING] = dict(training.lacking)
         kind, data = DataKind.WEIGHTS, training.variables()

@@ -74,7 +74,7 @@ class PermittedSite(Site):
         return [self.site.classes.index(name) for name in self.classes]
 
 
-def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> Site:
+def find_site(site_id: str, fl_ctx: FLContext) -> Site:
     """The site component of the running job, restricted by the site's policy.
 
     Components must get the site only here, so that all of them see the same classes.
@@ -82,8 +82,6 @@ def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> S
     Args:
         site_id: Id of the `Site` component.
         fl_ctx: Context of the running job.
-        head_stays: Whether to include withheld classes, for a caller that sends nothing about them.
-            Default False.
 
     Raises:
         SiteError: The job has no `Site` of this id, or more than one.
@@ -106,8 +104,13 @@ def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> S
             "classes of all sites."
         )
     stay = withheld(site.policy, site.classes, lambda: site.training_labels)
-    if head_stays or not stay:
+    if not stay:
         return site
     cut_down = PermittedSite(site, stay)
     cut_down.policy = site.policy
     return cut_down
+
+
+def withheld_classes(site: Site) -> Mapping[str, str]:
+    """Classes that are withheld of a site that `find_site` found, with the reason."""
+    return site.withheld if isinstance(site, PermittedSite) else {}

@@ -29,8 +29,8 @@ def test_a_restricted_site_has_fewer_labels_and_units_and_else_the_same(tiny, mo
         cut.model()
 
 
-def found(site, policy=None, **options):
-    return find_site("site", context(engine=Engine(site=site), policy=policy), **options)
+def found(site, policy=None):
+    return find_site("site", context(engine=Engine(site=site), policy=policy))
 
 
 class TestFindSite:
@@ -42,14 +42,13 @@ class TestFindSite:
         cut = found(north, {"share": ["Mass"], "site_files": "/data"})
         assert cut.classes == ("Mass",)
         assert cut.policy.share == ("Mass",) and cut.policy.site_files == "/data"
-        assert found(north, {"share": ["Mass"]}, head_stays=True) is north
         assert not isinstance(found(north), PermittedSite)  # a policy holds for its job only
 
-    def test_an_unusable_policy_is_not_ignored_also_where_the_head_stays(self, tiny):
+    def test_an_unusable_policy_is_not_ignored(self, tiny):
         with pytest.raises(PolicyError, match="withholds all of its classes"):
-            found(tiny("Mass"), {"share": []}, head_stays=True)
+            found(tiny("Mass"), {"share": []})
         with pytest.raises(PolicyError, match="'share' needs a list"):
-            found(tiny("Mass"), {"share": "Mass"}, head_stays=True)
+            found(tiny("Mass"), {"share": "Mass"})
         with pytest.raises(SiteError, match="Site component with id 'site'; got NoneType"):
             found(None)
 
