@@ -72,20 +72,21 @@ class CensusStatistics(Statistics):
     def _counts(self) -> dict[str, int]:
         """Feature -> count; errors are noted at the site, and the server gets no reason."""
         if self._fl_ctx is None:
-            return self._counted(NO_POLICY)
+            return self._counted(NO_POLICY, self.site)
         try:
-            return self._counted(site_policy(self._fl_ctx))
+            return self._counted(site_policy(self._fl_ctx), self._fl_ctx.get_identity_name())
         except Exception as error:  # which FLARE would put into the error log
             note = note_error(self._fl_ctx, "this site counts nothing", error)
             raise SiteError(note) from None
 
-    def _counted(self, policy: SitePolicy) -> dict[str, int]:
+    def _counted(self, policy: SitePolicy, identity: str) -> dict[str, int]:
         """Take the census under the site's policy."""
         if not policy.report_counts:
             raise SiteError(
                 "a census needs 'report_counts' true in this site's local/privacy.json; it is not."
             )
-        labels = load_labels(read_site_file(find_site_file(self.site, self.sites, policy)))
+        file = find_site_file(self.site, self.sites, policy, identity)
+        labels = load_labels(read_site_file(file))
         table = labels.table
         labelled = list(classes(table))
         train = table.loc[table["split"] == "train", labelled]

@@ -183,7 +183,7 @@ class ChestXraySite(Site):
     @cached_property
     def _file(self) -> Path:
         """Path of the site file, which exists."""
-        return find_site_file(self.site, self.sites, self.policy)
+        return find_site_file(self.site, self.sites, self.policy, self.identity)
 
     @cached_property
     def labels(self) -> SiteLabels:

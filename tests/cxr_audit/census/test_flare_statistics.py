@@ -8,7 +8,7 @@ from cxr_audit.census.flare_counts import from_counts
 from cxr_audit.census.flare_statistics import CensusStatistics
 from cxr_study.common import offered_data
 from cxr_study.common.offered_data import DemoData
-from flare import Engine, context
+from flare import Engine, site_context
 
 JOB = Path(__file__).parents[3] / "jobs/census"
 
@@ -50,10 +50,10 @@ def test_small_counts_are_no_features_and_a_job_cannot_ask_for_smaller_than_the_
 class TestPolicy:
     @pytest.fixture
     def statistics(self, sites, tmp_path):
-        def make(**policy):
-            statistics = CensusStatistics("nih", None, 16)
+        def make(site="nih", **policy):
+            statistics = CensusStatistics(site, None, 16)
             policy = {"site_files": sites, **policy}
-            statistics.initialize(context(policy=policy, engine=Engine(tmp_path)))
+            statistics.initialize(site_context("nih", Engine(tmp_path), policy))
             return statistics
 
         return make
@@ -63,6 +63,7 @@ class TestPolicy:
         ({"report_counts": True, "min_images": 1000}, "'min_images' 1000 training image"),
         ({"report_counts": True, "site_files": "/nowhere"}, "/nowhere/nih.yaml"),
         ({"report_counts": True, "share": "Edema"}, "'share' needs a list"),
+        ({"report_counts": True, "site": "chexpert"}, "nih.yaml; the job names 'chexpert'"),
     ])  # fmt: skip
     def test_a_site_that_counts_nothing_says_why_in_its_notes_alone(
         self, statistics, tmp_path, policy, reason

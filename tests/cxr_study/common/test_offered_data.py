@@ -50,7 +50,7 @@ def test_another_package_offers_data_and_a_body_by_their_names(toy):
     assert offered_data.is_demo_data("toy") and offered_data.demo_data("toy").sites == ("a",)
     assert offered_data.site_files(Path("toy")) == toy / "sites"
     for policy in (NO_POLICY, SitePolicy(site_files="toy")):
-        assert find_site_file("a", "toy", policy) == toy / "sites/a.yaml"
+        assert find_site_file("a", "toy", policy, "a") == toy / "sites/a.yaml"
     assert offered_body("toy-body") == toy / "toy.npz"
     assert offered_body("drawings") == offered_data.drawings()
     assert offered_body("drawing") is None is offered_body("")

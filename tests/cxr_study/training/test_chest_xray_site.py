@@ -11,7 +11,7 @@ from cxr_study.common import offered_data
 from cxr_study.common.offered_data import DemoData
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.training.chest_xray_site import ChestXraySite
-from flare import Engine, context
+from flare import Engine, context, site_context
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.wire.privacy_json import PolicyError
@@ -169,16 +169,18 @@ class TestSiteFile:
     def test_the_policys_folder_is_used_and_no_other(self, phantom, tmp_path, monkeypatch):
         monkeypatch.setattr(offered_data, "demo_data", None)
 
-        def found(sites):
+        def found(sites, site="nih"):
             policy = {"site_files": str(phantom / "sites"), "share": ["Mass", "Nodule"]}
-            engine = Engine(site=ChestXraySite("nih", sites, image_size=16))
-            return find_site("site", context(engine=engine, policy=policy))
+            engine = Engine(site=ChestXraySite(site, sites, image_size=16))
+            return find_site("site", site_context("nih", engine, policy))
 
         assert found(None).classes == found("").classes == ("Mass", "Nodule")
         with pytest.raises(
             SiteError, match=rf"set by this site itself; the job names '{tmp_path}'"
         ):
             _ = found(str(tmp_path)).classes
+        with pytest.raises(SiteError, match=r"own file, nih\.yaml; the job names 'chexpert'"):
+            _ = found(None, "chexpert").classes
 
 
 def test_training_labels_are_known_without_tensorflow(phantom):

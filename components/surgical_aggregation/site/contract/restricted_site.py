@@ -97,7 +97,7 @@ def find_site(site_id: str, fl_ctx: FLContext) -> Site:
             f"the client's configuration needs a Site component with id {site_id!r}; "
             f"got {type(site).__name__}. Check `components` in the job's config_fed_client."
         )
-    site.policy = site_policy(fl_ctx)
+    site.policy, site.identity = site_policy(fl_ctx), fl_ctx.get_identity_name()
     if site.policy.refuse_union_head and site.union_head:
         raise PolicyError(
             "this site's policy has 'refuse_union_head', and in this job every site's head has the "

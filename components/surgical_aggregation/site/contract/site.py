@@ -39,6 +39,9 @@ class Site(FLComponent, ABC):
     policy: SitePolicy = NO_POLICY
     """The hospital's policy, set by `find_site`."""
 
+    identity: str = ""
+    """Name of the site in the network, set by `find_site`."""
+
     union_head: bool = False
     """Whether the job gives the head classes that the site does not label."""
 

@@ -196,29 +196,36 @@ VARIABLE = "CXR_SITES"
 """Environment variable of a site's client with the folder of site files; the site sets it."""
 
 
-def find_site_file(site: str, given: str | None, policy: SitePolicy) -> Path:
+def find_site_file(site: str, given: str | None, policy: SitePolicy, identity: str) -> Path:
     """Find the file of a site, <folder>/<site>.yaml.
 
     A site with a policy belongs to a hospital: the policy names the folder, else `VARIABLE` does. A
-    job cannot name one there, and the phantom is used only if the site itself names it.
+    job cannot name one there, nor another file in it, and the phantom is used only if the site
+    itself names it.
 
     Args:
-        site: Name of the site.
+        site: Name of the site, as the job gives it.
         given: Folder or demo data from the job's setting `sites`; None and "" mean the phantom.
         policy: The site's policy, or `NO_POLICY`.
+        identity: Name of the site in the network; needed if it has a policy.
 
     Returns:
         Path of the file, which exists.
 
     Raises:
-        SiteError: The job names a folder although the site has a policy, no folder is named, or
-            there is no such file.
+        SiteError: The job names a folder or another site although the site has a policy, no folder
+            is named, or there is no such file.
     """
     # Imports FLARE, which is not needed to read a site file.
     from surgical_aggregation.site.contract.site import SiteError
     from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
     if policy is not NO_POLICY:
+        if site != identity:
+            raise SiteError(
+                f"a site with a policy reads its own file, {identity}.yaml; the job names {site!r}."
+                " Keep '{SITE_NAME}' as the argument 'site' of the job's component."
+            )
         own = policy.site_files or os.environ.get(VARIABLE)
         if given not in (None, "", own, os.environ.get(VARIABLE)):
             raise SiteError(

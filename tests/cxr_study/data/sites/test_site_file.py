@@ -169,7 +169,7 @@ def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
     given, policy, variable, folder, monkeypatch
 ):
     monkeypatch.setenv("CXR_SITES", variable)
-    assert find_site_file("nih", given, policy) == Path(folder, "nih.yaml")
+    assert find_site_file("nih", given, policy, "nih") == Path(folder, "nih.yaml")
 
 
 @pytest.mark.parametrize(("site", "given", "policy", "message"), [
@@ -177,7 +177,8 @@ def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
     ("nih", "job", POLICY, "the job names 'job'"),
     ("nih", PHANTOM, POLICY, "the job names 'phantom'"),
     ("nih", "", POLICY, "needs the folder .*site_files.*CXR_SITES.*'phantom'"),
-    ("../job/nih", None, SitePolicy(site_files="hospital"), "does not exist"),
+    ("../job/nih", None, SitePolicy(site_files="hospital"), "names '../job/nih'"),
+    ("other", None, SitePolicy(site_files="hospital"), r"file, nih\.yaml; the job names 'other'"),
     ("/etc/nih", "job", NO_POLICY, "does not exist"),
 ])  # fmt: skip
 @pytest.mark.usefixtures("folders")
@@ -186,4 +187,4 @@ def test_a_job_leads_a_hospital_neither_to_another_folder_nor_to_the_phantom(
 ):
     monkeypatch.delenv("CXR_SITES", raising=False)
     with pytest.raises(SiteError, match=message):
-        find_site_file(site, given, policy)
+        find_site_file(site, given, policy, "nih")
