@@ -253,7 +253,7 @@ def find_job_files(kit: Path, jobs: Sequence[str] = (), older_than: float = 0) -
     archived = list(store.iterdir()) if store is not None and store.is_dir() else []
     own = [*kit.glob(f"{CHECKPOINTS}/*"), *kit.glob(f"{NOTES}/*.txt")]
     for path in [*own, *kit.iterdir(), *archived]:
-        if path in own or _is_job_id(path.name):
+        if _is_job_id(path.stem):
             paths.setdefault(path.stem, []).append(path)
     if unknown := [job for job in jobs if job not in paths]:
         raise JobFilesError(f"{kit} has no files of job {', '.join(unknown)}.")

@@ -25,6 +25,9 @@ def kit(tmp_path):
         "local/resources.json": 300,
         "log.txt": 300,
         "transfer/old.zip": 300,
+        "checkpoints/initial.npz": 300,
+        "checkpoints/shared/initial.npz": 300,
+        "local_notes/readme.txt": 300,
     }.items():
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +99,8 @@ def test_removal_leaves_all_else(kit):
     rest = {path.relative_to(kit).as_posix() for path in kit.rglob("*") if path.is_file()}
     assert rest == {
         f"checkpoints/{NEW}/last.npz", "startup/fed_client.json", "local/resources.json",
-        "log.txt", "transfer/old.zip",
+        "log.txt", "transfer/old.zip", "checkpoints/initial.npz",
+        "checkpoints/shared/initial.npz", "local_notes/readme.txt",
     }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from tiny_model import hospital
 from typed import answer
 
 POC = Path(__file__).parents[3] / "poc"
+FIRST, SECOND = "0043d777-243b-4872-a3ae-97753961216e", "f3a2a0de-9b0c-4d5e-8d55-0a6d8c0f4a11"
 
 
 @pytest.fixture
@@ -239,7 +240,7 @@ class TestJobs:
     @pytest.fixture
     def kit(self, tmp_path):
         (tmp_path / "startup").mkdir()
-        for job in ("first", "second"):
+        for job in (FIRST, SECOND):
             folder = tmp_path / "checkpoints" / job
             folder.mkdir(parents=True)
             (folder / "last.npz").write_bytes(bytes(3 * 2**20))
@@ -251,16 +252,16 @@ class TestJobs:
         output = answer("deploy", "jobs", kit)
         left = "3.0 MB 0.0 days"
         assert [" ".join(line.split()) for line in output.splitlines()] == [
-            f"first {left}", f"second {left} surgical RUNNING lead running: stays",
+            f"{FIRST} {left}", f"{SECOND} {left} surgical RUNNING lead running: stays",
         ]  # fmt: skip
         assert len([*kit.glob("checkpoints/*")]) == 2
 
     def test_that_of_one_job_is_removed_and_that_of_a_running_one_stays(self, kit):
-        output = answer("deploy", "jobs", kit, "--job", "first", "--remove")
-        assert " ".join(output.split()) == "first 3.0 MB 0.0 days removed"
-        output = answer("deploy", "jobs", kit, "--job", "second", "--remove")
+        output = answer("deploy", "jobs", kit, "--job", FIRST, "--remove")
+        assert " ".join(output.split()) == f"{FIRST} 3.0 MB 0.0 days removed"
+        output = answer("deploy", "jobs", kit, "--job", SECOND, "--remove")
         assert "running: stays" in output
-        assert [path.name for path in kit.glob("checkpoints/*")] == ["second"]
+        assert [path.name for path in kit.glob("checkpoints/*")] == [SECOND]
         output = answer("deploy", "jobs", kit, "--older-than", "3", "--remove")
         assert output == "no files of such jobs\n"
 
