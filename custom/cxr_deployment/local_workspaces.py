@@ -57,7 +57,7 @@ def workspaces(kit: Path) -> dict[str, Path]:
 
     A workspace is found if it is in the same parent folder as the admin's kit, has the same root
     certificate (it comes from the same provisioning) and has been started. That is the case in a
-    POC and in a rehearsal on one machine.
+    POC and in a rehearsal on one machine. Folders that cannot be read are left out.
 
     Args:
         kit: Folder of the admin's startup kit.
@@ -66,11 +66,12 @@ def workspaces(kit: Path) -> dict[str, Path]:
         Party -> workspace; empty where none is on this machine.
     """
     found = {}
-    for other in sorted(kit.absolute().parent.iterdir()):
-        server, site = ((other / "startup" / name).is_file() for name in _SERVICES)
-        started = (server or site) and (other / "log.txt").is_file()
-        if started and _root(kit) and _root(other) == _root(kit):
-            found["server" if server else other.name] = other
+    for other in sorted(kit.absolute().parent.glob("*")):
+        with suppress(OSError):  # of another account
+            server, site = ((other / "startup" / name).is_file() for name in _SERVICES)
+            started = (server or site) and (other / "log.txt").is_file()
+            if started and _root(kit) and _root(other) == _root(kit):
+                found["server" if server else other.name] = other
     return found
 
 

@@ -3,11 +3,12 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
-from cxr_deployment.local_workspaces import JobFilesError, find_job_files
+from cxr_deployment.local_workspaces import JobFilesError, find_job_files, workspaces
 
 OLD, NEW = "0043d777-243b-4872-a3ae-97753961216e", "f3a2a0de-9b0c-4d5e-8d55-0a6d8c0f4a11"
 DAY = 24 * 60 * 60
@@ -121,3 +122,20 @@ def test_no_kit_and_an_unknown_job_are_refused(kit):
         find_job_files(kit / "local")
     with pytest.raises(JobFilesError, match="has no files of job other"):
         find_job_files(kit, ["other", NEW])
+
+
+def test_a_folder_that_another_account_owns_hides_no_workspace(tmp_path, monkeypatch):
+    for name, service in (("nih", "client"), ("other", "client"), ("server", "server")):
+        (tmp_path / name / "startup").mkdir(parents=True)
+        (tmp_path / name / f"startup/fed_{service}.json").touch()
+        for file in ("startup/rootCA.pem", "log.txt"):
+            (tmp_path / name / file).write_text("-----BEGIN CERTIFICATE-----")
+    is_file = Path.is_file
+
+    def forbidden(path):
+        if "other" in path.parts:
+            raise PermissionError(path)
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", forbidden)  # root may read all
+    assert workspaces(tmp_path / "nih") == {n: tmp_path / n for n in ("nih", "server")}

@@ -134,8 +134,8 @@ def submit(
     from cxr_deployment.deployed_run import DeployedRun
 
     with _connected(kit, server_timeout, study) as (session, steps):  # before removing a folder
-        clear_folder(out, force)
         elsewhere, places = not (site_files or phantom), local_workspaces.workspaces(kit)
+        clear_folder(out, force)
         deployed = DeployedRun(
             session, steps, out, site_files, elsewhere, retries, places, sites_timeout
         )
