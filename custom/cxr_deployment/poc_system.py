@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -297,7 +297,7 @@ class PocSystem:
             wanted.provision(self.root / _KITS)
             policy = replace(NO_POLICY, site_files=str(site_files or PHANTOM))
             for site in wanted.sites:
-                localise_site(self.kit(site), policy, byoc="anyone")
+                localise_site(self.kit(site), asdict(policy), byoc="anyone")
             localise_server(self.server, self.root / "storage", byoc="anyone")
         except BaseException:
             shutil.rmtree(self.root)

@@ -67,7 +67,7 @@ class KitError(ValueError):
 
 def localise_site(
     kit: Path,
-    policy: SitePolicy,
+    policy: Mapping[str, Any],
     *,
     gpus: int = 0,
     gpu_memory: int = 0,
@@ -88,7 +88,9 @@ def localise_site(
 
     Args:
         kit: The site's startup kit.
-        policy: The hospital's decisions. A relative folder of site files is made absolute.
+        policy: Decisions of the hospital, attributes of `SitePolicy`. The others stay as the kit
+            has them, with its other filters and scopes; a new kit has the defaults. A relative
+            folder of site files is made absolute.
         gpus: Number of GPUs that jobs may use. Default 0.
         gpu_memory: Memory of each of these GPUs, GiB. Default 0.
         byoc: Which roles may submit jobs with code, a key of `BYOC_ROLES`. Default: "nobody".
@@ -101,8 +103,8 @@ def localise_site(
         The files written.
 
     Raises:
-        KitError: `kit` is not a site's kit, or has local files already; or `byoc` or `allow` has an
-            unknown value.
+        KitError: `kit` is not a site's kit, has local files already, or a privacy.json without
+            properties; or `byoc` or `allow` has an unknown value.
     """
     resources = _resources(kit, "a site", "fed_client.json", allow)
     resources["allow_log_streaming"] = False
@@ -110,11 +112,17 @@ def localise_site(
     resources["components"].append(guard)
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
     _component(resources, "resource_manager").update(managed)
-    properties = {key: value for key, value in asdict(policy).items() if value is not None}
-    if policy.site_files is not None and not is_demo_data(policy.site_files):
-        properties["site_files"] = str(Path(policy.site_files).absolute())
-    privacy = _scope(properties) | {"components": [guard]}
-    privacy["scopes"][0]["task_result_filters"] = [{"path": GATE}]
+    privacy, scope = _privacy(kit)
+    given = {**asdict(SitePolicy()), **scope["properties"], **policy}
+    scope["properties"] = {key: value for key, value in given.items() if value is not None}
+    if (folder := policy.get("site_files")) and not is_demo_data(folder):
+        scope["properties"]["site_files"] = str(Path(folder).absolute())
+    for parts, own in (
+        (scope.setdefault("task_result_filters", []), {"path": GATE}),
+        (privacy.setdefault("components", []), guard),
+    ):
+        if own["path"] not in [part["path"] for part in parts]:
+            parts.insert(0, own)
     files = {"resources.json": resources, "privacy.json": privacy}
     files["authorization.json"] = _rights(kit, byoc)
     return _write(kit, files, "fed_client.json", force)
@@ -198,7 +206,8 @@ def localise_server(
     ]
     files = {"resources.json": resources, "authorization.json": _rights(kit, byoc)}
     if permitted is not None:
-        files["privacy.json"] = _scope({**scope_properties(kit), "permitted": dict(permitted)})
+        files["privacy.json"], scope = _privacy(kit)
+        scope["properties"]["permitted"] = dict(permitted)
     return _write(kit, files, "fed_server.json", force)
 
 
@@ -245,17 +254,26 @@ def _component(resources: Contents, id_: str) -> Contents:
     return arguments
 
 
-def _scope(properties: Contents) -> Contents:
-    """Content of a privacy.json with one scope, which is also the default."""
-    return {"scopes": [{"name": SCOPE, "properties": properties}], "default_scope": SCOPE}
+def _privacy(kit: Path) -> tuple[Contents, Contents]:
+    """Content of a kit's privacy.json, a new one if there is none, and its default scope."""
+    file = kit / "local" / "privacy.json"
+    content: Contents = {"scopes": [{"name": SCOPE, "properties": {}}], "default_scope": SCOPE}
+    try:
+        if file.is_file():
+            content = _read(file)
+        (scope,) = (one for one in content["scopes"] if one["name"] == content["default_scope"])
+        scope["properties"] = {**scope["properties"]}
+    except (LookupError, TypeError, ValueError):
+        raise KitError(
+            f"{file} needs 'scopes', of which one has 'properties' and the name in "
+            "'default_scope'; it has none. Correct it, or remove it to start afresh."
+        ) from None
+    return content, scope
 
 
 def scope_properties(kit: Path) -> Contents:
-    """Properties of the privacy scope in a kit's local/privacy.json; empty without the file."""
-    file = kit / "local" / "privacy.json"
-    if not file.is_file():
-        return {}
-    properties: Contents = _read(file)["scopes"][0]["properties"]
+    """Properties of the default scope in a kit's local/privacy.json; empty without the file."""
+    properties: Contents = _privacy(kit)[1]["properties"]
     return properties
 
 

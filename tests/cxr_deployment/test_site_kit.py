@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -69,7 +68,7 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
     file = nih / "local" / "resources.json.default"
     default = {**json.loads(file.read_text()), "allow_log_streaming": True}  # as a kit may be made
     file.write_text(json.dumps(default))
-    localise_site(nih, SitePolicy(), gpus=2, gpu_memory=40)
+    localise_site(nih, {}, gpus=2, gpu_memory=40)
     args(default, "resource_manager").update(num_of_gpus=2, mem_per_gpu_in_GiB=40)
     changed = {
         **default,
@@ -88,7 +87,7 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
     assert (nih / "fed_client.json").samefile(nih / "startup/fed_client.json")
     assert json.loads((nih / "comm_config.json").read_text()) == {}
 
-    policy = SitePolicy(share=("Edema",), min_positives=20, site_files="sites")
+    policy = {"share": ["Edema"], "min_positives": 20, "site_files": "sites"}
     with pytest.raises(KitError, match=r"has its own resources\.json, privacy\.json"):
         localise_site(nih, policy)
     assert read(nih, "resources.json") == changed
@@ -97,7 +96,40 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
     assert privacy["components"] == [{"id": "site_requests", "path": REQUESTS}]
     (scope,) = privacy["scopes"]
     found = SitePolicy(**{**scope["properties"], "share": ("Edema",)})
-    assert found == replace(policy, site_files=str(kits / "sites"))
+    assert found == SitePolicy(("Edema",), min_positives=20, site_files=str(kits / "sites"))
+
+
+def test_what_a_site_has_set_stays_where_nothing_else_is_given(kits):
+    file = kits / "nih/local/privacy.json"
+    localise_site(kits / "nih", {"share": ["Edema"], "min_positives": 20, "site_files": "sites"})
+    written = file.read_text()
+    localise_site(kits / "nih", {}, gpus=1, force=True)
+    assert file.read_text() == written
+    edited = json.loads(written)
+    edited["scopes"][0]["task_result_filters"].append({"path": "own.Noise", "args": {"sigma": 1}})
+    edited["scopes"].insert(0, {"name": "other", "properties": {"share": ["Mass"]}})
+    edited["components"].append({"id": "own", "path": "own.Part"})
+    file.write_text(json.dumps(edited))
+    localise_site(kits / "nih", {"min_positives": 0}, force=True)
+    edited["scopes"][1]["properties"]["min_positives"] = 0
+    assert json.loads(file.read_text()) == edited
+
+
+@pytest.mark.parametrize("text", [
+    "{bad", "[]", "{}", '{"scopes": [], "default_scope": "cxr"}',
+    '{"scopes": [{"name": "cxr"}], "default_scope": "cxr"}',
+    '{"scopes": [{"name": "cxr", "properties": {}}], "default_scope": "other"}',
+])  # fmt: skip
+def test_a_privacy_json_without_a_default_scope_is_refused_and_stays(kits, text):
+    for party in ("nih", "server"):
+        file = kits / party / "local/privacy.json"
+        file.write_text(text)
+        with pytest.raises(KitError, match=r"privacy\.json needs 'scopes', of which one has"):
+            if party == "nih":
+                localise_site(kits / party, {}, force=True)
+            else:
+                localise_server(kits / party, Path("/data"), permitted={}, force=True)
+        assert file.read_text() == text
 
 
 @pytest.mark.parametrize(("byoc", "allowed"), [
@@ -106,7 +138,7 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
 def test_a_site_decides_who_may_bring_code_and_no_other_organisation_may_read_files(
     kits, byoc, allowed
 ):
-    localise_site(kits / "nih", SitePolicy(), **byoc)
+    localise_site(kits / "nih", {}, **byoc)
     assert (kits / "nih" / "local" / "privacy.json").stat().st_mode & 0o777 == 0o600
     for who in (ADMIN, LEAD, LOCAL):
         assert may(kits / "nih", who, "byoc", LOCAL.org) == (who in allowed)
@@ -135,29 +167,31 @@ def test_the_server_stores_nothing_in_tmp_and_has_a_table_once_one_is_given(kits
         (scope,) = read(kits / "server", "privacy.json")["scopes"]
         assert scope["properties"] == {"permitted": table}
     scope["properties"]["look_alikes"] = "refuse"
-    (local / "privacy.json").write_text(json.dumps({"scopes": [scope], "default_scope": "cxr"}))
+    other = {"name": "other", "properties": {"permitted": table}}
+    privacy = {"scopes": [other, scope], "default_scope": "cxr"}
+    (local / "privacy.json").write_text(json.dumps(privacy))
     localise_server(kits / "server", Path("/data/flare"), permitted={}, force=True)
-    (scope,) = read(kits / "server", "privacy.json")["scopes"]
-    assert scope["properties"] == {"permitted": {}, "look_alikes": "refuse"}
+    scope["properties"]["permitted"] = {}
+    assert read(kits / "server", "privacy.json") == privacy
 
 
 def test_a_kit_allows_classes_and_packages_by_name(kits, monkeypatch):
     offered = [SimpleNamespace(dist=SimpleNamespace(name="radiology-parts"))]
     monkeypatch.setattr(site_kit, "entry_points", lambda group: offered)
     own = ["radiology_parts.method.SiloBN", "radiology-parts"]
-    localise_site(kits / "nih", SitePolicy(), allow=own)
+    localise_site(kits / "nih", {}, allow=own)
     resources = read(kits / "nih", "resources.json")
     assert resources["class_allow_list"] == [*ALLOWED, own[0]]
     packages = resources["app_validator"]["args"]["packages"]
     assert packages == {group: [*OURS, own[1]] for group in GROUPS}
     with pytest.raises(KitError, match=r"\(radiology-parts\), may be allowed; got os\.system"):
-        localise_site(kits / "nih", SitePolicy(), allow=["os.system"], force=True)
+        localise_site(kits / "nih", {}, allow=["os.system"], force=True)
 
 
 @pytest.mark.parametrize(("localise", "message"), [
-    (lambda kits: localise_site(kits / "server", SitePolicy()), "no startup kit of a site"),
+    (lambda kits: localise_site(kits / "server", {}), "no startup kit of a site"),
     (lambda kits: localise_server(kits / LEAD.name, Path("/")), "no startup kit of the server"),
-    (lambda kits: localise_site(kits / "nih", SitePolicy(), byoc="lead"),
+    (lambda kits: localise_site(kits / "nih", {}, byoc="lead"),
      "one of anyone, admin, nobody; got 'lead'"),
 ])  # fmt: skip
 def test_a_mistake_is_refused_and_writes_nothing(kits, localise, message):

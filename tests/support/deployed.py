@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -91,7 +92,7 @@ class Network(PocSystem):
         """Write the kits' local files as hospitals do, by site -> its policy."""
         own["allow"] = tiny_job.CLASSES
         for site, policy in policies.items():
-            localise_site(self.kit(site), policy, **own)
+            localise_site(self.kit(site), asdict(policy), **own)
         localise_server(self.server, self.folder / "storage", permitted=permitted, **own)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from cxr_deployment.site_kit import (
     check_shared,
     localise_server,
     localise_site,
+    scope_properties,
 )
 from cxr_study.cli import options
 from cxr_study.cli.common import check_data, check_folder, clear_folder, console, joined, say, split
@@ -23,7 +25,6 @@ from cxr_study.common.progress import Steps
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import finished_run
 from cxr_study.runs.run_request import RunRequest, check_body
-from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.wire.privacy_json import by_study, is_class_names
 
 if TYPE_CHECKING:
@@ -192,11 +193,15 @@ def site(
     kit: Kit,
     site_files: Path | None = None,
     share: Annotated[list[str] | None, Option(metavar="CLASS")] = None,
-    min_images: Annotated[int, Option(min=0)] = 0,
-    min_positives: Annotated[int, Option(min=0)] = 0,
-    report_counts: Annotated[bool, Option("--report-counts")] = False,
-    report_features: Annotated[bool, Option("--report-features")] = False,
-    refuse_union_head: Annotated[bool, Option("--refuse-union-head")] = False,
+    min_images: Annotated[int | None, Option(min=0)] = None,
+    min_positives: Annotated[int | None, Option(min=0)] = None,
+    report_counts: Annotated[bool | None, Option("--report-counts/--no-report-counts")] = None,
+    report_features: Annotated[
+        bool | None, Option("--report-features/--no-report-features")
+    ] = None,
+    refuse_union_head: Annotated[
+        bool | None, Option("--refuse-union-head/--no-refuse-union-head")
+    ] = None,
     gpus: Annotated[int, Option(min=0)] = 0,
     gpu_memory: Annotated[int, Option(min=0)] = 0,
     byoc: Byoc = "nobody",
@@ -207,7 +212,8 @@ def site(
 
     These are FLARE's defaults with five changes: only listed classes are allowed, error logs stay
     at the site, only the site can read its files, no other site is answered, and the policy's
-    filter is applied to everything that leaves the site.
+    filter is applied to everything that leaves the site. A kit's own policy keeps what is not
+    given: with --force, only the given keys change.
 
     Options:
         site_files: Folder of <site>.yaml. Default: the variable CXR_SITES when the site starts.
@@ -223,21 +229,24 @@ def site(
     Example:
         surgagg deploy kit site nih --site-files /data/sites --min-positives 20 --gpus 1
     """
-    policy = SitePolicy(
-        share=tuple(share) if share else None,
-        min_images=min_images,
-        min_positives=min_positives,
-        report_counts=report_counts,
-        report_features=report_features,
-        refuse_union_head=refuse_union_head,
-        site_files=None if site_files is None else str(site_files.absolute()),
-    )
-    unchecked = check_shared(kit, share, site_files) if share and site_files else None
+    asked = {
+        "share": share or None,
+        "min_images": min_images,
+        "min_positives": min_positives,
+        "report_counts": report_counts,
+        "report_features": report_features,
+        "refuse_union_head": refuse_union_head,
+        "site_files": None if site_files is None else str(site_files.absolute()),
+    }
+    given = {key: value for key, value in asked.items() if value is not None}
+    folder = {**scope_properties(kit), **given}.get("site_files")
+    unchecked = check_shared(kit, share, Path(folder)) if share and folder else None
     written = localise_site(
-        kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or (), force=force
+        kit, given, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or (), force=force
     )
     _say_written(written)
-    if site_files is None:
+    say(f"policy   {json.dumps(scope_properties(kit), ensure_ascii=False)}")
+    if folder is None:
         say("note     no --site-files: set CXR_SITES to their folder when this site starts.")
         unchecked = "no --site-files" if share else None
     if unchecked:

@@ -173,7 +173,8 @@ def test_what_lies_in_poc_is_what_the_commands_in_its_runbook_write(kits):
         "note     the names of --share were not checked: site file "
         "/data/surgical-cxr/sites/nih.yaml does not exist."
     )
-    assert output.splitlines() == [*(f"written  {path}" for path in written), note]
+    policy = f"policy   {json.dumps(properties(kits / 'nih'))}"
+    assert output.splitlines() == [*(f"written  {path}" for path in written), policy, note]
     table = POC / "server" / "permitted.yaml"
     output = kit("server", kits / "server", "--storage", "/data/flare", "--permitted", table)
     assert re.search(r"^permits  nih: Atelectasis, Cardiomegaly, ", output, re.M)
@@ -193,6 +194,9 @@ def test_without_options_a_site_shares_all_but_counts_and_features(kits):
     kit("site", kits / "nih", "--share", "Mass, lung", *more, "--force")
     expected = {"share": ["Mass, lung"], **limits, **dict.fromkeys(reports, True)}
     assert properties(kits / "nih") == expected
+    output = kit("site", kits / "nih", "--gpus", 1, "--no-report-counts", "--force")
+    assert properties(kits / "nih") == {**expected, "report_counts": False}
+    assert '"share": ["Mass, lung"], ' in output and '"report_counts": false, ' in output
 
 
 def test_a_site_shares_only_classes_that_its_file_has(kits, tmp_path):
