@@ -21,6 +21,7 @@ from cxr_study.cli import options
 from cxr_study.cli.common import check_data, check_folder, clear_folder, console, joined, say, split
 from cxr_study.cli.options import command
 from cxr_study.cli.run import make_report
+from cxr_study.common.offered_data import is_demo_data
 from cxr_study.common.progress import Steps
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import finished_run
@@ -191,7 +192,7 @@ def clean(folder: Folder = HERE) -> None:
 @command(kit_app)
 def site(
     kit: Kit,
-    site_files: Path | None = None,
+    site_files: str | None = None,
     share: Annotated[list[str] | None, Option(metavar="CLASS")] = None,
     min_images: Annotated[int | None, Option(min=0)] = None,
     min_positives: Annotated[int | None, Option(min=0)] = None,
@@ -216,7 +217,7 @@ def site(
     given: with --force, only the given keys change.
 
     Options:
-        site_files: Folder of <site>.yaml. Default: the variable CXR_SITES when the site starts.
+        site_files: Folder of <site>.yaml, or phantom. Default: CXR_SITES when the site starts.
         share: A class that the site shares, spelt as in its file; may be repeated. Default: all.
         min_images: The site does not participate with fewer training images.
         min_positives: A class is not shared with fewer positive labels.
@@ -236,11 +237,13 @@ def site(
         "report_counts": report_counts,
         "report_features": report_features,
         "refuse_union_head": refuse_union_head,
-        "site_files": None if site_files is None else str(site_files.absolute()),
+        "site_files": site_files,
     }
     given = {key: value for key, value in asked.items() if value is not None}
     folder = {**scope_properties(kit), **given}.get("site_files")
-    unchecked = check_shared(kit, share, Path(folder)) if share and folder else None
+    unreadable = None
+    if folder and not is_demo_data(folder):
+        unreadable = check_shared(kit, share or (), Path(folder))
     written = localise_site(
         kit, given, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or (), force=force
     )
@@ -248,9 +251,9 @@ def site(
     say(f"policy   {json.dumps(scope_properties(kit), ensure_ascii=False)}")
     if folder is None:
         say("note     no --site-files: set CXR_SITES to their folder when this site starts.")
-        unchecked = "no --site-files" if share else None
-    if unchecked:
-        say(f"note     the names of --share were not checked: {unchecked}")
+        unreadable = "no --site-files" if share else None
+    if unreadable:
+        say(f"note     {'the names of --share were not checked: ' * bool(share)}{unreadable}")
 
 
 @command(kit_app)

@@ -211,6 +211,10 @@ def test_a_site_shares_only_classes_that_its_file_has(kits, tmp_path):
     assert "not checked" not in kit(*options, "Edema")
     assert properties(kits / "renamed")["share"] == ["Mass", "Edema"]
     assert "not checked: no --site-files" in kit("site", kits / "chexpert", "--share", "Edma")
+    note = f"note     site file {tmp_path}/none/nih.yaml does not exist."
+    assert note in kit(*options[:2], "--site-files", tmp_path / "none", "--force")
+    output = kit(*options[:2], "--site-files", "phantom", "--force")
+    assert properties(kits / "renamed")["site_files"] == "phantom" and "note" not in output
     assert "no startup kit of a site" in kit("site", kits / "server", *options[2:], "X", code=2)
 
 
