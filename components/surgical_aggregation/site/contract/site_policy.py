@@ -27,8 +27,8 @@ class SitePolicy:
     Attributes:
         share: Classes that the site shares. Default None: all that it labels.
         min_images: Smallest number of training images for the site to participate. Default 0.
-        min_positives: Smallest number of positive training labels for a class to be shared.
-            Default 0.
+        min_positives: Smallest number of positive training labels for a class to be shared; from 1
+            on, it also needs a negative one. Default 0.
         report_counts: Whether the number of images per class may leave the site, if a job requests
             it. If not, metrics are rounded; see `metrics.without_counts`. Default False.
         report_features: Whether mean and variance of the features of the site's images may leave
@@ -91,11 +91,13 @@ def withheld(
             f"{len(training_labels())}."
         )
     if policy.min_positives:
-        positives = (training_labels() == 1).sum(axis=0)
-        for name, found in zip(classes, positives, strict=True):
-            if found < policy.min_positives:
-                why = f"{found} positives, 'min_positives' is {policy.min_positives}"
-                stay.setdefault(name, why)
+        labels, needed = training_labels(), f"'min_positives' is {policy.min_positives}"
+        found = (labels == 1).sum(axis=0), (labels < 0.5).any(axis=0)
+        for name, positives, negative in zip(classes, *found, strict=True):
+            if positives < policy.min_positives:
+                stay.setdefault(name, f"{positives} positives, {needed}")
+            elif not negative:
+                stay.setdefault(name, f"no negatives, {needed}")
     if stay and len(stay) == len(classes):
         raise PolicyError(
             "this site's policy withholds all of its classes: "

@@ -73,6 +73,13 @@ def test_what_is_not_shared_or_has_too_few_positives_is_withheld(policy, stay):
     assert withheld(SitePolicy(**policy), CLASSES, lambda: LABELS) == stay
 
 
+def test_a_minimum_of_positives_also_withholds_a_class_without_a_negative():
+    labels = np.float32([[1, 1, 0, np.nan], [1, 0, 1, 1], [1, np.nan, 1, 0.7]])
+    stay = {name: "no negatives, 'min_positives' is 1" for name in ("Edema", "Hernia")}
+    assert withheld(SitePolicy(min_positives=1), CLASSES, lambda: labels) == stay
+    assert withheld(SitePolicy(), CLASSES, lambda: labels) == {}
+
+
 @pytest.mark.parametrize(("policy", "reason"), [
     ({"min_images": 6}, "needs 'min_images' 6 training images; there are 5"),
     ({"share": ()}, r"withholds all of its classes: .*Edema \(not in 'share'\); Nod"),
