@@ -76,7 +76,10 @@ def _target(value: object, info: ValidationInfo) -> str:
     if not isinstance(value, str):
         raise NeedError("a path")
     file: Any = info.context
-    target: str = os.path.normpath(file.parent / Path(value).expanduser())
+    try:
+        target: str = os.path.normpath(file.parent / Path(value).expanduser())
+    except RuntimeError:
+        raise NeedError("a path; '~' before a name needs an account of that name") from None
     return target
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from cxr_study.jobs.components import ALLOWED, MARKER, MOVED
 from cxr_study.jobs.presets import JobError, Settings
+from surgical_aggregation.wire.untrusted_text import one_line
 
 META = "meta.json"
 SERVER_APP = "app_server"
@@ -99,6 +100,18 @@ def read(path: Path) -> JobFolder:
         JobError: It is not a job folder, or a file in it cannot be read; names the file.
     """
     meta = _read(path / META)
+    deployed = meta.get("deploy_map")
+    if not (
+        isinstance(meta.get("name"), str)
+        and isinstance(deployed, dict)
+        and deployed.keys() > {SERVER_APP}
+        and all(isinstance(sites, list) and sites for sites in deployed.values())
+        and all(isinstance(site, str) for sites in deployed.values() for site in sites)
+    ):
+        raise JobError(
+            f"{path / META} needs a 'name', and a 'deploy_map' with lists of parties for "
+            f"{SERVER_APP} and the sites' apps; got {one_line(repr(dict(meta)))}."
+        )
     apps = deployed_apps(meta)
     server = _read(path / SERVER_APP / SERVER_CONFIG)
     ordered = sorted(dict.fromkeys(apps.values()), key=lambda app: app != CLIENT_APP)
@@ -137,6 +150,8 @@ def parse(name: str, text: str) -> dict[str, Any]:
             found: dict[str, Any] = json.loads(text)
         except json.JSONDecodeError as error:
             raise JobError(f"{name}, line {error.lineno}: JSON is needed; {error.msg}.") from None
+        if not isinstance(found, dict):
+            raise JobError(f"{name}: a JSON object is needed; got {one_line(repr(found))}.")
         return found
     from pyhocon import ConfigFactory
     from pyhocon.exceptions import ConfigException

@@ -53,6 +53,27 @@ class TestOf:
         with pytest.raises(JobError, match=rf"^{config}, line \d+: JSON is needed"):
             Job.of(tmp_path / "job")
 
+    @pytest.mark.parametrize("change", [
+        {"name": None}, {"name": 3}, {"deploy_map": None}, {"deploy_map": ["app_server"]},
+        {"deploy_map": {"app_server": ["server"]}}, {"deploy_map": {"app_client": ["nih"]}},
+        {"deploy_map": {"app_server": ["server"], "app_client": "nih"}},
+        {"deploy_map": {"app_server": ["server"], "app_client": []}},
+        {"deploy_map": {"app_server": ["server"], "app_client": [1]}},
+    ])  # fmt: skip
+    def test_a_meta_without_name_or_sites_and_a_list_are_refused(self, tmp_path, change):
+        job = shutil.copytree(SURGICAL, tmp_path / "job")
+        meta = {
+            name: v for name, v in {**read(job, folder.META), **change}.items() if v is not None
+        }
+        (job / folder.META).write_text(json.dumps(meta))
+        with pytest.raises(JobError, match=r"meta\.json needs a 'name', and a 'deploy_map' with"):
+            Job.of(job)
+        for file in (SERVER, folder.META):
+            (job / folder.META).write_bytes((SURGICAL / folder.META).read_bytes())
+            (job / file).write_text("[1]")
+            with pytest.raises(JobError, match=rf"{file}: a JSON object is needed; got \[1\]"):
+                Job.of(job)
+
     def test_one_of_an_earlier_version_is_read_and_goes_on_as_json(self, tmp_path):
         shutil.copytree(SURGICAL, tmp_path / "job")
         for file in (tmp_path / "job").glob("*/config/*.json"):

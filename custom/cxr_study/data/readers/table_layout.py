@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from cxr_study.common.yaml_files import FileModel, NeedError, Text
 from cxr_study.data.labels.label_table import DESCRIPTORS, VIEWS
@@ -24,6 +24,12 @@ NORMAL = "No Finding"
 Patients = Literal["exact", "each-image"]
 
 
+def _other(column: str, info: ValidationInfo) -> str:
+    if column == info.data.get("column"):
+        raise NeedError("another column than that of the findings")
+    return column
+
+
 class Findings(FileModel):
     """Key `findings` of a site file, for a table that lists findings instead of class columns.
 
@@ -37,7 +43,7 @@ class Findings(FileModel):
 
     column: Text
     separator: str | None = None
-    value: Text | None = None
+    value: Annotated[Text, AfterValidator(_other)] | None = None
     unlisted: Literal["negative"] | None = None
 
 

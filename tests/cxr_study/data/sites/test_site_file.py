@@ -92,6 +92,8 @@ def test_decisions_are_read(read):
     (OWN | {"words": {"ja": "yes"}}, "key 'ja' needs one of 1, 0, -1, PA.*; got 'yes'"),
     (OWN | {"threshold": 50}, "'threshold' needs less than or equal to 1; got 50"),
     (OWN | {"findings": {"colum": "x"}}, "key 'colum' is not known; nearest known: column"),
+    (OWN | {"findings": {"column": "x", "value": "x"}}, "key 'value' needs another column than"),
+    ({"split": "~nobody-here/x.csv"}, "'split' needs a path; '~' before a .*; got '~nobody-here"),
     (OWN | {"encoding": "cp0"}, "the name of an encoding, such as cp1252; got 'cp0'"),
 ])  # fmt: skip
 def test_a_wrong_key_is_refused_by_file_and_key(read, tmp_path, keys, message):
