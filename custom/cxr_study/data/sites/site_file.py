@@ -58,7 +58,7 @@ def _names(spellings: Iterable[str], info: ValidationInfo) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _merges(value: dict[str, _Words], info: ValidationInfo) -> dict[str, _Words]:
+def _by_class(value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     return dict(zip(_names(value, info), value.values(), strict=True))
 
 
@@ -111,13 +111,13 @@ class SiteFile(TableLayout):
     split: Target
     classes: Annotated[_Words, _Some, AfterValidator(_names)] | None = None
     views: Literal["frontal", "all"] = "frontal"
-    merges: Annotated[dict[Word, Annotated[_Words, _Several, _Some]], AfterValidator(_merges)] = (
+    merges: Annotated[dict[Word, Annotated[_Words, _Several, _Some]], AfterValidator(_by_class)] = (
         Field(default_factory=dict)
     )
     distinct: Annotated[_Words, _Several, AfterValidator(_names)] = ()
-    uncertain: Annotated[dict[Word, Uncertain], BeforeValidator(_policies)] = Field(
-        default_factory=dict
-    )
+    uncertain: Annotated[
+        dict[Word, Uncertain], BeforeValidator(_policies), AfterValidator(_by_class)
+    ] = Field(default_factory=dict)
     blank: Blank | None = None
     bad_images: Annotated[int | str, PlainValidator(_limit)] = 0
     contradictions: Literal["note", "refuse"] = "note"
@@ -156,7 +156,7 @@ class SiteFile(TableLayout):
     @property
     def policy(self) -> LabelPolicy:
         """Treatment of uncertain and blank labels."""
-        policies = {class_name(name, self.dataset): p for name, p in self.uncertain.items()}
+        policies = dict(self.uncertain)
         # Only the hospital knows what a blank cell of its own table means.
         blank = self.blank or (None if self.dataset == "table" else "negative")
         return LabelPolicy(policies.pop("default", "zeros"), policies, blank)

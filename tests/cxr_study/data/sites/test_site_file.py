@@ -81,6 +81,9 @@ def test_decisions_are_read(read):
     ({"merges": ["Mass"]}, "key 'merges' needs lines"),
     ({"uncertain": "zero"}, "key 'uncertain' needs zeros, ones, .*; got 'zero'"),
     ({"uncertain": {"Mass": 1}}, "key 'uncertain', key 'Mass' needs zeros, .*; got 1"),
+    ({"uncertain": {"Effusion": "ones", "Pleural Effusion": "zeros"}},
+     "key 'uncertain' needs each class once; got 'Pleural Effusion'"),
+    ({"uncertain": {"Edema": "ones", "edema": "zeros"}}, "once; got 'edema'"),
     ({"blank": "zeros"}, "key 'blank' needs negative or not labelled; got 'zeros'"),
     *(({"bad_images": bad}, "key 'bad_images' needs a number of images, or a share")
      for bad in (-1, "101%", True)),
