@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_deployment import flare_session
+from cxr_deployment import flare_session, local_workspaces
 from cxr_deployment.commands import deploy
 from cxr_deployment.deployed_run import DeployedRun
 from cxr_deployment.flare_session import SessionError
@@ -112,13 +112,19 @@ def test_with_the_sites_data_the_report_may_be_full(submit, submitted, tmp_path,
     assert not list(deployed.job.glob("*/custom"))
 
 
-def test_a_mistake_keeps_an_earlier_run(submit, submitted, tmp_path):
+def test_a_mistake_keeps_an_earlier_run(submit, submitted, tmp_path, monkeypatch):
     submit("--server-timeout", "0.5")
     assert submitted.pop(0)[1].waits == (0.5, 0.5)
     submitted.clear()
     assert "needs a new folder" in submit(code=2)
     assert "it is not let in" in submit("--force", kit="bad", code=2)
     assert "nih.yaml does not" in submit("--force", "--site-files", ".", code=2)
+
+    def broken(kit):
+        raise PermissionError(f"{kit}: no")
+
+    monkeypatch.setattr(local_workspaces, "workspaces", broken)
+    assert "lead: no" in submit("--force", code=2)
     assert submitted == [] and (tmp_path / "out/run.json").is_file()
 
 

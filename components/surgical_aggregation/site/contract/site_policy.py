@@ -92,11 +92,10 @@ def withheld(
         )
     if policy.min_positives:
         labels, needed = training_labels(), f"'min_positives' is {policy.min_positives}"
-        found = (labels == 1).sum(axis=0), (labels < 0.5).any(axis=0)
-        for name, positives, negative in zip(classes, *found, strict=True):
-            if positives < policy.min_positives:
+        for name, of_class in zip(classes, labels.T, strict=True):
+            if (positives := (of_class == 1).sum()) < policy.min_positives:
                 stay.setdefault(name, f"{positives} positives, {needed}")
-            elif not negative:
+            elif not (of_class < 0.5).any():
                 stay.setdefault(name, f"no negatives, {needed}")
     if stay and len(stay) == len(classes):
         raise PolicyError(
