@@ -1,15 +1,21 @@
 """Drop messages that sites may not send through the server.
 
 FLARE 2.9 forwards messages between sites. It answers any site on the channels of its own processes:
-a site of no job can stop the server, or abort a job and see its errors. And it accepts any origin
-with a token that is signed and no longer registered.
+a site of no job can stop the server, or abort a job and see its errors. It handles what a bulk
+message holds without the filters of its cells, lets a site reply for another one, and connects to
+any address that a site offers, where the site could act as the server. It counts the ids of its
+streams, and whoever knows an id can end the stream. And it accepts any origin with a token that is
+signed and no longer registered.
 """
+
+import secrets
+from functools import partial
 
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
-from nvflare.fuel.f3.cellnet.core_cell import Message, make_reply
+from nvflare.fuel.f3.cellnet.core_cell import _TOPIC_BULK, Message, make_reply
 from nvflare.fuel.f3.cellnet.defs import (
     CellChannel,
     MessageHeaderKey,
@@ -18,6 +24,7 @@ from nvflare.fuel.f3.cellnet.defs import (
 )
 from nvflare.fuel.f3.cellnet.fqcn import FQCN, FqcnInfo
 from nvflare.fuel.f3.cellnet.net_agent import _CHANNEL as NET_MANAGER
+from nvflare.fuel.f3.streaming import byte_streamer
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.private.fed.server.server_commands import ServerCommands
 
@@ -30,12 +37,17 @@ _INTERNAL = (NET_MANAGER, CellChannel.SERVER_PARENT_LISTENER)
 class ServerRequests(FLComponent):
     """Drop messages with a false origin, between sites, and for the server's own processes alone.
 
-    Runs on the server, in its service, as a component of its local/resources.json. A job whose
+    Also dropped: bulk messages, replies and errors for another site, and offers of a connection.
+
+    Runs on the server, in its service, as a component of its local/resources.json, where it sees
+    all messages of sites; and in every job's process, whose streams get random ids. A job whose
     sites send messages to each other cannot run on this server.
     """
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Add the filter before the server starts."""
+        """Add the filter before the server starts; in each process, let no stream's id be known."""
+        if event_type in (EventType.SYSTEM_BOOTSTRAP, EventType.START_RUN):
+            byte_streamer.gen_stream_id = partial(secrets.randbits, 62)
         if event_type == EventType.SYSTEM_BOOTSTRAP:
             cell = fl_ctx.get_prop(FLContextKey.SITE_OBJ).cell.core_cell
             cell.add_incoming_filter("*", "*", self.drop)
@@ -57,6 +69,10 @@ class ServerRequests(FLComponent):
             why = f"is for {target.fqcn!r}, and sites may not send each other messages"
         elif _internal(message):
             why = "is not the server"
+        elif not all(_same_site(origin.fqcn, cell) for cell in _stands_for(message)):
+            why = f"replies for {', '.join(_stands_for(message))!r}"
+        elif message.get_header(MessageHeaderKey.CONN_URL):
+            why = "offers a connection"
         else:
             return None
         topic = message_topic(message)
@@ -71,7 +87,19 @@ def _internal(message: Message) -> bool:
         of_sites = topic in ServerCommands.client_request_commands_names
         if channel in _INTERNAL or (channel == CellChannel.SERVER_COMMAND and not of_sites):
             return True
+        if (channel, topic) == (CellChannel.CELLNET, _TOPIC_BULK):  # could hold any message
+            return True
     return False
+
+
+def _stands_for(message: Message) -> list[str]:
+    """Cells that did not answer themselves, by FLARE's report that it could not reach them."""
+    returned = message.get_header(MessageHeaderKey.ORIGINAL_HEADERS) or {}
+    cells = (
+        returned.get(MessageHeaderKey.DESTINATION),
+        message.get_header(StreamHeaderKey.FAILED_DESTINATION),
+    )
+    return [cell for cell in cells if cell]
 
 
 def _same_site(cell: str, other: str) -> bool:

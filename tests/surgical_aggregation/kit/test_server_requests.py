@@ -1,12 +1,15 @@
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
-from nvflare.fuel.f3.cellnet.core_cell import Message
+from nvflare.fuel.f3.cellnet.core_cell import Message, _BulkSender
 from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, MessagePropKey
 from nvflare.fuel.f3.endpoint import Endpoint
+from nvflare.fuel.f3.streaming import byte_streamer
+from nvflare.fuel.f3.streaming.blob_streamer import BlobStream
 from nvflare.fuel.f3.streaming.stream_const import (
     STREAM_CHANNEL,
     STREAM_DATA_TOPIC,
@@ -74,6 +77,50 @@ def test_management_in_a_stream_is_dropped_and_named(caplog):
     message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih"))
     assert ServerRequests().drop(message) is not None
     assert "dropped the message 'stop_cell' of 'nih': it is not the server" in caplog.text
+
+
+def test_a_bulk_message_of_a_site_is_dropped_for_flare_handles_its_content_unfiltered():
+    sent = []
+    cell = MagicMock(fire_and_forget=lambda **message: sent.append(message) or {"server": ""})
+    sender = _BulkSender(cell, "server", max_queue_size=1)
+    sender.queue_message("aux_communication", "any", Message(None, b""))
+    sender.send()
+    for origin, dropped in (("nih", True), ("server.job", False)):
+        message = Message({
+            MessageHeaderKey.ORIGIN: origin, MessageHeaderKey.DESTINATION: "server",
+            MessageHeaderKey.CHANNEL: sent[0]["channel"], MessageHeaderKey.TOPIC: sent[0]["topic"],
+        })  # fmt: skip
+        message.set_prop(MessagePropKey.ENDPOINT, Endpoint(origin))
+        assert (ServerRequests().drop(message) is not None) == dropped
+
+
+@pytest.mark.parametrize(("headers", "why"), [
+    ({MessageHeaderKey.ORIGINAL_HEADERS: {MessageHeaderKey.DESTINATION: "nih.job"}}, ""),
+    ({StreamHeaderKey.FAILED_DESTINATION: "nih.job"}, ""),
+    ({MessageHeaderKey.ORIGINAL_HEADERS: {MessageHeaderKey.DESTINATION: "mercy"}}, "'mercy'"),
+    ({StreamHeaderKey.FAILED_DESTINATION: "mercy.job"}, "it replies for 'mercy.job'"),
+    ({MessageHeaderKey.CONN_URL: "tcp://nih:8003"}, "it offers a connection"),
+])  # fmt: skip
+def test_a_site_replies_for_itself_and_offers_no_connection(headers, why, caplog):
+    ends = {MessageHeaderKey.ORIGIN: "nih", MessageHeaderKey.DESTINATION: "server.job"}
+    message = Message(headers | ends)
+    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih"))
+    assert (ServerRequests().drop(message) is not None) == bool(why)
+    assert why in caplog.text
+
+
+@pytest.mark.parametrize("event", [EventType.SYSTEM_BOOTSTRAP, EventType.START_RUN])
+def test_the_id_of_a_stream_does_not_tell_those_of_others(event, monkeypatch):
+    """Whoever knows the id can acknowledge or end the stream to another site."""
+    monkeypatch.setattr(byte_streamer, "gen_stream_id", iter(range(9)).__next__)
+    fl_ctx = FLContext()
+    cell = SimpleNamespace(core_cell=SimpleNamespace(add_incoming_filter=lambda *_: None))
+    fl_ctx.set_prop(FLContextKey.SITE_OBJ, SimpleNamespace(cell=cell), private=True, sticky=False)
+    ServerRequests().handle_event(event, fl_ctx)
+    stream = BlobStream(b"", None)
+    args = MagicMock(), 1, "", "", "nih", {}, stream, False, False, False
+    sent = [byte_streamer.TxTask(*args).sid for _ in range(2)]
+    assert abs(sent[1] - sent[0]) > 10**6 and 0 <= min(sent) <= max(sent) < 2**62
 
 
 def test_the_filter_is_there_before_the_server_starts():
