@@ -4,8 +4,9 @@ FLARE 2.9 forwards messages between sites. It answers any site on the channels o
 a site of no job can stop the server, or abort a job and see its errors. It handles what a bulk
 message holds without the filters of its cells, lets a site reply for another one, and connects to
 any address that a site offers, where the site could act as the server. It counts the ids of its
-streams, and whoever knows an id can end the stream. And it accepts any origin with a token that is
-signed and no longer registered.
+streams, and whoever knows an id can end the stream. It ends a job's process when a site reports
+that a message was too large. And it accepts any origin with a token that is signed and no longer
+registered.
 """
 
 import secrets
@@ -26,6 +27,7 @@ from nvflare.fuel.f3.cellnet.fqcn import FQCN, FqcnInfo
 from nvflare.fuel.f3.cellnet.net_agent import _CHANNEL as NET_MANAGER
 from nvflare.fuel.f3.streaming import byte_streamer
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
+from nvflare.fuel.f3.streaming.stream_types import BlobSizeError
 from nvflare.private.fed.server.server_commands import ServerCommands
 
 from surgical_aggregation.kit.site_requests import message_topic
@@ -37,7 +39,8 @@ _INTERNAL = (NET_MANAGER, CellChannel.SERVER_PARENT_LISTENER)
 class ServerRequests(FLComponent):
     """Drop messages with a false origin, between sites, and for the server's own processes alone.
 
-    Also dropped: bulk messages, replies and errors for another site, and offers of a connection.
+    Also dropped: bulk messages, replies and errors for another site, and offers of a connection. A
+    message that was too large for one site fails for that site alone.
 
     Runs on the server, in its service, as a component of its local/resources.json, where it sees
     all messages of sites; and in every job's process, whose streams get random ids. A job whose
@@ -74,6 +77,8 @@ class ServerRequests(FLComponent):
         elif message.get_header(MessageHeaderKey.CONN_URL):
             why = "offers a connection"
         else:
+            if message.get_header(StreamHeaderKey.ERROR_TYPE) == BlobSizeError.__name__:
+                message.remove_header(StreamHeaderKey.ERROR_TYPE)  # FLARE would end the job for all
             return None
         topic = message_topic(message)
         self.logger.error(f"dropped the message {topic!r} of {origin.fqcn!r}: it {why}")

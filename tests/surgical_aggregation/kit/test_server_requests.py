@@ -5,8 +5,10 @@ import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
+from nvflare.fuel.f3.cellnet import cell
 from nvflare.fuel.f3.cellnet.core_cell import Message, _BulkSender
 from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, MessagePropKey
+from nvflare.fuel.f3.cellnet.fqcn import FqcnInfo
 from nvflare.fuel.f3.endpoint import Endpoint
 from nvflare.fuel.f3.streaming import byte_streamer
 from nvflare.fuel.f3.streaming.blob_streamer import BlobStream
@@ -81,8 +83,8 @@ def test_management_in_a_stream_is_dropped_and_named(caplog):
 
 def test_a_bulk_message_of_a_site_is_dropped_for_flare_handles_its_content_unfiltered():
     sent = []
-    cell = MagicMock(fire_and_forget=lambda **message: sent.append(message) or {"server": ""})
-    sender = _BulkSender(cell, "server", max_queue_size=1)
+    bulk = MagicMock(fire_and_forget=lambda **message: sent.append(message) or {"server": ""})
+    sender = _BulkSender(bulk, "server", max_queue_size=1)
     sender.queue_message("aux_communication", "any", Message(None, b""))
     sender.send()
     for origin, dropped in (("nih", True), ("server.job", False)):
@@ -109,13 +111,29 @@ def test_a_site_replies_for_itself_and_offers_no_connection(headers, why, caplog
     assert why in caplog.text
 
 
+@pytest.mark.parametrize("kind", ["BlobSizeError", "StreamTargetUnreachable"])
+def test_a_message_too_large_for_a_site_ends_no_process(monkeypatch, kind):
+    ended, job = [], SimpleNamespace(core_cell=SimpleNamespace(my_info=FqcnInfo("server.job")))
+    monkeypatch.setattr(cell.os, "_exit", ended.append)
+    message = Message({
+        MessageHeaderKey.ORIGIN: "nih.job", MessageHeaderKey.DESTINATION: "server.job",
+        StreamHeaderKey.ERROR_TYPE: kind, StreamHeaderKey.ERROR_MSG: "stopped",
+    })  # fmt: skip
+    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih.job"))
+    assert ServerRequests().drop(message) is None
+    job.logger = MagicMock()
+    cell.Cell._process_stream_error(job, message)
+    assert message.get_header(StreamHeaderKey.ERROR_MSG) == "stopped" and not ended
+    assert message.get_header(StreamHeaderKey.ERROR_TYPE) in (None, "StreamTargetUnreachable")
+
+
 @pytest.mark.parametrize("event", [EventType.SYSTEM_BOOTSTRAP, EventType.START_RUN])
 def test_the_id_of_a_stream_does_not_tell_those_of_others(event, monkeypatch):
     """Whoever knows the id can acknowledge or end the stream to another site."""
     monkeypatch.setattr(byte_streamer, "gen_stream_id", iter(range(9)).__next__)
     fl_ctx = FLContext()
-    cell = SimpleNamespace(core_cell=SimpleNamespace(add_incoming_filter=lambda *_: None))
-    fl_ctx.set_prop(FLContextKey.SITE_OBJ, SimpleNamespace(cell=cell), private=True, sticky=False)
+    own = SimpleNamespace(core_cell=SimpleNamespace(add_incoming_filter=lambda *_: None))
+    fl_ctx.set_prop(FLContextKey.SITE_OBJ, SimpleNamespace(cell=own), private=True, sticky=False)
     ServerRequests().handle_event(event, fl_ctx)
     stream = BlobStream(b"", None)
     args = MagicMock(), 1, "", "", "nih", {}, stream, False, False, False
@@ -125,9 +143,9 @@ def test_the_id_of_a_stream_does_not_tell_those_of_others(event, monkeypatch):
 
 def test_the_filter_is_there_before_the_server_starts():
     added = []
-    cell = SimpleNamespace(add_incoming_filter=lambda *arguments: added.append(arguments))
+    core = SimpleNamespace(add_incoming_filter=lambda *arguments: added.append(arguments))
     fl_ctx, guard = FLContext(), ServerRequests()
-    server = SimpleNamespace(cell=SimpleNamespace(core_cell=cell))
+    server = SimpleNamespace(cell=SimpleNamespace(core_cell=core))
     fl_ctx.set_prop(FLContextKey.SITE_OBJ, server, private=True, sticky=False)
     guard.handle_event(EventType.SYSTEM_START, fl_ctx)
     assert added == []
