@@ -20,7 +20,7 @@ from surgical_aggregation.server.access.job_sites import set_site
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.site.local_notes import notes_file
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import CLASSES, LACKING, POSITIVES, PROCESS, VERSIONS
+from surgical_aggregation.wire.headers import CLASSES, LACKING, POSITIVES, VERSIONS
 from surgical_aggregation.wire.versions import installed_versions
 
 
@@ -81,14 +81,13 @@ class Engine:
 
 def context(
     site=None, classes=(), current_round=0, model=None, engine=None, policy=None, claims=None,
-    process=None, authenticated=True, versions=None, props=(), manager=None,
+    authenticated=True, versions=None, props=(), manager=None,
 ):  # fmt: skip
     """The server's context of a message from or to `site`.
 
     `policy`: properties of its scope; `claims`: what the site calls itself, if not by its name;
-    `process`: which of its processes declares the classes; `authenticated`: whose message it is;
-    `versions`: what it tells of them, if not those here; `props`: private properties;
-    `manager`: FLARE's, of contexts that share what is sticky.
+    `authenticated`: whose message it is; `versions`: what it tells of them, if not those here;
+    `props`: private properties; `manager`: FLARE's, of contexts that share what is sticky.
     """
     fl_ctx = FLContext()
     if manager:
@@ -110,8 +109,6 @@ def context(
         peer.set_prop(VERSIONS, reported, private=False, sticky=True)
         if classes:
             peer.set_prop(CLASSES, list(classes), private=False, sticky=True)
-        if process:
-            peer.set_prop(PROCESS, process, private=False, sticky=True)
         fl_ctx.set_peer_context(peer)
         if authenticated:
             set_site(site, fl_ctx)

@@ -1,6 +1,5 @@
 """Declare a site's classes and versions to the server."""
 
-import uuid
 from collections.abc import Sequence
 
 from nvflare.apis.event_type import EventType
@@ -13,7 +12,7 @@ from surgical_aggregation.site.contract.restricted_site import find_site, withhe
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 from surgical_aggregation.site.local_notes import note, note_error
-from surgical_aggregation.wire.headers import CLASSES, PROCESS, VERSIONS
+from surgical_aggregation.wire.headers import CLASSES, VERSIONS
 from surgical_aggregation.wire.versions import installed_versions
 
 __all__ = ["DeclareNames"]
@@ -27,7 +26,6 @@ def declare_versions(fl_ctx: FLContext) -> None:
 def declare_classes(component: FLComponent, classes: Sequence[str], fl_ctx: FLContext) -> None:
     """Send this site's classes to the server with every message from now on."""
     fl_ctx.set_prop(CLASSES, list(classes), private=False, sticky=True)
-    fl_ctx.set_prop(PROCESS, uuid.uuid4().hex, private=False, sticky=True)
     component.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")
 
 

@@ -8,9 +8,6 @@ SIMULATED_JOB = "simulate_job"
 CLASSES = "surgical.classes"
 """Classes that the site labels and its policy shares."""
 
-PROCESS = "surgical.process"
-"""Id of the site's process that declares them; a new process may declare others."""
-
 VERSIONS = "surgical.versions"
 """Package -> version at the site, see `wire.versions`."""
 

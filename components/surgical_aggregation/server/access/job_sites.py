@@ -95,16 +95,14 @@ def claimed_site(fl_ctx: FLContext) -> str:
 
 
 class Declaration(NamedTuple):
-    """What a site's process declares with every message.
+    """What a site declares with every message.
 
     Attributes:
         classes: Names of the site's classes; empty if it declares no list of names.
-        process: Id of the process; None if it sends none.
         versions: Package -> version, see `versions`; empty if it sends none.
     """
 
     classes: tuple[str, ...]
-    process: str | None
     versions: Mapping[str, str]
 
 
@@ -113,17 +111,12 @@ def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
     return () if declaration_fault(fl_ctx) else declaration(fl_ctx).classes
 
 
-def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
-    """Why a site's declaration is invalid; None: it is valid.
+def declaration_fault(fl_ctx: FLContext) -> str | None:
+    """Why the declaration of a message's site is invalid; None: it is valid.
 
     A site must use the name that FLARE has authenticated, and keep the classes of its first
-    declaration; only a new process of the site may declare others. Class names must be printable
-    (the aggregator limits their length). Its version must match the server's, see `versions`.
-
-    Args:
-        fl_ctx: Context of a message from or to the site, on the server.
-        asking: Whether the site is requesting a task, so that a new process may have replaced the
-            first. Default False.
+    declaration, after a restart too. Class names must be printable (the aggregator limits their
+    length). Its version must match the server's, see `versions`.
     """
     site = site_of(fl_ctx)
     if claimed_site(fl_ctx) != site:
@@ -133,18 +126,17 @@ def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
         return reason
     if reason := next(filter(None, (unfit(name, sys.maxsize) for name in now.classes)), None):
         return reason
-    restarted = first is not None and asking and first.process != now.process
-    if first is None or first.classes == now.classes or restarted:
+    if first is None or first.classes == now.classes:
         return None
     return (
         f"it declares {list(now.classes)}, but declared {list(first.classes)} before; a site's "
-        "classes cannot change during a job"
+        "classes hold for the whole job: restore them, or join the next job with the new ones"
     )
 
 
 def bind_declaration(fl_ctx: FLContext) -> None:
     """Bind the site of a message to its present declaration, if that is valid."""
-    if declaration_fault(fl_ctx, asking=True) is None:
+    if declaration_fault(fl_ctx) is None:
         declarations = {**_declarations(fl_ctx), site_of(fl_ctx): declaration(fl_ctx)}
         fl_ctx.set_prop(_DECLARATIONS, declarations, private=True, sticky=True)
 
@@ -221,9 +213,7 @@ def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:
 def declaration(fl_ctx: FLContext) -> Declaration:
     """The declaration of a message's site, valid or not."""
     peer = fl_ctx.get_peer_context() or FLContext()
-    named = (headers.CLASSES, headers.PROCESS, headers.VERSIONS)
-    classes, process, versions = map(peer.get_prop, named)
+    classes, versions = map(peer.get_prop, (headers.CLASSES, headers.VERSIONS))
     if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
         classes = ()
-    process = process if isinstance(process, str) else None
-    return Declaration(tuple(classes), process, parse_versions(versions))
+    return Declaration(tuple(classes), parse_versions(versions))

@@ -253,7 +253,7 @@ class CollectingController(Controller):
         def send(client_task: ClientTask, fl_ctx: FLContext) -> None:
             site = client_task.client.name
             job_sites.set_site(site, fl_ctx)
-            reason = job_sites.declaration_fault(fl_ctx, asking=True)
+            reason = job_sites.declaration_fault(fl_ctx)
             if reason and site not in status.reasons:  # else at every request
                 status.reasons[site] = reason
                 asked = headers.REQUEST_REFUSED

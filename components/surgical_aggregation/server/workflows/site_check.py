@@ -111,7 +111,7 @@ class SiteCheck(AskingController):
         As a public property of the context, which goes to this site alone; the task's data are one
         object for all sites.
         """
-        if reason := job_sites.declaration_fault(fl_ctx, asking=True) or self._unpermitted(fl_ctx):
+        if reason := job_sites.declaration_fault(fl_ctx) or self._unpermitted(fl_ctx):
             fl_ctx.set_prop(headers.FAULT, reason, private=False, sticky=False)
 
     def _unpermitted(self, fl_ctx: FLContext) -> str | None:

@@ -78,24 +78,15 @@ def test_a_declaration_stands_for_the_whole_run(message):
     assert declared_classes(again) == ()
     fault = "declares ['Edema', 'Mass'], but declared ['Edema'] before"
     assert fault in declaration_fault(again)
+    assert declaration_fault(again).endswith("or join the next job with the new ones")
     job_sites.bind_declaration(again)  # which does not make it good
     assert fault in declaration_fault(again)
     assert declared_classes(message()) == ("Edema",)
 
 
-def test_another_process_of_the_site_may_declare_others(message):
-    job_sites.bind_declaration(message(process="first"))
-    second = message(classes=["Mass"], process="second")
-    assert declared_classes(second) == ()  # with a result: only when it asks for a task
-    assert declaration_fault(second, asking=True) is None
-    job_sites.bind_declaration(second)
-    assert declared_classes(second) == ("Mass",)
-    assert declared_classes(message(classes=["Fracture"], process="second")) == ()
-
-
 def test_an_impostor_does_not_change_what_the_victim_is_held_to(message):
     job_sites.bind_declaration(message("north"))
-    job_sites.bind_declaration(message("west", classes=["Mass"], claims="north", process="other"))
+    job_sites.bind_declaration(message("west", classes=["Mass"], claims="north"))
     assert declared_classes(message("north")) == ("Edema",)
     assert declared_classes(message("west", classes=["Fracture"])) == ("Fracture",)
 

@@ -257,14 +257,16 @@ class TestResults:
 
 
 class TestIdentity:
-    def test_another_process_may_declare_other_classes_when_it_asks_and_no_result_may(self, start):
+    @pytest.mark.parametrize("with_result", [False, True])
+    def test_other_classes_are_refused_when_a_site_asks_and_with_a_result(self, start, with_result):
         task = start()
-        for process, classes in (("first", ["Edema"]), ("second", ["Mass"])):
-            task_id, _ = task.ask("west", classes=classes, process=process)
-        assert task.engine.announced == []
-        task.answer("west", task_id=task_id, classes=["Edema"], process="second")
+        task_id, _ = task.ask("west", classes=["Edema"])
+        if with_result:
+            task.answer("west", task_id=task_id, classes=["Mass"])
+        else:
+            task.ask("west", classes=["Mass"])
         ((_, site, reason),) = task.engine.announced
-        assert site == "west" and reason.startswith("it declares ['Edema'], but declared")
+        assert site == "west" and reason.startswith("it declares ['Mass'], but declared")
 
     def test_who_passes_for_another_is_refused_under_its_own_name(self, start, panics):
         task = start(needed=2, wait=600)
