@@ -47,12 +47,18 @@ def form(packed: Packed) -> Array:
         raise CiphertextError(f"a packed ciphertext was needed; got {header[:40]!r}.") from error
 
 
-def unpack(packed: Packed, context: tenseal.Context) -> tenseal.CKKSVector:
+def unpack(packed: Packed, context: tenseal.Context, *, fresh: bool = False) -> tenseal.CKKSVector:
     """The ciphertext in an array of uint8.
 
+    Args:
+        packed: See `pack`.
+        context: Context of a site or the server.
+        fresh: Whether it must have the scale and level at which sites encrypt: others cannot be
+            added to theirs. Default False.
+
     Raises:
-        CiphertextError: It is not a ciphertext under this context, or its number of values does
-            not match its shape.
+        CiphertextError: It is not a ciphertext under this context, its number of values does not
+            match its shape, or it is not `fresh`.
     """
     expected = form(packed)
     _, _, serialised = packed.tobytes().partition(b"\n")
@@ -67,6 +73,10 @@ def unpack(packed: Packed, context: tenseal.Context) -> tenseal.CKKSVector:
             f"a ciphertext of shape {expected.shape} needs {expected.size} values; got "
             f"{vector.size()}."
         )
+    level = context.seal_context().data.first_parms_id()
+    made = {(part.scale, tuple(part.parms_id())) for part in vector.ciphertext()}
+    if fresh and made != {(context.global_scale, tuple(level))}:
+        raise CiphertextError("a ciphertext of the context's scale and first level was needed.")
     return vector
 
 

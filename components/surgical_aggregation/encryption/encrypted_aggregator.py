@@ -76,7 +76,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
             )
         for name, value in sent.items():
             try:
-                ciphertext.unpack(value, self._context)
+                ciphertext.unpack(value, self._context, fresh=True)
             except ciphertext.CiphertextError as error:
                 return f"{name!r} cannot be added: {error}".rstrip(".")
         body, columns = wire.split(_forms(sent))

@@ -99,6 +99,14 @@ def other_shape(key):
     return pack(tenseal.ckks_vector(key, [0.0] * 4), np.zeros(4, np.float32))
 
 
+def other_scale(key):
+    return pack(tenseal.ckks_vector(key, [0.0], scale=2**30), np.zeros(1, np.float32))
+
+
+def multiplied(key):
+    return pack(tenseal.ckks_vector(key, [0.0]) * 2.0, np.zeros(1, np.float32))
+
+
 BIAS = "head/Edema/bias"
 RUBBISH = np.frombuffer(b'["<f4", [1]]\nrubbish', np.uint8)
 REFUSED = {
@@ -108,6 +116,8 @@ REFUSED = {
     "shape": (lambda key: changed("conv/kernel", other_shape(key)), "(2, 2500); got (4,)"),
     "missing": (lambda _: changed("conv/kernel", None), "'conv/kernel' are missing"),
     "no head": (lambda _: secret(1, []), "the head is empty"),
+    "scale": (lambda key: changed(BIAS, other_scale(key)), "context's scale and first level"),
+    "level": (lambda key: changed(BIAS, multiplied(key)), "context's scale and first level"),
     "no ciphertext": (lambda _: changed(BIAS, RUBBISH), f"'{BIAS}' cannot be added"),
 }
 
