@@ -72,7 +72,8 @@ def limits(sites: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
 
     A site's width is its limit times its mean variance; it may be at most `WIDER` times the median
     site's (of an even number: the lower median). So one site with inflated statistics cannot make
-    every image look familiar.
+    every image look familiar. A site whose statistics are centered elsewhere is believed: images
+    like that pass, as those of a site with another kind of images should.
 
     Example:
         >>> limits({"a": {"limit": 2, "variance": [1]}, "b": {"limit": 2, "variance": [10]}})

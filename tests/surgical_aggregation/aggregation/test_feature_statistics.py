@@ -67,3 +67,10 @@ def test_no_honest_limit_is_above_what_one_image_in_a_hundred_allows(images):
 def test_a_limit_is_lowered_where_images_would_lie_much_wider_than_at_the_middle_site(widths, kept):
     sites = {str(n): {"limit": width / 9, "variance": [9.0]} for n, width in enumerate(widths)}
     assert [9 * limit for limit in feature_statistics.limits(sites).values()] == pytest.approx(kept)
+
+
+def test_a_site_whose_images_are_of_another_kind_is_believed():
+    sites = {"a": statistics_of(OWN), "b": statistics_of(OWN), "other": statistics_of(OWN + 50)}
+    limits = feature_statistics.limits(sites)
+    found = {site: (distances(OWN + 50, sites[site]) > limits[site]).mean() for site in sites}
+    assert found["a"] == found["b"] == 1 and found["other"] < 0.02
