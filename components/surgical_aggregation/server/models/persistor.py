@@ -36,7 +36,8 @@ class CheckpointPersistor(ModelPersistor):
 
     A new best model (GLOBAL_BEST_MODEL_AVAILABLE) is written together with the next last.npz, just
     before it. If the server is killed, the round in progress is lost; on resume it is repeated, and
-    the better model is found again.
+    the better model is found again. A candidate becomes best.npz after last.npz has its record; if
+    the server is killed in between, it is resumed from the candidate's own file.
 
     A run that starts from an earlier job's checkpoint resumes its round, classes and history (see
     `Manifest.started_by`), the optimizer's moments, and its best model, provided that best.npz is
@@ -102,6 +103,8 @@ class CheckpointPersistor(ModelPersistor):
         try:
             of_start = start.manifest.round, start.manifest.get(CANDIDATE)
             best = start if (record["round"], record.get(CANDIDATE)) == of_start else load(file)
+            if best.manifest.get("best") != record and CANDIDATE in record:
+                best = load(path.with_name(f"{record[CANDIDATE]}.npz"))  # not linked yet
             if best.manifest.get("best") != record:
                 raise CheckpointError(f"{str(file)!r} is another model")
         except CheckpointError as error:
@@ -170,9 +173,9 @@ class CheckpointPersistor(ModelPersistor):
         if self._unsaved_best is None:
             return
         self._unsaved_best = None
-        model_files.link_in_job(name, model_files.BEST_FILE, fl_ctx)
         if made:  # the manifest of the last model has the record of the best one
             model_files.save_to_job(self._checkpoint(self._last), model_files.LAST_FILE, fl_ctx)
+        model_files.link_in_job(name, model_files.BEST_FILE, fl_ctx)
 
     def _checkpoint(self, learnable: ModelLearnable) -> Checkpoint:
         model = GlobalModel.from_learnable(learnable)

@@ -267,6 +267,31 @@ class TestCandidate:
         server.load()
         assert "best model, of round 3, is not in the checkpoint's folder" in logged["warning"][0]
 
+    @pytest.mark.parametrize(("fails", "best"), [
+        ("save_to_job", ([1, 2], 1)), ("link_in_job", ([6, 6], 4)),
+    ])  # fmt: skip
+    def test_killed_while_it_becomes_the_best_the_run_goes_on_from_a_best_model(
+        self, tmp_path, monkeypatch, panics, logged, fails, best
+    ):
+        server = Server(tmp_path / "a")
+        server.announce(RECORD)
+        server.save()
+        server.announce(OF_AVERAGE, AVERAGED)
+        write = getattr(model_files, fails)
+
+        def killed(model, name, fl_ctx):
+            if name != "average.npz" or fails == "link_in_job":
+                raise checkpoint.CheckpointError("killed")
+            write(model, name, fl_ctx)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(model_files, fails, killed)
+            server.validated(AVERAGED)
+        assert panics == ["killed"]
+        resumed = Server(tmp_path / "b", tmp_path / "a/server/checkpoints/job/last.npz")
+        resumed.load()
+        assert resumed.kept() == {"best": best} and logged["warning"] == []
+
     def test_of_the_best_models_round_it_is_not_taken_for_it(self, tmp_path):
         record, start = {**RECORD, "round": 3}, tmp_path / "average.npz"
         earlier(tmp_path, record, best=record)
