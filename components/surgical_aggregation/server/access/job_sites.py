@@ -26,6 +26,7 @@ from nvflare.apis.job_def import ALL_SITES, SERVER_SITE_NAME, JobMetaKey, get_jo
 from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation.aggregation.class_names import unfit
+from surgical_aggregation.aggregation.site_result import Limits
 from surgical_aggregation.wire import flare_internals, headers, privacy_json
 from surgical_aggregation.wire.versions import parse_versions, version_fault
 
@@ -115,8 +116,9 @@ def declaration_fault(fl_ctx: FLContext) -> str | None:
     """Why the declaration of a message's site is invalid; None: it is valid.
 
     A site must use the name that FLARE has authenticated, and keep the classes of its first
-    declaration, after a restart too. Class names must be printable (the aggregator limits their
-    length). Its version must match the server's, see `versions`.
+    declaration, after a restart too. It may have `Limits().site_classes`; their names must be
+    printable (the aggregator limits their length). Its version must match the server's, see
+    `versions`.
     """
     site = site_of(fl_ctx)
     if claimed_site(fl_ctx) != site:
@@ -124,6 +126,8 @@ def declaration_fault(fl_ctx: FLContext) -> str | None:
     now, first = declaration(fl_ctx), _declarations(fl_ctx).get(site)
     if reason := version_fault(now.versions):
         return reason
+    if (number := len(now.classes)) > (most := Limits().site_classes):
+        return f"it declares {number} classes, and a site may have {most}"
     if reason := next(filter(None, (unfit(name, sys.maxsize) for name in now.classes)), None):
         return reason
     if first is None or first.classes == now.classes:

@@ -137,12 +137,7 @@ def one_finding(name: str, other: str) -> str | None:
         return None
     if reason := resemblance(name, other) or resemblance(other, name):
         return reason
-    aliases = [entry for entry in catalogue() if entry.relation == "alias"]
-    called = (
-        {alias.canonical for alias in aliases if key(alias.name) == key(each)}
-        for each in (name, other)
-    )
-    both = sorted(set.intersection(*called))
+    both = sorted(set.intersection(*(_aliases().get(key(each), set()) for each in (name, other))))
     return f"both are called {both[0]}" if both else None
 
 
@@ -166,6 +161,16 @@ def _names(dataset: str | None) -> Mapping[str, str]:
         for entry in catalogue()
         if entry.relation == "exact" and entry.dataset == dataset
     }
+
+
+@cache
+def _aliases() -> Mapping[str, set[str]]:
+    """Folded alias -> the classes that are called so."""
+    called: dict[str, set[str]] = {}
+    for entry in catalogue():
+        if entry.relation == "alias":
+            called.setdefault(key(entry.name), set()).add(entry.canonical)
+    return called
 
 
 @cache

@@ -4,6 +4,7 @@ from itertools import combinations
 import pytest
 
 from cxr_study.common.spelling import key
+from cxr_study.data.labels import vocabulary
 from cxr_study.data.labels.vocabulary import (
     CHEXPERT_CLASSES,
     NIH_CLASSES,
@@ -140,3 +141,12 @@ def test_an_alias_suggests_the_class_and_translates_nothing():
         if key(alias.name) != key(alias.canonical):
             assert class_name(alias.name, "table") == alias.name
     assert {alias.dataset for alias in ALIASES} == {"en", "de", "fr", "es", "zh"}
+
+
+def test_aliases_are_folded_once_and_not_for_every_pair(monkeypatch):
+    """The server compares all names of all sites while sites wait for their tasks."""
+    folded, pair = [], ("Pleuraerguss", "\u00c9panchement pleural")
+    assert vocabulary.one_finding(*pair) == "both are called Pleural Effusion"
+    monkeypatch.setattr(vocabulary, "key", lambda name: folded.append(name) or key(name))
+    assert vocabulary.one_finding(*pair) == "both are called Pleural Effusion"
+    assert len(folded) < 20

@@ -61,6 +61,7 @@ def message():
     (["Edema", None], None, (), None),
     (["Edema", "Ma\nss"], None, (), "printable text without outer spaces; got 'Ma\\nss'"),
     (["Edema"], "north", (), "it calls itself 'north'"),
+    ([f"{n}" for n in range(1001)], None, (), "it declares 1001 classes, and a site may have 1000"),
 ])  # fmt: skip
 def test_a_declaration_is_a_list_of_names_that_a_site_gives_under_its_own(
     declared, claims, counted, fault
