@@ -105,7 +105,8 @@ def run(
     asked = Job.asked(
         job, sites=split(sites), preset=joined(preset), given=settings or (), settings=body
     )
-    check_folder(out, force)
+    inputs = [site_files, initial_body, asked.folder and asked.folder.path]
+    check_folder(out, force, inputs=inputs)
     from cxr_deployment import poc_run
 
     request = RunRequest(asked, out, site_files)

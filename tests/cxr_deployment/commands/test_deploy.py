@@ -119,6 +119,7 @@ def test_a_mistake_keeps_an_earlier_run(submit, submitted, tmp_path, monkeypatch
     assert "needs a new folder" in submit(code=2)
     assert "it is not let in" in submit("--force", kit="bad", code=2)
     assert "nih.yaml does not" in submit("--force", "--site-files", ".", code=2)
+    assert "which the new run needs" in submit("--force", job=tmp_path / "out/job", code=2)
 
     def broken(kit):
         raise PermissionError(f"{kit}: no")

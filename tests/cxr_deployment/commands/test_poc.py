@@ -82,6 +82,7 @@ class TestRun:
         ("--set backbone=foo", "setting 'backbone' has no value 'foo'; "),
         ("--set hidden=8", "the initial body of the phantom is of"),
         ("--initial-body no.npz", "no.npz' does not exist"),
+        ("--initial-body {earlier}/job/meta.json", "which the new run needs"),
         ("--preset no", "no preset 'no'"),
         ("--out spaced\\ run", "without spaces"),
         ("--out others", "only what an earlier run made"),
@@ -93,7 +94,7 @@ class TestRun:
         with socket.socket() as listener:
             listener.bind(("", 0))
             listener.listen()
-            words = shlex.split(options.format(taken=listener.getsockname()[1]))
+            words = shlex.split(options.format(taken=listener.getsockname()[1], earlier=earlier))
             given = ("--out", earlier, "--force", *words)
             assert message in poc("run", JOBS / "surgical", *given, code=2)
         assert all((Path(out) / "poc").is_dir() for out in (earlier, "spaced run", "others"))
