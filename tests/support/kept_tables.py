@@ -200,6 +200,25 @@ def finalists():
     return table([*head, "all 20"], rows)
 
 
+def preset():
+    found = _by_seed("preset")
+
+    def less(row, group):
+        return UNDEFINED if row == PUBLISHED else _of_seeds(found, row, group, PUBLISHED)
+
+    rows = [
+        [title, *(_of_seeds(found, row, group) for group in GROUPS), less(row, "all")]
+        for title, row in (
+            ("surgical, batch norm frozen (published)", PUBLISHED),
+            ("**… with weight averaging, refit (`recommended`)**", RECOMMENDED),
+            ("each hospital alone, batch norm trained", ("individual", "fedavg")),
+            ("each hospital alone, as `recommended`", ALONE),
+        )
+    ]
+    head = ["", "7 shared", "unique, own site", "unique, other site", "all 20"]
+    return table([*head, "all, minus published"], rows)
+
+
 # --- NIH and CheXpert, as in the papers: means over seeds, by test set ----------------------------
 
 BATCH_NORM = {"fedavg": "averaged", "fedbn": "local", "fedbn+": "frozen"}
@@ -241,6 +260,7 @@ TABLES = {
     "real pairs": real_pairs,
     "drawings": drawings,
     "finalists": finalists,
+    "preset": preset,
     "nih-chexpert": nih_chexpert,
 }
 
