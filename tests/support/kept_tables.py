@@ -210,7 +210,7 @@ def preset():
         [title, *(_of_seeds(found, row, group) for group in GROUPS), less(row, "all")]
         for title, row in (
             ("surgical, batch norm frozen (published)", PUBLISHED),
-            ("**… averaging, refit (`recommended`)**", RECOMMENDED),
+            ("**… as `recommended`**", RECOMMENDED),
             ("each hospital alone, batch norm trained", ("individual", "fedavg")),
             ("each hospital alone, as `recommended`", ALONE),
         )
