@@ -174,7 +174,8 @@ def localise_server(
 
     They are FLARE's defaults with these changes:
 
-    - Jobs, snapshots and logs are stored in `storage`; FLARE's default is /tmp.
+    - Jobs and snapshots are stored in `storage`; FLARE's default is /tmp.
+    - No logs of sites are received: FLARE 2.9 writes them to the path that the sender names.
     - A job without code may name only this software's classes, and those in `allow`.
     - No messages between sites; see `server_requests`.
     - The classes that each site may contribute, if `permitted` is given.
@@ -199,8 +200,8 @@ def localise_server(
     snapshots = resources["snapshot_persistor"]["args"]["storage"]["args"]
     snapshots["root_dir"] = str(stored / "snapshot-storage")
     _component(resources, "job_manager")["uri_root"] = str(stored / "jobs-storage")
-    _component(resources, "log_receiver")["dest_dir"] = str(stored / "logs")
-    resources["components"] += [
+    resources["components"] = [
+        *(part for part in resources["components"] if part["id"] != "log_receiver"),
         {"id": "job_ids", "path": f"{_GUARD}.JobIds"},
         {"id": "server_requests", "path": _SERVER_REQUESTS},
     ]

@@ -5,8 +5,9 @@ a site of no job can stop the server, or abort a job and see its errors. It hand
 message holds without the filters of its cells, lets a site reply for another one, and connects to
 any address that a site offers, where the site could act as the server. It counts the ids of its
 streams, and whoever knows an id can end the stream. It ends a job's process when a site reports
-that a message was too large. And it accepts any origin with a token that is signed and no longer
-registered.
+that a message was too large, and reserves the memory that a stream's header asks for. It accepts
+any origin with a token that is signed and no longer registered; and since it signs a site's name
+and token as one text, a site can move letters from one to the other and pass for another site.
 """
 
 import secrets
@@ -19,8 +20,10 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.fuel.f3.cellnet.core_cell import _TOPIC_BULK, Message, make_reply
 from nvflare.fuel.f3.cellnet.defs import (
     CellChannel,
+    Encoding,
     MessageHeaderKey,
     MessagePropKey,
+    MessageType,
     ReturnCode,
 )
 from nvflare.fuel.f3.cellnet.fqcn import FQCN, FqcnInfo
@@ -28,6 +31,7 @@ from nvflare.fuel.f3.cellnet.net_agent import _CHANNEL as NET_MANAGER
 from nvflare.fuel.f3.streaming import byte_streamer
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.fuel.f3.streaming.stream_types import BlobSizeError
+from nvflare.private.defs import CellMessageHeaderKeys
 from nvflare.private.fed.server.server_commands import ServerCommands
 
 from surgical_aggregation.kit.site_requests import message_topic
@@ -35,12 +39,19 @@ from surgical_aggregation.kit.site_requests import message_topic
 _INTERNAL = (NET_MANAGER, CellChannel.SERVER_PARENT_LISTENER)
 """Channels by which FLARE's cells are inspected and stopped, and its job processes report."""
 
+_TOKEN = 36
+"""Characters of a token: of a UUID."""
+
+_RESERVED = 64 * 2**20
+"""Most bytes of a stream that FLARE reserves at once; results are not such streams."""
+
 
 class ServerRequests(FLComponent):
     """Drop messages with a false origin, between sites, and for the server's own processes alone.
 
-    Also dropped: bulk messages, replies and errors for another site, and offers of a connection. A
-    message that was too large for one site fails for that site alone.
+    Also dropped: bulk messages, replies and errors for another site, offers of a connection, tokens
+    that are none, and streams that would reserve much memory. A message that was too large for one
+    site fails for that site alone.
 
     Runs on the server, in its service, as a component of its local/resources.json, where it sees
     all messages of sites; and in every job's process, whose streams get random ids. A job whose
@@ -76,6 +87,10 @@ class ServerRequests(FLComponent):
             why = f"replies for {', '.join(_stands_for(message))!r}"
         elif message.get_header(MessageHeaderKey.CONN_URL):
             why = "offers a connection"
+        elif len(message.get_header(CellMessageHeaderKeys.TOKEN) or " " * _TOKEN) != _TOKEN:
+            why = "has a token that is none"
+        elif _reserved(message) > _RESERVED:
+            why = f"would reserve {_reserved(message)} bytes"
         else:
             if message.get_header(StreamHeaderKey.ERROR_TYPE) == BlobSizeError.__name__:
                 message.remove_header(StreamHeaderKey.ERROR_TYPE)  # FLARE would end the job for all
@@ -86,7 +101,9 @@ class ServerRequests(FLComponent):
 
 
 def _internal(message: Message) -> bool:
-    """Whether a message, or the stream that it is part of, is for the server's processes alone."""
+    """Whether a request, or the stream that it is part of, is for the server's processes alone."""
+    if message.get_header(MessageHeaderKey.MSG_TYPE) == MessageType.REPLY:
+        return False
     for keys in (MessageHeaderKey, StreamHeaderKey):
         channel, topic = message.get_header(keys.CHANNEL), message.get_header(keys.TOPIC)
         of_sites = topic in ServerCommands.client_request_commands_names
@@ -95,6 +112,12 @@ def _internal(message: Message) -> bool:
         if (channel, topic) == (CellChannel.CELLNET, _TOPIC_BULK):  # could hold any message
             return True
     return False
+
+
+def _reserved(message: Message) -> int:
+    """Bytes that FLARE reserves for the stream that a message is part of."""
+    encoded = message.get_header(StreamHeaderKey.PAYLOAD_ENCODING)
+    return 0 if encoded == Encoding.FOBS else int(message.get_header(StreamHeaderKey.SIZE) or 0)
 
 
 def _stands_for(message: Message) -> list[str]:

@@ -26,7 +26,8 @@ class SiteRequests(FLComponent):
     local/privacy.json. A job whose sites send messages to each other cannot run at this site.
 
     The server binds the origin of every message to the sender's certificate (see
-    `server_requests`), so a site cannot send as the server.
+    `server_requests`), so a site cannot send as the server. A relay does not: its sites depend on
+    each other.
     """
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:

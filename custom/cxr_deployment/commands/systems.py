@@ -270,7 +270,7 @@ def server(
     r"""Write the server's storage, rights and table of permitted classes into its kit.
 
     Options:
-        storage: Folder for jobs, snapshots and logs; FLARE's default is in /tmp.
+        storage: Folder for jobs and snapshots; FLARE's default is in /tmp.
         permitted: YAML, site: \[classes] that it may contribute; or such a table per study.
 
     Example:

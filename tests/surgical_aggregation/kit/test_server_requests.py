@@ -1,3 +1,4 @@
+import uuid
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -7,7 +8,12 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.fuel.f3.cellnet import cell
 from nvflare.fuel.f3.cellnet.core_cell import Message, _BulkSender
-from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey, MessagePropKey
+from nvflare.fuel.f3.cellnet.defs import (
+    Encoding,
+    MessageHeaderKey,
+    MessagePropKey,
+    MessageType,
+)
 from nvflare.fuel.f3.cellnet.fqcn import FqcnInfo
 from nvflare.fuel.f3.endpoint import Endpoint
 from nvflare.fuel.f3.streaming import byte_streamer
@@ -17,6 +23,7 @@ from nvflare.fuel.f3.streaming.stream_const import (
     STREAM_DATA_TOPIC,
     StreamHeaderKey,
 )
+from nvflare.private.defs import CellMessageHeaderKeys
 
 from surgical_aggregation.kit.server_requests import ServerRequests
 
@@ -151,3 +158,40 @@ def test_the_filter_is_there_before_the_server_starts():
     assert added == []
     guard.handle_event(EventType.SYSTEM_BOOTSTRAP, fl_ctx)
     assert added == [("*", "*", guard.drop)]
+
+
+@pytest.mark.parametrize(("header", "value", "why"), [
+    (CellMessageHeaderKeys.TOKEN, str(uuid.uuid4()), ""),
+    (CellMessageHeaderKeys.TOKEN, f"1{uuid.uuid4()}", "has a token that is none"),
+    (CellMessageHeaderKeys.TOKEN, str(uuid.uuid4())[1:], "has a token that is none"),
+    (CellMessageHeaderKeys.TOKEN, "server", "has a token that is none"),
+    (StreamHeaderKey.SIZE, 64 * 2**20, ""),
+    (StreamHeaderKey.SIZE, 64 * 2**20 + 1, "would reserve 67108865 bytes"),
+])  # fmt: skip
+def test_dropped_are_letters_moved_from_a_name_to_its_token_and_streams_that_reserve_memory(
+    header, value, why, caplog
+):
+    message = of_nih(**{header: value})
+    assert (ServerRequests().drop(message) is not None) == bool(why)
+    assert why in caplog.text
+    results = of_nih(**{header: value, StreamHeaderKey.PAYLOAD_ENCODING: Encoding.FOBS})
+    assert (ServerRequests().drop(results) is not None) == ("token" in why)
+
+
+@pytest.mark.parametrize("kind", [MessageType.REQ, MessageType.REPLY])
+def test_a_site_may_answer_what_the_server_asks_of_its_cell(kind):
+    message = of_nih(**{
+        MessageHeaderKey.CHANNEL: "_net_manager", MessageHeaderKey.TOPIC: "peers",
+        MessageHeaderKey.MSG_TYPE: kind,
+    })  # fmt: skip
+    assert (ServerRequests().drop(message) is None) == (kind == MessageType.REPLY)
+
+
+def of_nih(**headers):
+    """A message of site nih to the server."""
+    message = Message({
+        MessageHeaderKey.ORIGIN: "nih", MessageHeaderKey.DESTINATION: "server",
+        MessageHeaderKey.CHANNEL: "task", **headers,
+    })  # fmt: skip
+    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih"))
+    return message
