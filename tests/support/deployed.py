@@ -6,7 +6,7 @@ import ssl
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -177,4 +177,6 @@ def wait(session, job_id, *, until=lambda meta: False, timeout=180.0):
 def rounds(system, job_id):
     """Number of whole rounds that a running job has made."""
     record = system.server / job_id / "run_record.jsonl"
-    return record.read_text().count('"event": "round"') if record.is_file() else 0
+    with suppress(FileNotFoundError):  # not begun, or archived and removed
+        return record.read_text().count('"event": "round"')
+    return 0

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import platformdirs
-
 
 def cache_dir() -> Path:
     """Folder for data that can be recomputed; it may not exist yet.
@@ -15,6 +13,8 @@ def cache_dir() -> Path:
     The environment variable `SURGAGG_CACHE` names it. Default: the user's cache folder of the
     operating system, such as ~/.cache/surgical-aggregation on Linux.
     """
+    import platformdirs  # here, for every command imports this module
+
     folder = os.environ.get("SURGAGG_CACHE")
     return Path(folder) if folder else Path(platformdirs.user_cache_dir("surgical-aggregation"))
 
