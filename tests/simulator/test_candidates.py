@@ -87,8 +87,9 @@ def test_all_are_measured_and_the_best_of_them_is_tested(made):
         first = stage if ahead(losses[stage], losses[first]) else first
     best = made.whole.events("best")[-1]
     assert best["value"] == pytest.approx(np.mean(losses[first]))
-    assert f"SRV_{best.get('candidate', 'last')}" == first
-    assert same(made.whole.best, made.whole.checkpoint(best["candidate"]))
+    name = best.get("candidate", "last")
+    assert f"SRV_{name}" == first
+    assert same(made.whole.best, made.whole.checkpoint(name))
     assert list(wire.classes_of(made.whole.best.variables)) == UNION
 
 
