@@ -1,4 +1,3 @@
-import uuid
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -26,6 +25,8 @@ from nvflare.fuel.f3.streaming.stream_const import (
 from nvflare.private.defs import CellMessageHeaderKeys
 
 from surgical_aggregation.kit.server_requests import ServerRequests
+
+UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
 @pytest.mark.parametrize(("sender", "origin", "target", "channel", "why"), [
@@ -161,9 +162,9 @@ def test_the_filter_is_there_before_the_server_starts():
 
 
 @pytest.mark.parametrize(("header", "value", "why"), [
-    (CellMessageHeaderKeys.TOKEN, str(uuid.uuid4()), ""),
-    (CellMessageHeaderKeys.TOKEN, f"1{uuid.uuid4()}", "has a token that is none"),
-    (CellMessageHeaderKeys.TOKEN, str(uuid.uuid4())[1:], "has a token that is none"),
+    (CellMessageHeaderKeys.TOKEN, UUID, ""),
+    (CellMessageHeaderKeys.TOKEN, f"1{UUID}", "has a token that is none"),
+    (CellMessageHeaderKeys.TOKEN, UUID[1:], "has a token that is none"),
     (CellMessageHeaderKeys.TOKEN, "server", "has a token that is none"),
     (StreamHeaderKey.SIZE, 64 * 2**20, ""),
     (StreamHeaderKey.SIZE, 64 * 2**20 + 1, "would reserve 67108865 bytes"),
