@@ -129,7 +129,7 @@ def submit(
     asked = Job.asked(job, sites=split(sites), preset=joined(preset), given=settings or ())
     if site_files:
         check_sites(site_files, asked.sites)
-    check_folder(out, force, inputs=[kit, site_files, asked.folder and asked.folder.path])
+    check_folder(out, force, inputs=[kit, site_files, asked.folder.path if asked.folder else None])
     from cxr_deployment import local_workspaces
     from cxr_deployment.deployed_run import DeployedRun
 

@@ -105,7 +105,7 @@ def run(
     asked = Job.asked(
         job, sites=split(sites), preset=joined(preset), given=settings or (), settings=body
     )
-    inputs = [site_files, initial_body, asked.folder and asked.folder.path]
+    inputs = [site_files, initial_body, asked.folder.path if asked.folder else None]
     check_folder(out, force, inputs=inputs)
     from cxr_deployment import poc_run
 
