@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from surgical_aggregation.aggregation.metrics import of_classes
+
+ALONE = 0.1
+"""Change of loss always granted to one site, as a share of the others' mean loss."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,12 @@ class ModelComparison:
     sites measured it. It is compared with the best one over the sites that measured both for the
     same classes, again at least `min_share`; the smaller mean loss over these sites wins.
 
-    No site decides alone: in a run of three or more sites, the largest change of a site's loss
-    between the two models is clipped to the second largest change. So a model wins if it is better
-    at all sites but one, and never if it is better at one site only. Otherwise a site that reports
-    a loss near 0 once, and large ones later, would keep that model the best and end the training.
-    With two sites there is no clipping, since either may be the wrong one.
+    With three or more sites, the largest change of a site's loss between the two models is clipped
+    to the second largest change, or to `ALONE` times the other sites' mean loss if that is more.
+    Otherwise a site that reports a loss near 0 once, and large ones later, would keep that model
+    the best and end the training. A site that reports a little less in every round can still keep
+    later models the best: without `ALONE`, what one site gains would hardly count. With two sites
+    there is no clipping, since either may be the wrong one.
 
     A site that joins or returns takes effect with the next best model. If the best model lacks a
     column of a new class, or too few of the sites measured it, the next eligible model replaces it.
@@ -91,16 +95,15 @@ class ModelComparison:
         common = self._comparable(best) & self._comparable(model)
         if few := self._few(common, "both it and the best one"):
             return Verdict(False, False, few)
-        changes = {site: model.losses[site] - best.losses[site] for site in common}
-        note = _clip(changes, model) if len(self.sites) > 2 else ""
-        change, least = math.fsum(changes.values()) / len(common), best.mean(common)
-        if change < 0:
+        limited, note = _limited(model, best, common)
+        loss, least = limited.mean(common), best.mean(common)
+        if loss < least:
             self.best = model
         why = (
-            f"{least + change:.4f} against {least:.4f} of round {best.round}, over the "
+            f"{loss:.4f} against {least:.4f} of round {best.round}, over the "
             f"{len(common)} sites that measured both{note}"
         )
-        return Verdict(change < 0, True, why)
+        return Verdict(loss < least, True, why)
 
     def objection(self, model: Measured) -> str | None:
         """Why a model is not eligible; None: it is."""
@@ -276,13 +279,13 @@ def _of_record(best: dict[str, Any]) -> Measured:
     return Measured(best["round"], frozenset(columns), losses, classes)
 
 
-def _clip(changes: dict[str, float], model: Measured) -> str:
-    """Clip the largest change of loss to the second largest; returns a note of what was clipped."""
-    *others, most = sorted(changes, key=lambda site: (abs(changes[site]), site))
-    limit = abs(changes[others[-1]]) if others else 0.0
-    if abs(changes[most]) <= limit:
-        return ""
-    earlier = model.losses[most] - changes[most]
-    changes[most] = math.copysign(limit, changes[most])
-    counts = earlier + changes[most]
-    return f"; {most}'s {model.losses[most]:.4g} counts as {counts:.4f}, or it would decide alone"
+def _limited(model: Measured, best: Measured, common: set[str]) -> tuple[Measured, str]:
+    """The model with its largest change of loss clipped, and a note of what was clipped."""
+    moved = {site: model.losses[site] - best.losses[site] for site in common}
+    *others, most = sorted(common, key=lambda site: (abs(moved[site]), site))
+    limit = max(abs(moved[others[-1]]), ALONE * best.mean(others)) if len(others) > 1 else math.inf
+    if abs(moved[most]) <= limit:
+        return model, ""
+    loss = best.losses[most] + math.copysign(limit, moved[most])
+    note = f"; {most}'s {model.losses[most]:.4g} counts as {loss:.4f}, or it would decide alone"
+    return replace(model, losses={**model.losses, most: loss}), note

@@ -54,26 +54,16 @@ def test_the_best_model_is_that_of_full_information_or_as_good(sites, dropout, c
             assert abs(best - means.argmin()) <= 3, seed
 
 
-changes = st.lists(st.floats(-16, 16) | st.just(0.0), min_size=3, max_size=6)
+near = st.integers(0, 24).map(lambda number: 4 + number / 64)  # less than a tenth of 4 apart
 
 
-@given(changes, st.integers(0, 3), st.booleans())
-def test_a_model_wins_if_all_sites_but_one_agree_and_never_by_one_alone(moved, absent, candidate):
-    """Also of a run whose other sites are absent, and for a model made after training."""
-    sites = [f"site {i}" for i in range(len(moved))]
-    there = sites[min(absent, len(sites) - 1) :]
-    before = dict.fromkeys(sites, 16.0)
-    after = {site: 16 + moved[i] for i, site in enumerate(sites) if site in there}
-    better = [after[site] < before[site] for site in there]
-    selection, won = Selection(min_share=0.01), []
-    for round_, losses in enumerate((before, after)):
-        selection.begin()
-        for site, loss in losses.items():
-            assert selection.measure(site, {"bce": loss}, EDEMA)
-        made = {"candidate": candidate and round_ > 0}
-        won.append(selection.decide(round_, EDEMA, sites=sites, **made).verdict.best)
-    assert won[0] and (not won[1] or sum(better) > 1)
-    assert won[1] or sum(better) < max(2, len(there) - 1)
+@given(st.lists(st.lists(near, min_size=3, max_size=3), min_size=1, max_size=8))
+def test_with_all_sites_in_every_round_the_first_with_the_smallest_mean_is_the_best(rows):
+    models = [measured(r, dict(zip("abc", row, strict=True))) for r, row in enumerate(rows)]
+    best, verdicts = chosen(models)
+    means = [sum(row) / 3 for row in rows]
+    assert best == means.index(min(means))
+    assert all(verdict.compared for verdict in verdicts[1:])
 
 
 @pytest.mark.parametrize(("first", "then"), [(1e-9, 16.1), (16.1, 1e-9), (0.1, 0.7)])
@@ -88,14 +78,10 @@ def test_no_site_alone_fixes_a_model_as_the_best_or_unseats_it(first, then, hone
     assert f"; liar's {then:.4g} counts as " in verdict.why
 
 
-def test_of_two_sites_nobody_knows_which_one_is_wrong():
+def test_of_two_sites_nobody_knows_which_one_is_wrong_and_small_differences_always_count():
     assert chosen([measured(0, {"a": 0.5, "b": 0.9}), measured(1, {"a": 0.6, "b": 0.1})])[0] == 1
-
-
-def test_a_small_change_of_one_site_alone_does_not_count_either():
-    small = [dict.fromkeys("abc", 0.5), {"a": 0.501, "b": 0.501, "c": 0.49}]
-    best, (_, verdict) = chosen([measured(*model) for model in enumerate(small)])
-    assert best == 0 and "; c's 0.49 counts as 0.4990" in verdict.why
+    small = [dict.fromkeys("abc", 0.5), {"a": 0.49, "b": 0.49, "c": 0.54}]
+    assert chosen([measured(*model) for model in enumerate(small)])[0] == 0
 
 
 def test_the_share_is_one_of_all_sites_that_measured_a_model_of_the_run():
