@@ -60,7 +60,8 @@ class ServerRequests(FLComponent):
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Add the filter before the server starts; in each process, let no stream's id be known."""
-        if event_type in (EventType.SYSTEM_BOOTSTRAP, EventType.START_RUN):
+        # A job's process has this part of resources.json only while it builds the job's components.
+        if event_type in (EventType.SYSTEM_BOOTSTRAP, EventType.BEFORE_BUILD_COMPONENT):
             byte_streamer.gen_stream_id = partial(secrets.randbits, 62)
         if event_type == EventType.SYSTEM_BOOTSTRAP:
             cell = fl_ctx.get_prop(FLContextKey.SITE_OBJ).cell.core_cell

@@ -135,7 +135,7 @@ def test_a_message_too_large_for_a_site_ends_no_process(monkeypatch, kind):
     assert message.get_header(StreamHeaderKey.ERROR_TYPE) in (None, "StreamTargetUnreachable")
 
 
-@pytest.mark.parametrize("event", [EventType.SYSTEM_BOOTSTRAP, EventType.START_RUN])
+@pytest.mark.parametrize("event", [EventType.SYSTEM_BOOTSTRAP, EventType.BEFORE_BUILD_COMPONENT])
 def test_the_id_of_a_stream_does_not_tell_those_of_others(event, monkeypatch):
     """Whoever knows the id can acknowledge or end the stream to another site."""
     monkeypatch.setattr(byte_streamer, "gen_stream_id", iter(range(9)).__next__)
