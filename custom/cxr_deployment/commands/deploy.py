@@ -22,6 +22,7 @@ from cxr_study.jobs import job_export
 from cxr_study.jobs.components import CODE_MODES, check_code_mode
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import JOBS
+from cxr_study.jobs.presets import JobError
 from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
 from cxr_study.runs.run_request import check_sites
 from surgical_aggregation.aggregation.strategy import STRATEGIES
@@ -254,10 +255,10 @@ def check(
         surgagg deploy check my-job --kit lead@university.org
         Exit codes: 0 all sites can participate, 1 one cannot, 2 wrong use.
     """
-    only = {"check_only": True}
-    asked = Job.asked(
-        job, sites=split(sites), preset=joined(preset), given=settings or (), settings=only
-    )
+    asked = Job.asked(job, sites=split(sites), preset=joined(preset), given=settings or ())
+    if "check_only" not in asked.settings:
+        raise JobError(f"job {asked.name!r} does not check its sites; it trains nothing: submit it.")
+    asked = asked.with_settings({"check_only": True})
     from cxr_deployment import deployed_run, system_status
 
     connected = _connected(kit, NOT_WAITED_FOR, study)

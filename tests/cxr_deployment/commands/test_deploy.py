@@ -129,6 +129,11 @@ def test_a_mistake_keeps_an_earlier_run(submit, submitted, tmp_path, monkeypatch
     assert submitted == [] and (tmp_path / "out/run.json").is_file()
 
 
+def test_a_job_that_does_not_check_its_sites_is_not_checked():
+    refusal = answer("deploy", "check", "census", "--kit", POC, code=2)
+    assert "'census' does not check its sites" in refusal and "Traceback" not in refusal
+
+
 def test_a_job_is_a_folder_with_everything_set_and_no_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = (
