@@ -21,8 +21,10 @@ from surgical_aggregation.site.contract.site_policy import (
 )
 from surgical_aggregation.site.local_notes import note_error
 
-LEAST_MIN_COUNT = 5
-"""A site's own lower limit of `min_count`, whatever a job asks for."""
+MIN_COUNT = 10
+"""Smallest number of patients behind a count. Not a job's: two limits would tell a small count."""
+IMAGE_SIZE = 64
+"""Side of the images when they are decoded, pixels; equal in all jobs for the same reason."""
 
 
 class CensusStatistics(Statistics):
@@ -37,18 +39,12 @@ class CensusStatistics(Statistics):
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
         sites: Folder of site files, at the site; see `find_site_file`.
-        image_size: Side of the images when they are decoded, pixels.
-        min_count: Smallest number of patients behind a count; at least `LEAST_MIN_COUNT`.
     """
 
-    def __init__(
-        self, site: str, sites: str | None = None, image_size: int = 64, min_count: int = 10
-    ):
+    def __init__(self, site: str, sites: str | None = None):
         super().__init__()
         self.site = site
         self.sites = sites
-        self.image_size = image_size
-        self.min_count = min_count
         self._fl_ctx: FLContext | None = None
 
     def initialize(self, fl_ctx: FLContext) -> None:
@@ -92,5 +88,4 @@ class CensusStatistics(Statistics):
         train = table.loc[table["split"] == "train", labelled]
         stay = withheld(policy, labelled, lambda: train.to_numpy(np.float32))
         labels = replace(labels, table=table.drop(columns=list(stay)))
-        least = max(LEAST_MIN_COUNT, self.min_count)  # in this order: NaN is not above it
-        return to_counts(take_census(labels, self.image_size, least).shared)
+        return to_counts(take_census(labels, IMAGE_SIZE, MIN_COUNT).shared)

@@ -233,7 +233,7 @@ def _census_server(made: FlareJob) -> None:
 
 def _census_site(made: FlareJob) -> None:
     here = {"site": "{SITE_NAME}"}
-    census = made.component("CensusStatistics", "sites", "image_size", "min_count", fixed=here)
+    census = made.component("CensusStatistics", "sites", fixed=here)
     made.to_sites(census, id="census")
     executor = made.component("StatisticsExecutor", fixed={"generator_id": "census"})
     made.to_sites(executor, tasks=["fed_stats"])

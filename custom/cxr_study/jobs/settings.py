@@ -133,7 +133,7 @@ class JobSettings(BaseModel):
     sites: str = _site("{$CXR_SITES}", "folder of <site>.yaml, at the site; or phantom", _ALL)
     backbone: str = _site("small_densenet", "of keras.applications, small_densenet or a package's",
                           _MEASURING, words=BACKBONES)
-    image_size: int = _site(64, "side of the input in pixels", _ALL, ge=8, le=SIDES[-1])
+    image_size: int = _site(64, "side of the input in pixels", _MEASURING, ge=8, le=SIDES[-1])
     hidden: int = _site(0, "units between pooling and head; 0: none", _MEASURING, ge=0,
                         le=HIDDEN_UNITS[-1])
     union: str = _site("", "classes by comma; empty: the 20 of NIH and CheXpert", _UNION)
@@ -161,7 +161,6 @@ class JobSettings(BaseModel):
     seed: int = _site(0, "of shuffling, augmentation and the initial head", ge=0, le=2**32 - 1)
     threads: int = _site(
         0, "of the CPU; 0: all cores, shared among simulated sites", _MEASURING, ge=0)
-    min_count: int = _site(10, "patients behind a count that leaves it; at least 5", (CENSUS,))
     # fmt: on
 
     @model_validator(mode="after")

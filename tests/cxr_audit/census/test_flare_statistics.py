@@ -8,6 +8,8 @@ from cxr_audit.census.flare_counts import from_counts
 from cxr_audit.census.flare_statistics import CensusStatistics
 from cxr_study.common import offered_data
 from cxr_study.common.offered_data import DemoData
+from cxr_study.jobs.job import Job
+from cxr_study.jobs.presets import JobError
 from flare import Engine, site_context
 
 JOB = Path(__file__).parents[3] / "jobs/census"
@@ -26,23 +28,20 @@ def counts(statistics):
 
 
 def test_every_feature_has_a_count_and_all_make_a_shared_census(sites, monkeypatch):
-    census = from_counts("nih", counts(CensusStatistics("nih", sites, 16)))
+    census = from_counts("nih", counts(CensusStatistics("nih", sites)))
     assert len(census.classes) == 14 and census.images == 200 and census.min_count == 10
     demo = DemoData((), lambda: Path(sites), None)
     monkeypatch.setattr(offered_data, "demo_data", lambda _: demo)
     assert CensusStatistics("nih").features()
 
 
-def test_small_counts_are_no_features_and_a_job_cannot_ask_for_smaller_than_the_site(sites):
+def test_small_counts_are_no_features(sites):
     cells = [
         n
-        for name, n in counts(CensusStatistics("nih", sites, 16, min_count=12)).items()
+        for name, n in counts(CensusStatistics("nih", sites)).items()
         if name.startswith(("label", "age", "sex"))
     ]
-    assert cells and not [n for n in cells if 0 < n < 12]
-    for least in (1, float("nan")):
-        fewer = counts(CensusStatistics("nih", sites, 16, min_count=least))
-        assert fewer["total: min_count"] == 5
+    assert cells and not [n for n in cells if 0 < n < 10]
     with pytest.raises(ValueError, match=r"none/nih\.yaml does not exist"):
         CensusStatistics("nih", f"{sites}/none").features()
 
@@ -51,7 +50,7 @@ class TestPolicy:
     @pytest.fixture
     def statistics(self, sites, tmp_path):
         def make(site="nih", **policy):
-            statistics = CensusStatistics(site, None, 16)
+            statistics = CensusStatistics(site)
             policy = {"site_files": sites, **policy}
             statistics.initialize(site_context("nih", Engine(tmp_path), policy))
             return statistics
@@ -90,3 +89,12 @@ def test_the_job_asks_for_counts_alone_for_all_else_names_classes_to_every_site(
     server = json.loads((JOB / "app_server/config/config_fed_server.json").read_text())
     (workflow,) = server["workflows"]
     assert workflow["args"]["statistic_configs"] == {"count": {}}
+
+
+@pytest.mark.parametrize("setting", ["min_count", "image_size"])
+def test_no_job_chooses_what_is_small(setting):
+    """Two choices on equal data would tell a small count, as a difference."""
+    with pytest.raises(JobError, match=f"no setting '{setting}'"):
+        Job.asked("census", given=[f"{setting}=32"])
+    with pytest.raises(TypeError, match=setting):
+        CensusStatistics("nih", **{setting: 32})

@@ -119,8 +119,8 @@ class TestAsked:
             expected = network if preset != "recommended" else {}
             assert made.settings == Job.of("evaluation").settings | expected
             assert not any(made.per_site.values())
-        census = Job.asked("census", preset="radiology,recommended", given=["image_size=96"])
-        assert census.settings == Job.of("census").settings | {"image_size": 96}
+        census = Job.asked("census", preset="radiology,recommended", given=["wait_seconds=96"])
+        assert census.settings == Job.of("census").settings | {"wait_seconds": 96}
         with pytest.raises(JobError, match="'evaluation' has no setting 'num_rounds'"):
             Job.asked("evaluation", preset="radiology", given=["num_rounds=3"])
 
