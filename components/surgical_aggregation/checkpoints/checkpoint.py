@@ -168,7 +168,9 @@ def _contents(file: IO[bytes], size: int) -> tuple[dict[str, Any], dict[str, Arr
     """Manifest and arrays of a file of `size` bytes; damaged files raise many kinds of error."""
     arrays: dict[str, Array] = {}
     with zipfile.ZipFile(file) as archive:
-        if sum(entry.file_size for entry in archive.infolist()) > size:  # packed, or overlapping
+        if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+            raise ValueError("its entries are compressed, so their sizes are not known")
+        if sum(entry.file_size for entry in archive.infolist()) > size:  # overlapping
             raise ValueError(f"its entries would be larger than the file, which has {size} bytes")
         manifest = json.loads(archive.read(MANIFEST))
         if not isinstance(manifest, dict):

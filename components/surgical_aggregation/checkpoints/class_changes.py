@@ -82,18 +82,22 @@ def with_columns(
         into: The model that receives the columns.
         source: The model that the classes come from.
         columns: Class -> (kernel of shape (features,), bias of shape (1,)).
-        facts: Class -> facts to add under "imported". Default: none.
+        facts: Class -> facts to add under "imported"; with "refit", whose "site" is then the only
+            one that trained the class. Default: none.
     """
-    more = facts or {}
-    trained = {
-        name: {
-            **source.manifest.get("classes", {}).get(name, {"sites": [], "last_round": None}),
-            "imported": {**_origin(source, name), **more.get(name, {})},
-        }
-        for name in columns
-    }
+    before, trained = source.manifest.get("classes", {}), {}
+    for name in columns:
+        own = (facts or {}).get(name, {})
+        training = before.get(name, {"sites": [], "last_round": None})
+        if "refit" in own:
+            training = {"sites": [own["refit"]["site"]], "last_round": None}
+        trained[name] = {**training, "imported": {**_origin(source, name), **own}}
     classes = {**into.manifest.get("classes", {}), **trained}
     manifest = into.manifest.without("best", BEST_OF_ROUNDS).with_facts(classes=classes)
+    if gone := manifest.get("removed"):
+        manifest = manifest.with_facts(
+            removed={name: why for name, why in gone.items() if name not in columns}
+        )
     return Checkpoint(wire.join(into.variables, columns), manifest, into.moments)
 
 

@@ -126,7 +126,7 @@ class Manifest(Mapping[str, Any]):
         accepted: Mapping[str, SiteResult],
         versions: Mapping[str, Mapping[str, str]],
     ) -> Manifest:
-        """Manifest of the model that a round made; the last model's validation is dropped.
+        """Manifest of the model that a round made, without what was measured of the one before.
 
         Args:
             round_: The round.
@@ -144,7 +144,7 @@ class Manifest(Mapping[str, Any]):
         for site in accepted:
             sites[site] = _with_span(sites.get(site, ()), round_, round_)
         declared = {site: dict(versions[site]) for site in accepted if site in versions}
-        made = self.without("validation", CANDIDATE).with_facts(
+        made = self.without("validation", "features", CANDIDATE).with_facts(
             round=round_ + 1,
             versions={**self.get("versions", {}), **declared},
             classes=dict(sorted({**before, **now}.items())),

@@ -55,6 +55,8 @@ def check(request: Shareable, training: LocalTraining | None, fl_ctx: FLContext)
         for name in sorted(there.keys() & here.keys())
         if there[name] != here[name]
     )
+    if network and not servers[headers.TRAINS]:
+        raise SiteError(f"the model cannot be measured with other settings{network}")
     shapes = servers[headers.BODY_SHAPES].items()
     body = {path: None if shape is None else tuple(shape) for path, shape in shapes}
     in_body = {path: value for path, value in own.items() if path not in training.head}

@@ -30,8 +30,9 @@ UNREADABLE = "surgical.unreadable"
 
 CHECK_TASK = "check"
 
-BODY_SHAPES, NETWORK = "body", "network"
-"""Of its data: path of a body variable -> shape (None: unknown), and network facts."""
+BODY_SHAPES, NETWORK, TRAINS = "body", "network", "trains"
+"""Of its data: path of a body variable -> shape (None: unknown), network facts, and whether the job
+trains the model."""
 
 FREE_DISK, CERTIFICATE_DAYS, CANNOT = "free_disk", "certificate_days", "cannot"
 """Of its result: bytes and days (None: unknown), and why the site cannot participate (None: it

@@ -257,7 +257,7 @@ def check(
     """
     asked = Job.asked(job, sites=split(sites), preset=joined(preset), given=settings or ())
     if "check_only" not in asked.settings:
-        raise JobError(f"job {asked.name!r} does not check its sites; it trains nothing: submit it.")
+        raise JobError(f"job {asked.name!r} does not check its sites; submit it, it only counts.")
     asked = asked.with_settings({"check_only": True})
     from cxr_deployment import deployed_run, system_status
 

@@ -19,7 +19,7 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.checkpoints.manifest import Manifest, made_now, with_round
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, REFIT
+from surgical_aggregation.wire.headers import AVERAGE, BEST_OF_ROUNDS, CANDIDATE, REFIT
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor FLARE for a name
     import tensorflow as tf
@@ -200,7 +200,8 @@ def _manifest(
         for name in training.classes
         if round_ or name in before
     }
-    facts = {key: v for key, v in initial.manifest.items() if key not in ("best", "job")}
+    of_initial = ("best", "job", *(("features", BEST_OF_ROUNDS) if round_ else ()))
+    facts = {key: v for key, v in initial.manifest.items() if key not in of_initial}
     return {**facts, "classes": trained, "round": round_}
 
 

@@ -305,6 +305,7 @@ def package(
     Example:
         surgagg model package runs/demo --out chest-model
     """
+    from cxr_study.models.export_model import CHECKPOINT
     from cxr_study.models.export_model import package as write
     from cxr_study.reports.card import model_card
 
@@ -320,6 +321,7 @@ def package(
                 f"{written} needs to state the model's calibration; it was written before. Write "
                 "it again: surgagg report <run>; or remove it, to have it made without the run."
             )
+    card = card.replace(f'load_model("{loaded.file.name}")', f'load_model("{CHECKPOINT}")')
     card = model_card.fill_in_answers(card, loaded.file.parent)
     write(loaded, card, out)
     left = card.count(f"**{model_card.TO_FILL}:")

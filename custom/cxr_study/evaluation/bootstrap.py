@@ -170,7 +170,8 @@ def mean_interval(model: Resampled, metric: Metric, classes: Sequence[str]) -> E
     Returns:
         None (not defined) if the model lacks one of the classes, or the metric is defined for none.
     """
-    return _estimate(_columns(model, metric, classes), model.with_interval(classes))
+    rows = _columns(model, metric, classes)
+    return None if rows is None else _estimate(rows, model.with_interval(classes), rows)
 
 
 def difference_interval(
@@ -199,9 +200,9 @@ def difference_interval(
             "Resample both models alike."
         )
     one, other = _columns(first, metric, classes), _columns(second, metric, classes)
-    return _estimate(
-        None if one is None or other is None else one - other, first.with_interval(classes)
-    )
+    if one is None or other is None:
+        return None
+    return _estimate(one - other, first.with_interval(classes), one, other)
 
 
 def percentile_interval(values: ArrayLike) -> tuple[float, float]:
@@ -237,12 +238,18 @@ def _columns(model: Resampled, metric: Metric, classes: Sequence[str]) -> np.nda
     return np.vstack([model.values[metric], model.drawn[metric]])[:, columns]
 
 
-def _estimate(rows: np.ndarray | None, enough: Sequence[str]) -> Estimate | None:
-    if rows is None or np.isnan(rows[0]).all():
+def _means(rows: np.ndarray) -> np.ndarray:
+    """Mean over classes of each resample; NaN where none is defined."""
+    return np.ma.masked_invalid(rows[1:]).mean(axis=1).filled(np.nan)
+
+
+def _estimate(rows: np.ndarray, enough: Sequence[str], *models: np.ndarray) -> Estimate | None:
+    """Estimate from rows that were made of the models' rows; see `class_intervals`."""
+    if np.isnan(rows[0]).all():
         return None
     defined = int((~np.isnan(rows[0])).sum())
-    drawn = np.ma.masked_invalid(rows[1:]).mean(axis=1).filled(np.nan)
-    ends = percentile_interval(drawn if defined == len(enough) else np.nan)
+    varies = any(len(np.unique(means[~np.isnan(means)])) > 1 for means in map(_means, models))
+    ends = percentile_interval(_means(rows) if varies and defined == len(enough) else np.nan)
     low, high = (None if np.isnan(end) else end for end in ends)
     return Estimate(float(np.nanmean(rows[0])), low, high, defined)
 

@@ -61,12 +61,7 @@ class Predictor:
         classes = tuple(wire.classes_of(checkpoint.variables))
         local = restore(checkpoint, self.network, self._built.get(classes))
         self._built[classes] = local
-        found = predict(local, images, self.network, batch_size=256)
-        if np.isnan(found.probabilities.to_numpy()).any():
-            raise ValueError(
-                "the model predicts NaN, so it cannot be tested. Is the learning rate too high?"
-            )
-        return found
+        return predict(local, images, self.network, batch_size=256)
 
 
 def restore(
@@ -112,6 +107,9 @@ def predict(
         images: Decoded images of the network's size.
         network: Its normalisation is applied to the images.
         batch_size: Images per batch. Default 64.
+
+    Raises:
+        ValueError: A probability is NaN, as after diverged training.
     """
     from cxr_study.training.input_pipeline import normalised
 
@@ -121,4 +119,8 @@ def predict(
     how = network.normalisation
     outputs = [local.outputs(normalised(np.asarray(pixels), how)) for pixels in batches]
     features, probabilities = map(np.concatenate, zip(*outputs, strict=True))
+    if np.isnan(probabilities).any():
+        raise ValueError(
+            "the model predicts NaN, so it cannot be used. Was the learning rate too high?"
+        )
     return Predictions(images, pd.DataFrame(probabilities, columns=list(local.classes)), features)

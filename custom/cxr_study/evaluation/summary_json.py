@@ -18,7 +18,10 @@ FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
 
 SHARED_PATIENTS = "Patients at two sites."
-"""Heading of the warning that patients may be in one site's training and another's test split."""
+SEEN_PATIENTS = "Tested on patients that it was trained on."
+NO_PATIENTS = "Each image counts as a patient."
+PATIENTS = (SHARED_PATIENTS, SEEN_PATIENTS, NO_PATIENTS)
+"""Headings of the warnings that patients may be both in a training and in a test split."""
 
 Compared = Literal["local", "published", "before"]
 """Model that the global model is compared with; see `Model`."""
@@ -367,6 +370,17 @@ class Summary:
     settings: dict[str, str] = dataclasses.field(default_factory=dict)
     contributions: dict[str, Contribution] = dataclasses.field(default_factory=dict)
     format: Literal[2] = FORMAT
+
+    def of_site(self, site: str) -> "Summary":
+        """A copy with the results on one site's test split alone, as for its personal model.
+
+        Args:
+            site: Name of the site.
+        """
+        own: dict[str, Any] = {}
+        for kind in ("test", "means", "differences", "subgroups", "calibration"):
+            own[kind] = tuple(row for row in getattr(self, kind) if row.site == site)
+        return dataclasses.replace(self, **own)
 
     def calibration_groups(self) -> "dict[tuple[str, bool], list[SiteCalibration]]":
         """Group the calibration rows for display.

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 METADATA = "surgical_aggregation.json"
 """Name of the metadata in an exported file; see `metadata`."""
 
+CHECKPOINT = "model.npz"
+"""Name of the checkpoint in a package."""
+
 TOLERANCE = 1e-4
 """Largest difference of probabilities on other machines, whose processors sum in another order."""
 
@@ -245,7 +248,7 @@ def package(model: LoadedModel, card: str, out: Path) -> None:
         folder.mkdir()
         (folder / "README.md").write_text(card, encoding="utf-8")
         export(model, "keras", folder / "model.keras")
-        save(model.checkpoint, folder / "model.npz")
+        save(model.checkpoint, folder / CHECKPOINT)
         facts = {"model_type": "keras", **metadata(model)}
         _write_json(folder / "config.json", facts)
         if model.calibration is not None:

@@ -18,8 +18,9 @@ from cxr_study.models import export_model
 from cxr_study.models.loaded_model import LoadedModel
 from cxr_study.training.network import network_of, with_head
 from surgical_aggregation.aggregation.metrics import auroc
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
 from surgical_aggregation.checkpoints.manifest import Manifest
+from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.tensorflow_setup import import_quietly
@@ -121,12 +122,15 @@ def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
         from cxr_study.models.pixel_graph import with_pixel_input
 
         grown = with_pixel_input(grown, network_of(checkpoint).normalisation)
-    origin = {
-        name: facts["imported"]
-        for name, facts in checkpoint.manifest.get("classes", {}).items()
-        if "imported" in facts
+    before, made = model.facts or {}, facts_of(checkpoint)
+    origins = {name: dict(of.imported) for name, of in made.trained.items() if of.imported}
+    new: dict[str, dict[str, Any]] = {
+        "trained_by": {name: list(made.trained[name].sites) for name in origins},
+        "never_learned": {n: why for n, why in made.never_learned.items() if n in origins},
+        "imported": origins,
     }
-    facts = {**(model.facts or {}), "classes": names, "imported": origin}
+    facts = {**before, "classes": names, "model_sha256": digest(checkpoint.variables)}
+    facts |= {key: {**before.get(key, {}), **of_new} for key, of_new in new.items()}
     export_model.write_network(grown, "keras", out, facts)
 
 

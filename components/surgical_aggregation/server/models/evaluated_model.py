@@ -130,6 +130,12 @@ class EvaluatedModelLocator(CheckpointLocator):
                     f"{str(path)!r} has no columns, so there is nothing to measure. It is an "
                     "initial body, or its sites kept their heads: use a model with a head."
                 )
+            if checkpoint.manifest.has_personal_body:
+                raise CheckpointError(
+                    f"{str(path)!r} is no site's model: with strategy "
+                    f"{checkpoint.manifest.get('strategy')!r} each site keeps a part of its own. "
+                    "Use the test of the training job."
+                )
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return []

@@ -83,7 +83,9 @@ class SiteCheck(AskingController):
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return
-        task = Task(headers.CHECK_TASK, _request(start), before_task_sent_cb=self._add_fault)
+        task = Task(
+            headers.CHECK_TASK, _request(start, self._trains), before_task_sent_cb=self._add_fault
+        )
         self.ask(task, fl_ctx)
         versions = {SERVER_SITE_NAME: installed_versions(), **job_sites.versions_by_site(fl_ctx)}
         if differ := differences(versions):
@@ -138,13 +140,13 @@ class SiteCheck(AskingController):
         return reason
 
 
-def _request(start: Checkpoint) -> Shareable:
-    """Names and shapes of the start model's body, and its network facts."""
+def _request(start: Checkpoint, trains: bool) -> Shareable:
+    """Names and shapes of the start model's body, its network facts, whether it is trained."""
     body, _ = wire.split(start.variables)
     # bytes are ciphertexts, whose shape is not the variable's
     shapes = {path: None if v.dtype == np.uint8 else list(v.shape) for path, v in body.items()}
     network = {name: start.manifest[name] for name in NETWORK_FACTS if name in start.manifest}
-    data = {headers.BODY_SHAPES: shapes, headers.NETWORK: network}
+    data = {headers.BODY_SHAPES: shapes, headers.NETWORK: network, headers.TRAINS: trains}
     return DXO(DataKind.APP_DEFINED, data=data).to_shareable()
 
 

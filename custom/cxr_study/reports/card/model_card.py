@@ -25,7 +25,7 @@ from cxr_study.common.spelling import nearest
 from cxr_study.common.wording import counted, format_rounds, join_names
 from cxr_study.common.yaml_files import read_yaml
 from cxr_study.evaluation.bootstrap import FEWEST
-from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Summary
+from cxr_study.evaluation.summary_json import PATIENTS, Summary
 from cxr_study.jobs.methods import BATCH_NORM, METHODS
 from cxr_study.models.calibration_file import CalibrationFile
 from cxr_study.reports.page.html import environment
@@ -90,6 +90,7 @@ class CardSource:
         chest: Whether the images are known to be chest X-rays. Default False.
         best: Which of its run's models it is, in words; "": that of the best round.
         compared: Against which other models it was measured, and by how much it is ahead.
+        file: Name of the model's file. Default "best.npz".
     """
 
     name: str
@@ -102,6 +103,7 @@ class CardSource:
     chest: bool = False
     best: str = ""
     compared: Sequence[str] = ()
+    file: str = "best.npz"
 
 
 def write(source: CardSource, folder: Path) -> Path:
@@ -160,7 +162,7 @@ def markdown(source: CardSource) -> str:
         calibration=source.calibration,
         reliability=summary.calibration_groups() if summary else {},
         fewest=FEWEST,
-        shared_patients=SHARED_PATIENTS,
+        overlap=[w for w in (summary.warnings if summary else ()) if w.heading in PATIENTS],
         contributors=[f"{site} ({format_rounds(of)})" for site, of in contributed.items()],
         absent={site: of.reason for site, of in known.items() if site not in contributed},
         lacks=[CONTRACT[key] for key in source.facts.lacks],
@@ -190,6 +192,8 @@ def trained_by(training: ClassTraining | None) -> str:
     never = [f"never learned: {training.never_learned}"] if training.never_learned else []
     origin = training.imported or {}
     imported = [f"imported from model {origin['model_sha256'][:16]}…"] if origin else []
+    if refit := origin.get("refit"):
+        imported = [f"fitted on {counted(refit['images'], 'image')} of {refit['site']}", *imported]
     return "; ".join([", ".join([text, *by]), *never, *imported])
 
 

@@ -82,6 +82,7 @@ def write(
             picture=data_url(Image.fromarray(picture)),
             probabilities=ranked,
             thresholds=thresholds,
+            positives=[name for name in thresholds if row[f"{name}{POSITIVE}"] == 1],
             groups=[names for names in (calibrated, others) if names],
             heats={n: data_url(_overlay(picture, ranked[n] * heat)) for n, heat in heats.items()},
             blank=[n for n, heat in heats.items() if not heat.any()],

@@ -23,7 +23,16 @@ def comparisons(summary: Summary) -> list[str]:
         each other model and kind of class with a difference, over all sites that have one.
     """
     alone = [each for each in summary.differences if each.against == "local"]
-    lines = [_against_own_model(each) for each in alone] or [NOT_MEASURED]
+    lines = [_against_own_model(each) for each in alone]
+    compared = {each.site for each in alone}
+    trained = dict.fromkeys(row.site for row in summary.test if row.model == "local")
+    lines += [
+        f"{site}: not compared with the model that it trains alone, for every class has too few "
+        "patients."
+        for site in trained
+        if site not in compared
+    ]
+    lines = lines or [NOT_MEASURED]
     for against, group in product(_OTHERS, _ON):
         by_site = [
             f"{each.site} {_in_words(each)}{_left_out(each)}"

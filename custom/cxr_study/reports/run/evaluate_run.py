@@ -271,16 +271,18 @@ def _write_cards(
     filters = job_results.filters(*run.servers)
     cards = []
     for site, (checkpoint, path) in models.items():
+        measured = summary if site == GLOBAL else summary.of_site(site)
         source = CardSource(
             f"{summary.title}: {site}" if site else summary.title,
             facts_of(checkpoint),
-            summary,
+            measured,
             run.job.settings,
             calibrations[site],
             filters=filters,
             chest=not run.job.has_own_site,
             best=run_view.best_model(summary),
-            compared=comparisons(summary),
+            compared=comparisons(measured),
+            file=path.name,
         )
         cards.append((site, model_card.write(source, path.parent)))
     return cards

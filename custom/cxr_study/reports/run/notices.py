@@ -100,6 +100,7 @@ def notices(summary: Summary) -> Iterator[Notice]:
             f"The record of {lost} is not at hand: it is that of an earlier run, or of a job that "
             "was lost with its server. The curves lack these rounds.",
         )
-    if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
+    best = None if summary.best.made else summary.best.round  # made of rounds, it is of none
+    if len(summary.rounds) > 1 and best == summary.rounds[-1].round:
         text = "The last model is the best one, so more rounds may still improve it."
         yield Notice("Not yet converged.", text)

@@ -37,7 +37,8 @@ def validation_bce(summary: Summary) -> str:
     rounds = [entry.round for entry in summary.rounds] or [best.round]
     late = best.round > (rounds[0] + rounds[-1]) / 2
     axes.annotate(
-        f"best: round {best.round}, {best.mean_validation_bce:.3f}", (best.round, 1.0),
+        f"best: {best.made or 'round'} {best.round}, {best.mean_validation_bce:.3f}",
+        (best.round, 1.0),
         (-4 if late else 4, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
         ha="right" if late else "left", va="bottom", fontweight="bold", annotation_clip=False,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from cxr_study.common import offered_data
 from cxr_study.common.wording import Notice, join_names, shortened
 from cxr_study.data.sites.site_data import check_disjoint
 from cxr_study.evaluation.scores import SiteEvaluation
-from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Data
+from cxr_study.evaluation.summary_json import NO_PATIENTS, SEEN_PATIENTS, SHARED_PATIENTS, Data
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
@@ -45,8 +45,9 @@ def warnings_of(
 
     Yields:
         One for each kind of fault, most serious first: a start from drawings, an interruption,
-        test patients that were trained on, patients at two sites, classes without a teacher,
-        classes that may be one finding, settings without effect, comparisons that are missing.
+        test patients that were trained on, patients at two sites or unknown, classes without a
+        teacher, classes that may be one finding, settings without effect, comparisons that are
+        missing.
 
     Raises:
         SplitError: Two sites share a patient.
@@ -62,12 +63,19 @@ def warnings_of(
         yield Notice("Interrupted and resumed.", f"{broke[:1].upper()}{broke[1:]}")
     if run.other_splits:
         yield Notice(
-            "Tested on patients that it was trained on.",
+            SEEN_PATIENTS,
             f"{join_names(run.other_splits)}: the split is not the one of the training, so the "
             "model has seen some of these test patients, and these results are too good.",
         )
     if shared := check_disjoint([each.labels for each in evaluations if each.labels]):
         yield Notice(SHARED_PATIENTS, f"{'; '.join(shared)}.")
+    labels = [each.labels.site for each in evaluations if each.labels]
+    if alone := [site.site for site in labels if site.patients == "each-image"]:
+        yield Notice(
+            NO_PATIENTS,
+            f"{join_names(alone)}: images of one patient may be in training and in test. If so, "
+            "results are too good and intervals too narrow.",
+        )
     if never := facts_of(best).never_learned:
         found = [f"{name} ({why})" for name, why in never.items()]
         yield Notice(

@@ -64,7 +64,7 @@ def test_the_question_has_names_and_shapes_of_the_body_alone(flow, tmp_path):
     (task,) = flow(NEED)
     body = load(tmp_path / "body.npz").variables
     shapes = {path: list(value.shape) for path, value in body.items()}
-    assert task.data["DXO"]["data"] == {"body": shapes, "network": {}}
+    assert task.data["DXO"]["data"] == {"body": shapes, "network": {}, "trains": True}
 
 
 @pytest.mark.parametrize(("data", "cannot", "disk"), [
