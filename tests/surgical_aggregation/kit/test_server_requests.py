@@ -7,12 +7,7 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.fuel.f3.cellnet import cell
 from nvflare.fuel.f3.cellnet.core_cell import Message, _BulkSender
-from nvflare.fuel.f3.cellnet.defs import (
-    Encoding,
-    MessageHeaderKey,
-    MessagePropKey,
-    MessageType,
-)
+from nvflare.fuel.f3.cellnet.defs import Encoding, MessageHeaderKey, MessagePropKey, MessageType
 from nvflare.fuel.f3.cellnet.fqcn import FqcnInfo
 from nvflare.fuel.f3.endpoint import Endpoint
 from nvflare.fuel.f3.streaming import byte_streamer
@@ -27,6 +22,19 @@ from nvflare.private.defs import CellMessageHeaderKeys
 from surgical_aggregation.kit.server_requests import ServerRequests
 
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+CHANNEL, TOPIC = MessageHeaderKey.CHANNEL, MessageHeaderKey.TOPIC
+
+
+def message(sender="nih", origin=None, target="server", headers=()):
+    """A message as it arrives from `sender`, which is its origin if no other is."""
+    ends = {MessageHeaderKey.ORIGIN: origin or sender, MessageHeaderKey.DESTINATION: target}
+    made = Message(dict(headers) | ends)
+    made.set_prop(MessagePropKey.ENDPOINT, Endpoint(sender))
+    return made
+
+
+def dropped(*facts, **headers):
+    return ServerRequests().drop(message(*facts, **headers)) is not None
 
 
 @pytest.mark.parametrize(("sender", "origin", "target", "channel", "why"), [
@@ -52,40 +60,23 @@ UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 def test_dropped_are_false_origins_messages_between_sites_and_management(
     sender, origin, target, channel, why, caplog
 ):
-    headers = {
-        MessageHeaderKey.ORIGIN: origin,
-        MessageHeaderKey.DESTINATION: target,
-        MessageHeaderKey.CHANNEL: channel,
-    }
-    message = Message(headers)
-    message.set_prop(MessagePropKey.ENDPOINT, Endpoint(sender))
-    assert (ServerRequests().drop(message) is not None) == bool(why)
+    assert dropped(sender, origin, target, {CHANNEL: channel}) == bool(why)
     assert why in caplog.text
 
 
-@pytest.mark.parametrize(("topic", "dropped"), [
+@pytest.mark.parametrize(("topic", "refused"), [
     ("get_task", False), ("submit_update", False), ("abort", True), ("get_errors", True),
 ])  # fmt: skip
 @pytest.mark.parametrize("keys", [MessageHeaderKey, StreamHeaderKey])
-def test_of_a_jobs_commands_a_site_may_get_tasks_and_submit_results(topic, dropped, keys):
-    headers = {
-        MessageHeaderKey.ORIGIN: "nih.job", MessageHeaderKey.DESTINATION: "server.job",
-        keys.CHANNEL: "server_command", keys.TOPIC: topic,
-    }  # fmt: skip
-    message = Message(headers)
-    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih.job"))
-    assert (ServerRequests().drop(message) is not None) == dropped
+def test_of_a_jobs_commands_a_site_may_get_tasks_and_submit_results(topic, refused, keys):
+    command = {keys.CHANNEL: "server_command", keys.TOPIC: topic}
+    assert dropped("nih.job", target="server.job", headers=command) == refused
 
 
 def test_management_in_a_stream_is_dropped_and_named(caplog):
-    headers = {
-        MessageHeaderKey.ORIGIN: "nih", MessageHeaderKey.DESTINATION: "server",
-        MessageHeaderKey.CHANNEL: STREAM_CHANNEL, StreamHeaderKey.CHANNEL: "_net_manager",
-        MessageHeaderKey.TOPIC: STREAM_DATA_TOPIC, StreamHeaderKey.TOPIC: "stop_cell",
-    }  # fmt: skip
-    message = Message(headers)
-    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih"))
-    assert ServerRequests().drop(message) is not None
+    stream = {CHANNEL: STREAM_CHANNEL, TOPIC: STREAM_DATA_TOPIC}
+    managed = {StreamHeaderKey.CHANNEL: "_net_manager", StreamHeaderKey.TOPIC: "stop_cell"}
+    assert dropped(headers=stream | managed)
     assert "dropped the message 'stop_cell' of 'nih': it is not the server" in caplog.text
 
 
@@ -95,13 +86,8 @@ def test_a_bulk_message_of_a_site_is_dropped_for_flare_handles_its_content_unfil
     sender = _BulkSender(bulk, "server", max_queue_size=1)
     sender.queue_message("aux_communication", "any", Message(None, b""))
     sender.send()
-    for origin, dropped in (("nih", True), ("server.job", False)):
-        message = Message({
-            MessageHeaderKey.ORIGIN: origin, MessageHeaderKey.DESTINATION: "server",
-            MessageHeaderKey.CHANNEL: sent[0]["channel"], MessageHeaderKey.TOPIC: sent[0]["topic"],
-        })  # fmt: skip
-        message.set_prop(MessagePropKey.ENDPOINT, Endpoint(origin))
-        assert (ServerRequests().drop(message) is not None) == dropped
+    headers = {CHANNEL: sent[0]["channel"], TOPIC: sent[0]["topic"]}
+    assert dropped("nih", headers=headers) and not dropped("server.job", headers=headers)
 
 
 @pytest.mark.parametrize(("headers", "why"), [
@@ -112,10 +98,7 @@ def test_a_bulk_message_of_a_site_is_dropped_for_flare_handles_its_content_unfil
     ({MessageHeaderKey.CONN_URL: "tcp://nih:8003"}, "it offers a connection"),
 ])  # fmt: skip
 def test_a_site_replies_for_itself_and_offers_no_connection(headers, why, caplog):
-    ends = {MessageHeaderKey.ORIGIN: "nih", MessageHeaderKey.DESTINATION: "server.job"}
-    message = Message(headers | ends)
-    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih"))
-    assert (ServerRequests().drop(message) is not None) == bool(why)
+    assert dropped("nih", target="server.job", headers=headers) == bool(why)
     assert why in caplog.text
 
 
@@ -123,42 +106,35 @@ def test_a_site_replies_for_itself_and_offers_no_connection(headers, why, caplog
 def test_a_message_too_large_for_a_site_ends_no_process(monkeypatch, kind):
     ended, job = [], SimpleNamespace(core_cell=SimpleNamespace(my_info=FqcnInfo("server.job")))
     monkeypatch.setattr(cell.os, "_exit", ended.append)
-    message = Message({
-        MessageHeaderKey.ORIGIN: "nih.job", MessageHeaderKey.DESTINATION: "server.job",
-        StreamHeaderKey.ERROR_TYPE: kind, StreamHeaderKey.ERROR_MSG: "stopped",
-    })  # fmt: skip
-    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih.job"))
-    assert ServerRequests().drop(message) is None
+    error = {StreamHeaderKey.ERROR_TYPE: kind, StreamHeaderKey.ERROR_MSG: "stopped"}
+    sent = message("nih.job", target="server.job", headers=error)
+    assert ServerRequests().drop(sent) is None
     job.logger = MagicMock()
-    cell.Cell._process_stream_error(job, message)
-    assert message.get_header(StreamHeaderKey.ERROR_MSG) == "stopped" and not ended
-    assert message.get_header(StreamHeaderKey.ERROR_TYPE) in (None, "StreamTargetUnreachable")
+    cell.Cell._process_stream_error(job, sent)
+    assert sent.get_header(StreamHeaderKey.ERROR_MSG) == "stopped" and not ended
+    assert sent.get_header(StreamHeaderKey.ERROR_TYPE) in (None, "StreamTargetUnreachable")
 
 
-@pytest.mark.parametrize("event", [EventType.SYSTEM_BOOTSTRAP, EventType.BEFORE_BUILD_COMPONENT])
-def test_the_id_of_a_stream_does_not_tell_those_of_others(event, monkeypatch):
+@pytest.mark.parametrize("event", [
+    EventType.SYSTEM_START, EventType.SYSTEM_BOOTSTRAP, EventType.BEFORE_BUILD_COMPONENT,
+])  # fmt: skip
+def test_the_filter_is_there_before_the_server_starts_and_ids_of_streams_tell_no_others(
+    event, monkeypatch
+):
     """Whoever knows the id can acknowledge or end the stream to another site."""
     monkeypatch.setattr(byte_streamer, "gen_stream_id", iter(range(9)).__next__)
-    fl_ctx = FLContext()
-    own = SimpleNamespace(core_cell=SimpleNamespace(add_incoming_filter=lambda *_: None))
-    fl_ctx.set_prop(FLContextKey.SITE_OBJ, SimpleNamespace(cell=own), private=True, sticky=False)
-    ServerRequests().handle_event(event, fl_ctx)
-    stream = BlobStream(b"", None)
-    args = MagicMock(), 1, "", "", "nih", {}, stream, False, False, False
-    sent = [byte_streamer.TxTask(*args).sid for _ in range(2)]
-    assert abs(sent[1] - sent[0]) > 10**6 and 0 <= min(sent) <= max(sent) < 2**62
-
-
-def test_the_filter_is_there_before_the_server_starts():
-    added = []
+    added, fl_ctx, guard = [], FLContext(), ServerRequests()
     core = SimpleNamespace(add_incoming_filter=lambda *arguments: added.append(arguments))
-    fl_ctx, guard = FLContext(), ServerRequests()
     server = SimpleNamespace(cell=SimpleNamespace(core_cell=core))
     fl_ctx.set_prop(FLContextKey.SITE_OBJ, server, private=True, sticky=False)
-    guard.handle_event(EventType.SYSTEM_START, fl_ctx)
-    assert added == []
-    guard.handle_event(EventType.SYSTEM_BOOTSTRAP, fl_ctx)
-    assert added == [("*", "*", guard.drop)]
+    guard.handle_event(event, fl_ctx)
+    assert added == [("*", "*", guard.drop)] * (event == EventType.SYSTEM_BOOTSTRAP)
+    args = MagicMock(), 1, "", "", "nih", {}, BlobStream(b"", None), False, False, False
+    sent = [byte_streamer.TxTask(*args).sid for _ in range(2)]
+    if event == EventType.SYSTEM_START:
+        assert sent == [0, 1]  # as FLARE counts them
+    else:
+        assert abs(sent[1] - sent[0]) > 10**6 and 0 <= min(sent) <= max(sent) < 2**62
 
 
 @pytest.mark.parametrize(("header", "value", "why"), [
@@ -172,27 +148,13 @@ def test_the_filter_is_there_before_the_server_starts():
 def test_dropped_are_letters_moved_from_a_name_to_its_token_and_streams_that_reserve_memory(
     header, value, why, caplog
 ):
-    message = of_nih(**{header: value})
-    assert (ServerRequests().drop(message) is not None) == bool(why)
-    assert why in caplog.text
-    results = of_nih(**{header: value, StreamHeaderKey.PAYLOAD_ENCODING: Encoding.FOBS})
-    assert (ServerRequests().drop(results) is not None) == ("token" in why)
+    headers = {CHANNEL: "task", header: value}
+    assert dropped(headers=headers) == bool(why) and why in caplog.text
+    headers[StreamHeaderKey.PAYLOAD_ENCODING] = Encoding.FOBS  # as results have
+    assert dropped(headers=headers) == ("token" in why)
 
 
 @pytest.mark.parametrize("kind", [MessageType.REQ, MessageType.REPLY])
 def test_a_site_may_answer_what_the_server_asks_of_its_cell(kind):
-    message = of_nih(**{
-        MessageHeaderKey.CHANNEL: "_net_manager", MessageHeaderKey.TOPIC: "peers",
-        MessageHeaderKey.MSG_TYPE: kind,
-    })  # fmt: skip
-    assert (ServerRequests().drop(message) is None) == (kind == MessageType.REPLY)
-
-
-def of_nih(**headers):
-    """A message of site nih to the server."""
-    message = Message({
-        MessageHeaderKey.ORIGIN: "nih", MessageHeaderKey.DESTINATION: "server",
-        MessageHeaderKey.CHANNEL: "task", **headers,
-    })  # fmt: skip
-    message.set_prop(MessagePropKey.ENDPOINT, Endpoint("nih"))
-    return message
+    headers = {CHANNEL: "_net_manager", TOPIC: "peers", MessageHeaderKey.MSG_TYPE: kind}
+    assert dropped(headers=headers) == (kind == MessageType.REQ)

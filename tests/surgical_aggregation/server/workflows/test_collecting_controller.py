@@ -1,5 +1,6 @@
 import re
 import threading
+from contextlib import ExitStack
 from unittest.mock import Mock
 
 import pytest
@@ -13,12 +14,9 @@ from nvflare.app_common.app_constant import AppConstants
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.access.job_sites import NOT_STARTED, site_of
 from surgical_aggregation.server.workflows import collecting_controller
-from surgical_aggregation.server.workflows.collecting_controller import (
-    CollectingController,
-    TaskStatus,
-)
+from surgical_aggregation.server.workflows.collecting_controller import TaskStatus
 from surgical_aggregation.wire.headers import CLASSES_DECLARED, COLLECTED, GONE, REFUSAL, UNREADABLE
-from workflow import SECONDS, runner, running
+from workflow import runner, running
 
 
 class Base(Controller):
@@ -34,7 +32,7 @@ class Base(Controller):
         pass
 
 
-class Workflow(CollectingController, Base):
+class Workflow(collecting_controller.CollectingController, Base):
     """A workflow that refuses results marked by a test."""
 
     def current_round(self, fl_ctx):
@@ -53,16 +51,8 @@ class Workflow(CollectingController, Base):
 def start(panics, monkeypatch):
     """Start a task at three sites."""
     monkeypatch.setattr(collecting_controller, "_POLL_SECONDS", 0.02)
-    open_ = []
-
-    def start(**options):
-        scope = running(Workflow(), **options)
-        open_.append(scope)
-        return scope.__enter__()
-
-    yield start
-    for scope in open_:
-        scope.__exit__(None, None, None)
+    with ExitStack() as tasks:
+        yield lambda **options: tasks.enter_context(running(Workflow(), **options))
 
 
 def gone(task, site):
@@ -136,32 +126,27 @@ class TestEnd:
         task.answer("south")
         assert task.is_over()
         of = r"task 'train' of round 3 waits for"
-        assert any(
-            re.match(rf"{of} south, west, for \d s now; 1 of the 2 ", text) for text in lines
-        )
+        first = rf"^{of} south, west, for \d s now; 1 of the 2 "
+        assert re.search(first, "\n".join(lines), re.MULTILINE)
         assert re.fullmatch(rf"{of} west, for \d s .* are accepted; up to \d s more", lines[-1])
 
-    def test_a_site_that_is_gone_or_whose_process_has_ended_is_not_waited_for(
-        self, start, panics, monkeypatch
-    ):
+    def test_a_site_that_is_gone_or_has_ended_is_not_waited_for(self, start, panics, monkeypatch):
         task = start(needed=1, wait=600)
         task.answer("north")
         monkeypatch.setattr(task.controller, "get_client_disconnect_time", {"south": 1.0}.get)
         assert not task.is_over(0.1)
         gone(task, "west")
         assert task.is_over() and panics == []
-        ended, silent = ("silent", "south", "its job process has ended"), "no heartbeat"
-        assert task.engine.announced == [ended, ("silent", "west", silent)]
+        reasons = {"south": "its job process has ended", "west": "no heartbeat"}
+        assert task.engine.announced == [("silent", *reason) for reason in reasons.items()]
 
     def test_without_the_filters_that_guard_it_no_task_is_sent(self, start, panics):
         bare = runner()
         bare.config.task_data_filters = {}
-        running = start(runner=bare)
-        running.thread.join(SECONDS)
-        assert running.task.schedule_time is None
-        assert panics == [
-            "task 'train' needs SelectHead among the server's filters; the job lists []."
-        ]
+        task = start(runner=bare)
+        assert task.is_over() and task.task.schedule_time is None
+        needed = "task 'train' needs SelectHead among the server's filters; the job lists []."
+        assert panics == [needed]
 
     def test_an_abort_ends_it_without_a_word(self, start, panics):
         task = start()
@@ -189,18 +174,15 @@ REFUSED = [
 
 class TestResults:
     @pytest.mark.parametrize(("result", "reason"), REFUSED)
-    def test_a_bad_one_is_refused_once_with_the_reason_and_does_not_count(
-        self, start, result, reason
-    ):
+    def test_a_bad_one_is_refused_once_and_does_not_count(self, start, result, reason):
         passed = []
 
         def take(client_task, fl_ctx):
             if client_task.result.get("odd"):
                 raise TypeError("no file name")
-            poor = client_task.result.get("poor", False)
-            fl_ctx.set_prop(AppConstants.AGGREGATION_ACCEPTED, not poor, private=True, sticky=False)
-            if not poor:
-                passed.append(client_task.client.name)
+            good = not client_task.result.get("poor")
+            fl_ctx.set_prop(AppConstants.AGGREGATION_ACCEPTED, good, private=True, sticky=False)
+            passed.extend([client_task.client.name] * good)
 
         task = start(needed=2, wait=0, received=take)
         task.answer("west", result)
