@@ -28,9 +28,8 @@ def network(tmp_path):
 
 def test_it_runs_a_whole_job_without_curves_and_says_so(network, tmp_path):
     settings = {"num_rounds": 2, "warmup_epochs": 1, "threads": 1, "average_decay": 0.5}
-    job = tiny_job.make(
-        tmp_path / "made", SITES, site=tiny_job.KERAS, settings={**settings, "refit_model": "last"}
-    )
+    settings["refit_model"] = "last"
+    job = tiny_job.make(tmp_path / "made", SITES, site=tiny_job.KERAS, settings=settings)
     result = deployed.run(network, job)
     assert result.status == "FINISHED:COMPLETED"
     assert result.last.manifest["round"] == 2 and result.best is not None

@@ -119,9 +119,8 @@ def runs(tmp_path_factory, undisturbed):
             together(run)
         twins = dict.fromkeys(RUNS, undisturbed)
         twins["personal"] = undisturbed_run(tmp_path_factory, "personal-three", THREE, **PERSONAL)
-        return SimpleNamespace(
-            **made, away=away, system=system, logs=logs, notes=notes, twins=twins
-        )
+        left = {"logs": logs, "notes": notes, "twins": twins}
+        return SimpleNamespace(**made, **left, away=away, system=system)
 
 
 @pytest.fixture
@@ -151,9 +150,7 @@ class TestEnds:
         assert same(part.model, twin.after(part.made))
 
     @of(*RUNS)
-    def test_the_run_ends_with_the_twins_models_bit_for_bit_and_makes_no_whole_round_twice(
-        self, run, twin
-    ):
+    def test_the_run_ends_with_the_twins_models_and_makes_no_whole_round_twice(self, run, twin):
         for name in ("last", "best"):
             ours, theirs = run.checkpoint(name), twin.checkpoint(name)
             assert same(ours, theirs), name
@@ -195,18 +192,15 @@ class TestEnds:
 class TestReasons:
     def test_the_server_says_which_file_or_site_ended_a_job(self, runs):
         full = runs.server.parts[list(RUNS["server"]).index("server:3:full")]
+        silent = "south: no heartbeat for 10 s; a restarted site cannot rejoin"
         for part, reason in (
             (full, "npz' could not be written: No space left on device"),
-            (
-                runs.elsewhere.parts[0],
-                "south: no heartbeat for 10 s; a restarted site cannot rejoin",
-            ),
+            (runs.elsewhere.parts[0], silent),
         ):
             (failed,) = [event["reason"] for event in part.record if event["event"] == "failed"]
             assert reason in failed
-        assert (
-            "could not be written: No space left on device" in runs.server.console_output.getvalue()
-        )
+        console = runs.server.console_output.getvalue()
+        assert "could not be written: No space left on device" in console
 
     def test_a_sites_error_is_in_its_own_notes_alone_and_told_where_they_are_at_hand(self, runs):
         truncated = "00000013_004.png is truncated"

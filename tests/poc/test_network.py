@@ -31,20 +31,16 @@ from tiny_site import COMPLAINT, TinySite
 from typed import answer
 
 DAY = datetime.timedelta(days=1)
+OF_NIH = ["Edema", "Nodule/Mass", "Pleural Effusion"]
 SITES = {
-    "nih": {
-        "classes": ["Edema", "Nodule/Mass", "Pleural Effusion"],
-        "images": 40,
-        "complains": True,
-    },
+    "nih": {"classes": OF_NIH, "images": 40, "complains": True},
     "chexpert": {"classes": ["Edema", "Private Sign", "Fracture", "Rare Sign"], "images": 24},
     "mercy": {"classes": ["Fracture", "Support Devices"], "images": 16},
 }
 STREAMER = tiny_job.part(
     "nvflare.app_common.logging.job_log_streamer.JobLogStreamer",
-    {"target_parent_server": True},
-    id="log_streamer",
-)
+    {"target_parent_server": True}, id="log_streamer",
+)  # fmt: skip
 """Sends a site's log.txt to the server while the job runs, where the site lets it."""
 
 WITHHELD = ("Private Sign", "Rare Sign")
@@ -61,16 +57,13 @@ def network(tmp_path_factory):
     code. Jobs ask for the sites' logs, and chexpert sends them, as FLARE does by default.
     """
     folder = tmp_path_factory.mktemp("network")
+    few = rare(folder) + 1
     policies = {
         "nih": SitePolicy(report_counts=True, site_files=str(folder / "phantom/sites")),
-        "chexpert": SitePolicy(
-            share=SHARED, min_positives=rare(folder) + 1, refuse_union_head=True
-        ),
+        "chexpert": SitePolicy(share=SHARED, min_positives=few, refuse_union_head=True),
         "mercy": SitePolicy(),
     }
-    permitted = {
-        "nih": SITES["nih"]["classes"], "chexpert": ["Edema", "Fracture"], "mercy": ["Fracture"],
-    }  # fmt: skip
+    permitted = {"nih": OF_NIH, "chexpert": ["Edema", "Fracture"], "mercy": ["Fracture"]}
     with deployed.Network(folder).provision(list(SITES)) as network:
         network.localise(policies, permitted, byoc="admin")
         with tiny_job.edited(network.kit("chexpert") / "local/resources.json") as resources:
@@ -96,13 +89,9 @@ def streamed(folder, name, code, **settings):
     """A tiny job whose code gets to the sites in a given way, and whose logs are streamed."""
     settings = {"report_counts": True, "min_clients": 2, **settings}
     made = tiny_job.make(
-        folder / f"{name}-{code}",
-        SITES,
-        job=name,
-        settings=settings,
-        site=tiny_job.KERAS,
+        folder / f"{name}-{code}", SITES, job=name, settings=settings, site=tiny_job.KERAS,
         code=code,
-    )
+    )  # fmt: skip
     for file in made.glob("app_*/config/config_fed_client.json"):
         with tiny_job.edited(file) as client:
             client["components"].append(STREAMER)
@@ -176,12 +165,15 @@ def test_the_project_admin_may_bring_code(results):
     assert evaluated.meta["byoc"]
 
 
+def newest_notes(network, site):
+    return max(network.kit(site).glob("local_notes/*"), key=lambda at: at.stat().st_mtime)
+
+
 def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network, results):
     job = network.folder / "surgical-installed" / "job"
     output = answer("deploy", "check", job, "--kit", network.lead, code=1)
-    facts = (
-        rf"\(surgical-aggregation {__version__}, .*, [\d,.]+ GB free, certificate for 3\d\d days\)"
-    )
+    free = r"[\d,.]+ GB free, certificate for 3\d\d days"
+    facts = rf"\(surgical-aggregation {__version__}, .*, {free}\)"
     why = (
         "the site is not permitted to train ['Support Devices']: add them to the server's table, "
         "or remove them from the site's classes"
@@ -190,9 +182,7 @@ def test_a_dry_run_says_before_any_training_who_cannot_take_part_and_why(network
         verdict = re.escape(f"cannot participate: {why}") if site == "mercy" else "can participate"
         assert re.search(rf"^{site} +{verdict} {facts}$", output, re.M), output
     assert "not all sites can participate" in output
-    newest = max(
-        (network.kit("mercy") / "local_notes").iterdir(), key=lambda at: at.stat().st_mtime
-    )
+    newest = newest_notes(network, "mercy")
     assert f"the server refuses it: {why}" in newest.read_text()
     assert not (network.server / "checkpoints" / newest.stem).exists()
 
@@ -203,10 +193,8 @@ def test_a_site_stays_out_of_a_job_that_gives_every_site_all_classes(network, re
     output = answer("deploy", "check", job, "--kit", network.lead, code=1)
     assert re.search(r"^nih +can participate", output, re.M)
     assert re.search(r"^chexpert +cannot participate: the reason is in local_notes", output, re.M)
-    notes = max(
-        (network.kit("chexpert") / "local_notes").iterdir(), key=lambda at: at.stat().st_mtime
-    )
-    assert "this site's policy has 'refuse_union_head'" in notes.read_text()
+    notes = newest_notes(network, "chexpert").read_text()
+    assert "this site's policy has 'refuse_union_head'" in notes
 
 
 def test_code_is_refused_from_a_lead_who_may_bring_none_and_the_job_says_so(network, results):
@@ -230,10 +218,9 @@ def test_the_evaluation_measures_what_the_training_job_did_and_counts_as_policie
     for row in evaluated.itertuples():
         counted.setdefault(row.site, {})[row.class_name] = pd.notna(row.positives)
     assert counted == {
-        "nih": dict.fromkeys(["Edema", "Nodule/Mass", "Pleural Effusion"], True),
+        "nih": dict.fromkeys(OF_NIH, True), "mercy": {"Fracture": False},
         "chexpert": dict.fromkeys(["Edema", "Fracture"], False),
-        "mercy": {"Fracture": False},
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -144,9 +144,8 @@ def test_a_full_disk_at_the_server_is_waited_out(system, job, tmp_path):
                     limit(resource.RLIM_INFINITY)
                 answered.result(60)
             assert len(waits) > begun
-        assert (
-            "cannot do what lead@university.org asks: error: Exception Occurred: OSErr" in waits[0]
-        )
+        reason = "cannot do what lead@university.org asks: error: Exception Occurred: OSErr"
+        assert reason in waits[0]
         submitted = [meta["job_id"] for meta in session.jobs()]
         assert len(submitted) == len({*submitted}) == 2  # none twice
         deployed.wait(session, submitted[1])
@@ -173,9 +172,7 @@ def test_the_site_whose_process_was_killed_is_named(system, job, hand, task):
     assert re.search(rf"a process at {'' if hand else '(north or )?'}south ended", output), output
 
 
-def test_a_site_that_is_rebooted_in_a_job_takes_part_again_in_the_one_that_continues_it(
-    system, job, tmp_path
-):
+def test_a_site_that_is_rebooted_takes_part_in_the_job_that_continues(system, job, tmp_path):
     """It cannot rejoin the job, which ends after `site_silence`, or at once if it says goodbye."""
     made = job(["south:1:hold"], site_silence=8)
 

@@ -51,9 +51,8 @@ def users_configuration():
     return {path: path.read_bytes() for path in folder.glob("**/*") if path.is_file()}
 
 
-def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_running(
-    system, tmp_path, monkeypatch
-):
+def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone(system, tmp_path, monkeypatch):
+    """And another system running."""
     body = str(tiny_job.initial_body(tmp_path / "body.npz"))
     settings = {"num_rounds": 2, "warmup_epochs": 1, "initial_body": body}
     job = tiny_job.make(tmp_path / "tiny", TWO, settings=settings)
@@ -152,9 +151,7 @@ class TestPocSystem:
             assert session.sites() == set(TWO)
             assert session.meta(job_id)["status"] == "FINISHED:ABORTED"
 
-    def test_a_system_whose_server_was_killed_under_a_job_is_stopped_and_removed(
-        self, system, folder
-    ):
+    def test_a_system_whose_server_was_killed_under_a_job_is_removed(self, system, folder):
         job_id = endless(system, folder / "endless")
         left = processes.find_processes(system.folder.resolve())
         faulty_run.kill(system.kit("server"), ".server_train")(None, job_id)

@@ -27,9 +27,8 @@ class RelayNetwork(deployed.Network):
 
     @property
     def relay_port(self):
-        return json.loads((self.relay / "local/comm_config.json").read_text())["internal"][
-            "resources"
-        ]["port"]
+        config = json.loads((self.relay / "local/comm_config.json").read_text())
+        return config["internal"]["resources"]["port"]
 
     def wanted(self, sites):
         project = super().wanted(sites)
@@ -38,13 +37,11 @@ class RelayNetwork(deployed.Network):
             if participant["type"] == "client":
                 participant["connect_to"] = {"name": "relay"}
         listening = {"default_host": "localhost", "port": processes.free_port(), "scheme": "http"}
-        participants.append(
-            {
-                "name": "relay", "type": "relay", "org": "network",
-                "listening_host": {**listening, "connection_security": "mtls"},
-                "connect_to": {"name": "server", "connection_security": "mtls"},
-            }
-        )  # fmt: skip
+        participants.append({
+            "name": "relay", "type": "relay", "org": "network",
+            "listening_host": {**listening, "connection_security": "mtls"},
+            "connect_to": {"name": "server", "connection_security": "mtls"},
+        })  # fmt: skip
         return project
 
     def connections(self, port):

@@ -28,9 +28,8 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("deploy", "operate")
-RUNBOOK = "".join((ROOT / f"docs/how-to/{page}.md").read_text() for page in PAGES).replace(
-    "\\\n", ""
-)
+RUNBOOK = "".join((ROOT / f"docs/how-to/{page}.md").read_text() for page in PAGES)
+RUNBOOK = RUNBOOK.replace("\\\n", "")
 FENCED = "\n".join(re.findall(r"^```bash\n(.*?)^```", RUNBOOK, re.M | re.S))
 INLINE = re.findall(r"`([^`\n]+)`", RUNBOOK)
 

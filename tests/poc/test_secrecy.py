@@ -76,12 +76,8 @@ def strings(value):
 
 def servers_words(run):
     """Ids, class paths, settings and arguments that stand in the server's configuration alone."""
-    server, client = (
-        set(
-            strings(json.loads((run.job / f"app_{side}/config/config_fed_{side}.json").read_text()))
-        )
-        for side in ("server", "client")
-    )
+    files = (run.job / f"app_{of}/config/config_fed_{of}.json" for of in ("server", "client"))
+    server, client = ({*strings(json.loads(file.read_text()))} for file in files)
     return {word for word in server - client if re.search(r"[._{]", word)} | {"aggregator"}
 
 
@@ -108,17 +104,10 @@ def test_other_sites_are_named_in_the_jobs_meta_alone(run, site):
     meta = json.loads((run.system.kit(site) / run.result.job_id / "meta.json").read_text())
     variables = ["CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES"]
     guard = "surgical_aggregation.kit.job_guard.JobFiles"
-    packages = {
-        group: ["surgical-aggregation"]
-        for group in (
-            "surgical_aggregation.strategies", "surgical_aggregation.weightings",
-            "cxr_study.backbones",
-        )
-    }  # fmt: skip
-    odd = {
-        "allow_log_streaming": False,
-        "app_validator": {"path": guard, "args": {"variables": variables, "packages": packages}},
-    }
+    groups = (f"surgical_aggregation.{group}" for group in ("strategies", "weightings"))
+    packages = {group: ["surgical-aggregation"] for group in (*groups, "cxr_study.backbones")}
+    validator = {"path": guard, "args": {"variables": variables, "packages": packages}}
+    odd = {"allow_log_streaming": False, "app_validator": validator}
     clients = [{"name": name, "site_config": odd} for name in SITES]
     assert meta["job_clients"] == clients
     received = run.received[site, "parent"]

@@ -28,22 +28,14 @@ from deployed import PROJECT
 from surgical_aggregation.checkpoints.checkpoint import load
 
 STUDY = {
-    "title": "Two data sets",
-    "source": "none",
-    "factor": "classes",
-    "scenarios": [{"name": "20", "sites": ["nih", "chexpert"]}],
-    "quick": ["20"],
-    "methods": {"surgical": ["fedbn"]},
-    "seeds": 1,
-    "tests": ["nih", "mimic"],
-}
+    "title": "Two data sets", "source": "none", "factor": "classes", "seeds": 1,
+    "scenarios": [{"name": "20", "sites": ["nih", "chexpert"]}], "quick": ["20"],
+    "methods": {"surgical": ["fedbn"]}, "tests": ["nih", "mimic"],
+}  # fmt: skip
 CUT = {
-    **STUDY,
-    "factor": "sites",
-    "scenarios": [{"name": "2", "cut": "nih", "sites": 2}],
-    "quick": ["2"],
-    "methods": {"surgical": ["fedbn+"], "complete": ["fedbn+"]},
-}
+    **STUDY, "factor": "sites", "scenarios": [{"name": "2", "cut": "nih", "sites": 2}],
+    "quick": ["2"], "methods": {"surgical": ["fedbn+"], "complete": ["fedbn+"]},
+}  # fmt: skip
 ROUNDS = 3
 MODELS = "killed/runs/*/*/part-*/server/simulate_job/models/last.npz"
 RECORDS = "killed/runs/*/*/part-*/server/simulate_job/run_record.jsonl"
@@ -54,11 +46,9 @@ def command(home, data):
     surgagg = Path(sys.executable).with_name("surgagg")
     return subprocess.Popen(
         [surgagg, "study", "run", home / "two.yaml", "--data", data, "--out", home / "killed"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "SURGAGG_CACHE": str(home / "cache")},
-    )
+    )  # fmt: skip
 
 
 def kill_after_a_round(process, home):

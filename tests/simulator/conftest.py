@@ -41,9 +41,8 @@ def runs(tmp_path_factory, initial_body):
     recipe = Run(folder)
     recipe.workspace = Path(json.loads((folder / "found.json").read_text()))
     recipe.server = recipe.workspace / "server/simulate_job"
-    return SimpleNamespace(
-        first=Run(folder / "first"), recipe=recipe, faulty=Run(folder / "faulty")
-    )
+    first, faulty = (Run(folder / name) for name in ("first", "faulty"))
+    return SimpleNamespace(first=first, recipe=recipe, faulty=faulty)
 
 
 @pytest.fixture(scope="session")

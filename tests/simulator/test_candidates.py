@@ -15,6 +15,7 @@ from surgical_aggregation.wire import variables as wire
 
 DECAY, ROUNDS = 0.5, 4
 SETTINGS = {"average_decay": DECAY, "strategy": "fedavg", "learning_rate": 0.05}
+REFIT = {**SETTINGS, "refit_model": "best"}
 STAGES = ("SRV_last", "SRV_average", "SRV_refit", "SRV_best")
 
 
@@ -22,16 +23,11 @@ STAGES = ("SRV_last", "SRV_average", "SRV_refit", "SRV_best")
 def made(tmp_path_factory, initial_body):
     """A run with both, and the same in two parts, of which the second makes the candidates."""
     folder = tmp_path_factory.mktemp("candidates")
-    whole = run(
-        folder / "whole", SITES, initial_body, num_rounds=ROUNDS, refit_model="best", plan=(),
-        **SETTINGS,
-    )  # fmt: skip
+    whole = run(folder / "whole", SITES, initial_body, num_rounds=ROUNDS, plan=(), **REFIT)
     half = run(folder / "half", SITES, initial_body, num_rounds=2, **SETTINGS)
-    rest = run(
-        folder / "rest", SITES, checkpoint_folder(half.workspace) / "last.npz",
-        states={site: checkpoint_folder(half.workspace, site) for site in SITES},
-        num_rounds=ROUNDS - 2, refit_model="best", **SETTINGS,
-    )  # fmt: skip
+    start = checkpoint_folder(half.workspace) / "last.npz"
+    states = {site: checkpoint_folder(half.workspace, site) for site in SITES}
+    rest = run(folder / "rest", SITES, start, states=states, num_rounds=ROUNDS - 2, **REFIT)
     return SimpleNamespace(whole=whole, rest=rest)
 
 
@@ -73,9 +69,7 @@ def test_every_column_is_the_mean_of_what_its_holders_fit_to_the_best_models_bod
 def test_all_are_measured_and_the_best_of_them_is_tested(made):
     measured = made.whole.measured()
     assert all(set(STAGES) == set(measured[site]) for site in SITES)
-    losses = {
-        stage: np.mean([measured[site][stage]["bce"] for site in SITES]) for stage in STAGES[:-1]
-    }
+    losses = {of: np.mean([measured[site][of]["bce"] for site in SITES]) for of in STAGES[:-1]}
     best = made.whole.events("best")[-1]
     assert best["value"] == pytest.approx(min(losses.values()))
     assert best["candidate"] == min(losses, key=losses.get).removeprefix("SRV_")

@@ -19,9 +19,7 @@ from typed import Typist
 
 ROOT = Path(__file__).parents[2]
 MINI = ROOT.parent / "shared" / "data" / "nih-mini"
-SMALL = [
-    "--set", "image_size=32", "--set", "warmup_epochs=1", "--set", "backbone=tiny_densenet",
-]  # fmt: skip
+SMALL = ["--set", "image_size=32", "--set", "warmup_epochs=1", "--set", "backbone=tiny_densenet"]
 
 
 @pytest.fixture(scope="module")
@@ -98,25 +96,21 @@ class TestRun:
         assert all(row.labels == "truth" and row.positives + row.negatives > 0 for row in rows)
         assert any(row.auroc is not None for row in rows)
         for site, data in phantom.summary.sites.items():
-            local = [
-                row for row in phantom.summary.test if (row.model, row.site) == ("local", site)
-            ]
-            known = {row.class_name for row in local if row.auroc is not None}
+            local = (row for row in phantom.summary.test if row.model == "local")
+            known = {row.class_name for row in local if row.site == site and row.auroc is not None}
             assert known and known <= set(data.classes)
 
     def test_the_method_as_published_and_each_site_alone_have_rows_beside_it(self, phantom):
-        ours, published = (
-            Job.from_folder(phantom.folder / name).settings for name in ("job", "published/job")
-        )
+        jobs = (Job.from_folder(phantom.folder / name) for name in ("job", "published/job"))
+        ours, published = (job.settings for job in jobs)
         assert (ours["strategy"], ours["refit_model"]) == ("fedbn+", "best")
         assert (published["strategy"], published["refit_model"]) == ("fedbn+", "none")
         assert published["num_rounds"] == ours["num_rounds"]
         means = {(row.model, row.site, row.classes): row for row in phantom.summary.means}
         assert {model for model, *_ in means} == {"global", "published", "local"}
         for each in phantom.summary.differences:
-            one, other = (
-                means[model, each.site, each.classes].auroc for model in ("global", each.against)
-            )
+            models = ("global", each.against)
+            one, other = (means[model, each.site, each.classes].auroc for model in models)
             assert each.auroc == pytest.approx(one - other) and each.low <= each.auroc <= each.high
         compared = [(each.against, each.classes, each.site) for each in phantom.summary.differences]
         # Of patients enough, which these splits may lack.

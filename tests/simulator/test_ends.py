@@ -44,10 +44,8 @@ def test_where_the_disk_takes_no_result_the_job_ends_with_the_reason(run, tmp_pa
     assert "a result could not be written to" in reason and "No space left on device" in reason
     events = read_events(server_folder(tmp_path / "run"))
     assert [event["round"] for event in events if event["event"] == "round"] == [0]
-    assert (
-        "free some space, and resume the run"
-        in next(e for e in events if e["event"] == "failed")["reason"]
-    )
+    failed = next(event for event in events if event["event"] == "failed")
+    assert "free some space, and resume the run" in failed["reason"]
 
 
 def test_a_job_of_three_stops_where_flare_has_started_it_at_two(run, tmp_path, monkeypatch):

@@ -46,9 +46,8 @@ def photographs(folder):
             for name in np.array(names)[has]:
                 top, left = rng.integers(0, 28, 2)
                 pixels[top : top + 12, left : left + 12] = COLOURS[name]
-            Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(
-                folder / site / f"{number}.png"
-            )
+            picture = Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+            picture.save(folder / site / f"{number}.png")
             split = ("train", "train", "train", "validation", "test")[number % 5]
             rows.append([f"{number}.png", split, *has.astype(int)])
         table = pd.DataFrame(rows, columns=["photo", "split", *names])
@@ -65,9 +64,8 @@ def test_a_site_of_ones_own_trains_in_colour_and_is_reported(surgagg):
         if line.startswith("    surgagg ")
     )
     twice = surgagg(*made, "--backbone", "vgg16")
-    assert (
-        twice.code == 2 and "your own Site defines the network; leave out --backbone" in twice.err
-    )
+    assert twice.code == 2
+    assert "your own Site defines the network; leave out --backbone" in twice.err
     call = surgagg(*made)
     assert call.code == 0, call.err
     assert "use strategy fedavg" in call.out
@@ -96,9 +94,8 @@ def test_three_sites_of_public_pictures_have_other_patients_and_each_picture_onc
     (surgagg.home / "real/initial.npz").touch()
     data, *others = (read_data(surgagg.home / name) for name in output.split()[:3])
     assert data.site_names == ("north", "south", "children") and data.folds == 5
-    assert [(each.site_names, each.folds) for each in others] == [
-        (data.site_names, None), (("north", "south"), 3)
-    ]  # fmt: skip
+    folds = [(each.site_names, each.folds) for each in others]
+    assert folds == [(data.site_names, None), (("north", "south"), 3)]
     sites = {name: load_labels(read_site_file(path)) for name, path in data.sources.items()}
     check_disjoint(sites.values())
     north, south, children = (labels.table for labels in sites.values())

@@ -31,9 +31,8 @@ def through_federated_training(job):
     config = json.loads(file.read_text())
     (fedavg,) = config["workflows"]
     aggregator = {"id": "aggregator", **fedavg["args"]["aggregator"]}
-    merge = {
-        "id": "shareable_generator", "path": f"{OURS}.models.global_model.MergeIntoGlobalModel",
-    }  # fmt: skip
+    path = f"{OURS}.models.global_model.MergeIntoGlobalModel"
+    merge = {"id": "shareable_generator", "path": path}
     config["components"] += [aggregator, merge]
     path = f"{OURS}.workflows.federated_training.FederatedTraining"
     config["workflows"] = [{"id": "train", "path": path, "args": {"num_rounds": ROUNDS}}]
@@ -66,10 +65,8 @@ def test_fedavg_makes_the_model_of_federated_training_bit_for_bit(hello, tmp_pat
     through_federated_training(job)
     simulator = ("-m", "nvflare.private.fed.app.simulator.simulator", job)
     python(tmp_path, *simulator, "-w", tmp_path / "training", "-c", "north,south", "-t", "2")
-    fedavg, training = (
-        load(hello[0] / "hello_surgical" / MODEL),
-        load(tmp_path / "training" / MODEL),
-    )
+    folders = (hello[0] / "hello_surgical", tmp_path / "training")
+    fedavg, training = (load(folder / MODEL) for folder in folders)
     assert {name: of["sites"] for name, of in fedavg.manifest["classes"].items()} == CLASSES
     assert fedavg.manifest.round == training.manifest.round == ROUNDS
     assert digest(fedavg.variables) == digest(training.variables)

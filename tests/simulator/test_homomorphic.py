@@ -22,9 +22,7 @@ def encrypted_run(folder, sites, initial_body, **settings):
     )  # fmt: skip
 
 
-def test_it_ends_with_the_model_in_the_clear_and_the_server_can_read_none(
-    tmp_path, initial_body, runs
-):
+def test_it_ends_with_the_clear_runs_model_and_the_server_reads_none(tmp_path, initial_body, runs):
     hidden, clear = encrypted_run(tmp_path, SITES, initial_body), runs.first
     key = (hidden.workspace / "startup/client_context.tenseal").read_bytes()
     for name in ("best", "last"):

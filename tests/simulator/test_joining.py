@@ -20,11 +20,8 @@ SMALLER = {
 }
 """Beginning of a command -> what is added to its end."""
 
-SHARED, OF_A, OF_D = (
-    ("Edema", "Pleural Effusion"),
-    ("Atelectasis", "Emphysema"),
-    ("Fibrosis", "Mass"),
-)
+SHARED = ("Edema", "Pleural Effusion")
+OF_A, OF_D = ("Atelectasis", "Emphysema"), ("Fibrosis", "Mass")
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +37,8 @@ def story(tmp_path_factory):
     assert all(any(line.startswith(start) for line in lines) for start in SMALLER)
     done = Typist(home).run("bash", "-euo", "pipefail", "-c", script)
     assert done.code == 0, done.out[-3000:] + done.err[-3000:]
-    models = {
-        run: load(checkpoint_folder(home / f"runs/{run}/workspace") / "last.npz")
-        for run in ("ab", "abd")
-    }
+    folders = {run: checkpoint_folder(home / f"runs/{run}/workspace") for run in ("ab", "abd")}
+    models = {run: load(folder / "last.npz") for run, folder in folders.items()}
     return SimpleNamespace(home=home, output=done.out, **models)
 
 

@@ -21,17 +21,13 @@ SITES = {"north": "nih", "south": "chexpert"}
 
 PLACE = ["scenario", "method", "model", "test", "group"]
 STUDY = {
-    "title": "Methods",
-    "source": "none",
-    "factor": "ending",
+    "title": "Methods", "source": "none", "factor": "ending", "quick": [EQUAL], "seeds": 1,
     "scenarios": [
         {"name": EQUAL, "sites": "all", "model": "last", "settings": {"num_rounds": 1}},
         {"name": EARLY, "sites": "all", "settings": {"num_rounds": 2, "patience": 1}},
     ],
-    "quick": [EQUAL],
     "methods": {"personalised": ["fedavg"], "centralised": ["fedbn+"]},
-    "seeds": 1,
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +45,8 @@ def done(tmp_path_factory):
         (home / "methods.yaml").write_text(yaml.safe_dump(STUDY))
         data = read_data(home / "sites.yaml")
         study = read_study(home / "methods.yaml").with_sites_of(data)
-        made = run_studies(
-            [study], data, home / "out", Selection(),
-            at_once=2, console=Console(quiet=True),
-        )  # fmt: skip
+        how = {"at_once": 2, "console": Console(quiet=True)}
+        made = run_studies([study], data, home / "out", Selection(), **how)
         assert not made.failures
         results = gather(study, made.runs["methods"], home / "out")
         page = write(results, data, home / "out/methods", made.data_use)

@@ -40,11 +40,9 @@ def test_it_is_trained_compared_used_and_exported(surgagg):
         assert call.code == 0, call.out[-2000:] + call.err[-3000:]
         return call.out
 
-    small = ("--set", "warmup_epochs=1", "--set", "image_size=32", "--set", "num_rounds=1")
-    data = (
-        "--site-files", "phantom/sites", "--initial-body", "body.npz", *small,
-        "--set", "backbone=STRIPES",
-    )  # fmt: skip
+    settings = ("warmup_epochs=1", "image_size=32", "num_rounds=1", "backbone=STRIPES")
+    small = [word for setting in settings for word in ("--set", setting)]
+    data = ("--site-files", "phantom/sites", "--initial-body", "body.npz", *small)
     init = ("--weights", "none", "--image-size", 32)
     done("model", "init", "body.npz", "--backbone", "STRIPES", *init)
     done("run", "surgical", "--out", "run", "--local-models", "--published", *data)

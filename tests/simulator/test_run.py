@@ -43,9 +43,8 @@ class TestResult:
 
 def test_what_the_server_accepts_is_in_files_and_not_in_its_memory(undisturbed):
     accepted = sorted((undisturbed.folder / "struck").glob("accepted-*"))
-    assert [path.name for path in accepted] == [
-        f"accepted-{round_}-{site}" for round_ in range(5) for site in TWO
-    ]
+    expected = [f"accepted-{round_}-{site}" for round_ in range(5) for site in TWO]
+    assert [path.name for path in accepted] == expected
     assert [path.read_text() for path in accepted] == [""] * len(accepted)
 
 
@@ -53,14 +52,10 @@ class TestTracking:
     """The curves in TensorBoard's files are what FLARE's own artifacts hold."""
 
     @pytest.mark.parametrize("site", SITES)
-    def test_every_round_of_the_sites_classes_has_the_values_that_the_site_measured(
-        self, runs, site
-    ):
+    def test_every_round_of_the_sites_classes_has_what_the_site_measured(self, runs, site):
         events = EventAccumulator(str(runs.first.server / "tb_events" / site)).Reload()
-        found = {
-            tag: {event.step: event.value for event in events.Scalars(tag)}
-            for tag in events.Tags()["scalars"]
-        }
+        scalars = {tag: events.Scalars(tag) for tag in events.Tags()["scalars"]}
+        found = {tag: {e.step: e.value for e in points} for tag, points in scalars.items()}
         for metric in ("bce", "auroc"):
             tags = {f"{metric}/{name}" for name in SITES[site]["classes"]} | {metric}
             assert {tag for tag in found if tag.split("/")[0] == metric} == tags

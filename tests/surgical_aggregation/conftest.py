@@ -18,9 +18,7 @@ from tiny_tasks import Process
 def panics(monkeypatch):
     """Reasons with which components ended the run."""
     reasons = []
-    monkeypatch.setattr(
-        FLComponent, "system_panic", lambda self, reason, fl_ctx: reasons.append(reason)
-    )
+    monkeypatch.setattr(FLComponent, "system_panic", lambda self, why, _: reasons.append(why))
     return reasons
 
 

@@ -6,6 +6,7 @@ import pkgutil
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import chain
 
 import pytest
 from nvflare.apis.fl_component import FLComponent
@@ -13,6 +14,7 @@ from nvflare.apis.fl_component import FLComponent
 import cxr_audit
 import cxr_study
 import surgical_aggregation
+from surgical_aggregation.checkpoints import checkpoint, manifest
 from surgical_aggregation.site.contract.site import Site
 
 # Arguments without a default.
@@ -27,17 +29,15 @@ def modules(package):
 
 
 def components():
+    packages = (surgical_aggregation, cxr_study, cxr_audit)
     found = {
         cls
-        for package in (surgical_aggregation, cxr_study, cxr_audit)
-        for module in modules(package)
-        for cls in vars(module).values()
-        if inspect.isclass(cls)
-        and issubclass(cls, FLComponent)
-        and cls.__module__ == module.__name__
-        and not inspect.isabstract(cls)
+        for module in chain.from_iterable(map(modules, packages))
+        for _, cls in inspect.getmembers(module, inspect.isclass)
+        if issubclass(cls, FLComponent) and cls.__module__ == module.__name__
     }
-    return sorted(found, key=lambda cls: cls.__name__)
+    concrete = (cls for cls in found if not inspect.isabstract(cls))
+    return sorted(concrete, key=lambda cls: cls.__name__)
 
 
 @pytest.mark.parametrize("cls", components(), ids=lambda cls: cls.__name__)
@@ -56,11 +56,7 @@ def test_a_component_says_where_it_runs_and_keeps_every_argument_under_its_name(
 
 
 SERVER = modules(surgical_aggregation.server)
-PURE = [
-    *modules(surgical_aggregation.aggregation),
-    surgical_aggregation.checkpoints.checkpoint,
-    surgical_aggregation.checkpoints.manifest,
-]
+PURE = [*modules(surgical_aggregation.aggregation), checkpoint, manifest]
 
 
 @pytest.mark.parametrize(("parts", "absent"), [
@@ -68,9 +64,6 @@ PURE = [
 ], ids=["pure", "server"])  # fmt: skip
 def test_what_a_part_does_not_need_it_does_not_import(parts, absent):
     names = [module.__name__ for module in parts]
-    code = (
-        "import sys, importlib\n"
-        f"for name in {names}: importlib.import_module(name)\n"
-        f"sys.exit(bool({absent} & set(sys.modules)))"
-    )
+    code = f"for name in {names}: importlib.import_module(name)\n"
+    code = f"import sys, importlib\n{code}sys.exit(bool({absent} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -11,22 +11,18 @@ from surgical_aggregation.site.contract.architecture import initial_body
 SHAPE = (6, 6, 3)
 NAMES = ("gamma", "beta", "moving_mean", "moving_variance")
 LAYERS = ("bn", "stage_bn", "block/bn", "each/wrapped", "late", "counting")
-BATCH_NORM = {f"{layer}/{name}" for layer in LAYERS for name in NAMES} - {
-    "each/wrapped/gamma", "late/beta",
-}  # fmt: skip
-CONSTANT = {
-    *(f"adapted/{n}" for n in ("mean", "variance", "count")), "frozen/kernel", "counting/seen",
-}  # fmt: skip
+ABSENT = {"each/wrapped/gamma", "late/beta"}
+BATCH_NORM = {f"{layer}/{name}" for layer in LAYERS for name in NAMES} - ABSENT
+CONSTANT = {f"adapted/{name}" for name in ("mean", "variance", "count")}
+CONSTANT |= {"frozen/kernel", "counting/seen"}
 TRAINED = {
     "stem/kernel", "stem/bias", "stage_conv/kernel", "stage_conv/bias", "block/conv/kernel",
     "block/conv/bias", "ln/gamma", "ln/beta", "stage_ln/gamma", "stage_ln/beta", "scale/weight",
 }  # fmt: skip
 STRATEGIES = {
-    "fedavg": {"optimizer": "fedavgm", "proximal": 0.1},
-    "fedbn": {"send": "differences"},
-    "fedbn+": {"proximal": 0.1},
-    "fixbn": {"proximal": 0.1},
-}
+    "fedavg": {"optimizer": "fedavgm", "proximal": 0.1}, "fedbn": {"send": "differences"},
+    "fedbn+": {"proximal": 0.1}, "fixbn": {"proximal": 0.1},
+}  # fmt: skip
 """Strategy -> what else is on in its run."""
 
 
@@ -101,20 +97,13 @@ def run(request, initial, tmp_path_factory):
     return request.param, federation, rounds, federation.evaluate()
 
 
-STATISTICS = {path for path in BATCH_NORM if "/moving_" in path}
-
-
 def kept(strategy):
-    own = {"fedavg": set(), "fixbn": STATISTICS}.get(strategy, BATCH_NORM)
-    return CONSTANT | own
+    statistics = {path for path in BATCH_NORM if "/moving_" in path}
+    return CONSTANT | {"fedavg": set(), "fixbn": statistics}.get(strategy, BATCH_NORM)
 
 
 def body(variables):
     return {path: value for path, value in variables.items() if not path.startswith("head/")}
-
-
-def changed(before, after):
-    return {path for path in before if before[path].tobytes() != after[path].tobytes()}
 
 
 def test_a_site_sends_all_that_it_trained_but_what_the_strategy_keeps_there(run, initial):
@@ -125,9 +114,9 @@ def test_a_site_sends_all_that_it_trained_but_what_the_strategy_keeps_there(run,
         assert made.refused == {}
         for site, sent in made.sent.items():
             assert body(sent).keys() == initial.variables.keys() - kept(strategy)
-            moved = changed(body(made.received[site]), made.trained[site])
-            assert moved >= TRAINED
-            assert moved - sent.keys() <= own
+            before, after = body(made.received[site]), made.trained[site]
+            moved = {path for path in before if before[path].tobytes() != after[path].tobytes()}
+            assert moved >= TRAINED and moved - sent.keys() <= own
 
 
 def test_the_global_model_has_the_mean_of_what_was_sent_and_else_the_initial_body(run, initial):
@@ -137,11 +126,9 @@ def test_the_global_model_has_the_mean_of_what_was_sent_and_else_the_initial_bod
             mean = np.mean([made.trained[site][path] for site in SITES], axis=0, dtype=np.float64)
             np.testing.assert_allclose(made.model.body[path], mean, rtol=1e-5, atol=1e-7)
     for path in kept(strategy):
-        value = rounds[1].model.body[path]
-        assert (value.dtype, value.shape) == (
-            initial.variables[path].dtype, initial.variables[path].shape,
-        )  # fmt: skip
-        assert value.tobytes() == initial.variables[path].tobytes()
+        value, first = rounds[1].model.body[path], initial.variables[path]
+        assert (value.dtype, value.shape) == (first.dtype, first.shape)
+        assert value.tobytes() == first.tobytes()
 
 
 def test_sites_have_the_global_model_and_with_fedbn_their_own_batch_normalisation(run):

@@ -61,8 +61,7 @@ def test_no_honest_limit_is_above_what_one_image_in_a_hundred_allows(images):
 
 @pytest.mark.parametrize(("widths", "kept"), [
     ([1.0, 4.0], [1.0, 4.0]),  # as wide as another may be
-    ([1.0, 40.0], [1.0, 4.0]),
-    ([1.0, 2.0, 40.0], [1.0, 2.0, 8.0]),
+    ([1.0, 40.0], [1.0, 4.0]), ([1.0, 2.0, 40.0], [1.0, 2.0, 8.0]),
 ])  # fmt: skip
 def test_a_limit_is_lowered_where_images_would_lie_much_wider_than_at_the_middle_site(widths, kept):
     sites = {str(n): {"limit": width / 9, "variance": [9.0]} for n, width in enumerate(widths)}

@@ -19,9 +19,8 @@ def test_both_metrics_are_scikit_learns_where_they_are_defined(seed, images, cla
     rng = np.random.default_rng(seed)
     labels = rng.choice([0.0, 1.0, NAN], size=(images, classes), p=[0.5, 0.3, 0.2])
     scores = rng.integers(1, 10, size=labels.shape) / 10
-    for truth, score, area, loss in zip(
-        labels.T, scores.T, auroc(labels, scores), bce(labels, scores), strict=True
-    ):
+    found = auroc(labels, scores), bce(labels, scores)
+    for truth, score, area, loss in zip(labels.T, scores.T, *found, strict=True):
         score, truth = score[~np.isnan(truth)], truth[~np.isnan(truth)]
         both = len(set(truth)) == 2
         expected = roc_auc_score(truth, score) if both else NAN
@@ -66,14 +65,10 @@ def test_counts_are_of_certain_labels():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("positives", "negatives", "left"),
-    [(9, 11, None), (10, 10, 0.8), (1, 999, 0.8), (10, 100, 0.77), (100, 100, 0.765),
-     (1000, 1000, 0.765)],
-)  # fmt: skip
-def test_an_auroc_has_at_most_a_tenth_of_the_values_that_its_counts_allow(
-    positives, negatives, left
-):
+@pytest.mark.parametrize(("positives", "negatives", "left"), [
+    (9, 11, None), (10, 10, 0.8), (1, 999, 0.8), (10, 100, 0.77), (99, 99, 0.765), (999, 999, 0.765)
+])  # fmt: skip
+def test_an_auroc_has_a_tenth_of_the_values_that_its_counts_allow(positives, negatives, left):
     values = {"auroc": 0.7654321, "auroc/Edema": 0.7654321, "bce": 0.01234567}
     counted = {"positives/Edema": positives, "negatives/Edema": negatives}
     kept = {"auroc/Edema": left, "auroc": left} if left else {}

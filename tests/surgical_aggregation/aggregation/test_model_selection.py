@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from surgical_aggregation.aggregation.model_selection import Measured, ModelComparison, Selection
 
 ROUNDS = np.arange(1, 149)
-CURVES = {
-    "falls": 0.3 * np.exp(-ROUNDS / 50),
-    "rises from round 80 on": 0.3 * np.exp(-ROUNDS / 30) + 0.001 * np.maximum(0, ROUNDS - 80),
-}
+RISES = 0.3 * np.exp(-ROUNDS / 30) + 0.001 * np.maximum(0, ROUNDS - 80)
+CURVES = {"falls": 0.3 * np.exp(-ROUNDS / 50), "rises from round 80 on": RISES}
 """Loss over rounds that all sites share; that of round 0 has no columns."""
 
 EDEMA, BOTH = ("Edema",), ("Edema", "Mass")
@@ -30,11 +28,9 @@ def chosen(models, min_share=0.5):
 
 
 @pytest.mark.parametrize(("sites", "dropout"), [(50, 0.1), (200, 0.05)])
-@pytest.mark.parametrize(
-    ("curve", "noise"),
-    [(curve, 0.0025) for curve in CURVES]
-    + [("rises from round 80 on", noise) for noise in (0.001, 0.02, 0.05)],
-)
+@pytest.mark.parametrize(("curve", "noise"), [
+    ("falls", 0.0025), *(("rises from round 80 on", n) for n in (0.001, 0.0025, 0.02, 0.05)),
+])  # fmt: skip
 def test_the_best_model_is_that_of_full_information_or_as_good(sites, dropout, curve, noise):
     """A site's loss: the site's level, the common curve, and noise per round and site."""
     for seed in range(10):
@@ -92,11 +88,10 @@ def test_the_share_is_one_of_all_sites_that_measured_a_model_of_the_run():
         measured(3, dict.fromkeys("bcd", 0.1)),  # only b measured both
     ]
     best, verdicts = chosen(models)
-    assert [verdict.best for verdict in verdicts] == [True, True, False, False]
-    assert [verdict.compared for verdict in verdicts] == [False, True, False, False]
+    found = [(verdict.best, verdict.compared) for verdict in verdicts]
+    assert best == 1 and found == [(True, False), (True, True), (False, False), (False, False)]
     assert verdicts[2].why.startswith("only 1 of 4 sites measured it with")
     assert verdicts[3].why.startswith("only 1 of 4 sites measured both it and the best one")
-    assert best == 1
     best, verdicts = chosen([measured(0, {})])
     assert best is None and not verdicts[0].compared
 
@@ -115,12 +110,8 @@ def test_one_that_was_the_best_of_few_gives_way_when_many_come_in():
 
 def test_a_column_that_an_absent_site_needs_is_needed():
     classes = {"a": EDEMA, "b": ("Mass",)}
-    models = [
-        measured(0, {"a": 0.5, "b": 0.5}, classes),
-        measured(1, {"a": 0.1}),
-        measured(2, {"a": 0.9}, columns=BOTH),
-    ]
-    best, verdicts = chosen(models)
+    models = [measured(0, {"a": 0.5, "b": 0.5}, classes), measured(1, {"a": 0.1})]
+    best, verdicts = chosen([*models, measured(2, {"a": 0.9}, columns=BOTH)])
     assert verdicts[1].why == "it has no columns for all classes of ['b']"
     assert best == 2
 
@@ -185,9 +176,7 @@ class TestSelection:
         ("ab", {"a": 0.1, "metric": "focal"}, {"a": 0.9}, "its loss is 'focal', and this", True),
     ], ids=["a fresh run", "one is absent", "too many are absent", "too few measured it",
             "other classes", "another loss"])  # fmt: skip
-    def test_the_earlier_best_is_dropped_if_incomparable(
-        self, sites, record, losses, dropped, best
-    ):
+    def test_an_earlier_best_is_dropped_if_incomparable(self, sites, record, losses, dropped, best):
         selection = Selection()
         selection.continue_from(record and self.earlier(**record), None)
         decision = self.after(selection, 5, losses, sites=sites)

@@ -63,8 +63,8 @@ class TestBoth:
 
     def test_a_rate_of_0_is_the_optimizers_own(self, optimizer):
         rates = [0.0, {"fedavgm": 1.0, "fedadam": 0.003}[optimizer]]
-        own, given = (step(optimizer, one(1), one(3), {}, learning_rate=h, momentum=0.9)
-                      for h in rates)  # fmt: skip
+        how = {"momentum": 0.9}
+        own, given = (step(optimizer, one(1), one(3), {}, learning_rate=h, **how) for h in rates)
         assert own == given and own[0] != one(1)
 
     def test_new_variables_and_moving_statistics_are_taken_as_they_are(self, optimizer):

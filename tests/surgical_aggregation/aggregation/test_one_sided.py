@@ -18,8 +18,7 @@ def test_a_class_with_one_kind_of_label_lacks_the_other(labels, lacks):
 
 
 @pytest.mark.parametrize(("lacks", "why"), [
-    ({}, None),
-    ({"a": "positive"}, None),
+    ({}, None), ({"a": "positive"}, None),
     ({"a": "positive", "b": "positive"}, "no site had a positive image"),
     ({"a": "negative", "b": "negative"}, "no site had a negative image"),
     ({"a": "negative", "b": "positive"}, "no site had both a positive and a negative image"),

@@ -15,18 +15,18 @@ AUROC = {"a": {"Edema": 0.75, "Mass": 0.5}, "b": {"Mass": 0.25}}
 
 def model(*classes, body=BODY, **facts):
     """Every class was trained by the site of its first letter; a variable has one moment."""
-    columns = {
-        name: (np.float32([number, 2]), np.float32([3])) for number, name in enumerate(classes)
-    }
+    columns = {name: (np.float32([n, 2]), np.float32([3])) for n, name in enumerate(classes)}
     trained = {name: {"sites": [name[0]], "last_round": 4} for name in classes}
     variables = wire.join(body, columns)
     moments = {f"mean/{name}": np.ones(1) for name in variables}
     return Checkpoint(variables, {"head_features": 2, "classes": trained, **facts}, moments)
 
 
+VALIDATION = {"round": 5, "auroc": AUROC}
+
+
 class TestImport:
-    source = model("Edema", "Hernia", "Mass", round=5, created="2026-01-01",
-                   validation={"round": 5, "auroc": AUROC})  # fmt: skip
+    source = model("Edema", "Hernia", "Mass", round=5, created="2026-01-01", validation=VALIDATION)
 
     def test_columns_are_added_and_nothing_else_changes(self, tmp_path):
         own = model("Nodule", round=2, best={"round": 1}, features={"c": 1})
@@ -41,15 +41,12 @@ class TestImport:
         trained = facts_of(load(tmp_path / "new.npz")).trained
         assert trained["Nodule"] == facts_of(own).trained["Nodule"]
         assert trained["Edema"].sites == ("E",)
-        assert trained["Edema"].imported == {
-            "model_sha256": digest(self.source.variables), "round": 5, "created": "2026-01-01",
-            "auroc": {"a": 0.75},
-        }  # fmt: skip
+        source = {"model_sha256": digest(self.source.variables), "created": "2026-01-01"}
+        assert trained["Edema"].imported == {**source, "round": 5, "auroc": {"a": 0.75}}
 
     @pytest.mark.parametrize(("body", "reason"), [
         ({**BODY, "bn/gamma": np.float32([1.0000001])}, "1 of 2 variables, e.g. bn/gamma"),
-        ({**BODY, "bn/gamma": np.float32([1, 1])}, "different networks"),
-        ({"conv/kernel": BODY["conv/kernel"]}, "different networks"),
+        *((body, "different networks") for body in (BODY | {"bn/gamma": np.ones(2, "f4")}, {})),
     ])  # fmt: skip
     def test_another_body_is_refused_with_the_reason(self, body, reason):
         with pytest.raises(ValueError, match=rf"{reason} \(sha256 [0-9a-f]+… and [0-9a-f]+…\)"):
@@ -67,19 +64,17 @@ class TestRemove:
 
     def test_the_manifest_says_when_they_were_removed_and_who_had_trained_them(self):
         before = model(*CLASSES, round=5, job="a", best={"round": 3})
+        removed = {name: {"round": 5, "sites": [name[0]]} for name in ("Mass", "Nodule/Mass")}
         assert remove(remove(before, ["Mass"]), ["Nodule/Mass"]).manifest == {
             "head_features": 2, "round": 5, "job": "a",  # it can be continued
-            "classes": {"Edema": before.manifest["classes"]["Edema"]},
-            "removed": {
-                "Mass": {"round": 5, "sites": ["M"]}, "Nodule/Mass": {"round": 5, "sites": ["N"]},
-            },
+            "classes": {"Edema": before.manifest["classes"]["Edema"]}, "removed": removed,
         }  # fmt: skip
         assert "best" in before.manifest  # which was measured with those classes
         after = remove(Checkpoint(before.variables, {"head_features": 2}), ["Mass"])  # of no run
         assert after.manifest["removed"] == {"Mass": {"round": 0, "sites": []}}
 
     def test_what_sites_measured_of_a_removed_class_goes_with_it(self):
-        after = remove(model(*CLASSES, validation={"round": 5, "auroc": AUROC}), ["Mass"])
+        after = remove(model(*CLASSES, validation=VALIDATION), ["Mass"])
         assert after.manifest["validation"] == {"round": 5, "auroc": {"a": {"Edema": 0.75}}}
 
     def test_some_are_kept_and_all_others_removed(self):
@@ -99,8 +94,7 @@ UNKNOWN = r"must be among \['Edema', 'Mass', 'Nodule/Mass'\]; got \['mass'\]"
 @pytest.mark.parametrize(("change", "classes", "reason"), [
     *((change, ["Edema", "mass"], UNKNOWN) for change in (imported, remove, keep)),
     *((change, [], "got none") for change in (imported, remove, keep)),
-    (imported, ["Edema", "Mass"], r"already has \['Mass'\]"),
-    (remove, CLASSES, "at least one class"),
+    (imported, ["Edema", "Mass"], r"already has \['Mass'\]"), (remove, CLASSES, "at least one cl"),
 ])  # fmt: skip
 def test_unknown_classes_none_all_or_own_ones_are_refused(change, classes, reason):
     with pytest.raises(ValueError, match=reason):

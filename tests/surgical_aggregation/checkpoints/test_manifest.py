@@ -1,12 +1,8 @@
 import tracemalloc
 
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.checkpoints.manifest import (
-    Manifest,
-    before_round,
-    contributed,
-    with_round,
-)
+from surgical_aggregation.checkpoints import manifest
+from surgical_aggregation.checkpoints.manifest import Manifest, before_round
 
 FRESH = Manifest({"head_features": 4, "backbone": "small_densenet"})
 
@@ -53,7 +49,7 @@ def test_rounds_are_joined_while_the_same_sites_train_a_class_and_cut_before_a_r
     trained = {}
     for round_, sites in enumerate(["ba", "ab", "a", "", "a"]):
         if sites:
-            trained = with_round(trained, round_, list(sites))
+            trained = manifest.with_round(trained, round_, list(sites))
     assert trained["rounds"] == [[0, 1, ["a", "b"]], [2, 2, ["a"]], [4, 4, ["a"]]]
     assert (trained["sites"], trained["last_round"]) == (["a", "b"], 4)
     assert before_round(trained, 2)["rounds"] == [[0, 1, ["a", "b"]]]
@@ -66,10 +62,9 @@ def test_a_range_of_rounds_that_a_file_names_is_not_counted_out():
     rounds = [[0, most, ["south"]], [2, 3, ["north", "south"]]]
     sent = SiteResult({}, {"Mass": None}, samples=1)
     tracemalloc.start()
-    found = contributed({"classes": {"Edema": {"rounds": rounds}}})
-    made = FRESH.with_facts(contributed={"north": [[0, most]]}).with_round(
-        most + 1, {"north": sent}, {}
-    )
+    found = manifest.contributed({"classes": {"Edema": {"rounds": rounds}}})
+    made = FRESH.with_facts(contributed={"north": [[0, most]]})
+    made = made.with_round(most + 1, {"north": sent}, {})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found == {"north": ((2, 3),), "south": ((0, most),)}

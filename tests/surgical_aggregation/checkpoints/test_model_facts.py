@@ -28,9 +28,8 @@ def test_a_whole_manifest_is_read_from_disk_and_lacks_nothing(tmp_path):
     assert read.lacks == () and read.classes == ("Edema", "Mass")
     trained = ClassTraining(("a",), 6, (TrainedRounds(2, 6, ("a",)),))
     assert read.trained == {"Mass": trained}
-    assert read.network == {
-        key: MANIFEST[key] for key in ("backbone", "hidden", "image_size", "input")
-    }
+    network = ("backbone", "hidden", "image_size", "input")
+    assert read.network == {key: MANIFEST[key] for key in network}
     assert (read.created, read.version, read.strategy) == ("2026-01-31", "1.2", "fedbn+")
     assert (read.round, read.validation.auroc) == (7, {"a": {"Mass": 0.75}})
 

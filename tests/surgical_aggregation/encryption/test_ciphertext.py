@@ -45,9 +45,8 @@ def test_values_come_back_from_a_numpy_file_with_the_secret_key_alone(packed, co
     for like in (ciphertext.form(packed), back):
         assert (like.shape, like.dtype) == (VALUES.shape, VALUES.dtype)
     np.testing.assert_allclose(back, VALUES, atol=1e-5)
-    opened = ciphertext.decrypted(
-        Checkpoint({"a": packed, "b": VALUES}, {"round": 2}), contexts.site
-    )
+    model = Checkpoint({"a": packed, "b": VALUES}, {"round": 2})
+    opened = ciphertext.decrypted(model, contexts.site)
     np.testing.assert_array_equal(opened.variables["a"], back)
     assert opened.variables["b"] is VALUES and opened.manifest == {"round": 2}
     assert not contexts.server.is_private()
@@ -56,9 +55,8 @@ def test_values_come_back_from_a_numpy_file_with_the_secret_key_alone(packed, co
 
 
 def test_rubbish_or_a_form_of_another_size_is_refused(contexts):
-    for rubbish in (
-        b"", b"\xff\x00", b"[1, 2]\n", b'["<f4", [-1]]\n', b'["<f4", [6]]\nno ciphertext', b"{}\n",
-    ):  # fmt: skip
+    lines = b"[1, 2]\n", b'["<f4", [-1]]\n', b'["<f4", [6]]\nno ciphertext', b"{}\n"
+    for rubbish in (b"", b"\xff\x00", *lines):
         with pytest.raises(CiphertextError):
             unpack(np.frombuffer(rubbish, np.uint8), contexts.server)
     liar = pack(tenseal.ckks_vector(contexts.site, [1.0, 2.0]), VALUES)
@@ -69,8 +67,7 @@ def test_rubbish_or_a_form_of_another_size_is_refused(contexts):
 def test_tensorflow_first_is_refused_instead_of_a_crash():
     code = "import sys; sys.modules['tensorflow'] = sys; import surgical_aggregation.encryption"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "tenseal to be imported before TensorFlow" in done.stderr
+    assert done.returncode == 1 and "tenseal to be imported before TensorFlow" in done.stderr
 
 
 def secret(**arguments):

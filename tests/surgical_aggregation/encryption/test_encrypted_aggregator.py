@@ -10,9 +10,7 @@ from nvflare.app_common.app_constant import AppConstants
 pytest.importorskip("tenseal", reason="homomorphic encryption needs TenSEAL: the extra 'he'")
 
 import tenseal
-from nvflare.app_opt.he.intime_accumulate_model_aggregator import (
-    HEInTimeAccumulateWeightedAggregator,
-)
+from nvflare.app_opt.he import intime_accumulate_model_aggregator as flares
 
 import encrypted
 from flare import context, global_model, result
@@ -64,11 +62,8 @@ def test_body_over_all_sites_and_columns_over_those_with_the_class(contexts):
 @pytest.mark.parametrize("labelled", [(("Edema", "Mass"),) * 2, (("Edema", "Mass"), ("Edema",))])
 def test_weighted_by_samples_it_is_flares_encrypted_aggregate(labelled, contexts):
     ours = encrypted.aggregator(weighting="samples")
-    stock = encrypted.started(
-        HEInTimeAccumulateWeightedAggregator(
-            expected_data_kind=DataKind.WEIGHTS, weigh_by_local_iter=False
-        )
-    )
+    how = {"expected_data_kind": DataKind.WEIGHTS, "weigh_by_local_iter": False}
+    stock = encrypted.started(flares.HEInTimeAccumulateWeightedAggregator(**how))
     for site, value, classes, samples in zip("ab", (3.0, 5.0), labelled, (10, 30), strict=True):
         sent = secret(value, classes, "samples", samples=samples)
         assert give(ours, site, sent) is None
@@ -95,29 +90,23 @@ def changed(name, value):
     return dxo.update_shareable(shareable)
 
 
-def other_shape(key):
-    return pack(tenseal.ckks_vector(key, [0.0] * 4), np.zeros(4, np.float32))
+def zeros(key, size=1, multiplied=False, **how):
+    """A ciphertext of zeros."""
+    vector = tenseal.ckks_vector(key, [0.0] * size, **how)
+    return pack(vector * 2.0 if multiplied else vector, np.zeros(size, np.float32))
 
 
-def other_scale(key):
-    return pack(tenseal.ckks_vector(key, [0.0], scale=2**30), np.zeros(1, np.float32))
-
-
-def multiplied(key):
-    return pack(tenseal.ckks_vector(key, [0.0]) * 2.0, np.zeros(1, np.float32))
-
-
-BIAS = "head/Edema/bias"
+BIAS, LEVEL = "head/Edema/bias", "context's scale and first level"
 RUBBISH = np.frombuffer(b'["<f4", [1]]\nrubbish', np.uint8)
 REFUSED = {
     "clear": (lambda _: train(1, ["Edema"]), "3 variables came in the clear, e.g. 'conv/kernel'"),
     "one clear": (lambda _: changed(BIAS, np.zeros(1, "f4")), "1 variables came in the clear"),
     "differences": (lambda _: secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF), "weights were"),
-    "shape": (lambda key: changed("conv/kernel", other_shape(key)), "(2, 2500); got (4,)"),
+    "shape": (lambda key: changed("conv/kernel", zeros(key, 4)), "(2, 2500); got (4,)"),
     "missing": (lambda _: changed("conv/kernel", None), "'conv/kernel' are missing"),
     "no head": (lambda _: secret(1, []), "the head is empty"),
-    "scale": (lambda key: changed(BIAS, other_scale(key)), "context's scale and first level"),
-    "level": (lambda key: changed(BIAS, multiplied(key)), "context's scale and first level"),
+    "scale": (lambda key: changed(BIAS, zeros(key, scale=2**30)), LEVEL),
+    "level": (lambda key: changed(BIAS, zeros(key, multiplied=True)), LEVEL),
     "no ciphertext": (lambda _: changed(BIAS, RUBBISH), f"'{BIAS}' cannot be added"),
 }
 

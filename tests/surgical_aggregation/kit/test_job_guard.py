@@ -39,11 +39,10 @@ def test_the_jobs_of_this_software_are_taken_with_and_without_their_marker(app, 
     assert guard.validate(str(app)) == guard.validate(str(tmp_path)) == ("", {})
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["config/comm_config.json", "config/resources.json", "config/evil.py", "fed_client.json",
-     "config/deco/__init__.py", "config/config_fed_client.yml", "other/config_fed_client.conf"],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "config/comm_config.json", "config/resources.json", "config/evil.py", "fed_client.json",
+    "config/deco/__init__.py", "config/config_fed_client.yml", "other/config_fed_client.conf",
+])  # fmt: skip
 def test_a_file_that_flare_might_find_or_import_is_refused(validated, name):
     reason = "a job without code may have only its configuration files; this one has '"
     assert validated(**{name: "{}"})[0].startswith(reason + name.rpartition("/")[0])
@@ -82,9 +81,7 @@ def test_references_to_settings_and_the_variables_of_the_kit_are_taken(validated
     ('{ path = "my_parts.SiloBN" }', ["mine.New"], "enforce", "lacks 'my_parts.SiloBN'"),
     ('"os:system"', ["mine.New"], "enforce", "$"),  # a name is never imported: no part has it
 ])  # fmt: skip
-def test_a_class_that_the_kit_does_not_allow_is_named_with_what_it_may_replace(
-    tmp_path, part, allowed, mode, reason
-):
+def test_a_class_that_the_kit_does_not_allow_is_named(tmp_path, part, allowed, mode, reason):
     kit, app = tmp_path / "kit", tmp_path / "kit/job/app_nih"
     for folder in (kit / "local", app / "config"):
         folder.mkdir(parents=True)

@@ -10,13 +10,9 @@ from nvflare.fuel.f3.cellnet.core_cell import Message, _BulkSender
 from nvflare.fuel.f3.cellnet.defs import Encoding, MessageHeaderKey, MessagePropKey, MessageType
 from nvflare.fuel.f3.cellnet.fqcn import FqcnInfo
 from nvflare.fuel.f3.endpoint import Endpoint
-from nvflare.fuel.f3.streaming import byte_streamer
+from nvflare.fuel.f3.streaming import byte_streamer, stream_const
 from nvflare.fuel.f3.streaming.blob_streamer import BlobStream
-from nvflare.fuel.f3.streaming.stream_const import (
-    STREAM_CHANNEL,
-    STREAM_DATA_TOPIC,
-    StreamHeaderKey,
-)
+from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.private.defs import CellMessageHeaderKeys
 
 from surgical_aggregation.kit.server_requests import ServerRequests
@@ -60,8 +56,8 @@ def dropped(*facts, **headers):
 def test_dropped_are_false_origins_messages_between_sites_and_management(
     sender, origin, target, channel, why, caplog
 ):
-    assert dropped(sender, origin, target, {CHANNEL: channel}) == bool(why)
-    assert why in caplog.text
+    found = dropped(sender, origin, target, {CHANNEL: channel})
+    assert found == bool(why) and why in caplog.text
 
 
 @pytest.mark.parametrize(("topic", "refused"), [
@@ -74,7 +70,7 @@ def test_of_a_jobs_commands_a_site_may_get_tasks_and_submit_results(topic, refus
 
 
 def test_management_in_a_stream_is_dropped_and_named(caplog):
-    stream = {CHANNEL: STREAM_CHANNEL, TOPIC: STREAM_DATA_TOPIC}
+    stream = {CHANNEL: stream_const.STREAM_CHANNEL, TOPIC: stream_const.STREAM_DATA_TOPIC}
     managed = {StreamHeaderKey.CHANNEL: "_net_manager", StreamHeaderKey.TOPIC: "stop_cell"}
     assert dropped(headers=stream | managed)
     assert "dropped the message 'stop_cell' of 'nih': it is not the server" in caplog.text
@@ -118,9 +114,7 @@ def test_a_message_too_large_for_a_site_ends_no_process(monkeypatch, kind):
 @pytest.mark.parametrize("event", [
     EventType.SYSTEM_START, EventType.SYSTEM_BOOTSTRAP, EventType.BEFORE_BUILD_COMPONENT,
 ])  # fmt: skip
-def test_the_filter_is_there_before_the_server_starts_and_ids_of_streams_tell_no_others(
-    event, monkeypatch
-):
+def test_the_filter_is_there_before_the_start_and_a_streams_id_tells_no_other(event, monkeypatch):
     """Whoever knows the id can acknowledge or end the stream to another site."""
     monkeypatch.setattr(byte_streamer, "gen_stream_id", iter(range(9)).__next__)
     added, fl_ctx, guard = [], FLContext(), ServerRequests()

@@ -13,19 +13,10 @@ from surgical_aggregation.kit.site_requests import SiteRequests
 
 
 @pytest.mark.parametrize(("origin", "service", "handled"), [
-    ("server", "nih", True),
-    ("server.job", "nih", True),
-    ("nih", "nih", True),
-    ("nih.job", "nih", True),
-    ("relay.nih.job", "relay.nih", True),
-    ("relay", "relay.nih", True),
-    ("relay.chexpert", "relay.nih", False),
-    ("relay.nih2", "relay.nih", False),
-    ("chexpert", "nih", False),
-    ("chexpert.job", "nih", False),
-    ("nih2", "nih", False),
-    ("server2.job", "nih", False),
-    ("", "nih", False),
+    *((origin, "nih", True) for origin in ("server", "server.job", "nih", "nih.job")),
+    ("relay.nih.job", "relay.nih", True), ("relay", "relay.nih", True),
+    ("relay.chexpert", "relay.nih", False), ("relay.nih2", "relay.nih", False),
+    *((o, "nih", False) for o in ("chexpert", "chexpert.job", "nih2", "server2.job", "")),
 ])  # fmt: skip
 def test_messages_are_handled_of_the_server_a_relay_above_and_this_site(origin, service, handled):
     message = CellMessage({MessageHeaderKey.ORIGIN: origin})
@@ -40,23 +31,17 @@ def test_no_request_reads_files(topic, refused):
     assert ("files are read at the site only" in reply.payload.body) if refused else reply is None
 
 
-class Cell:
-    """A cell of FLARE, which keeps what filters it is given."""
-
-    def __init__(self, name):
-        self.core_cell, self.name, self.added = self, name, []
-
-    def get_fqcn(self):
-        return self.name
-
-    def add_incoming_filter(self, *arguments):
-        self.added.append(arguments)
-
-    add_incoming_request_filter = add_incoming_filter
+def flares_cell(name):
+    """A cell of FLARE, which keeps in `added` what filters it is given."""
+    added = []
+    cell = SimpleNamespace(added=added, get_fqcn=lambda: name)
+    cell.add_incoming_filter = lambda *arguments: added.append(arguments)
+    cell.add_incoming_request_filter, cell.core_cell = cell.add_incoming_filter, cell
+    return cell
 
 
 def test_the_filters_are_there_once_the_site_is_registered_and_before_a_job_starts():
-    service, job, guard = Cell("nih"), Cell("nih.job"), SiteRequests()
+    service, job, guard = flares_cell("nih"), flares_cell("nih.job"), SiteRequests()
     engine = SimpleNamespace(get_cell=lambda: job)
     fl_ctx = FLContext()
     fl_ctx.get_engine = lambda: engine

@@ -12,36 +12,33 @@ def engine(tmp_path):
     return Engine(tmp_path)
 
 
-def lines(tmp_path):
-    file = tmp_path / "server" / notes_file("job")
-    return [json.loads(line) for line in file.read_text().splitlines() if line.startswith("{")]
+def lines(engine):
+    text = (engine.folder / "server" / notes_file("job")).read_text()
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def test_notes_and_errors_are_lines_of_json_with_their_dates(engine, tmp_path):
+def test_notes_and_errors_are_lines_of_json_with_their_dates(engine):
     assert note(context(engine=engine), "first") == notes_file("job") == "local_notes/job.txt"
     text = note_error(context(engine=engine), "train failed", SiteError("no csv,\nnor \udcff"))
     assert text == "train failed; see local_notes/job.txt"
-    first, second = lines(tmp_path)
+    first, second = lines(engine)
     assert first.pop("date")[:2] == second.pop("date")[:2] == "20"
     assert first == {"note": "first"}
-    assert second == {
-        "what": "train failed", "kind": "SiteError", "reason": "no csv,\nnor \udcff",
-    }  # fmt: skip
+    assert second == {"what": "train failed", "kind": "SiteError", "reason": "no csv,\nnor \udcff"}
 
 
 @pytest.mark.parametrize(("error", "kind", "reason", "trace"), [
-    (SiteError("why"), "SiteError", "why", False),
-    (OSError("why"), "OSError", "why", False),
+    (SiteError("why"), "SiteError", "why", False), (OSError("why"), "OSError", "why", False),
     (OSError(28, "full"), "ENOSPC", "[Errno 28] full", False),
     (MemoryError(), "MemoryError", "MemoryError", False),
     (KeyError("Edema"), "KeyError", "'Edema'", True),
 ])  # fmt: skip
-def test_of_an_unforeseen_error_there_is_a_trace(engine, tmp_path, error, kind, reason, trace):
+def test_of_an_unforeseen_error_there_is_a_trace(engine, error, kind, reason, trace):
     try:
         raise error
     except Exception as raised:
         note_error(context(engine=engine), "x", raised)
-    (line,) = lines(tmp_path)
+    (line,) = lines(engine)
     assert (line["kind"], line["reason"]) == (kind, reason)
     assert ("Traceback" in engine.notes() and "raise error" in engine.notes()) == trace
 

@@ -14,7 +14,7 @@ from surgical_aggregation.wire.headers import FEATURES, LACKING, POSITIVES
 
 BODY = {"dense/kernel": np.zeros((3, 4), np.float32)}
 COLUMN = (np.zeros(4, np.float32), np.zeros(1, np.float32))
-KINDS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
+KINDS, OTHERS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF), (DataKind.FL_MODEL, DataKind.COLLECTION)
 WITHHOLDS_MASS = {"share": ["Edema", "Nodule/Mass"]}
 ROUNDED = {"bce": 0.5, "bce/Nodule/Mass": 0.0412, "auroc/Edema": 0.7, "auroc": 0.7}
 METRICS = {
@@ -57,8 +57,7 @@ def test_columns_leave_under_the_names_of_the_classes_that_the_policy_shares(pas
             "head/Edema/kernel": [1, 3], "head/Edema/bias": [8],
             "head/Nodule/Mass/kernel": [2, 4], "head/Nodule/Mass/bias": [9],
         }  # fmt: skip
-        assert BODY.keys() < dxo.data.keys()
-        assert dxo.data_kind == kind and dxo.meta["kept"] == 1
+        assert BODY.keys() < dxo.data.keys() and (dxo.data_kind, dxo.meta["kept"]) == (kind, 1)
     with pytest.raises(wire.WireError, match="a head of 3 classes"):
         passed(model(head), None, LabelHead)
     reply = make_reply(ReturnCode.TASK_ABORTED)
@@ -74,20 +73,14 @@ def test_a_model_with_permitted_classes_passes_whole(passed, data, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("data", [
-    dense(3),
-    {**BODY, "head/kernel": np.zeros((4, 3))},
-    {**BODY, "head/bias": np.zeros(3)},
-    labelled("Edema", "Mass"),
-    {**labelled("Mass"), **dense(2)},
+    dense(3), labelled("Edema", "Mass"), {**labelled("Mass"), **dense(2)},
+    {**BODY, "head/kernel": np.zeros((4, 3))}, {**BODY, "head/bias": np.zeros(3)},
     {**BODY, "head/odd": np.zeros(4)},
 ])  # fmt: skip
-def test_a_model_with_another_head_stays_for_a_reason_in_the_notes_alone(
-    passed, data, kind, caplog
-):
+def test_a_model_with_another_head_stays_and_the_notes_alone_say_why(passed, data, kind, caplog):
     caplog.set_level("INFO")
     reply = passed(model(data, kind), WITHHOLDS_MASS)
-    assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
-    assert "DXO" not in reply
+    assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR and "DXO" not in reply
     assert "policy withholds the result; see local_notes/job.txt" in caplog.text
     assert "policy withholds the result: " in passed.engine.notes()
     assert "Mass" not in caplog.text  # FLARE may stream any log to the server
@@ -96,10 +89,8 @@ def test_a_model_with_another_head_stays_for_a_reason_in_the_notes_alone(
 
 @pytest.mark.parametrize(("sent", "policy", "components"), [
     (model({"head/kernel": "no array"}), WITHHOLDS_MASS, {}),
-    (model({"params": {}}, DataKind.FL_MODEL), WITHHOLDS_MASS, {}),
-    (model({"params": {}}, DataKind.COLLECTION), WITHHOLDS_MASS, {}),
-    (model(dense(2)), WITHHOLDS_MASS, {"site": None}),
-    (model(dense(3)), {"share": "Edema"}, {}),
+    *((model({"params": {}}, kind), WITHHOLDS_MASS, {}) for kind in OTHERS),
+    (model(dense(2)), WITHHOLDS_MASS, {"site": None}), (model(dense(3)), {"share": "Edema"}, {}),
 ], ids=["breaks the gate", "cannot be looked into", "neither", "no site",
         "odd policy"])  # fmt: skip
 def test_a_model_that_cannot_be_judged_stays(passed, caplog, sent, policy, components):
@@ -121,15 +112,13 @@ def test_metrics_of_withheld_classes_and_counts_stay_also_those_beside_a_model(p
     assert from_shareable(passed(model(dense(3), **meta), whole)).meta == meta
     assert from_shareable(passed(sent, whole)).data == METRICS
     assert from_shareable(passed(sent, WITHHOLDS_MASS)).data == ROUNDED
-    assert from_shareable(passed(model(dense(2), **meta), WITHHOLDS_MASS)).meta == {
-        MetaKey.INITIAL_METRICS: ROUNDED, MetaKey.NUM_STEPS_CURRENT_ROUND: 20,
-        LACKING: {"Edema": "positive"},
-    }  # fmt: skip
+    kept = {MetaKey.INITIAL_METRICS: ROUNDED, MetaKey.NUM_STEPS_CURRENT_ROUND: 20}
+    found = from_shareable(passed(model(dense(2), **meta), WITHHOLDS_MASS)).meta
+    assert found == {**kept, LACKING: {"Edema": "positive"}}
 
 
 @pytest.mark.parametrize("shareable", [
-    make_reply(ReturnCode.TASK_ABORTED),
-    Shareable({"statistics": b"1"}),
+    make_reply(ReturnCode.TASK_ABORTED), Shareable({"statistics": b"1"}),
     DXO(DataKind.STATISTICS, data={"count": 3}).to_shareable(),
 ])  # fmt: skip
 def test_what_is_no_model_passes_unchanged_also_in_a_job_without_site(passed, shareable):

@@ -52,9 +52,7 @@ def test_a_continued_run_is_the_same_as_one_in_one_process(process, tmp_path):
     assert_same(rounds[1], process().train(1, continues=continues))
 
 
-def test_a_site_without_state_or_with_other_classes_starts_afresh_and_says_so(
-    process, site, caplog
-):
+def test_without_state_or_with_other_classes_a_site_says_that_it_is_fresh(process, site, caplog):
     process().train(3, continues={"jobs": ["earlier"], "round": 3})
     assert "no state of the earlier run for this round" in caplog.text
     Path(site.table).write_text('{"north": {"classes": ["Edema"], "images": 20}}')
@@ -124,8 +122,8 @@ class TestPersonal:
         np.testing.assert_array_equal(kept.variables["bn/gamma"], own)
         np.testing.assert_array_equal(kept.variables["dense/bias"], site.body["dense/bias"])
         assert kept.manifest["classes"]["Edema"]["lacking"] == {"north": "positive"}
-        facts = {name: kept.manifest[name] for name in ("site", "round", "head_features")}
-        assert facts == {"site": "north", "round": 1, "head_features": FEATURES}
+        facts = {"site": "north", "round": 1, "head_features": FEATURES}
+        assert kept.manifest.items() >= facts.items()
         batch_norm = sorted(set(body) - {"dense/kernel", "dense/bias"})
         assert kept.manifest["variable_kinds"]["batch_norm"] == batch_norm
 
@@ -133,9 +131,7 @@ class TestPersonal:
     @pytest.mark.parametrize(("rounds", "best", "own"), [
         ([0, 1, 2], 1, 0), ([0, 3, 4], 2, 0), ([0], 1, 0), ([0], 3, 0), ([0, 1, 3], 2, 1),
     ], ids=["there", "away then", "stayed away", "in later rounds", "later"])  # fmt: skip
-    def test_the_best_model_has_the_personal_variables_of_its_round(
-        self, process, restarts, rounds, best, own
-    ):
+    def test_the_best_model_has_those_of_its_round(self, process, restarts, rounds, best, own):
         """Those that the site had then, also if it was absent."""
         site, trained = process(strategy="fedbn"), {}
         for round_ in rounds:
@@ -149,9 +145,7 @@ class TestPersonal:
         assert all((trained[own] != value).any() for r, value in trained.items() if r != own)
 
     @pytest.mark.parametrize("rounds", [(), (3, 4)], ids=["never trained", "joined later"])
-    def test_a_site_without_the_personal_variables_of_a_model_does_not_measure_it(
-        self, start, process, rounds
-    ):
+    def test_a_site_without_those_of_a_model_does_not_measure_it(self, start, process, rounds):
         site = process(strategy="fedbn")
         for round_ in rounds:
             site.train(round_, best=2)
@@ -159,10 +153,8 @@ class TestPersonal:
         refused = ReturnCode.EXECUTION_EXCEPTION
         wanted = [refused, ReturnCode.OK if rounds else refused]
         assert [reply.get_return_code() for reply in replies] == wanted
-        assert (
-            "test failed: the model of round 2 needs this site's personal variables"
-            in start.notes()
-        )
+        needs = "test failed: the model of round 2 needs this site's personal variables"
+        assert needs in start.notes()
         assert not (site.folder / "site_best.npz").exists()
 
     @pytest.mark.parametrize("restarts", [False, True], ids=["one process", "a process a round"])
@@ -177,11 +169,9 @@ class TestPersonal:
         for facts in (best, last):
             assert (facts.site, facts.strategy, facts.version) == ("north", "fedbn", __version__)
             assert facts.initial_body_sha256 == digest(body)
-            of_its_network = {"backbone", "hidden", "image_size", "input"}
-            assert set(facts.lacks) == of_its_network
-        assert {name: of.rounds for name, of in best.trained.items()} == dict.fromkeys(
-            best.classes, (TrainedRounds(0, 0, ("north",)),)
-        )
+            assert {*facts.lacks} == {"backbone", "hidden", "image_size", "input"}  # its network's
+        rounds = {name: of.rounds for name, of in best.trained.items()}
+        assert rounds == dict.fromkeys(best.classes, (TrainedRounds(0, 0, ("north",)),))
         assert last.trained["Edema"].rounds == (TrainedRounds(0, 1, ("north",)),)
         assert (best.validation.round, last.validation.round) == (1, 3)
         (measured,) = best.validation.auroc.values()
@@ -205,24 +195,19 @@ def test_a_state_comes_back_as_it_was(tmp_path):
     kept = {2: {"bn/gamma": np.zeros(2)}, 11: {"bn/gamma": np.ones(2)}}
     site_memory.save_state(SiteState(training, 4, ("Mass", "Edema"), kept), tmp_path)
     back, damaged = load_state(tmp_path)
-    assert damaged == {}
-    assert (back.round, back.classes) == (4, ("Mass", "Edema"))
+    assert (back.round, back.classes, damaged) == (4, ("Mass", "Edema"), {})
     np.testing.assert_equal(dict(back.training), training)
     np.testing.assert_equal(dict(back.kept), kept)
 
 
 @pytest.mark.parametrize(("variables", "manifest"), [
-    ({}, {"round": 1}),
-    ({}, {"round": "one", "classes": []}),
-    ({}, {"round": 1, "classes": 3}),
-    ({"kept/2": np.zeros(1)}, {"round": 1, "classes": []}),
-    ({"kept/x/bn": np.zeros(1)}, {"round": 1, "classes": []}),
+    ({}, {"round": 1}), ({}, {"round": "one", "classes": []}), ({}, {"round": 1, "classes": 3}),
+    *(({name: np.zeros(1)}, {"round": 1, "classes": []}) for name in ("kept/2", "kept/x/bn")),
 ])  # fmt: skip
 def test_another_checkpoint_is_none(tmp_path, variables, manifest):
     save(Checkpoint(variables, manifest), tmp_path / STATE_FILE)
     state, damaged = load_state(tmp_path)
-    assert state is None
-    assert "is not a site's state" in str(damaged[STATE_FILE])
+    assert state is None and "is not a site's state" in str(damaged[STATE_FILE])
 
 
 @given(st.data())
@@ -237,8 +222,7 @@ def test_a_newest_state_cut_anywhere_is_passed_over_for_the_one_before(tmp_path,
 
 def test_the_state_before_is_kept_for_a_run_that_goes_back_a_round(tmp_path):
     write(tmp_path, 1, 2, 3)
-    rounds = [load_state(tmp_path, round_)[0] for round_ in (None, 3, 2)]
-    assert [state.round for state in rounds] == [3, 3, 2]
+    assert [load_state(tmp_path, before)[0].round for before in (None, 3, 2)] == [3, 3, 2]
     assert load_state(tmp_path, 1)[0] is None
     for name in (STATE_FILE, PREVIOUS_FILE):
         (tmp_path / name).write_bytes(b"PK")

@@ -1,6 +1,7 @@
 """A site's tasks, with FLARE's own containers around it."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,7 +18,6 @@ from tiny_site import FEATURES
 from tiny_tasks import COLUMNS, TASKS, column
 
 CLASSES = ("Edema", "Nodule/Mass")
-HEAD = {"head/kernel", "head/bias"}
 
 
 @pytest.fixture
@@ -42,9 +42,7 @@ def site(array_site):
     return array_site
 
 
-def test_a_class_without_a_negative_is_reported_and_does_not_select_the_best_model(
-    process, start, site
-):
+def test_a_class_without_a_negative_is_reported_and_selects_no_model(process, start, site):
     whole = site.arrays
 
     def arrays(split):
@@ -53,13 +51,13 @@ def test_a_class_without_a_negative_is_reported_and_does_not_select_the_best_mod
 
     both = process().sent("validate").data
     site.arrays = arrays
-    site.__dict__.pop("training_labels")
+    del site.training_labels
     one = process()
     assert one.sent().meta[headers.LACKING] == {"Nodule/Mass": "negative"}
     assert "Nodule/Mass has no negative training image" in start.notes()
     validated, tested = one.sent("validate").data, one.sent("test").data
-    assert validated["bce"] == both["bce/Edema"] and validated["auroc"] == both["auroc/Edema"]
-    assert validated["bce/Nodule/Mass"] == both["bce/Nodule/Mass"]
+    expected = {"bce": both["bce/Edema"], "auroc": both["auroc/Edema"]}
+    assert validated.items() >= {**expected, "bce/Nodule/Mass": both["bce/Nodule/Mass"]}.items()
     assert tested["bce"] == np.mean([tested["bce/Edema"], tested["bce/Nodule/Mass"]])
 
 
@@ -90,10 +88,9 @@ def test_a_refit_gives_columns_alone_and_trains_nothing(process, caplog, strateg
     caplog.set_level("INFO")
     north = process(strategy=strategy, send=send, seed=1)
     twin = process(strategy=strategy, send=send, seed=1)
-    before = twin.sent(round_=0).data
-    assert set(north.sent(round_=0).data) == set(before)
+    assert set(north.sent(round_=0).data) == set(twin.sent(round_=0).data)
     found = north.sent("refit").data
-    assert set(found) == HEAD
+    assert set(found) == {"head/kernel", "head/bias"}
     kept = np.zeros((FEATURES, 2)) if send == "differences" else [[1, 2]] * FEATURES
     assert not np.allclose(found["head/kernel"], kept)
     assert "north: the columns are refitted, with penalty 0." in caplog.text
@@ -112,12 +109,8 @@ def test_training_starts_from_the_announced_body_alone(start, process, body, mov
     assert noted == (code != "OK")
 
 
-@pytest.mark.parametrize(
-    ("name", "batches"), [*((name, 1) for name in TASKS), ("train", 5), ("train", 8)]
-)
-def test_an_abort_ends_a_task_after_the_running_batch_and_the_next_can_follow(
-    process, site, name, batches
-):
+@pytest.mark.parametrize(("name", "batches"), [*product(TASKS, [1]), ("train", 5), ("train", 8)])
+def test_an_abort_ends_a_task_after_the_running_batch_alone(process, site, name, batches):
     """Warm-up, measurement and training take three batches each."""
 
     class After:
@@ -133,10 +126,8 @@ def test_an_abort_ends_a_task_after_the_running_batch_and_the_next_can_follow(
 
 
 @pytest.mark.parametrize(("name", "splits"), [
-    ("validate", ["validation"]),
-    ("test", ["test"]),
-    ("train", ["validation", "train"]),
-    ("refit", ["train", "validation"]),
+    ("validate", ["validation"]), ("test", ["test"]),
+    ("train", ["validation", "train"]), ("refit", ["train", "validation"]),
 ])  # fmt: skip
 def test_every_batch_of_a_split_is_made_once(process, site, name, splits):
     north = process(report_counts=True)
@@ -176,20 +167,17 @@ def test_an_evaluation_gives_metrics_of_its_split_and_of_classes_with_a_column(p
 @pytest.mark.parametrize(("args", "sent"), [
     ({"report_features": True}, ["test"]),
     ({"report_features": True, "policy": {"report_features": True}}, ["test"]),
-    ({"report_features": True, "policy": {}}, []),
-    ({}, []),
+    ({"report_features": True, "policy": {}}, []), ({}, []),
     ({"report_features": True, "strategy": "fedbn"}, []),
-], ids=["no policy", "permitted", "not permitted", "not asked for",
-        "a personal model"])  # fmt: skip
+], ids=["no policy", "permitted", "not permitted", "not asked for", "personal model"])  # fmt: skip
 def test_features_go_with_the_test_where_asked_for_and_permitted(process, monkeypatch, args, sent):
     monkeypatch.setattr(feature_statistics, "FEWEST_IMAGES", 20)
     north = process(**args)
     north.train(3)
-    sent_features = {
-        name: north.sent(name).meta.get(headers.FEATURES) for name in ("validate", "test")
-    }
-    assert [name for name, features in sent_features.items() if features] == sent
-    for features in filter(None, sent_features.values()):
+    tasks = ("validate", "test")
+    found = {name: north.sent(name).meta.get(headers.FEATURES) for name in tasks}
+    assert [name for name in tasks if found[name]] == sent
+    for features in filter(None, found.values()):
         assert len(features["mean"]) == FEATURES
         assert feature_statistics.fault(features, FEATURES) is None
     if args.get("strategy"):
@@ -199,8 +187,7 @@ def test_features_go_with_the_test_where_asked_for_and_permitted(process, monkey
 def test_counts_go_with_every_task_when_asked_for(process, site):
     north = process(report_counts=True)
     splits = {"train": "train", "validate": "validation", "test": "test", "refit": "train"}
-    for name in TASKS:
-        split = splits[name]
+    for name, split in splits.items():
         labels = np.concatenate([y for _, y in site.data(split).as_numpy_iterator()])
         positives = dict(zip(CLASSES, labels.sum(axis=0), strict=True))
         dxo = north.sent(name)
@@ -248,15 +235,12 @@ def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
     for name, right in POSITIVES_OF_64.items():
         values = {metrics[f"auroc/{name}"] for metrics in sent}
         assert values <= known[right - 1] and sum(values <= of for of in known) in fitting
-    for metrics in sent:
-        assert metrics == reported(metrics)
-        assert summary(metrics) in caplog.text
+    assert all(metrics == reported(metrics) and summary(metrics) in caplog.text for metrics in sent)
     assert f"training loss {sent[-1]['train_loss']:.4f}" in caplog.text
 
 
 @pytest.mark.parametrize(("args", "lines"), [
-    ({"policy": {}, "report_counts": True}, 1),
-    ({"policy": {"report_counts": True}}, 0),
+    ({"policy": {}, "report_counts": True}, 1), ({"policy": {"report_counts": True}}, 0),
 ], ids=["the policy keeps them", "the job asks for none"])  # fmt: skip
 def test_else_counts_stay(process, caplog, args, lines):
     caplog.set_level("INFO")

@@ -5,7 +5,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.shareable import ReservedHeaderKey, ReturnCode, Shareable, make_reply
 
-from flare import Engine, context, result
+from flare import Engine, column, context, result
 from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_ROUND, CONTRIBUTION_REFUSED, REFUSAL
@@ -16,9 +16,7 @@ SERVER = {"permitted": {"a": ["Edema", "Mass"], "b": ["Mass"]}}
 
 
 def columns(classes):
-    return {
-        name: (np.full(2, k, np.float32), np.float32([k])) for k, name in enumerate(sorted(classes))
-    }
+    return {name: column(number) for number, name in enumerate(sorted(classes))}
 
 
 def task(classes=CLASSES):
@@ -49,9 +47,7 @@ def trains(declared, permitted=None, **sender):
 
 class TestSelectHead:
     @pytest.mark.parametrize("best", [None, 0])
-    def test_a_site_gets_body_and_best_round_and_its_own_columns_which_nobody_can_change(
-        self, best
-    ):
+    def test_a_site_gets_body_and_best_round_and_its_own_columns_and_can_change_none(self, best):
         whole, declared = task(), ["Mass", "Edema", "Not yet trained"]
         original = from_shareable(whole).data
         reply = SelectHead().process(whole, context("a", declared, props={BEST_ROUND: best}))
@@ -127,10 +123,8 @@ class TestPermitted:
         (None, {"permitted": {"lung": {"a": ["Edema"]}}}, ()),
         (None, SERVER, ("Edema", "Mass")),
         ({"a": ["Edema"], "b": ["Mass"]}, None, ("Edema",)),
-        ({"a": ["Mass", "Hernia"]}, SERVER, ("Mass",)),
-        (None, {"permitted": {"b": ["Edema"]}}, ()),
-        ({"b": ["Edema"]}, None, ()),
-        (None, {}, CLASSES),
+        ({"a": ["Mass", "Hernia"]}, SERVER, ("Mass",)), (None, {}, CLASSES),
+        (None, {"permitted": {"b": ["Edema"]}}, ()), ({"b": ["Edema"]}, None, ()),
         (None, {"permitted": {"a": "Edema"}}, ()),  # until the run has ended for it
     ])  # fmt: skip
     def test_a_class_must_be_in_every_table(self, job, policy, permitted):
@@ -142,13 +136,10 @@ class TestPermitted:
 
     @pytest.mark.parametrize("cls", [SelectHead, CheckResult])
     @pytest.mark.parametrize(("table", "policy", "reason"), [
-        (None, {"permitted": {"a": "Edema"}}, "permitted"),
-        ({"a": "Edema"}, None, "permitted"),
+        (None, {"permitted": {"a": "Edema"}}, "permitted"), ({"a": "Edema"}, None, "permitted"),
         (None, {"permitted": {"a": ["Mass"], "b": ["mass"]}}, "'Mass' and 'mass', which are"),
     ])  # fmt: skip
-    def test_an_unusable_table_ends_the_run_once_when_it_starts(
-        self, cls, table, policy, reason, panics
-    ):
+    def test_an_unusable_table_ends_the_run_once(self, cls, table, policy, reason, panics):
         fl_ctx = context(policy=policy)
         cls(SERVER["permitted"]).handle_event(EventType.START_RUN, context())
         cls(table).handle_event(EventType.END_RUN, fl_ctx)

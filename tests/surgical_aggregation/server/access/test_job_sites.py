@@ -8,11 +8,7 @@ from nvflare.apis.shareable import Shareable
 
 from flare import Engine, context
 from surgical_aggregation.server.access import job_sites
-from surgical_aggregation.server.access.job_sites import (
-    declaration_fault,
-    declared_classes,
-    site_of,
-)
+from surgical_aggregation.server.access.job_sites import declaration_fault, declared_classes
 from surgical_aggregation.server.access.refusal_events import announce
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.wire import headers
@@ -28,19 +24,18 @@ def result(client):
 
 @pytest.mark.parametrize(("claims", "sent", "site", "claimed"), [
     ("south", result(Client("north", "token")), "north", "south"),
-    ("south", None, "", "south"),
-    ("south", result("south"), "", "south"),
-    ("south", "text", "", "south"),
+    *(("south", sent, "", "south") for sent in (None, result("south"), "text")),
     (10**5000, None, "", ""),  # it cannot even be written: that would end the round for all
     (["south"], None, "", ""),
 ], ids=["token", "no result", "no client", "text", "long number", "list"])  # fmt: skip
 def test_a_site_is_who_sent_the_token_or_whom_the_workflow_names(claims, sent, site, claimed):
-    assert site_of(context()) == "" == job_sites.claimed_site(context())  # the server's own
+    own = context()  # the server's
+    assert job_sites.site_of(own) == "" == job_sites.claimed_site(own)
     props = {FLContextKey.TASK_RESULT: sent}
     fl_ctx = context("west", claims=claims, authenticated=False, props=props)
-    assert (site_of(fl_ctx), job_sites.claimed_site(fl_ctx)) == (site, claimed)
+    assert (job_sites.site_of(fl_ctx), job_sites.claimed_site(fl_ctx)) == (site, claimed)
     job_sites.set_site("west", fl_ctx)
-    assert site_of(fl_ctx) == "west"
+    assert job_sites.site_of(fl_ctx) == "west"
 
 
 @pytest.fixture
@@ -56,16 +51,12 @@ def message():
 
 @pytest.mark.parametrize(("declared", "claims", "counted", "fault"), [
     (["Edema"], None, ("Edema",), None),
-    ([], None, (), None),
-    ([1], None, (), None),
-    (["Edema", None], None, (), None),
+    *((names, None, (), None) for names in ([], [1], ["Edema", None])),
     (["Edema", "Ma\nss"], None, (), "printable text without outer spaces; got 'Ma\\nss'"),
     (["Edema"], "north", (), "it calls itself 'north'"),
     ([f"{n}" for n in range(1001)], None, (), "it declares 1001 classes, and a site may have 1000"),
 ])  # fmt: skip
-def test_a_declaration_is_a_list_of_names_that_a_site_gives_under_its_own(
-    declared, claims, counted, fault
-):
+def test_a_declaration_is_names_that_a_site_gives_under_its_own(declared, claims, counted, fault):
     fl_ctx = context("west", declared, claims=claims)
     all_sites = {"north": ["Edema"], "west": ["Edema"]}
     assert declared_classes(fl_ctx) == counted == job_sites.permitted_classes(fl_ctx, all_sites)
@@ -101,31 +92,26 @@ def test_a_malformed_table_is_refused_by_where_it_stands(table):
             job_sites.tables(context(policy={"permitted": policy}), None)
     with pytest.raises(PolicyError, match=r"^the job's configuration: 'permitted' needs a"):
         job_sites.tables(context(), table)
-    with pytest.raises(
-        PolicyError, match=r"may have the keys permitted, look_alikes; got .*permited"
-    ):
+    keys = r"may have the keys permitted, look_alikes; got .*permited"
+    with pytest.raises(PolicyError, match=keys):
         job_sites.tables(context(policy={"permited": {}}), None)
 
 
-NAN = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}
+ODD = {"site": "a", "task": "train", "round": 3, "reason": "it is odd"}
 GONE = {"site": "a", "task": "test", "round": None, "reason": "it is gone"}
 
 
 @pytest.mark.parametrize(("facts", "event", "text"), [
-    (NAN, headers.CONTRIBUTION_REFUSED,
-     "refused the result of a, task 'train' of round 3: it has NaN."),
-    (GONE, headers.REQUEST_REFUSED,
-     "sent no columns at the request of a, task 'test': it is gone."),
-    (GONE, headers.SITE_SILENT, "no result of a, task 'test': it is gone."),
+    (ODD, headers.CONTRIBUTION_REFUSED,
+     "refused the result of a, task 'train' of round 3: it is odd"),
+    (GONE, headers.REQUEST_REFUSED, "sent no columns at the request of a, task 'test': it is gone"),
+    (GONE, headers.SITE_SILENT, "no result of a, task 'test': it is gone"),
 ])  # fmt: skip
 def test_is_logged_and_told_to_the_servers_components(facts, event, text, logged):
     engine = Engine()
     fl_ctx = context("a", engine=engine)
     announce(RunRecord(), fl_ctx, *facts.values(), event)
-    assert engine.events == [event] and logged["warning"] == [text]
+    assert engine.events == [event] and logged["warning"] == [f"{text}."]
     # A public property would travel to the sites, and a refusal may name another site's class.
-    assert fl_ctx.get_prop_detail(headers.REFUSAL) == {
-        "value": facts,
-        "private": True,
-        "sticky": False,
-    }
+    detail = {"value": facts, "private": True, "sticky": False}
+    assert fl_ctx.get_prop_detail(headers.REFUSAL) == detail

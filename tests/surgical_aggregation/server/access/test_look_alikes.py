@@ -29,8 +29,7 @@ def named(declared, policy=None):
 @pytest.mark.parametrize(("judge", "nih", "south", "reason"), [
     (None, "Pneumonia", "Pneumonie", "nearly the same spelling"),
     (None, "Nodule", "Nodule pulmonaire", "one contains the other"),
-    (None, "Class 1", "Class 2", None),
-    (None, "Edema", "Edema", None),
+    (None, "Class 1", "Class 2", None), (None, "Edema", "Edema", None),
     (None, "e" * 201, "e" * 202, None),  # no class name, and slow to compare
     (None, "Mass", "Nodule/Mass", "one contains the other"),
     (one_finding, "Mass", "Nodule/Mass", None),
@@ -53,10 +52,8 @@ def test_a_site_that_labels_both_tells_them_apart():
 
 
 @pytest.mark.parametrize(("policy", "ends"), [
-    ({"look_alikes": "refuse"}, True),
-    ({"look_alikes": "note", "permitted": {}}, False),
-    ({"look_alikes": "never"}, True),
-    (None, False),
+    ({"look_alikes": "refuse"}, True), ({"look_alikes": "note", "permitted": {}}, False),
+    ({"look_alikes": "never"}, True), (None, False),
 ])  # fmt: skip
 def test_the_servers_policy_may_refuse_them(policy, ends):
     events = named({"a": ["Pneumonia"], "b": ["Pneumonie"]}, policy=policy)[1]

@@ -36,9 +36,7 @@ def test_of_the_sites_that_sent_some_and_in_both_copies_of_the_model(tmp_path, c
     fire(EventType.END_WORKFLOW, workflow="validate_final")
     assert "features" not in load(files[0]).manifest
     fire(EventType.END_WORKFLOW)
+    expected = {"north": {**STATISTICS, "limit": 4.0}, "south": STATISTICS}
     for best in map(load, files):
-        assert best.manifest["features"] == {
-            "north": {**STATISTICS, "limit": 4.0},
-            "south": STATISTICS,
-        }
+        assert best.manifest["features"] == expected
         assert best.manifest["round"] == 4 and best.variables["a"] == 1

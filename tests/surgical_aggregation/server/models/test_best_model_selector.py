@@ -61,8 +61,8 @@ class Run:
     def measured(self, event, losses, round_=None, **props):
         for site, loss in losses.items():
             metrics = {"bce": loss, "auroc/Edema": 0.75, "auroc/Hernia": 0.9, "auroc": 0.8}
-            self.fire(event, site, round_, **{headers.RESULT: SiteResult({}, {}, metrics=metrics)},
-                      **props)  # fmt: skip
+            sent = {headers.RESULT: SiteResult({}, {}, metrics=metrics)}
+            self.fire(event, site, round_, **sent, **props)
 
     def round(self, round_, losses, accepted=True):
         self.fire(AppEventType.ROUND_STARTED, round_=round_)
@@ -88,10 +88,8 @@ def test_a_rounds_model_is_chosen_by_accepted_results_and_its_manifest_has_what_
     assert run.records == [] and "validation" not in run.manifest
     run.round(4, {"b": 0.5, "a": 0.25})
     classes = {"a": ["Edema"], "b": ["Edema"]}
-    record = {
-        "round": 4, "metric": "bce", "value": 0.375, "sites": {"a": 0.25, "b": 0.5},
-        "classes": classes, "columns": ["Edema", "Mass"],
-    }  # fmt: skip
+    record = dict(round=4, metric="bce", value=0.375, sites={"a": 0.25, "b": 0.5})
+    record |= {"classes": classes, "columns": ["Edema", "Mass"]}
     assert run.records == [record] and run.best_round == 4
     own = {"Edema": 0.75}  # of columns that the model does not have, none: they were warmed up
     assert run.manifest["validation"] == {"round": 4, "auroc": {"a": own, "b": own}}
@@ -143,13 +141,9 @@ def test_the_final_model_counts_with_what_those_sites_measured_whose_results_wer
     assert [best["value"] for best in run.records] == [0.2]
 
 
-ENDED = {
-    "panic": {FLContextKey.FATAL_SYSTEM_ERROR: True},
-    "abort": {ReservedKey.RUN_ABORT_SIGNAL: ABORT},
-}
-
-
-@pytest.mark.parametrize("why", ENDED.values(), ids=ENDED)
+@pytest.mark.parametrize("why", [
+    {FLContextKey.FATAL_SYSTEM_ERROR: True}, {ReservedKey.RUN_ABORT_SIGNAL: ABORT},
+], ids=["panic", "abort"])  # fmt: skip
 def test_the_final_model_is_not_chosen_where_the_run_was_ended_before_all_could_measure_it(why):
     run = Run()
     run.round(0, {"a": 0.5, "b": 0.5})
@@ -171,9 +165,7 @@ def test_a_candidate_can_be_the_best_and_leaves_early_stopping_as_it_was(logged)
     assert not run.final({}, "validate_refit") and len(logged["info"]) == count
 
 
-RECORD = {
-    "round": 2, "metric": "bce", "value": 0.5, "sites": {"a": 0.5}, "classes": {"a": ["Edema"]},
-}  # fmt: skip
+RECORD = dict(round=2, metric="bce", value=0.5, sites={"a": 0.5}, classes={"a": ["Edema"]})
 
 
 class TestContinued:
@@ -194,9 +186,8 @@ class TestContinued:
     def test_one_that_cannot_be_compared_is_dropped_with_the_reason(self, caplog):
         run = self.run({**RECORD, "metric": "focal"})
         fl_ctx = run.round(5, {"a": 0.9})
-        assert fl_ctx.get_prop(headers.DROPPED)["reason"].startswith(
-            "its loss is 'focal', and this"
-        )
+        reason = fl_ctx.get_prop(headers.DROPPED)["reason"]
+        assert reason.startswith("its loss is 'focal', and this")
         assert headers.BEST_DROPPED in run.engine.events and run.best_round == 5
         assert "the best model so far, of round 2, is dropped: its loss" in caplog.text
 

@@ -8,10 +8,8 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.server.models.evaluated_model import (
-    CheckpointLocator,
-    EvaluatedModelLocator,
-)
+from surgical_aggregation.server.models import evaluated_model
+from surgical_aggregation.server.models.evaluated_model import CheckpointLocator
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CONTINUES, MEASURED, MODEL_ROUND
 
@@ -70,13 +68,13 @@ class TestEvaluatedModelLocator:
         self, fl_ctx, panics, tmp_path, monkeypatch, file, job, found
     ):
         monkeypatch.setenv("CXR_MODEL", str(tmp_path / "file.npz"))
-        locator = EvaluatedModelLocator(file and str(tmp_path / file), job)
+        locator = evaluated_model.EvaluatedModelLocator(file and str(tmp_path / file), job)
         (name,) = locator.get_model_names(fl_ctx)
         assert locator.locate_model(name, fl_ctx).data["conv/kernel"].tolist() == found
         assert panics == []
 
     def test_a_job_that_brings_code_may_name_any_file(self, fl_ctx, panics, tmp_path):
-        locator = EvaluatedModelLocator(str(tmp_path / "file.npz"))
+        locator = evaluated_model.EvaluatedModelLocator(str(tmp_path / "file.npz"))
         assert locator.get_model_names(fl_ctx) == [] and len(panics) == 1
         fl_ctx.set_prop(FLContextKey.JOB_META, {"byoc": True}, private=True, sticky=False)
         assert locator.get_model_names(fl_ctx) == ["evaluated"] and len(panics) == 1
@@ -88,8 +86,7 @@ class TestEvaluatedModelLocator:
         ({"job": "../earlier"}, "job '../earlier' has no best.npz in"),
         ({"job": "headless"}, "has no columns, so there is nothing to measure"),
     ])  # fmt: skip
-    def test_without_a_model_to_measure_the_run_ends_with_the_reason(
-        self, fl_ctx, panics, arguments, reason
-    ):
-        assert EvaluatedModelLocator(**arguments).get_model_names(fl_ctx) == []
+    def test_without_a_model_the_run_ends_with_the_reason(self, fl_ctx, panics, arguments, reason):
+        locator = evaluated_model.EvaluatedModelLocator(**arguments)
+        assert locator.get_model_names(fl_ctx) == []
         assert reason in panics[0]

@@ -215,9 +215,7 @@ def test_a_model_is_written_once(server, tmp_path, written, monkeypatch, links):
     assert [path.name for path in tmp_path.glob("server/*/*/.*")] == []  # nothing half made
 
 
-def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
-    server, monkeypatch, panics
-):
+def test_on_a_full_disk_the_run_ends_with_the_reason_and_files_stay(server, monkeypatch, panics):
     def write(file, manifest, variables):
         file.write(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -18,11 +18,9 @@ from surgical_aggregation.wire import flare_internals
 RNG = np.random.default_rng(0)
 ARRAYS = {
     "conv/kernel": RNG.random((3, 5)).astype(np.float32),
-    "half": RNG.random(7).astype(np.float16),
-    "transposed": RNG.random((4, 3)).T,
-    "scalar": np.array(2.5),
-    "none": np.zeros((0, 3), np.float32),
-}
+    "half": RNG.random(7).astype(np.float16), "scalar": np.array(2.5),
+    "transposed": RNG.random((4, 3)).T, "none": np.zeros((0, 3), np.float32),
+}  # fmt: skip
 BODY = {"conv/kernel": ARRAYS["conv/kernel"]}
 COLUMNS = {"Nodule/Mass": (RNG.random(5).astype(np.float32), np.float32([0.5]))}
 
@@ -75,9 +73,7 @@ def test_the_results_of_many_sites_take_no_memory(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", [DataKind.WEIGHTS, DataKind.WEIGHT_DIFF])
-def test_where_the_disk_takes_no_more_the_run_ends_with_the_reason(
-    tmp_path, monkeypatch, panics, kind
-):
+def test_on_a_full_disk_the_run_ends_with_the_reason(tmp_path, monkeypatch, panics, kind):
     full = Path("/dev/full").open
     monkeypatch.setattr(result_files.tempfile, "TemporaryFile", lambda **_: full("wb+"))
     model, engine = global_model(BODY, COLUMNS, 5), Engine(tmp_path)

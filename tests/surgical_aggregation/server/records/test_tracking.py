@@ -154,9 +154,7 @@ def test_a_tracker_that_cannot_start_ends_the_run(tmp_path, panics, monkeypatch,
     assert panics == [] if reason is None else reason in panics[0]
 
 
-def test_without_tensorboard_no_curves_are_kept_and_the_run_goes_on(
-    tmp_path, panics, monkeypatch, caplog
-):
+def test_without_tensorboard_the_run_keeps_no_curves(tmp_path, panics, monkeypatch, caplog):
     monkeypatch.setattr(tracking, "find_spec", lambda _: None)
     track(Server(Tracking(), tmp_path))
     assert panics == [] and list(tmp_path.iterdir()) == []

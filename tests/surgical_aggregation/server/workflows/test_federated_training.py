@@ -47,10 +47,8 @@ def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, roun
     engine.fire_event = fire_event
     flare_internals.plan_rounds(training, first, planned)
     while first + made < training._start_round + training._num_rounds:
-        props = {
-            AppConstants.GLOBAL_MODEL: learnable, AppConstants.START_ROUND: first,
-            BEST_ROUND: bests[made],
-        }  # fmt: skip
+        props = {AppConstants.GLOBAL_MODEL: learnable, AppConstants.START_ROUND: first}
+        props[BEST_ROUND] = bests[made]
         fl_ctx = context(current_round=first + made, engine=engine, props=props)
         training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
         made += 1
@@ -88,9 +86,7 @@ class TestStart:
         return training._start_round, known, training._num_rounds, saved, planned
 
     @pytest.mark.parametrize(("round_", "planned"), [({"round": 7}, 10), ({}, 3)])
-    def test_is_at_the_checkpoints_round_or_without_a_model_left_to_flare(
-        self, monkeypatch, round_, planned
-    ):
+    def test_is_at_the_models_round_or_without_one_at_flares(self, monkeypatch, round_, planned):
         manifest = {"head_features": 2, **round_}
         first = round_.get("round", 0)
         assert self.start(monkeypatch, manifest) == (first, first, 3, [], planned)

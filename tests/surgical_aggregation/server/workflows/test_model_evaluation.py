@@ -26,11 +26,10 @@ def fault(sent, declares, features=2, has_head=True):
     return ModelEvaluation().fault(sent, context("south", declares, props=props))
 
 
-@pytest.mark.parametrize(
-    ("workflow", "setting"),
-    [*product((ModelEvaluation, ModelRefit, SiteCheck), ("min_clients", "wait_seconds")),
-     (ModelRefit, "model")],
-)  # fmt: skip
+@pytest.mark.parametrize(("workflow", "setting"), [
+    *product((ModelEvaluation, ModelRefit, SiteCheck), ("min_clients", "wait_seconds")),
+    (ModelRefit, "model"),
+])  # fmt: skip
 def test_settings_that_would_never_end_are_refused(workflow, setting):
     with pytest.raises(ValueError, match=setting):
         workflow(**{setting: -1})

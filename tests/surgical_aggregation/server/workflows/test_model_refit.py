@@ -33,9 +33,8 @@ class Run:
             save(Checkpoint(wire.join(BODY, head), best), models / "best.npz")
         last = {**BEST, "round": 9}
         save(Checkpoint(wire.join(LAST_BODY, head), last), models / "last.npz")
-        self.fl_ctx = context(
-            model=GlobalModel(wire.join(LAST_BODY, {}), last), engine=self.engine, current_round=8
-        )
+        model = GlobalModel(wire.join(LAST_BODY, {}), last)
+        self.fl_ctx = context(model=model, engine=self.engine, current_round=8)
         self.tasks, self.columns = [], columns or {}
         self.workflow = ModelRefit(**{"model": "best", **args})
         monkeypatch.setattr(self.workflow, "broadcast_and_wait", self.broadcast)
@@ -49,9 +48,8 @@ class Run:
             answer = ClientTask(Client(site, "token"), task)
             made = {name: column(value) for name, value in columns.items()}
             answer.result = result({}, made, current_round=8)
-            of_site = context(
-                site, current_round=8, model=GlobalModel.current(fl_ctx), engine=self.engine
-            )
+            model = GlobalModel.current(fl_ctx)
+            of_site = context(site, current_round=8, model=model, engine=self.engine)
             task.result_received_cb(answer, of_site)
             self.taken[site] = of_site.get_prop(AppConstants.AGGREGATION_ACCEPTED)
 
@@ -95,8 +93,7 @@ def test_a_result_with_a_body_is_not_taken(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("how", "warned"), [
-    ({"model": "none"}, []),
-    ({"best": None}, ["there is no best model to refit"]),
+    ({"model": "none"}, []), ({"best": None}, ["there is no best model to refit"]),
     ({"best": {**BEST, CANDIDATE: REFIT}}, []),  # an earlier job has refitted them
 ])  # fmt: skip
 def test_without_a_wish_or_a_best_model_to_be_fitted_nothing_is_sent(
@@ -112,8 +109,6 @@ def test_without_a_wish_or_a_best_model_to_be_fitted_nothing_is_sent(
     ({"head": {}}, "or a personal head). Set model to 'none'"),
     ({"aggregator_id": "other"}, "an Aggregator is needed; got NoneType. Check aggregator_id"),
 ])  # fmt: skip
-def test_what_cannot_be_fitted_for_all_sites_ends_the_run_with_the_reason(
-    tmp_path, monkeypatch, panics, how, reason
-):
+def test_what_cannot_be_fitted_for_all_ends_the_run(tmp_path, monkeypatch, panics, how, reason):
     run = Run(tmp_path, monkeypatch, **how)
     assert run.tasks == [] and reason in panics[0]

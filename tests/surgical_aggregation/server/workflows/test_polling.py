@@ -23,9 +23,7 @@ def interval(sites, own, event=EventType.START_RUN, **settings):
 
 
 @pytest.mark.parametrize("sites, seconds", [(1, 0.1), (10, 0.1), (11, 0.11), (200, 2.0)])
-def test_sites_ask_a_hundred_times_a_second_together_but_none_sooner_than_flares_interval(
-    sites, seconds
-):
+def test_sites_ask_a_hundred_times_a_second_but_none_sooner_than_flares_interval(sites, seconds):
     assert interval(sites, own=0.1)[0] == seconds
 
 

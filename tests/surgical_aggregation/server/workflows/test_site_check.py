@@ -43,14 +43,11 @@ SIZE = 4 * (3 * 4 + 5 * 4)  # of the tiny body
 NEED = (len(SITES) + site_check._MODELS) * SIZE
 
 
-@pytest.mark.parametrize(
-    ("free", "of", "asks"),
-    [(NEED, CheckpointPersistor, True), (NEED - 1, CheckpointPersistor, False),
-     (0, ModelLocator, True)],
-)  # fmt: skip
-def test_without_room_for_a_round_no_site_is_asked_and_an_evaluation_needs_none(
-    flow, panics, free, of, asks
-):
+@pytest.mark.parametrize(("free", "of", "asks"), [
+    (NEED, CheckpointPersistor, True), (NEED - 1, CheckpointPersistor, False),
+    (0, ModelLocator, True),
+])  # fmt: skip
+def test_no_site_is_asked_without_room_for_a_round_if_there_is_one(flow, panics, free, of, asks):
     assert len(flow(free, of)) == asks
     reason = "the server needs 0.0 MB of disk space for the results of 2 sites"
     assert [panic[: len(reason)] for panic in panics] == [reason] * (not asks)
@@ -69,8 +66,7 @@ def test_the_question_has_names_and_shapes_of_the_body_alone(flow, tmp_path):
 
 @pytest.mark.parametrize(("data", "cannot", "disk"), [
     ({headers.CANNOT: "no\n2026 \x1b[2J", headers.FREE_DISK: 5}, r"no\n2026 \x1b[2J", 5),
-    ({headers.CANNOT: 5, headers.FREE_DISK: "5"}, None, None),
-    (7, None, None),
+    ({headers.CANNOT: 5, headers.FREE_DISK: "5"}, None, None), (7, None, None),
 ])  # fmt: skip
 def test_an_answer_of_whatever_kind_is_safe_for_a_log(data, cannot, disk):
     reply = site_check._parsed_reply(DXO(DataKind.APP_DEFINED, data=data).to_shareable())

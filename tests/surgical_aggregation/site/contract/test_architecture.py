@@ -48,23 +48,17 @@ def test_an_initial_body_leaves_the_head_out_and_says_what_it_is():
     model = tiny_model(3)
     checkpoint = architecture.initial_body(model, backbone="tiny", seed=4)
     own = architecture.body_variables(model)
-    assert own.keys() == {"dense/kernel", "dense/bias", *(f"bn/{name}" for name in NAMES)}
-    assert checkpoint.variables.keys() == own.keys()
+    paths = {"dense/kernel", "dense/bias", *(f"bn/{name}" for name in NAMES)}
+    assert checkpoint.variables.keys() == own.keys() == paths
     for path, variable in own.items():
         assert checkpoint.variables[path].tobytes() == variable.numpy().tobytes()
-    assert checkpoint.manifest == {
-        "head_features": FEATURES,
-        "initial_body_sha256": digest(checkpoint.variables),
-        **architecture.variable_kinds(model).facts(),
-        "backbone": "tiny",
-        "seed": 4,
-    }
+    facts = {"head_features": FEATURES, "initial_body_sha256": digest(checkpoint.variables)}
+    facts |= architecture.variable_kinds(model).facts()
+    assert checkpoint.manifest == {**facts, "backbone": "tiny", "seed": 4}
 
 
 @pytest.mark.parametrize(("path", "value"), [
-    ("bn/gamma", None),
-    ("conv/kernel", np.zeros(FEATURES)),
-    ("dense/kernel", np.zeros((5, FEATURES))),
+    ("bn/gamma", None), ("conv/kernel", np.zeros(4)), ("dense/kernel", np.zeros((5, FEATURES))),
 ])  # fmt: skip
 def test_a_body_with_a_variable_too_few_too_many_or_of_another_shape_is_refused(path, value):
     own = architecture.body_variables(tiny_model(1))
@@ -72,21 +66,18 @@ def test_a_body_with_a_variable_too_few_too_many_or_of_another_shape_is_refused(
     check_body(shapes_of(body), shapes_of(own))
     unread = dict.fromkeys(own) | {"dense/scale": ()}  # ciphertexts, and a variable of no dimension
     check_body(unread, shapes_of(own) | {"dense/scale": ()})
-    body[path] = value
-    if value is None:
-        del body[path]
+    changed = {name: v for name, v in {**body, path: value}.items() if v is not None}
     with pytest.raises(SiteError, match=rf"differ in 1 variables, e\.g\. \['{path}'\]"):
-        check_body(shapes_of(body), shapes_of(own))
+        check_body(shapes_of(changed), shapes_of(own))
 
 
 IMAGES = np.random.default_rng(0).uniform(0, 9, (2, 4, 4, 3)).astype(np.float32)
 MEAN, VARIANCE = np.array([1, 2, 3]), np.array([4, 9, 16])
 KINDS = {
-    "of variables": ({}, MEAN, VARIANCE),
-    "of all values": ({"axis": None}, 5, 4),
+    "of variables": ({}, MEAN, VARIANCE), "of all values": ({"axis": None}, 5, 4),
     "of each pixel": ({"axis": (1, 2, 3)}, IMAGES[0], IMAGES[1]),
     "of numbers": ({"mean": MEAN, "variance": VARIANCE}, MEAN, VARIANCE),
-}
+}  # fmt: skip
 
 
 def normalising(nested=False, **how):
@@ -100,9 +91,8 @@ def normalising(nested=False, **how):
 
 
 @pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_received_body_normalises_also_after_the_first_outputs(kind, nested):
-    how, mean, variance = KINDS[kind]
+@pytest.mark.parametrize(("how", "mean", "variance"), KINDS.values(), ids=KINDS)
+def test_a_received_body_normalises_also_after_the_first_outputs(how, mean, variance, nested):
     local = LocalModel(normalising(nested, **how), ("A",))
     local.outputs(IMAGES)  # which traces the network
     values = {"mean": mean, "variance": variance, "count": 3}

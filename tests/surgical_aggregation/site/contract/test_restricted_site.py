@@ -1,3 +1,5 @@
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
@@ -40,15 +42,13 @@ class TestFindSite:
         for policy in (None, {}, {"share": ["Mass", "Edema", "Hernia"]}):
             assert found(north, policy) is north
         cut = found(north, {"share": ["Mass"], "site_files": "/data"})
-        assert cut.classes == ("Mass",)
-        assert cut.policy.share == ("Mass",) and cut.policy.site_files == "/data"
+        assert cut.classes == cut.policy.share == ("Mass",) and cut.policy.site_files == "/data"
         assert not isinstance(found(north), PermittedSite)  # a policy holds for its job only
 
     def test_an_unusable_policy_is_not_ignored(self, tiny):
-        with pytest.raises(PolicyError, match="withholds all of its classes"):
-            found(tiny("Mass"), {"share": []})
-        with pytest.raises(PolicyError, match="'share' needs a list"):
-            found(tiny("Mass"), {"share": "Mass"})
+        for share, reason in ([], "withholds all of its classes"), ("Mass", "'share' needs a list"):
+            with pytest.raises(PolicyError, match=reason):
+                found(tiny("Mass"), {"share": share})
         with pytest.raises(SiteError, match="Site component with id 'site'; got NoneType"):
             found(None)
 
@@ -60,17 +60,12 @@ class TestFindSite:
 
 
 def test_training_labels_are_read_once_and_only_where_a_policy_counts(tiny, monkeypatch):
-    site, asked = tiny("Edema"), []
-    whole = site.data
-
-    def data(*args, **options):
-        asked.append((args, options))
-        return whole(*args, **options)
-
+    site = tiny("Edema")
+    data = Mock(side_effect=site.data)
     monkeypatch.setattr(site, "data", data)
     found(site, {"share": ["Edema"]})
-    assert asked == []
+    data.assert_not_called()
     for _ in range(3):
         found(site, {"min_positives": 1})
-    assert asked == [(("train",), {})]
+    data.assert_called_once_with("train")
     np.testing.assert_array_equal(site.training_labels, site.arrays("train")[1])

@@ -2,18 +2,13 @@ import numpy as np
 import pytest
 
 from flare import context
-from surgical_aggregation.site.contract.site_policy import (
-    NO_POLICY,
-    SitePolicy,
-    site_policy,
-    withheld,
-)
+from surgical_aggregation.site.contract import site_policy as policies
+from surgical_aggregation.site.contract.site_policy import SitePolicy, site_policy, withheld
 from surgical_aggregation.wire.privacy_json import PolicyError, scope_properties
 
 CLASSES = ("Edema", "Nodule/Mass", "Mass", "Hernia")
-LABELS = np.float32(
-    [[1, 0, np.nan, 1], [1, 0, np.nan, 0.7], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
-)
+NAN = np.nan
+LABELS = np.float32([[1, 0, NAN, 1], [1, 0, NAN, 0.7], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]])
 FEW, UNSHARED = "1 positives, 'min_positives' is 2", "not in 'share'"
 
 
@@ -22,28 +17,21 @@ def policy(**properties):
 
 
 def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay():
-    assert site_policy(context()) == NO_POLICY == SitePolicy(None, 0, 0, True, True)
+    assert site_policy(context()) == policies.NO_POLICY == SitePolicy(None, 0, 0, True, True)
     assert policy() == SitePolicy(report_counts=False, report_features=False)
-    written = {
-        "share": ["Edema", "Nodule/Mass"], "min_images": 100, "min_positives": 20,
-        "report_counts": True, "report_features": True, "site_files": "/data/sites",
-        "refuse_union_head": True,
-    }  # fmt: skip
-    expected = SitePolicy(("Edema", "Nodule/Mass"), 100, 20, True, True, "/data/sites", True)
+    written = dict(share=["Edema", "Mass"], min_images=100, min_positives=20, site_files="/data")
+    written |= dict.fromkeys(("report_counts", "report_features", "refuse_union_head"), True)
+    expected = SitePolicy(("Edema", "Mass"), 100, 20, True, True, "/data", True)
     assert policy(**written) == expected
 
 
 @pytest.mark.parametrize(("key", "value", "needed"), [
-    ("share", "Edema", "a list of class names"),
-    ("share", ["Edema", 3], "a list of class names"),
+    *(("share", value, "a list of class names") for value in ("Edema", ["Edema", 3])),
     ("min_images", -1, "a whole number, 0 or more"),
-    ("min_positives", 2.5, "a whole number, 0 or more"),
-    ("min_positives", True, "a whole number, 0 or more"),
-    ("report_counts", 0, "true or false"),
-    ("report_features", "yes", "true or false"),
-    ("site_files", "", "the path of a folder"),
-    ("site_files", 7, "the path of a folder"),
+    *(("min_positives", value, "a whole number, 0 or more") for value in (2.5, True)),
+    ("report_counts", 0, "true or false"), ("report_features", "yes", "true or false"),
     ("refuse_union_head", 1, "true or false"),
+    *(("site_files", value, "the path of a folder") for value in ("", 7)),
 ])  # fmt: skip
 def test_a_value_of_another_kind_is_refused_by_key(key, value, needed):
     with pytest.raises(PolicyError) as refusal:
@@ -62,8 +50,7 @@ def test_properties_of_a_scope_are_a_mapping_with_known_keys_of_which_one_gets_a
 
 
 @pytest.mark.parametrize(("policy", "stay"), [
-    ({}, {}),
-    ({"share": CLASSES, "min_images": 5, "min_positives": 1}, {}),
+    ({}, {}), ({"share": CLASSES, "min_images": 5, "min_positives": 1}, {}),
     ({"share": ("Mass", "Hernia", "Fracture")}, {"Edema": UNSHARED, "Nodule/Mass": UNSHARED}),
     ({"min_positives": 2}, {"Mass": FEW, "Hernia": FEW}),  # without smoothed ones
     ({"share": ("Edema", "Mass"), "min_positives": 2},
@@ -74,7 +61,7 @@ def test_what_is_not_shared_or_has_too_few_positives_is_withheld(policy, stay):
 
 
 def test_a_minimum_of_positives_also_withholds_a_class_without_a_negative():
-    labels = np.float32([[1, 1, 0, np.nan], [1, 0, 1, 1], [1, np.nan, 1, 0.7]])
+    labels = np.float32([[1, 1, 0, NAN], [1, 0, 1, 1], [1, NAN, 1, 0.7]])
     stay = {name: "no negatives, 'min_positives' is 1" for name in ("Edema", "Hernia")}
     assert withheld(SitePolicy(min_positives=1), CLASSES, lambda: labels) == stay
     assert withheld(SitePolicy(), CLASSES, lambda: labels) == {}

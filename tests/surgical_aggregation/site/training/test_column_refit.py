@@ -113,12 +113,8 @@ class TestChoice:
     def test_the_penalty_is_the_one_with_the_smallest_validation_loss(self):
         train, validation, (kernel, bias) = split(images=30), split(1), received()
         found = best_refit(train, validation, kernel, bias)
-        losses = {
-            penalty: objective(
-                validation, *refit_columns(train, kernel, bias, penalty), kernel, penalty=0
-            )
-            for penalty in column_refit.PENALTIES
-        }
+        fits = {of: refit_columns(train, kernel, bias, of) for of in column_refit.PENALTIES}
+        losses = {of: objective(validation, *fit, kernel, penalty=0) for of, fit in fits.items()}
         assert found.penalty == min(losses, key=losses.get)
         strongest, *_, weakest = column_refit.PENALTIES
         assert found.penalty not in (strongest, weakest)  # or the choice is no choice

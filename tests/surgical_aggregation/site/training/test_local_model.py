@@ -14,7 +14,6 @@ from surgical_aggregation.site.training.training_options import TrainingOptions
 from tiny_site import FEATURES, tiny_model
 
 CLASSES = ("Edema", "Nodule/Mass")
-BATCH_NORM = ("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance")
 
 
 def local_model(loss_weights=None, **options):
@@ -57,21 +56,17 @@ def changed(before, after):
 
 class TestRefit:
     @pytest.mark.parametrize("weighted", [False, True])
-    def test_replaces_the_columns_by_those_of_the_best_penalty_and_nothing_else(
-        self, data, weighted
-    ):
+    def test_replaces_the_columns_alone_by_those_of_the_best_penalty(self, data, weighted):
         weights = np.float32([[0.5, 1], [2, 1]]) if weighted else None
         model, parts = local_model(weights), (data.take(5), data.skip(5))
-        given = body(model)
-        predicted = [model.predict(part) for part in parts]
-        splits = [FeatureSplit(part.features, part.labels) for part in predicted]
-        before = model.evaluate(parts[1], CLASSES)["bce"]
-        kernel, bias = (model.variables()[name] for name in ("head/kernel", "head/bias"))
-        expected = best_refit(*splits, kernel, bias, weights)
+        splits = [FeatureSplit(of.features, of.labels) for of in map(model.predict, parts)]
+        before, given = model.evaluate(parts[1], CLASSES)["bce"], model.variables()
+        expected = best_refit(*splits, given["head/kernel"], given["head/bias"], weights)
         assert model.refit(*parts) == expected.penalty is not None
-        np.testing.assert_allclose(model.variables()["head/kernel"], expected.kernel, rtol=1e-5)
-        np.testing.assert_allclose(model.variables()["head/bias"], expected.bias, rtol=1e-5)
-        assert changed(given, model.variables()) == set()
+        after = model.variables()
+        np.testing.assert_allclose(after["head/kernel"], expected.kernel, rtol=1e-5)
+        np.testing.assert_allclose(after["head/bias"], expected.bias, rtol=1e-5)
+        assert changed(given, after) == {"head/kernel", "head/bias"}
         assert model.evaluate(parts[1], CLASSES)["bce"] < before
 
     def test_stops_after_the_running_batch(self, data):
@@ -93,12 +88,16 @@ class TestTrain:
         model.train(data, stop=never)
         assert model.model.train_function is step
 
-    def test_frozen_statistics_stay_while_scale_and_shift_learn(self, data):
-        model = local_model(strategy="fixbn")
+    @pytest.mark.parametrize(("frozen", "stays"), [(False, "bn/moving_"), (True, "bn/")])
+    def test_frozen_statistics_stay_and_a_frozen_layers_scale_and_shift(self, data, frozen, stays):
+        network = tiny_model(2)
+        (layer,) = architecture.batch_norm_layers(network)
+        layer.trainable = not frozen
+        model = LocalModel(network, CLASSES, TrainingOptions(strategy="fixbn"))
         before = model.variables()
         model.train(data)
-        statistics = {"bn/moving_mean", "bn/moving_variance"}
-        assert changed(before, model.variables()) == before.keys() - statistics
+        learns = {name for name in before if not name.startswith(stays)}
+        assert changed(before, model.variables()) == learns
 
     def test_training_normalises_by_frozen_statistics_not_by_the_batch(self, data):
         """As a network without batch normalisation that scales by them would train."""
@@ -108,15 +107,6 @@ class TestTrain:
         losses = [each.train(data.take(1)) for each in models]
         assert losses[0] == pytest.approx(losses[1], rel=1e-6)
         assert losses[2] != pytest.approx(losses[1], rel=1e-3)
-
-    def test_batch_normalisation_that_the_network_has_frozen_stays_frozen(self, data):
-        network = tiny_model(2)
-        (layer,) = architecture.batch_norm_layers(network)
-        layer.trainable = False
-        model = LocalModel(network, CLASSES, TrainingOptions(strategy="fixbn"))
-        before = model.variables()
-        model.train(data)
-        assert not {name for name in changed(before, model.variables()) if name.startswith("bn/")}
 
     def test_stops_after_the_running_batch_as_evaluation_does(self, data):
         model = local_model(epochs=3)
@@ -191,8 +181,7 @@ def test_columns_are_set_where_their_class_stands_and_others_or_other_shapes_are
     before = model.variables()
     model.set_columns({"Nodule/Mass": (np.full(FEATURES, 7, np.float32), np.float32([8]))})
     after = model.variables()
-    np.testing.assert_array_equal(after["head/kernel"][:, 1], 7)
-    assert after["head/bias"][1] == 8
+    assert after["head/bias"][1] == 8 and (after["head/kernel"][:, 1] == 7).all()
     np.testing.assert_array_equal(after["head/kernel"][:, 0], before["head/kernel"][:, 0])
     with pytest.raises(SiteError, match="'Hernia'"):
         model.set_columns({"Hernia": (np.zeros(FEATURES), np.zeros(1))})
@@ -224,14 +213,6 @@ class TestOptions:
             model.train(data, stop=never)
             moved.append(distance(far, body(model)))
         assert 0 < moved[1] < 0.5 * moved[0]
-
-    def test_loss_weights_shift_the_probabilities_of_their_class(self, data):
-        means = []
-        for positive in (0.1, 10.0):
-            model = local_model(np.float32([[1, 1], [positive, 1]]), epochs=3)
-            model.train(data, stop=never)
-            means.append(model.model.predict(data, verbose=0).mean(axis=0)[0])
-        assert means[1] > means[0] + 0.2
 
 
 class TestTrainingState:
@@ -265,7 +246,7 @@ class TestTrainingState:
         model = keras.Model(inputs, keras.layers.Dense(2, activation="sigmoid", name="head")(x))
         local = LocalModel(model, CLASSES)
         local.set_body(body(local))
-        assert set(body(local)) == {"dense/kernel", "dense/bias"}
+        assert body(local).keys() == {"dense/kernel", "dense/bias"}
         before = local.training_state()["random/0"]
         local.train(data, stop=never)
         assert not np.array_equal(before, local.training_state()["random/0"])

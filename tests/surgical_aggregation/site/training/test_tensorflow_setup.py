@@ -5,22 +5,20 @@ import sys
 
 import pytest
 from nvflare.apis.fl_constant import ReservedKey
-from nvflare.apis.fl_context import FLContext
 
+from flare import context
 from surgical_aggregation.site.training import tensorflow_setup
 
 
 @pytest.mark.parametrize(("job", "sites", "threads"), [
     ("simulate_job", 3, 2), ("simulate_job", 10, 1), ("5f0c", 3, 8),
-], ids=["simulated sites share the cores", "at least one",
-        "a real site has its machine"])  # fmt: skip
+], ids=["simulated sites share the cores", "at least one", "a real site has all"])  # fmt: skip
 def test_threads_of_a_site_on_eight_cores(monkeypatch, job, sites, threads):
     monkeypatch.setattr(tensorflow_setup, "cores", lambda: 8)
-    fl_ctx = FLContext()
-    fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
     clients = [f"site-{number}" for number in range(sites)]
     meta = {"deploy_map": {"app_server": ["server"], "app_client": clients}}
-    fl_ctx.set_prop(ReservedKey.JOB_META, meta, private=True, sticky=False)
+    fl_ctx = context(props={ReservedKey.JOB_META: meta})
+    fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
     assert tensorflow_setup.threads_per_site(fl_ctx) == threads
 
 
@@ -28,8 +26,7 @@ def test_threads_of_a_site_on_eight_cores(monkeypatch, job, sites, threads):
     (["GPU:0"], "avx2", "mixed_float16"),
     ([], "flags\t\t: fpu avx512f avx512_bf16 fsrm\n", "mixed_bfloat16"),
     ([], "flags\t\t: fpu amx_bf16\n", "mixed_bfloat16"),
-    ([], "flags\t\t: fpu avx512f avx512_bf160\nbugs\t: avx512_bf16\n", None),
-    ([], None, None),
+    ([], "flags\t\t: fpu avx512f avx512_bf160\nbugs\t: avx512_bf16\n", None), ([], None, None),
 ], ids=["GPU", "AVX512", "AMX", "neither", "not Linux"])  # fmt: skip
 def test_half_precision_is_what_the_machine_gains_by(monkeypatch, tmp_path, gpus, flags, policy):
     import tensorflow as tf
@@ -59,10 +56,9 @@ import matplotlib.pyplot, pandas, scipy.stats, sklearn.linear_model
 """
     code = [sys.executable, "-c", program]
     found = subprocess.run(code, capture_output=True, text=True, check=True)
+    # The threads are of NumPy's linear algebra.
     policy, threads, packages = found.stdout.splitlines()
-    assert policy == "True mixed_bfloat16"
-    assert packages == ""
-    assert threads == "1"  # of NumPy's linear algebra
+    assert (policy, threads, packages) == ("True mixed_bfloat16", "1", "")
 
 
 def test_packages_that_are_loaded_stay_so():

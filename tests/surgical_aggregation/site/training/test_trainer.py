@@ -24,14 +24,11 @@ def same(one, other):
     return all(value.tobytes() == other[name].tobytes() for name, value in one.items())
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"strategy": "fixbn", "proximal": 0.1},
-], ids=["plain", "with what changes by the round"])  # fmt: skip
+@pytest.mark.parametrize("options", [{}, {"strategy": "fixbn", "proximal": 0.1}], ids=str)
 def test_passes_go_on_where_an_earlier_process_stopped(training, options):
     """Two rounds of two passes, in one process and in two."""
-    straight, continued, again = (
-        training(epochs=2, learning_rate=0.05, **options) for _ in range(3)
-    )
+    options = {"epochs": 2, "learning_rate": 0.05, **options}
+    straight, continued, again = (training(**options) for _ in range(3))
     again.model.assign(straight.variables())
     straight.train(0)
     middle, state = straight.variables(), straight.state()
@@ -52,7 +49,7 @@ def test_personal_variables_of_another_round_can_be_looked_at_without_losing_the
     site.train(0)
     present = site.variables()["bn/beta"]
     site.receive(body, labelled, {"bn/beta": np.full(FEATURES, 9, np.float32)})
-    np.testing.assert_array_equal(site.variables()["bn/beta"], 9)
+    assert (site.variables()["bn/beta"] == 9).all()
     site.receive(body, labelled)
     np.testing.assert_array_equal(site.variables()["bn/beta"], present)
 
@@ -85,13 +82,11 @@ def test_differences_are_from_what_was_received_and_from_zeros_where_nothing_was
     found, own = site.differences(body, {"Mass": COLUMN}), site.variables()
     assert found.keys() == own.keys()
     assert not any(np.any(value) for path, value in found.items() if path in body)
-    np.testing.assert_array_equal(found["head/kernel"][:, 1], 0)
-    np.testing.assert_array_equal(found["head/kernel"][:, 0], own["head/kernel"][:, 0])
+    expected = own["head/kernel"] * [1, 0]  # the second class is the one that was received
+    np.testing.assert_array_equal(found["head/kernel"], expected)
 
 
-def test_pseudo_labels_are_of_the_classes_without_a_label_from_the_round_asked_for(
-    tiny, monkeypatch
-):
+def test_pseudo_labels_are_of_classes_without_a_label_from_the_round_asked_for(tiny, monkeypatch):
     asked = []
 
     def train(model, data, stop, *, pseudo_labels):
@@ -110,8 +105,7 @@ def test_pseudo_labels_are_of_the_classes_without_a_label_from_the_round_asked_f
 
 @pytest.mark.parametrize(("option", "value"), [
     ("class_weighting", "inverse"), ("epochs", 0), ("proximal", -1.0), ("focal_gamma", -0.1),
-    ("strategy", "fedprox"),
-    ("pseudo_labels", "confident"), ("pseudo_labels_from", -1),
+    ("strategy", "fedprox"), ("pseudo_labels", "confident"), ("pseudo_labels_from", -1),
 ])  # fmt: skip
 def test_what_is_not_usable_is_refused_by_name(option, value):
     with pytest.raises(ValueError, match=option):
