@@ -72,17 +72,13 @@ def answers(network):
                 time.sleep(0.2)
             for site in ("chexpert", "mercy", "server"):
                 timeout = 4.0 if guarded or site == "chexpert" else 30.0
-                asked = {
-                    "shell": (site, f"cat {network.kit(site) / 'secret'}"),
-                    "heartbeat": (f"{site}.{job_id}", job_id),
-                    "manage": (site, "process_info"),
-                }
+                cell, asked = f"{site}.{job_id}", {"manage": (site, "process_info")}
                 if site == "server":
-                    asked = {
-                        "manage": (site, "process_info"),
-                        "clients": (site, job_id),
-                        "command": (f"{site}.{job_id}", ServerCommandNames.GET_RUN_INFO),
-                    }
+                    asked["clients"] = (site, job_id)
+                    asked["command"] = (cell, ServerCommandNames.GET_RUN_INFO)
+                else:
+                    asked["shell"] = (site, f"cat {network.kit(site) / 'secret'}")
+                    asked["heartbeat"] = (cell, job_id)
                 for kind, what in asked.items():
                     found[guarded, kind, site] = ask(kit, kind, *what, timeout)
             made = deployed.rounds(network, job_id)

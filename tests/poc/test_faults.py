@@ -87,16 +87,14 @@ def runs(tmp_path_factory, undisturbed):
         when = {
             "server": {
                 "south:1:hold": lambda session, job_id: session.abort(job_id),
-                "north:2:hold": job,
-                "south:validate:hold": job,
+                "north:2:hold": job, "south:validate:hold": job,
             },
             "personal": {"south:test:hold": job},
             "elsewhere": {
                 "south:1:hold": later(kill(system.kit("south"), "client_train")),
-                "north:2:hold": server,
-                "south:test:hold": server,
+                "north:2:hold": server, "south:test:hold": server,
             },
-        }
+        }  # fmt: skip
         settings = {"personal": PERSONAL, "elsewhere": {"site_silence": 10}}
         made = {
             name: FaultyRun(

@@ -76,8 +76,8 @@ def strings(value):
 
 def servers_words(run):
     """Ids, class paths, settings and arguments that stand in the server's configuration alone."""
-    files = (run.job / f"app_{of}/config/config_fed_{of}.json" for of in ("server", "client"))
-    server, client = ({*strings(json.loads(file.read_text()))} for file in files)
+    paths = (run.job / f"app_{of}/config/config_fed_{of}.json" for of in ("server", "client"))
+    server, client = ({*strings(json.loads(path.read_text()))} for path in paths)
     return {word for word in server - client if re.search(r"[._{]", word)} | {"aggregator"}
 
 

@@ -72,9 +72,9 @@ def test_noise_on_running_variances_is_refused_and_never_becomes_the_model(tmp_p
         reason = str(error)
     assert loud.events("refused"), reason
     for event in loud.events("refused"):
-        reason = event["reason"]
-        below = "'bn/moving_variance' has" in reason
-        assert ("use strategy 'fedbn' or 'fedbn+'" if below else "moved by more than") in reason
+        why = event["reason"]
+        below = "'bn/moving_variance' has" in why
+        assert ("use strategy 'fedbn' or 'fedbn+'" if below else "moved by more than") in why
     if (loud.server / "models/last.npz").is_file():
         assert (loud.last.variables["bn/moving_variance"] >= 0).all()
     else:

@@ -46,7 +46,8 @@ class TestImport:
 
     @pytest.mark.parametrize(("body", "reason"), [
         ({**BODY, "bn/gamma": np.float32([1.0000001])}, "1 of 2 variables, e.g. bn/gamma"),
-        *((body, "different networks") for body in (BODY | {"bn/gamma": np.ones(2, "f4")}, {})),
+        ({**BODY, "bn/gamma": np.float32([1, 1])}, "different networks"),
+        ({"conv/kernel": BODY["conv/kernel"]}, "different networks"),
     ])  # fmt: skip
     def test_another_body_is_refused_with_the_reason(self, body, reason):
         with pytest.raises(ValueError, match=rf"{reason} \(sha256 [0-9a-f]+… and [0-9a-f]+…\)"):
@@ -94,7 +95,8 @@ UNKNOWN = r"must be among \['Edema', 'Mass', 'Nodule/Mass'\]; got \['mass'\]"
 @pytest.mark.parametrize(("change", "classes", "reason"), [
     *((change, ["Edema", "mass"], UNKNOWN) for change in (imported, remove, keep)),
     *((change, [], "got none") for change in (imported, remove, keep)),
-    (imported, ["Edema", "Mass"], r"already has \['Mass'\]"), (remove, CLASSES, "at least one cl"),
+    (imported, ["Edema", "Mass"], r"already has \['Mass'\]"),
+    (remove, CLASSES, "at least one class"),
 ])  # fmt: skip
 def test_unknown_classes_none_all_or_own_ones_are_refused(change, classes, reason):
     with pytest.raises(ValueError, match=reason):

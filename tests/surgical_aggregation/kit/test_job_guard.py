@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,9 +33,7 @@ def validated(tmp_path):
 @pytest.mark.parametrize("app", sorted(JOBS.glob("*/app_*")), ids=lambda app: str(app)[-30:])
 def test_the_jobs_of_this_software_are_taken_with_and_without_their_marker(app, tmp_path):
     guard = JobFiles(["CXR_SITES", "CXR_MODEL", "CXR_INITIAL_BODY"])
-    (tmp_path / "config").mkdir()
-    for file in (app / "config").iterdir():
-        (tmp_path / "config" / file.name).write_text(file.read_text())
+    shutil.copytree(app / "config", tmp_path / "config")
     (tmp_path / ".__nvfl_sig.json").write_text("{}")
     assert guard.validate(str(app)) == guard.validate(str(tmp_path)) == ("", {})
 

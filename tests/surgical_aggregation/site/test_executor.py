@@ -23,21 +23,16 @@ from surgical_aggregation.wire.headers import CLASSES, VERSIONS
 from tiny_tasks import COLUMNS, TASKS, column, folder, task
 
 
-@pytest.fixture
-def started(tmp_path):
-    """Starts a run at a site: its context, and its private notes."""
-
-    def start(site, policy=None):
-        engine = Engine(tmp_path, site=site)
-        fl_ctx = context(engine=engine, policy=policy)
-        DeclareClasses().handle_event(EventType.START_RUN, fl_ctx)
-        return fl_ctx, engine.notes()
-
-    return start
+def started(folder, site, policy=None):
+    """Start a run at a site: its context, and its private notes."""
+    engine = Engine(folder, site=site)
+    fl_ctx = context(engine=engine, policy=policy)
+    DeclareClasses().handle_event(EventType.START_RUN, fl_ctx)
+    return fl_ctx, engine.notes()
 
 
-def test_a_process_declares_the_sites_classes_publicly_for_the_whole_run(site, started):
-    first, notes = started(site)
+def test_a_process_declares_the_sites_classes_publicly_for_the_whole_run(site, tmp_path):
+    first, notes = started(tmp_path, site)
     assert first.get_all_public_props()[CLASSES] == ["Edema", "Nodule/Mass"]
     assert first.props[CLASSES][M] == make_mask(private=False, sticky=True)
     assert notes == ""  # without a policy
@@ -52,23 +47,23 @@ def test_classes_given_by_name_are_declared_by_a_filter_that_lets_all_pass():
 
 
 @pytest.mark.parametrize("union_head", [True, False])
-def test_a_policy_keeps_its_site_out_of_a_job_with_a_union_head(site, started, union_head):
+def test_a_policy_keeps_its_site_out_of_a_job_with_a_union_head(site, tmp_path, union_head):
     site.union_head = union_head
-    assert CLASSES in started(site)[0].get_all_public_props()
-    fl_ctx, notes = started(site, {"refuse_union_head": True})
+    assert CLASSES in started(tmp_path, site)[0].get_all_public_props()
+    fl_ctx, notes = started(tmp_path, site, {"refuse_union_head": True})
     assert (CLASSES in fl_ctx.get_all_public_props()) != union_head
     assert ("'refuse_union_head', and in this job every site's head has the" in notes) == union_head
     KerasExecutor(threads=1).handle_event(EventType.START_RUN, fl_ctx)
     assert (CANNOT_PARTICIPATE in fl_ctx.get_engine().notes()) == union_head
 
 
-def test_what_the_policy_withholds_is_noted_once_at_the_site_alone(site, started, caplog):
+def test_what_the_policy_withholds_is_noted_once_at_the_site_alone(site, tmp_path, caplog):
     """The log does not reveal whether it withholds anything: FLARE may stream any log."""
     caplog.set_level("INFO")
     logs = []
     for policy in ({"share": ["Edema", "Nodule/Mass"]}, {"share": ["Edema"]}):
         caplog.clear()
-        fl_ctx, notes = started(site, policy)
+        fl_ctx, notes = started(tmp_path, site, policy)
         logs.append([r.getMessage() for r in caplog.records if "declared" not in r.getMessage()])
     assert logs[0] == logs[1]
     assert "this site's policy withholds, if any: see local_notes/job.txt" in logs[0][0]
@@ -82,9 +77,9 @@ def test_what_the_policy_withholds_is_noted_once_at_the_site_alone(site, started
     ({"share": []}, "withholds all of its classes"), ({"min_positives": 1}, "data/p17.png is gone"),
     (None, "Site component with id 'site'"),
 ], ids=["kept away by its policy", "cannot count", "not there"])  # fmt: skip
-def test_without_classes_a_site_declares_none(site, started, monkeypatch, caplog, policy, reason):
+def test_without_classes_a_site_declares_none(site, tmp_path, monkeypatch, caplog, policy, reason):
     monkeypatch.setattr(site, "data", Mock(side_effect=KeyError("/data/p17.png is gone")))
-    fl_ctx, notes = started(site if policy else None, policy)
+    fl_ctx, notes = started(tmp_path, site if policy else None, policy)
     assert CLASSES not in fl_ctx.get_all_public_props()
     assert "no classes to declare: " in notes and reason in notes and reason not in caplog.text
     assert "no classes to declare; see local_notes/job.txt" in caplog.text

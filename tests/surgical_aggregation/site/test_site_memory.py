@@ -65,23 +65,18 @@ def test_without_state_or_with_other_classes_a_site_says_that_it_is_fresh(proces
 class TestDamage:
     """The site's state is damaged after two rounds under FedBN, when a new process starts."""
 
-    @pytest.fixture
-    def damaged(self, process):
+    def again(self, process, *names):
         """Damage files, and start a new process."""
+        first = process(strategy="fedbn")
+        for round_ in (0, 1):
+            first.train(round_)
+        for name in names:
+            path = first.folder / name
+            path.write_bytes(path.read_bytes()[:-30])
+        return process(strategy="fedbn")
 
-        def make(*names):
-            first = process(strategy="fedbn")
-            for round_ in (0, 1):
-                first.train(round_)
-            for name in names:
-                path = first.folder / name
-                path.write_bytes(path.read_bytes()[:-30])
-            return process(strategy="fedbn")
-
-        return make
-
-    def test_the_state_before_is_restored_and_the_log_says_so(self, start, damaged, caplog):
-        again = damaged(STATE_FILE)
+    def test_the_state_before_is_restored_and_the_log_says_so(self, start, process, caplog):
+        again = self.again(process, STATE_FILE)
         lost = again.run("test", best=2, model=2)  # not with the personal variables of before
         assert lost.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
         assert again.train(2).get_return_code() == ReturnCode.OK
@@ -92,8 +87,9 @@ class TestDamage:
         state, still = load_state(again.folder, 2)
         assert still == {} and load_state(again.folder)[0].round == 3 and state.round == 1
 
-    def test_with_both_damaged_it_starts_afresh_and_says_so(self, damaged, caplog):
-        assert damaged(STATE_FILE, PREVIOUS_FILE).train(2).get_return_code() == ReturnCode.OK
+    def test_with_both_damaged_it_starts_afresh_and_says_so(self, process, caplog):
+        again = self.again(process, STATE_FILE, PREVIOUS_FILE)
+        assert again.train(2).get_return_code() == ReturnCode.OK
         assert "site_state_before.npz of job job is damaged" in caplog.text
         assert "the optimizer and personal variables start afresh" in caplog.text
 
@@ -131,7 +127,7 @@ class TestPersonal:
     @pytest.mark.parametrize(("rounds", "best", "own"), [
         ([0, 1, 2], 1, 0), ([0, 3, 4], 2, 0), ([0], 1, 0), ([0], 3, 0), ([0, 1, 3], 2, 1),
     ], ids=["there", "away then", "stayed away", "in later rounds", "later"])  # fmt: skip
-    def test_the_best_model_has_those_of_its_round(self, process, restarts, rounds, best, own):
+    def test_the_best_model_has_its_rounds_variables(self, process, restarts, rounds, best, own):
         """Those that the site had then, also if it was absent."""
         site, trained = process(strategy="fedbn"), {}
         for round_ in rounds:

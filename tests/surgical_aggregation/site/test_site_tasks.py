@@ -70,8 +70,7 @@ def test_what_training_measures_is_the_received_model_before(process):
     validated = process().sent("validate").data
     meta = process(learning_rate=0.5, epochs=3).sent().meta
     measured = meta[MetaKey.INITIAL_METRICS]
-    for name, value in validated.items():
-        assert measured[name] == pytest.approx(value)
+    assert {name: measured[name] for name in validated} == pytest.approx(validated)
     assert {"bce/Edema", "bce/Nodule/Mass", "train_loss"} <= set(measured)
     assert meta[MetaKey.NUM_STEPS_CURRENT_ROUND] == 60
 
@@ -95,9 +94,7 @@ def test_a_refit_gives_columns_alone_and_trains_nothing(process, caplog, strateg
     assert not np.allclose(found["head/kernel"], kept)
     assert "north: the columns are refitted, with penalty 0." in caplog.text
     # The optimizer and the order of images are unaffected.
-    after = north.sent(round_=1)
-    for name, value in twin.sent(round_=1).data.items():
-        np.testing.assert_array_equal(after.data[name], value)
+    np.testing.assert_equal(dict(north.sent(round_=1).data), dict(twin.sent(round_=1).data))
 
 
 @pytest.mark.parametrize(("moved", "code"), [(0, "OK"), (1, ReturnCode.EXECUTION_EXCEPTION)])
@@ -235,7 +232,8 @@ def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
     for name, right in POSITIVES_OF_64.items():
         values = {metrics[f"auroc/{name}"] for metrics in sent}
         assert values <= known[right - 1] and sum(values <= of for of in known) in fitting
-    assert all(metrics == reported(metrics) and summary(metrics) in caplog.text for metrics in sent)
+    for metrics in sent:
+        assert metrics == reported(metrics) and summary(metrics) in caplog.text
     assert f"training loss {sent[-1]['train_loss']:.4f}" in caplog.text
 
 

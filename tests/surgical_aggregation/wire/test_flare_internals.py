@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import wait
 from contextlib import nullcontext
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from nvflare.apis.event_type import EventType
@@ -52,14 +53,12 @@ def test_another_flare_is_refused_by_name_at_the_start(tmp_path, version, progra
 
 
 @pytest.mark.parametrize("name", ["app_common.app_constant:AppConstants.NO", "no_module:X"])
-def test_a_name_of_flare_that_is_missing_keeps_a_site_out_and_ends_a_run(monkeypatch, name):
+def test_a_name_that_flare_lacks_keeps_a_site_out_and_ends_a_run(monkeypatch, panics, name):
     flare_internals.check_names()
     monkeypatch.setattr(flare_internals, "_NEEDED", (name,))
-    engine, record, executor = Engine(), RunRecord(), KerasExecutor()
-    panics = []
-    monkeypatch.setattr(record, "system_panic", lambda reason, _: panics.append(reason))
-    record.handle_event(EventType.START_RUN, context(engine=engine))
-    executor.handle_event(EventType.START_RUN, context(engine=engine))
+    engine = Engine()
+    for component in (RunRecord(), KerasExecutor()):
+        component.handle_event(EventType.START_RUN, context(engine=engine))
     for text in (*panics, engine.notes()):
         assert f"the installed nvflare lacks {name}. Reinstall nvflare>=2.9" in text
     assert len(panics) == 1 and CANNOT_PARTICIPATE in engine.notes()
@@ -77,9 +76,7 @@ def test_flare_looks_at_a_workflows_rounds_before_every_one():
 def test_flares_runner_asks_for_the_return_codes_that_end_a_job():
     assert set(ServerRunner.ABORT_RETURN_CODES) >= {"UNSAFE_JOB", "TASK_UNKNOWN"}
     runner = ServerRunner.__new__(ServerRunner)
-    fl_ctx = context()
-    fl_ctx.set_prop("__runner__", runner, private=True, sticky=False)
-    flare_internals.ignore_abort_return_codes(fl_ctx)
+    flare_internals.ignore_abort_return_codes(context(props={FLContextKey.RUNNER: runner}))
     assert runner.ABORT_RETURN_CODES == [] != ServerRunner.ABORT_RETURN_CODES
 
 
@@ -137,12 +134,9 @@ def test_more_results_at_once_than_flare_has_threads_are_all_read(monkeypatch, k
     engine.sites = [f"site-{n}" for n in range(80 if known else 0)]
     SurgicalAggregator().handle_event(EventType.START_RUN, context(engine=engine))
 
-    def piece():
-        return 1
-
     def result():
         all_there.wait(seconds)
-        return pool.submit(piece).result(seconds)
+        return pool.submit(int, 1).result(seconds)
 
     reading = [pool.submit(result) for _ in range(80)]
     wait(reading, timeout=60)
@@ -153,10 +147,10 @@ def test_more_results_at_once_than_flare_has_threads_are_all_read(monkeypatch, k
 
 @pytest.mark.parametrize("component", [SurgicalAggregator(), KerasExecutor()])
 def test_server_and_sites_forget_what_they_have_sent(monkeypatch, component):
-    forgot = []
-    monkeypatch.setattr(flare_internals, "forget_sent_messages", lambda: forgot.append(True))
+    forget = Mock()
+    monkeypatch.setattr(flare_internals, "forget_sent_messages", forget)
     component.handle_event(EventType.START_RUN, context())
-    assert forgot == [True]
+    forget.assert_called_once_with()
 
 
 @pytest.mark.parametrize("topic", ["submit_update", "get_task"])
@@ -164,14 +158,10 @@ def test_a_result_that_cannot_be_read_does_not_end_the_servers_process(monkeypat
     decode, ended, came = cell.decode_payload, [], []
     monkeypatch.setattr(cell, "decode_payload", getattr(decode, "__wrapped__", decode))
     monkeypatch.setattr(cell.os, "_exit", ended.append)
-    own = SimpleNamespace(
-        decode_pass_through_channels=(), decode_pass_through_topics=(), fqcn="server.job",
-        get_fobs_context=lambda props: {},
-    )  # fmt: skip
-    headers = {
-        StreamHeaderKey.CHANNEL: "server_command", StreamHeaderKey.TOPIC: topic,
-        StreamHeaderKey.PAYLOAD_ENCODING: "fobs",
-    }  # fmt: skip
+    own = dict(decode_pass_through_channels=(), decode_pass_through_topics=())
+    own = SimpleNamespace(**own, fqcn="server.job", get_fobs_context=lambda props: {})
+    headers = {StreamHeaderKey.CHANNEL: "server_command", StreamHeaderKey.TOPIC: topic}
+    headers[StreamHeaderKey.PAYLOAD_ENCODING] = "fobs"
     for _ in range(2):
         flare_internals.refuse_unreadable_results("job")
     assert not hasattr(cell.decode_payload.__wrapped__, "__wrapped__")
@@ -191,8 +181,7 @@ def test_a_tasks_site_is_found_by_its_id_under_any_workflow():
         of = SimpleNamespace(controller=task.controller)
         task.runner = SimpleNamespace(current_wf=of, config=runner().config)
         for site in ("north", "south"):
-            task_id, _ = task.ask(site)
-            fl_ctx = task.context()
+            (task_id, _), fl_ctx = task.ask(site), task.context()
             assert site_of(fl_ctx) == ""
             fl_ctx.set_prop(FLContextKey.TASK_ID, task_id, private=True, sticky=False)
             assert site_of(fl_ctx) == site

@@ -31,8 +31,8 @@ def test_fitted_columns_replace_those_of_the_model_and_add_no_class():
 class TestLocator:
     def test_the_average_is_made_when_it_is_asked_for_and_becomes_the_model_in_memory(self):
         fl_ctx = context(model=MODEL, engine=Engine())
-        assert CandidateLocator(REFIT).get_model_names(fl_ctx) == []
-        assert CandidateLocator(AVERAGE).get_model_names(fl_ctx) == [AVERAGE]
+        found = [CandidateLocator(made).get_model_names(fl_ctx) for made in (REFIT, AVERAGE)]
+        assert found == [[], [AVERAGE]]
         assert GlobalModel.current(fl_ctx).manifest[CANDIDATE] == AVERAGE
         dxo = CandidateLocator(AVERAGE).locate_model(AVERAGE, fl_ctx)
         assert dxo.data["conv/kernel"].tolist() == [3] and dxo.meta == {}

@@ -54,12 +54,12 @@ def test_manifest_keeps_who_trained_a_class_in_which_rounds_and_what_is_removed(
     trained = [("Edema", "b"), ("Mass", "a"), ("Mass", "a"), ("Edema", "a")]
     for round_, (name, site) in enumerate(trained):
         last, _ = merged(last, None, {name: 1}, round_, {site: of(name)})
-    edema, mass = last.manifest["classes"].values()
     apart = [[0, 0, ["b"]], [3, 3, ["a"]]]
-    assert edema == {"sites": ["a", "b"], "last_round": 3, "rounds": apart}
-    assert mass == {"sites": ["a"], "last_round": 2, "rounds": [[1, 2, ["a"]]]}
-    assert last.manifest["round"] == 4
-    assert last.manifest["removed"] == {"Hernia": gone["Hernia"]}
+    assert last.manifest["classes"] == {
+        "Edema": {"sites": ["a", "b"], "last_round": 3, "rounds": apart},
+        "Mass": {"sites": ["a"], "last_round": 2, "rounds": [[1, 2, ["a"]]]},
+    }
+    assert (last.manifest["round"], last.manifest["removed"]) == (4, {"Hernia": gone["Hernia"]})
 
 
 def test_manifest_keeps_in_which_rounds_each_sites_result_was_averaged_with_columns_or_not():

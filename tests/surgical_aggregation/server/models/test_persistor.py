@@ -237,23 +237,20 @@ def test_on_a_full_disk_the_run_ends_with_the_reason_and_files_stay(server, monk
 class TestCandidate:
     """A candidate has its own file, and can be selected as best."""
 
-    def test_it_is_written_beside_the_last_model_which_stays(self, server):
+    def test_it_is_written_beside_the_last_model_which_stays_the_best_unless_it_is(self, server):
         server.save(dataclasses.replace(MODEL, moments=MOMENTS))
         server.validated(AVERAGED)
         assert server.kept() == {"last": ([1, 2], None), "average": ([6, 6], None)}
-        server.announce(OF_AVERAGE, AVERAGED)
-        server.validated(AVERAGED)
-        best = ([6, 6], 4)
-        assert server.kept() == {"last": ([1, 2], 4), "average": best, "best": best}
-        assert all(copy.moments.keys() == MOMENTS.keys() for copy in server.copies("last.npz"))
-
-    def test_one_that_is_not_better_leaves_the_final_model_the_best(self, server):
-        server.save()
         server.announce(RECORD)
         server.validated()
         server.validated(AVERAGED)
         final = ([1, 2], 1)
         assert server.kept() == {"last": final, "best": final, "average": ([6, 6], 1)}
+        server.announce(OF_AVERAGE, AVERAGED)
+        server.validated(AVERAGED)
+        best = ([6, 6], 4)
+        assert server.kept() == {"last": ([1, 2], 4), "average": best, "best": best}
+        assert all(copy.moments.keys() == MOMENTS.keys() for copy in server.copies("last.npz"))
 
     def test_as_the_best_one_it_is_found_by_the_run_that_goes_on(self, tmp_path, logged):
         """Although the last model is of the same round."""

@@ -69,15 +69,10 @@ def test_logs_the_best_model_its_test_results_and_where_it_is(tell, tmp_path):
     ]
 
 
-def test_says_of_a_best_model_that_was_made_after_training_how(tell):
-    best = {headers.BEST: {**BEST, headers.CANDIDATE: headers.REFIT}}
-    line = tell(STARTED, (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, None, best))[0]
-    assert line.startswith("  best model: round 4 (refit), mean validation")
-
-
-def test_logs_an_early_stop_and_that_there_is_no_best_model(tell):
-    earlier = (AppEventType.INITIAL_MODEL_LOADED, None, {headers.BEST: BEST})
-    assert "best model: round 4" in tell(STARTED, earlier)[0]
+def test_logs_how_the_best_model_was_made_an_early_stop_and_that_there_is_none(tell):
+    refitted = {headers.BEST: {**BEST, headers.CANDIDATE: headers.REFIT}}
+    earlier = (AppEventType.INITIAL_MODEL_LOADED, None, refitted)
+    assert tell(STARTED, earlier)[0].startswith("  best model: round 4 (refit), mean validation")
     gone = {headers.DROPPED: {"reason": "other sites"}}
     dropped, stop = (headers.BEST_DROPPED, None, gone), {"round": 7, "best_round": 5, "patience": 2}
     stopped = (headers.TRAINING_STOPPED, None, {headers.STOPPED: stop})

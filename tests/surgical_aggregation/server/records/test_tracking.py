@@ -1,4 +1,5 @@
 import sys
+from unittest.mock import Mock
 
 import pytest
 from nvflare.apis.analytix import AnalyticsDataType
@@ -111,9 +112,7 @@ def test_only_accepted_results_of_the_round_count_under_the_sites_own_name(serve
 
 
 def test_what_cannot_be_kept_does_not_stop_the_run(server, monkeypatch, caplog):
-    def full(*args):
-        raise OSError("the disk is full")
-
+    full = Mock(side_effect=OSError("the disk is full"))
     monkeypatch.setattr(server.component._receiver, "save", full)
     server.trained("north", NORTH)
     assert "the metrics of north are not written: the disk is full" in caplog.text

@@ -64,21 +64,19 @@ def test_fixed_statistics_are_kerass_own_bit_for_bit(training):
 ], ids=["rows", "channels first", "float64"])  # fmt: skip
 def test_what_the_kernel_does_not_do_is_left_to_keras(options, shape):
     data = RNG.normal(size=shape).astype(np.float32)
-    results = []
-    for made in BOTH:
-        layer = made(**options)
-        results.append([np.asarray(layer(data, training=True)), *map(np.asarray, layer.variables)])
-    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+    layers = [made(**options) for made in BOTH]
+    outputs = [np.asarray(layer(data, training=True)) for layer in layers]
+    pairs = [outputs, *zip(*(layer.get_weights() for layer in layers), strict=True)]
+    assert all(np.array_equal(a, b) for a, b in pairs)
 
 
 @pytest.mark.filterwarnings("ignore:.*bfloat16.*")
 def test_in_half_precision_images_stay_as_they_are_and_statistics_are_float32():
     layer, fused = pair(dtype="mixed_bfloat16")
-    outputs = fused(tf.cast(IMAGES, tf.bfloat16), training=True)
-    assert outputs.dtype == tf.bfloat16
+    half = tf.cast(IMAGES, tf.bfloat16)
+    assert fused(half, training=True).dtype == tf.bfloat16
     assert {v.dtype for v in fused.variables} == {"float32"}
     fused.set_weights(layer.get_weights())
-    half = tf.cast(IMAGES, tf.bfloat16)
     same(passed(fused, half)[:1], passed(layer, half)[:1], tolerance=2e-2)
 
 
@@ -146,8 +144,7 @@ def test_adam_takes_the_sparse_gradients_of_an_embedding_and_any_precision(kind)
 
 
 def test_a_new_learning_rate_counts_from_the_next_step():
-    optimizer = FusedAdam(0.0)
-    value = keras.Variable(np.ones(3, np.float32))
+    optimizer, value = FusedAdam(0.0), keras.Variable(np.ones(3, np.float32))
     optimizer.build([value])
     optimizer.apply([tf.ones(3)], [value])
     assert (value.numpy() == 1).all()
