@@ -40,14 +40,17 @@ def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, roun
     facts = {"planned_rounds": first + planned, "not_compared": lost}
     engine, learnable = Engine(), GlobalModel(BODY, facts).to_learnable()
 
+    def fire_event(event_type, fl_ctx):
+        if event_type == TRAINING_STOPPED:
+            stops.append(fl_ctx.get_prop(STOPPED))
+
+    engine.fire_event = fire_event
     flare_internals.plan_rounds(training, first, planned)
     while first + made < training._start_round + training._num_rounds:
         props = {AppConstants.GLOBAL_MODEL: learnable, AppConstants.START_ROUND: first}
         props[BEST_ROUND] = bests[made]
         fl_ctx = context(current_round=first + made, engine=engine, props=props)
         training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
-        stops += [fl_ctx.get_prop(STOPPED)] * engine.events.count(TRAINING_STOPPED)
-        engine.events.clear()
         made += 1
     expected = [{**stopped, "patience": settings["patience"]}] if stopped else []
     assert made == rounds and stops == expected
