@@ -18,7 +18,7 @@ from cxr_deployment.local_workspaces import DiskFullError
 from cxr_study.common.progress import Steps
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_facts
-from cxr_study.runs.job_results import Progress, Rounds, rounds_made
+from cxr_study.runs.job_results import Progress
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = {"north": {}, "south": {}}
@@ -58,13 +58,9 @@ class Session:
         status, _ = self.plan[len(self.jobs) - 1]
         if not isinstance(status, str):
             raise status
-        meta = {
-            "last_schedule_time": 1.0,
-            "deploy_map": {"app": list(SITES)},
-            "min_clients": 2,
-            "job_deploy_detail": ["nih: OK"],
-        }
-        return {**meta, "status": "RUNNING" if status in ("lost", "mute") else status}
+        status = "RUNNING" if status in ("lost", "mute") else status
+        meta = {"deploy_map": {"app": list(SITES)}, "job_deploy_detail": ["nih: OK"]}
+        return {**meta, "last_schedule_time": 1.0, "min_clients": 2, "status": status}
 
     def server_started(self):
         return 2.0
@@ -172,6 +168,10 @@ RUNS = {
         [("lost", 4)], {"of_run": {"retries": 0}}, [FIRST], failed(1, 4),
     ),
     "makes no round": ([(BROKE, 0)], {}, [FIRST], failed(1, 0)),
+    "continues another, and may not try again": (
+        [(BROKE, 0)], {"settings": BY_HAND, "of_run": {"retries": 0}}, [("job-a", 0)],
+        "DeployedRunError: job job-1 failed after 0 of an unknown number of rounds: ",
+    ),
     "breaks too often": (
         [(BROKE, 3), (BROKE, 2)], {"of_run": {"retries": 1}}, [FIRST, SECOND], failed(2, 5),
     ),
@@ -197,9 +197,7 @@ error."""
 
 
 @pytest.mark.parametrize(("plan", "more", "wanted", "end"), RUNS.values(), ids=RUNS)
-def test_a_run_is_made_by_as_many_jobs_as_it_needs_and_may_have(
-    go, tmp_path, plan, more, wanted, end
-):
+def test_a_run_has_as_many_jobs_as_it_needs_and_may_have(go, tmp_path, plan, more, wanted, end):
     session, found = go(*plan, **more)
     assert asked(session) == wanted
     waiting = "waiting up to 0.2 s (--sites-timeout) for south: not connected\n"
@@ -220,9 +218,7 @@ SAME_JOB = r"another --out \(it starts where this one did: no completed round"
     (0, BY_HAND, SAME_JOB),
     (1, BY_HAND, "--set continues=job-1,job-a and"),
 ])  # fmt: skip
-def test_an_interrupt_aborts_the_job_and_states_how_to_resume(
-    go, monkeypatch, made, settings, advice
-):
+def test_an_interrupt_aborts_a_job_and_says_how_to_resume(go, monkeypatch, made, settings, advice):
     def interrupted(session, job_id, show, say, *, server):
         show(Progress(made))
         raise KeyboardInterrupt
@@ -267,9 +263,8 @@ def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(go, tmp_
     ([(DONE, 10)], {}, [], ["job-1"]),
     ([(DONE, 10)], {"had": False}, [], ["job-1"]),
     ([(BROKE, 4), (DONE, 6)], {"had": False}, [SECOND], ["job-1", "job-2"]),
-    ([("gone", 4), (BROKE, 3), (DONE, 3)], {"begun": ["job-1", "job-2"]}, [THIRD], [
-        "job-2", "job-3",
-    ]),
+    ([("gone", 4), (BROKE, 3), (DONE, 3)], {"begun": ["job-1", "job-2"]}, [THIRD],
+     ["job-2", "job-3"]),
     ([("mute", 4)], {"had": False}, [], "not on this machine. Resume: .*continues=job-1 and"),
 ])  # fmt: skip
 def test_jobs_of_an_earlier_command_are_seen_to_their_end(go, plan, more, wanted, jobs):
@@ -300,9 +295,7 @@ def test_nothing_is_submitted_onto_a_full_disk(go, tmp_path, monkeypatch, full, 
     monkeypatch.setattr(local_workspaces, "free_bytes", lambda _: 0 if next(times) else 2**40)
     plan = [(BROKE, 4), (DONE, 6)]
     if end is DiskFullError:
-        with pytest.raises(
-            DiskFullError, match=r"200 MB must be free for a job; this run \(.* 0 MB"
-        ):
+        with pytest.raises(end, match=r"200 MB must be free for a job; this run \(.* 0 MB"):
             go(*plan)
         return
     times = iter([False, *full, *[full[-1]] * 99])
@@ -317,23 +310,3 @@ def test_pauses_grow_and_are_made(go, monkeypatch):
     monkeypatch.setattr(deployed_run, "time", clock)
     go(*[(BROKE, 1)] * 4, (DONE, 6), of_run={"pauses": [60, 120], "retries": 4})
     assert [seconds for seconds in slept if seconds] == [60, 120, 120, 120]
-
-
-PAST = [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}]
-
-
-@pytest.mark.parametrize(("history", "jobs", "made"), [
-    (PAST, {"c"}, 4),
-    (PAST, {"b", "c"}, 6),
-    (PAST, {"a", "b", "c"}, 9),
-    (PAST, {"lost", "b"}, 6),
-    ([], {"a"}, 9),
-])  # fmt: skip
-def test_rounds_of_a_run_are_those_of_its_own_jobs(tmp_path, history, jobs, made):
-    assert rounds_made(tmp_path, jobs) is None is rounds_made(None, jobs)
-    manifest = {"round": 9, "planned_rounds": 12, "history": history}
-    save(Checkpoint({"x": np.zeros(1)}, manifest), tmp_path / "models/last.npz")
-    rounds = rounds_made(tmp_path, jobs)
-    assert rounds == Rounds(made, made + 3) and not rounds.complete
-    assert str(rounds) == f"{made} of {made + 3} rounds"
-    assert str(Rounds(2, 0)) == "2 of an unknown number of rounds"

@@ -12,24 +12,20 @@ from cxr_deployment.local_workspaces import JobFilesError, find_job_files, works
 
 OLD, NEW = "0043d777-243b-4872-a3ae-97753961216e", "f3a2a0de-9b0c-4d5e-8d55-0a6d8c0f4a11"
 DAY = 24 * 60 * 60
+OTHERS = {
+    "startup/fed_client.json", "local/resources.json", "log.txt", "transfer/old.zip",
+    "checkpoints/initial.npz", "checkpoints/shared/initial.npz", "local_notes/readme.txt",
+}  # fmt: skip
 
 
 @pytest.fixture
 def kit(tmp_path):
     """A site's kit, with files of two jobs, and of none."""
-    for path, days in {
-        f"checkpoints/{OLD}/last.npz": 100,
-        f"{OLD}/log.txt": 90,
-        f"local_notes/{OLD}.txt": 95,
+    of_jobs = {
+        f"checkpoints/{OLD}/last.npz": 100, f"{OLD}/log.txt": 90, f"local_notes/{OLD}.txt": 95,
         f"checkpoints/{NEW}/last.npz": 1,
-        "startup/fed_client.json": 300,
-        "local/resources.json": 300,
-        "log.txt": 300,
-        "transfer/old.zip": 300,
-        "checkpoints/initial.npz": 300,
-        "checkpoints/shared/initial.npz": 300,
-        "local_notes/readme.txt": 300,
-    }.items():
+    }  # fmt: skip
+    for path, days in {**of_jobs, **dict.fromkeys(OTHERS, 300)}.items():
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"1234")
@@ -42,12 +38,12 @@ def kit(tmp_path):
 def test_everything_of_a_job_is_found_the_oldest_first(kit):
     old, new = find_job_files(kit)
     assert (old.job, new.job) == (OLD, NEW)
-    assert {path.relative_to(kit).as_posix() for path in old.paths} == {
-        OLD, f"checkpoints/{OLD}", f"local_notes/{OLD}.txt",
-    }  # fmt: skip
+    found = {path.relative_to(kit).as_posix() for path in old.paths}
+    assert found == {OLD, f"checkpoints/{OLD}", f"local_notes/{OLD}.txt"}
     assert old.size == 12  # two names of one file
     assert round(old.age_days) == 90 and round(new.age_days) == 1  # of the newest file
     assert not old.running
+    assert find_job_files(kit, older_than=2) == [old] and find_job_files(kit, older_than=91) == []
 
 
 @pytest.fixture
@@ -78,9 +74,7 @@ def stored(kit):
 @pytest.mark.parametrize("config", [
     ("json", f'{{"continues": "{NEW}"}}'), ("conf", f'continues = "{NEW}"  # old'),
 ], ids=["json", "conf"])  # fmt: skip
-def test_a_server_has_a_store_and_what_it_does_not_need_can_be_removed(
-    kit, stored, status, days, needed, config
-):
+def test_what_a_server_does_not_need_is_removed(kit, stored, status, days, needed, config):
     old = stored(status, days, *config)
     assert (old.meta["name"], old.continues, old.in_use) == ("surgical", NEW, needed)
     assert old.size > 12 and kit / f"jobs/{OLD}" in old.paths
@@ -88,21 +82,11 @@ def test_a_server_has_a_store_and_what_it_does_not_need_can_be_removed(
     assert not (kit / f"jobs/{OLD}").exists() and [one.job for one in find_job_files(kit)] == [NEW]
 
 
-def test_of_jobs_by_age_and_by_id(kit):
-    assert [one.job for one in find_job_files(kit, older_than=2)] == [OLD]
-    assert [one.job for one in find_job_files(kit, older_than=91)] == []
-    assert [one.job for one in find_job_files(kit, [NEW])] == [NEW]
-
-
 def test_removal_leaves_all_else(kit):
     find_job_files(kit, [OLD])[0].remove()
     assert [one.job for one in find_job_files(kit)] == [NEW]
     rest = {path.relative_to(kit).as_posix() for path in kit.rglob("*") if path.is_file()}
-    assert rest == {
-        f"checkpoints/{NEW}/last.npz", "startup/fed_client.json", "local/resources.json",
-        "log.txt", "transfer/old.zip", "checkpoints/initial.npz",
-        "checkpoints/shared/initial.npz", "local_notes/readme.txt",
-    }  # fmt: skip
+    assert rest == {f"checkpoints/{NEW}/last.npz", *OTHERS}
 
 
 @pytest.mark.parametrize("module", ["nvflare.private.fed.app.client.worker_process", "surgagg"])
