@@ -30,14 +30,9 @@ LABELS = [1.0, 1.0] + [0.0] * NEGATIVES
 def table(labels, **facts):
     """A test set's label table; labels: class -> values, one for each image."""
     images = len(next(iter(labels.values())))
-    descriptors = {
-        "image": [f"{n}.png" for n in range(images)],
-        "patient": [str(n) for n in range(images)],
-        "view": "PA",
-        "sex": "F",
-        "age": 50.0,
-    }
-    return pd.DataFrame({**descriptors, **facts, **labels})
+    names = [str(n) for n in range(images)]
+    descriptors = {"image": [f"{name}.png" for name in names], "patient": names}
+    return pd.DataFrame({**descriptors, "view": "PA", "sex": "F", "age": 50.0, **facts, **labels})
 
 
 def probabilities(labels, skill, rng):
@@ -58,15 +53,11 @@ def run(method="surgical", strategy="fedbn+", seed=0, scenario="2", sites=SITES,
     """A planned run; settings: name -> value."""
     row = Row(method, strategy)
     what = {
-        "method": method,
-        "strategy": strategy,
-        "seed": seed,
-        "scenario": scenario,
-        "sites": sites,
+        "method": method, "strategy": strategy, "seed": seed, "scenario": scenario, "sites": sites,
         "settings": {"num_rounds": 3, "image_size": 32, "batch_size": 8, "patience": 0, **settings},
         "network": {"backbone": "small_densenet", "image_size": 32, "hidden": 0},
         "packages": {"surgical-aggregation": "9"},
-    }
+    }  # fmt: skip
     return Run(scenario, row, seed, what, {"sites": list(sites), "given": False})
 
 
@@ -143,6 +134,11 @@ class MadeUp:
         return self.gathered(study)
 
 
+def of_global(reached, test="nih"):
+    """For `scored`: a global model on one test set; reached: run -> {class: AUROC}."""
+    return {run: {("global", test): classes} for run, classes in reached.items()}
+
+
 def scored(reached, planned=(), study="clients", digests=lambda run: {"global": run.key}):
     """Results of a study, by the name of a shipped one, of AUROCs alone: nothing is written.
 
@@ -157,10 +153,8 @@ def scored(reached, planned=(), study="clients", digests=lambda run: {"global": 
     )
     means = by_run(scores)
     kept = {run.key: dataclasses.replace(RESULT, digests=digests(run)) for run in reached}
-    runs = (*reached, *planned)
-    return StudyResults(
-        read_study(study), Path("nowhere"), runs, kept, scores, means, over_seeds(means)
-    )
+    of = (read_study(study), Path("nowhere"), (*reached, *planned))
+    return StudyResults(*of, kept, scores, means, over_seeds(means))
 
 
 def _score(run, model, test, name, value):

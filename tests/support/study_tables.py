@@ -32,16 +32,8 @@ def means(*lines):
 def published(auroc=0.82, row=SURGICAL, model="global", scenario="2", **other):
     """What a paper reports, of all classes of NIH."""
     place = Place(scenario, row, model, "nih", "all")
-    facts = {
-        "sd": None,
-        "low": None,
-        "high": None,
-        "bce": None,
-        "classes": 14,
-        "mark": "",
-        "p": "",
-        **other,
-    }
+    facts = {**dict.fromkeys(("sd", "low", "high", "bce")), "classes": 14, "mark": "", "p": ""}
+    facts |= other
     return Published("ml4h2024", "2", "clients", place, auroc=auroc, **facts)
 
 

@@ -4,28 +4,21 @@ from dataclasses import replace
 import pytest
 
 from cxr_studies.analysis.study_results import GROUPS
-from cxr_studies.papers.published_results import (
-    AVERAGE,
-    SOURCES,
-    Place,
-    as_shipped,
-    find,
-    of_study,
-    read,
-)
+from cxr_studies.papers import published_results as module
+from cxr_studies.papers.published_results import AVERAGE, Place, find, of_study, read
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import read_study
 
-ML4H, V1, FEDFBN = SOURCES
+ML4H, V1, FEDFBN = module.SOURCES
 
 
 def lines(**wanted):
     """Published lines with such values."""
-    return [
-        line
-        for line in read()
-        if all(getattr(line, key, getattr(line.place, key, None)) == wanted[key] for key in wanted)
-    ]
+
+    def fits(line):
+        return all(getattr(line, k, getattr(line.place, k, None)) == wanted[k] for k in wanted)
+
+    return list(filter(fits, read()))
 
 
 def place(scenario, method, test, group="all", strategy="fedbn+", model="global"):
@@ -87,14 +80,12 @@ def test_what_the_papers_test_has_a_mark_or_a_p_value():
 
 
 def test_two_sites_with_half_of_the_data_each_are_the_two_sites_of_the_other_ablation():
-    first, second = (
-        {
-            (line.place.row, line.place.test): (line.auroc, line.low, line.high, line.bce)
-            for line in lines(source=V1, study=study, scenario=scenario)
-        }
-        for study, scenario in (("clients", "2"), ("data-size", "1/2"))
-    )
-    assert len(first) == 8 and first == second
+    def figures(**of):
+        found = lines(source=V1, **of)
+        return {(x.place.row, x.place.test): (x.auroc, x.low, x.high, x.bce) for x in found}
+
+    first = figures(study="clients", scenario="2")
+    assert len(first) == 8 and first == figures(study="data-size", scenario="1/2")
 
 
 def test_all_classes_of_ml4h_are_the_mean_of_shared_and_unique_ones():
@@ -138,7 +129,7 @@ def test_a_study_has_all_published_of_it_unless_its_scenarios_are_changed():
     first, *others = study.scenarios
     names = {scenario.name for scenario in others}
     changed = (first.model_copy(update={"shared": 3}), *others)
-    assert as_shipped(study.model_copy(update={"scenarios": changed})) == names
+    assert module.as_shipped(study.model_copy(update={"scenarios": changed})) == names
     for scenarios in (changed, tuple(others)):
         left = of_study(study.model_copy(update={"scenarios": scenarios}))
         assert {line.place.scenario for line in left} == names

@@ -44,9 +44,7 @@ def shares(made, *of):
 
 @settings(max_examples=30)
 @given(st.integers(2, 6), st.integers(0, 9), st.sampled_from([0.5, 1, 5]))
-def test_a_site_has_the_same_share_of_a_group_in_every_split_and_somebody_in_each(
-    sites, seed, alpha
-):
+def test_a_site_has_the_same_share_of_a_group_in_every_split_and_some_in_each(sites, seed, alpha):
     skew = Skew("label", alpha)
     made = dealt(skew, sites, seed=seed)
     pd.testing.assert_frame_equal(made, dealt(skew, sites, seed=seed))

@@ -6,21 +6,27 @@ from cxr_study.jobs.methods import METHODS
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 
-def test_every_way_to_train_has_a_title_of_its_own():
+def test_every_way_to_train_has_a_title_of_its_own_and_every_strategy_words():
     assert {*METHODS, *baseline_run.METHODS, "complete"} - {"surgical_he"} == set(TITLES)
     assert len(set(TITLES.values())) == len(TITLES)
+    assert set(BATCH_NORM) == set(STRATEGIES)
 
 
-@pytest.mark.parametrize(("row", "federated", "parts", "shown"), [
-    (Row("surgical", "fedbn+ samples"), True, ("fedbn+", "samples"), "fedbn+, samples"),
-    (Row("individual", "fedavg slow"), False, ("fedavg", "slow"), "batch norm trained, slow"),
-    (Row("vanilla", "fedavg"), True, ("fedavg", ""), "fedavg"),
-    (Row("individual", "fedavg"), False, ("fedavg", ""), "batch norm trained"),
-    (Row("complete", "fedbn+"), False, ("fedbn+", ""), "batch norm frozen"),
+@pytest.mark.parametrize(("method", "strategy", "variant", "words"), [
+    ("surgical", "fedbn+", "samples", "batch norm frozen, samples"),
+    ("vanilla", "fedavg", "", "batch norm averaged"),
+    ("surgical", "fedbn", "", "batch norm local"),
+    ("surgical", "fixbn", "", "batch norm statistics frozen"),
+    ("surgical", "silobn", "slow", "own strategy silobn, slow"),
+    ("individual", "fedavg", "slow", "batch norm trained, slow"),
+    ("complete", "fedbn+", "", "batch norm frozen"),
 ])  # fmt: skip
-def test_a_row_says_what_it_is(row, federated, parts, shown):
-    assert (row.federated, row.strategy_title) == (federated, shown)
-    assert (row.job_strategy, row.variant) == parts  # which stands behind its strategy
+def test_a_row_says_what_it_is_and_prose_what_of_batch_norm(method, strategy, variant, words):
+    row = Row(method, f"{strategy} {variant}".strip())
+    assert (row.job_strategy, row.variant, row.batch_norm) == (strategy, variant, words)
+    assert row.federated == (method in ("surgical", "vanilla"))
+    in_tables = strategy + f", {variant}" * bool(variant) if row.federated else words
+    assert row.strategy_title == in_tables
 
 
 def test_names_differ_and_can_be_those_of_files():
@@ -28,19 +34,3 @@ def test_names_differ_and_can_be_those_of_files():
     names = [Row(method, how).name for method in TITLES for how in strategies]
     assert len(set(names)) == len(names)
     assert not any(set(name) & set("/ \\:") for name in names)
-
-
-@pytest.mark.parametrize(("row", "words"), [
-    (Row("surgical", "fedavg"), "batch norm averaged"),
-    (Row("surgical", "fedbn"), "batch norm local"),
-    (Row("vanilla", "fedbn+ samples"), "batch norm frozen, samples"),
-    (Row("surgical", "fixbn"), "batch norm statistics frozen"),
-    (Row("individual", "fedavg"), "batch norm trained"),
-    (Row("surgical", "silobn slow"), "own strategy silobn, slow"),
-])  # fmt: skip
-def test_prose_names_what_happens_to_batch_norm(row, words):
-    assert row.batch_norm == words
-
-
-def test_every_strategy_has_words():
-    assert set(BATCH_NORM) == set(STRATEGIES)

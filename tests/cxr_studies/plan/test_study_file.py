@@ -2,6 +2,7 @@ import dataclasses
 import json
 import re
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,10 @@ WHOLE = {"name": "whole", "sites": ["nih", "chexpert"]}
 OTHER = {**WHOLE, "methods": ["vanilla"]}
 ALL = {"name": "all", "sites": "all"}
 KEYS = {
-    "title": "A study",
-    "source": "made up",
-    "factor": "data",
-    "scenarios": [CUT, WHOLE],
-    "quick": ["cut"],
-    "methods": {"surgical": ["fedbn+", "fedavg"], "complete": ["fedavg"]},
-    "seeds": 2,
-    "tests": ["mimic", "nih"],
-}
+    "title": "A study", "source": "made up", "factor": "data", "scenarios": [CUT, WHOLE],
+    "quick": ["cut"], "methods": {"surgical": ["fedbn+", "fedavg"], "complete": ["fedavg"]},
+    "seeds": 2, "tests": ["mimic", "nih"],
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -78,9 +74,8 @@ def test_the_sites_may_be_those_of_the_data_file(write):
     scenarios = [ALL, {**ALL, "name": "b", "classes": "shared", **how}]
     methods = {"surgical": ["fedbn+ samples"], "vanilla": ["fedavg"]}
     variants = {"samples": {"head_weighting": "samples"}}
-    study = read_study(
-        write(scenarios=scenarios, quick=["b"], methods=methods, variants=variants, tests=...)
-    )
+    more = {"quick": ["b"], "methods": methods, "variants": variants, "tests": ...}
+    study = read_study(write(scenarios=scenarios, **more))
     data = StudyData.model_construct(path=Path("d.yaml"), sites=(Path("x"), Path("y")))
     a, b = study.with_sites_of(data).scenarios
     assert study.with_sites_of(data).tests == a.sites == b.sites == ("x", "y")
@@ -169,9 +164,8 @@ def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
     study = read_study(tmp_path / "own.yaml")
     assert {scenario.classes for scenario in study.scenarios} == {"all", "shared"}
     assert any(scenario.shared and scenario.share for scenario in study.scenarios)
-    assert {scenario.skew for scenario in study.scenarios} == {
-        None, Skew("quantity", 1), Skew("label", 0.3)
-    }  # fmt: skip
+    skews = {scenario.skew for scenario in study.scenarios}
+    assert skews == {None, Skew("quantity", 1), Skew("label", 0.3)}
     assert any(s.model == "last" and s.methods and s.settings for s in study.scenarios)
 
 
@@ -193,29 +187,21 @@ def test_every_shipped_study_can_be_read():
     ("clients", "sites", [2, 3, 4, 5, 6, 8, 10]),
     ("shared-classes", "shared", [0, 1, 2, 4, 8, 12, 14]),
     ("data-size", "share", [Fraction(1, number) for number in (10, 8, 6, 4, 3, 2)]),
+    ("skew", "skew", [None, Skew("quantity", 1), Skew("label", 1), Skew("label", 0.3)]),
 ])  # fmt: skip
 def test_ablations_vary_what_the_papers_vary_and_nothing_else(name, varied, values):
-    study = read_study(name)
-    assert [getattr(scenario, varied) for scenario in study.scenarios] == values
-    assert [scenario.name for scenario in study.scenarios] == list(map(str, values))
-    first, *others = [s.model_dump(exclude={"name", varied}) for s in study.scenarios]
+    scenarios = read_study(name).scenarios
+    assert [getattr(scenario, varied) for scenario in scenarios] == values
+    apart = {"name", varied, *(["quantity_skew", "label_skew"] if varied == "skew" else [])}
+    first, *others = [scenario.model_dump(exclude=apart) for scenario in scenarios]
     assert first["cut"] == "nih" and all(other == first for other in others)
-
-
-def test_the_cut_alone_differs_from_scenario_to_scenario_of_skew():
-    study = read_study("skew")
-    skews = [None, Skew("quantity", 1), Skew("label", 1), Skew("label", 0.3)]
-    assert [scenario.skew for scenario in study.scenarios] == skews
-    varied = {"name", "quantity_skew", "label_skew"}
-    first, *others = [s.model_dump(exclude=varied) for s in study.scenarios]
-    assert first["model"] == "last" and all(other == first for other in others)
+    assert (first["model"] == "last") == (name == "skew")
 
 
 def test_more_local_epochs_make_as_many_steps():
-    made = [scenario.settings for scenario in read_study("local-epochs").scenarios]
-    assert [settings["epochs"] for settings in made] == [1, 2, 5]
-    assert {settings["epochs"] * settings["num_rounds"] for settings in made} == {60}
-    assert {scenario.model for scenario in read_study("local-epochs").scenarios} == {"last"}
+    scenarios = read_study("local-epochs").scenarios
+    made = [(s.settings["epochs"], s.settings["num_rounds"], s.model) for s in scenarios]
+    assert made == [(1, 60, "last"), (2, 30, "last"), (5, 12, "last")]
 
 
 def test_fedfbn_has_its_four_experiments():
@@ -223,10 +209,8 @@ def test_fedfbn_has_its_four_experiments():
     complete, partial, *others = study.scenarios
     assert (complete.sites, complete.shared) == (2, len(NIH_CLASSES))
     assert (partial.sites, partial.shared) == (2, None) and len(published(2)) == 2
-    assert [(s.sites, s.classes) for s in others] == [
-        (("nih", "chexpert"), "shared"),
-        (("nih", "chexpert"), "all"),
-    ]
+    assert [s.classes for s in others] == ["shared", "all"]
+    assert {s.sites for s in others} == {("nih", "chexpert")}
     federated = [row.strategy for row in study.rows if row.federated]
     assert federated == ["fedavg", "fedbn", "fedbn+"]
 
@@ -235,19 +219,13 @@ NOT_CUT = {"scenarios": ("non-iid partial",), "methods": ("complete",)}
 
 
 def wanted(study, **selection):
-    return [
-        (seed, scenario.name, row)
-        for seed, scenario, row in trainings(read_study(study), Selection(**selection))
-    ]
+    found = trainings(read_study(study), Selection(**selection))
+    return [(seed, scenario.name, row) for seed, scenario, row in found]
 
 
 def test_every_scenario_has_every_row_that_is_for_it_and_every_seed():
-    assert wanted("clients", scenarios=("2", "4"), seeds=2) == [
-        (seed, scenario, row)
-        for seed in (0, 1)
-        for scenario in ("2", "4")
-        for row in read_study("clients").rows
-    ]
+    every = [*product((0, 1), ("2", "4"), read_study("clients").rows)]
+    assert wanted("clients", scenarios=("2", "4"), seeds=2) == every
     found = wanted("fedfbn", seeds=1)
     complete = {scenario for _, scenario, row in found if row.method == "complete"}
     assert complete == {"iid complete", "iid partial"}

@@ -10,16 +10,15 @@ from cxr_studies.analysis.intervals_and_tests import Interval
 from cxr_studies.papers.claims import Comparison
 from cxr_studies.plan.data_file import StudyData
 from cxr_studies.plan.row import Row
-from cxr_studies.plan.study_file import read_study
 from cxr_studies.report import facts as module
 from cxr_studies.report.facts import PHANTOM, describe_finding, notices, report_header
-from study_runs import scored
+from study_runs import of_global, scored
 
 REAL = StudyData.model_construct(path=Path("mine.yaml"))
 SURGICAL, VANILLA = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
 ALONE = Row("individual", "fedavg")
 FOUND = Interval(0.05, 0.02, 0.08, 3)
-RESULTS = scored({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
+RESULTS = scored(of_global({study_runs.run(): {"Edema": 0.8}}))
 ALL = tuple(scenario.name for scenario in RESULTS.study.scenarios)
 
 
@@ -31,17 +30,11 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
     assert facts_of(finished) == {
         "Data": "phantom, 2,000 images of each data set",
         "Tested on": "NIH: 120 images of 60 patients; MIMIC: 120 images of 60 patients",
-        "Network": "small_densenet, 32 pixels",
-        "Recipe": "the jobs' own settings",
-        "Initial body": "the phantom's",
-        "Rounds": "3, patience none",
-        "Seeds": "0 and 1",
-        "Runs": "18 of 19 finished",
-        "Wall time": "0 min on 4 cores; CPU; 12 s a run",
-        "Code": "surgical-aggregation 9 (76636db)",
-        "Sources": "0a1b",
-        "Machine": "M1",
-    }
+        "Network": "small_densenet, 32 pixels", "Recipe": "the jobs' own settings",
+        "Initial body": "the phantom's", "Rounds": "3, patience none", "Seeds": "0 and 1",
+        "Runs": "18 of 19 finished", "Wall time": "0 min on 4 cores; CPU; 12 s a run",
+        "Code": "surgical-aggregation 9 (76636db)", "Sources": "0a1b", "Machine": "M1",
+    }  # fmt: skip
     assert "surgical-aggregation 9" in module.package_versions(finished.results)
     settings, body = {"image_size": 224, "patience": 0}, Path("here/dense.npz")
     own = {"chexpert": {"learning_rate": 5e-5, "epochs": 2}}
@@ -49,10 +42,8 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
     data = REAL.model_copy(update={"data": {"nih": Path("a"), "mimic": Path("b")}, **real})
     found = dict(report_header(finished.results, data))
     assert found["Data"] == "real data (mine: NIH and MIMIC)"
-    assert found["Recipe"] == (
-        "paper; image_size 224, patience 0; at chexpert, if not pooled, learning_rate 5e-05, "
-        "epochs 2"
-    )
+    alone = "at chexpert, if not pooled, learning_rate 5e-05, epochs 2"
+    assert found["Recipe"] == f"paper; image_size 224, patience 0; {alone}"
     assert found["Initial body"] == "dense.npz"
 
 
@@ -60,15 +51,9 @@ def test_time_devices_and_states_of_the_code_are_those_of_all_runs(finished):
     one = next(iter(finished.results.results.values()))
     first, second, third, last, *_ = finished.results.runs
     in_poc = dataclasses.replace(third, what={**third.what, "poc": True})
+    elsewhere = {"cores": 16, "device": "NVIDIA H100", "code": "9", "sources": ""}
     runs = {  # side by side, then after a pause
-        first: {
-            "began": 0,
-            "seconds": 120,
-            "cores": 16,
-            "device": "NVIDIA H100",
-            "code": "9",
-            "sources": "",
-        },
+        first: {"began": 0, "seconds": 120, **elsewhere},
         second: {"began": 60, "seconds": 120, "code": "9 (0123abc+)"},
         in_poc: {"began": 90, "seconds": 30},
         last: {"began": 3600, "seconds": 240},
@@ -83,17 +68,16 @@ def test_time_devices_and_states_of_the_code_are_those_of_all_runs(finished):
 
 def noticed(*runs, data=REAL, planned=(), study="clients"):
     """Notices about finished and planned runs."""
-    found = scored({run: {("global", "nih"): {"Edema": 0.8}} for run in runs}, planned, study)
-    return list(notices(found, data))
+    finished = of_global({run: {"Edema": 0.8} for run in runs})
+    return list(notices(scored(finished, planned, study), data))
 
 
 def test_a_part_of_the_studys_file_is_named_as_one_with_only_what_is_less():
     runs = [study_runs.run(scenario=name) for name in ("10", "2")]
     planned = [study_runs.run("vanilla", scenario="4")]
-    assert (
-        "A part of the study: 3 of 7 scenarios (2, 4, 10), 2 of 7 methods with their "
-        "strategies, 1 of 3 seeds."
-    ) in noticed(*runs, planned=planned)
+    methods = "2 of 7 methods with their strategies"
+    part = f"A part of the study: 3 of 7 scenarios (2, 4, 10), {methods}, 1 of 3 seeds."
+    assert part in noticed(*runs, planned=planned)
 
     def of(**changes):
         study = RESULTS.study.model_copy(update={"methods": {"surgical": ("fedbn+",)}, **changes})
@@ -151,19 +135,10 @@ PARTIAL, OF_FEDAVG = Row("partial_loss", "fedbn+"), Row("surgical", "fedavg")
     (finding(Row("surgical", "fedbn"), model="server"),
      "against Surgical aggregation, batch norm local, server's model"),
     (finding(margin=0.03), "against Vanilla FL (margin 0.03)"),
-    (
-        finding(Row("partial_loss", "fedavg"), better=PARTIAL),
-        "FL with partial loss, batch norm frozen, "
-        "against FL with partial loss, batch norm averaged",
-    ),
+    (finding(Row("partial_loss", "fedavg"), better=PARTIAL), "FL with partial loss, batch norm "
+     "frozen, against FL with partial loss, batch norm averaged"),
     (finding(better=OF_FEDAVG), "Surgical aggregation, batch norm averaged, against Vanilla FL"),
     (finding(SURGICAL, better=VANILLA), "Vanilla FL, against Surgical aggregation"),
 ])  # fmt: skip
 def test_who_is_compared_is_named_as_far_as_it_is_not_clear(found, against):
     assert found[1] == against
-
-
-def test_a_method_that_the_study_has_with_two_strategies_is_named_with_its_own():
-    results = dataclasses.replace(RESULTS, study=read_study("nih-chexpert"))
-    found = Finding(Comparison(SURGICAL, VANILLA, "nih"), ALL, FOUND, HOLDS)
-    assert describe_finding(found, results)[1] == "against Vanilla FL, batch norm frozen"

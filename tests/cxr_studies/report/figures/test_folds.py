@@ -7,16 +7,12 @@ from rich.console import Console
 from cxr_studies.analysis.analysis import show_folds
 from cxr_studies.report.figures.folds import fold_differences
 
-KEYS = ["method", "strategy", "other_method", "other_strategy", "auroc", "auroc_low", "auroc_high"]
-FOLDS = pd.DataFrame(
-    [
-        ("surgical", "fedbn+", np.nan, np.nan, 0.7, 0.65, 0.75),
-        ("vanilla", "fedbn+", np.nan, np.nan, 0.6, 0.55, 0.65),
-        ("vanilla", "fedbn+", "surgical", "fedbn+", -0.1, -0.15, -0.05),
-        ("surgical", "fedbn+", "vanilla", "fedbn+", 0.1, 0.05, 0.15),
-    ],
-    columns=KEYS,
-).assign(scenario="2", group="own", classes=3)
+KEYS = ["method", "other_method", "other_strategy", "auroc", "auroc_low", "auroc_high"]
+FOLDS = pd.DataFrame([
+    ("surgical", np.nan, np.nan, 0.7, 0.65, 0.75), ("vanilla", np.nan, np.nan, 0.6, 0.55, 0.65),
+    ("vanilla", "surgical", "fedbn+", -0.1, -0.15, -0.05),
+    ("surgical", "vanilla", "fedbn+", 0.1, 0.05, 0.15),
+], columns=KEYS).assign(scenario="2", group="own", classes=3, strategy="fedbn+")  # fmt: skip
 
 
 def test_every_row_is_drawn_less_surgical_aggregation_with_its_interval(made_up, drawn):

@@ -24,9 +24,7 @@ def figure(made_up, drawn):
     return lambda draw, factor="sites": drawn(draw, made_up.results(factor), "f")
 
 
-def test_a_loss_line_is_the_mean_over_seeds_in_a_band_in_the_panel_of_its_scenario(
-    finish, made_up, figure, lines
-):
+def test_a_loss_line_is_the_mean_over_seeds_in_a_band_by_scenario(finish, made_up, figure, lines):
     finish((None, 0.5, 0.4, 0.3), 3, seed=0)
     finish((None, 0.3, 0.2), 2, seed=1)
     finish((0.6, 0.5), 7, scenario="4", method="vanilla")

@@ -30,9 +30,8 @@ def test_the_variants_of_a_shipped_study_look_different(study):
     rows = [row for row in study_file.read_study(study).rows if row.method == "surgical"]
     assert {row.variant for row in rows if row.variant} <= set(style.VARIANTS)
     assert len({str((style.line_style(row), style.marker_style(row))) for row in rows}) == len(rows)
-    assert style.line_style(Row("surgical", "fedbn+ own")) != style.line_style(
-        Row("surgical", "fedbn+")
-    )
+    own, plain = (style.line_style(Row("surgical", how)) for how in ("fedbn+ own", "fedbn+"))
+    assert own != plain
 
 
 def test_rows_and_scenarios_are_those_that_are_finished_in_the_files_order(made_up):

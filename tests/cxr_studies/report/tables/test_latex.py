@@ -79,11 +79,8 @@ def test_a_table_that_needs_all_notes_has_them():
 
 
 def test_ours_stands_over_intervals_and_published_values():
-    columns = (
-        Column("a", "nih", ("2",), over="Over"),
-        Column("b", "nih", ("4",), over="Over"),
-        Column("c", "mimic", ("2",)),
-    )
+    over = [Column(name, "nih", (of,), over="Over") for name, of in (("a", "2"), ("b", "4"))]
+    columns = (*over, Column("c", "mimic", ("2",)))
     made = table(
         *(mean(0.8, seed=seed) for seed in (0, 1)), mean(0.7, scenario="4"),
         mean(None, test="mimic"), mean(0.6, method="vanilla"),

@@ -62,13 +62,8 @@ def test_what_is_of_another_place_is_not_in_a_mean(other):
     ([own(0.8, "nih"), own(0.3, "chexpert")], place(), 1, 1, 0.8, 0.1, 14),
     ([own(None, "nih"), own(0.3, "chexpert")], place(), 1, 0, None, None, 0),
     # ... and elsewhere it is the mean over the models that have the classes.
-    (
-        [
-            own(0.8, "nih", test="mimic"), own(None, "third", test="mimic"),
-            own(0.6, "chexpert", test="mimic", auroc_sd=0.3),
-        ],
-        place("mimic"), 1, 1, 0.7, 0.2, 14,
-    ),
+    ([own(0.8, "nih", test="mimic"), own(None, "third", test="mimic"),
+      own(0.6, "chexpert", test="mimic", auroc_sd=0.3)], place("mimic"), 1, 1, 0.7, 0.2, 14),
     # The server's model is none of the sites'.
     ([own(0.8, "nih", test="mimic"), own(0.2, "server", test="mimic")], place("mimic"), 1, 1, 0.8,
      0.1, 14),
@@ -76,13 +71,8 @@ def test_what_is_of_another_place_is_not_in_a_mean(other):
     # A named model is measured on every test set.
     ([own(0.8, "nih"), own(0.3, "third")], place(model="third"), 1, 1, 0.3, 0.1, 14),
     # Each scenario of an average has its own sites.
-    (
-        [
-            own(0.8, "nih"), own(0.2, "chexpert"),
-            own(0.5, "nih-1", scenario="4"), own(0.7, "nih-2", scenario="4"),
-        ],
-        place(scenario=AVERAGE), 1, 1, 0.7, 0.02**0.5, 14,
-    ),
+    ([own(0.8, "nih"), own(0.2, "chexpert"), own(0.5, "nih-1", scenario="4"),
+      own(0.7, "nih-2", scenario="4")], place(scenario=AVERAGE), 1, 1, 0.7, 0.02**0.5, 14),
     # In an average a seed counts that is finished and defined in all scenarios.
     ([mean(0.7), mean(0.9, scenario="4"), mean(0.1, seed=1, classes=9)], AVERAGED, 1, 1, 0.8,
      0.02**0.5, 14),
@@ -93,10 +83,8 @@ def test_what_counts(lines, of, runs, seeds, value, sd, classes):
 
 
 def test_bce_has_no_sd():
-    assert reached([mean(0.7, bce=0.2), mean(0.7, bce=0.3, seed=1)], metric="bce")[2:4] == (
-        0.25,
-        None,
-    )
+    found = reached([mean(0.7, bce=0.2), mean(0.7, bce=0.3, seed=1)], metric="bce")
+    assert found[2:4] == (0.25, None)
 
 
 def cell(ours=(1, 1, 0.8123, 0.0601, None, None, 14), theirs=None, metric="auroc", **more):
@@ -176,18 +164,12 @@ def shown(made):
 
 
 def test_lines_are_rows_and_columns_are_as_asked_with_p_values_in_their_cells():
-    made = table(
-        mean(0.8),
-        mean(0.6, method="vanilla"),
-        mean(0.7, scenario="4"),
-        mean(0.5, scenario="4", method="vanilla"),
-        columns=(NIH, FOUR, MEAN_OF_BOTH, BCE),
-        rows=(VANILLA, SURGICAL),
-        p_values={
-            Place("2", VANILLA, "global", "nih", "all"): 0.03,
-            Place(AVERAGE, VANILLA, "global", "nih", "all"): 0.2,
-        },
-    )
+    lines = [mean(0.8), mean(0.6, method="vanilla"), mean(0.7, scenario="4")]
+    lines.append(mean(0.5, scenario="4", method="vanilla"))
+    p_of = {"2": 0.03, AVERAGE: 0.2}
+    p_values = {Place(of, VANILLA, "global", "nih", "all"): p for of, p in p_of.items()}
+    of = {"columns": (NIH, FOUR, MEAN_OF_BOTH, BCE), "rows": (VANILLA, SURGICAL)}
+    made = table(*lines, **of, p_values=p_values)
     assert [line.heading for line in made.lines] == ["Vanilla FL", "Surgical aggregation"]
     assert shown(made) == [
         ["0.600 ± 0.100", "0.500 ± 0.100", "0.550 ± 0.071", "0.250"],
