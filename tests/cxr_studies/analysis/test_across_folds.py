@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -21,18 +23,13 @@ def finish(study, seeds):
         seeds: Row -> its seeds; seed s tests fold s modulo 2.
     """
     rng = np.random.default_rng(7)
-    tests = {
-        (site, fold): study_runs.table(
-            {
-                # Of Fracture a site has twelve positive patients in all folds, however many seeds.
-                name: (np.arange(PATIENTS) < (6 if name == "Fracture" else 12)).astype(float)
-                for name in NAMES
-            },
-            patient=[f"{site}{fold}-{number}" for number in range(PATIENTS)],
-        )
-        for site in SITES
-        for fold in range(FOLDS)
-    }
+    # Of Fracture a site has twelve positive patients in all folds, however many seeds.
+    positives = {"Edema": 12, "Fracture": 6, "Mass": 12}
+    labels = {name: (np.arange(PATIENTS) < n).astype(float) for name, n in positives.items()}
+    tests = {}
+    for site, fold in product(SITES, range(FOLDS)):
+        patients = [f"{site}{fold}-{number}" for number in range(PATIENTS)]
+        tests[site, fold] = study_runs.table(labels, patient=patients)
     areas = {}
     for seed in sorted({seed for of_row in seeds.values() for seed in of_row}):
         own = {site: tests[site, seed % FOLDS] for site in SITES}
@@ -41,7 +38,6 @@ def finish(study, seeds):
                 continue
             models = {}
             for site in SITES:
-                labels = {name: own[site][name].to_numpy() for name in NAMES}
                 names = NAMES if row == PUBLISHED else OWN[site]
                 scores = study_runs.probabilities({n: labels[n] for n in names}, skill, rng)
                 models["global" if row == PUBLISHED else site, site] = scores
@@ -72,26 +68,21 @@ def made(study, few):
 
 
 def line(frame, row, other, group):
-    (found,) = frame[
-        (frame["method"] == row[0])
-        & (frame["other_method"] == (other[0] if other else ""))
-        & (frame["group"] == group)
-    ].to_dict("records")
+    names = (row[0], other[0] if other else "", group)
+    wanted = "method == {!r} and other_method == {!r} and group == {!r}".format(*names)
+    (found,) = frame.query(wanted).to_dict("records")
     return found
 
 
 def test_areas_of_folds_and_seeds_are_averaged_over_the_classes_with_enough_patients(made):
     frame, means = made
+    edema, mass, other = ("nih", "Edema"), ("nih", "Mass"), ("chexpert", "Edema")
+    there, rare = ("chexpert", "Mass"), ("chexpert", "Fracture")
     places = {
-        "own": [("nih", "Edema"), ("nih", "Mass"), ("chexpert", "Edema")],
-        "shared": [("nih", "Edema"), ("chexpert", "Edema")],
-        "unique": [("nih", "Mass")],
-        "elsewhere": [("chexpert", "Mass")],
-        "elsewhere, few": [("nih", "Fracture"), ("chexpert", "Mass")],
-        "own, nih": [("nih", "Edema"), ("nih", "Mass")],
-        "own, chexpert": [("chexpert", "Edema")],
-        "chexpert: Fracture": [("chexpert", "Fracture")],
-    }
+        "own": [edema, mass, other], "shared": [edema, other], "unique": [mass],
+        "elsewhere": [there], "elsewhere, few": [("nih", "Fracture"), there],
+        "own, nih": [edema, mass], "own, chexpert": [other], "chexpert: Fracture": [rare],
+    }  # fmt: skip
     for group, of in places.items():
         found = line(frame, PUBLISHED, None, group)
         assert found["classes"] == len(of)
@@ -102,9 +93,8 @@ def test_areas_of_folds_and_seeds_are_averaged_over_the_classes_with_enough_pati
     singles = frame[frame["group"].str.contains(": ")]
     assert list(singles["other_method"]).count("") == 6 + 4
     # Of a difference those alone that have enough patients, and that both predict.
-    assert {*singles.loc[singles["other_method"] != "", "group"]} == {
-        "nih: Edema", "nih: Mass", "chexpert: Edema",
-    }  # fmt: skip
+    compared = {*singles.loc[singles["other_method"] != "", "group"]}
+    assert compared == {"nih: Edema", "nih: Mass", "chexpert: Edema"}
     assert not ((frame["group"] == "elsewhere") & (frame["method"] == "individual")).any()
 
 
@@ -114,9 +104,8 @@ def test_differences_are_paired_and_of_what_both_predict(made):
     both = [("nih", "Edema"), ("nih", "Mass"), ("chexpert", "Edema")]
     expected = np.mean([means[(PUBLISHED, *each)] - means[(ALONE, *each)] for each in both])
     assert there["auroc"] == pytest.approx(expected) and there["auroc_low"] > 0
-    assert [back[end] for end in ("auroc", "auroc_high", "auroc_low")] == pytest.approx(
-        [-there[end] for end in ("auroc", "auroc_low", "auroc_high")]
-    )
+    turned = [-back[end] for end in ("auroc", "auroc_high", "auroc_low")]
+    assert turned == pytest.approx([there[end] for end in ("auroc", "auroc_low", "auroc_high")])
     width = there["auroc_high"] - there["auroc_low"]
     alone = line(frame, ALONE, None, "own")
     assert 0 < width < 2 * (alone["auroc_high"] - alone["auroc_low"])

@@ -17,13 +17,8 @@ NIH, CHEXPERT = ("Edema", "Mass"), ("Edema", "Fracture")
 NAMES = ("Edema", "Fracture", "Mass")
 LABELS = {name: (RNG.random(IMAGES) < 0.4).astype(float) for name in NAMES}
 PATIENTS = [str(n // 3) for n in range(IMAGES)]
-GROUPS = {
-    "all": NAMES,
-    "shared": ("Edema",),
-    "unique": ("Fracture", "Mass"),
-    "nih": NIH,
-    "chexpert": CHEXPERT,
-}
+GROUPS = {"all": NAMES, "shared": ("Edema",), "unique": ("Fracture", "Mass"), "nih": NIH}
+GROUPS |= {"chexpert": CHEXPERT}
 OF_NIH = {"unique": ("Mass",), "elsewhere": ("Fracture",)}
 TESTS = {
     "nih": study_runs.table(LABELS, patient=PATIENTS),
@@ -39,10 +34,8 @@ def predicted(seed, names=NAMES):
 
 def seeds(study):
     """Test set -> the seed of its resamples."""
-    results = study.gathered().results.values()
-    return {
-        test: zlib.crc32(key.encode()) for result in results for test, key in result.tests.items()
-    }
+    kept = [result.tests.items() for result in study.gathered().results.values()]
+    return {test: zlib.crc32(key.encode()) for tests in kept for test, key in tests}
 
 
 def drawn(model, seed):
@@ -127,9 +120,8 @@ def test_without_a_global_model_the_reference_is_the_model_of_the_same_site(stud
     assert {facts[4] for facts in found} == {"nih"}
     seed = seeds(study)["mimic"]
     wanted = figures(difference_interval, [drawn(own, seed), drawn(both["nih"], seed)], NIH)
-    assert found[run.scenario, "vanilla", "fedbn+", 0, "nih", "mimic", "nih"] == pytest.approx(
-        wanted
-    )
+    got = found[run.scenario, "vanilla", "fedbn+", 0, "nih", "mimic", "nih"]
+    assert got == pytest.approx(wanted)
 
 
 def test_another_number_of_resamples_is_computed_again(study):

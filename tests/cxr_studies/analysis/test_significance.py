@@ -3,23 +3,10 @@ import pandas as pd
 import pytest
 
 import study_runs
-from cxr_studies.analysis.intervals_and_tests import (
-    compare_pairs,
-    delong_test,
-    holm,
-    significance_mark,
-)
-from cxr_studies.analysis.significance import (
-    CLASS_FAMILY,
-    CLASSES,
-    FAMILY,
-    RUNS,
-    SCENARIOS,
-    adjusted,
-    class_tests,
-    significance,
-)
-from study_runs import LACKS, scored
+from cxr_studies.analysis import significance as module
+from cxr_studies.analysis.intervals_and_tests import compare_pairs, delong_test, holm
+from cxr_studies.analysis.significance import CLASSES, RUNS, SCENARIOS, class_tests, significance
+from study_runs import LACKS, of_global, scored
 
 NAN = np.nan
 TWO = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
@@ -69,8 +56,7 @@ def test_a_pair_is_a_scenario_averaged_over_seeds_or_a_run_on_one_test_set():
     theirs = THEIRS | {("2", 1): 0.65, ("4", 1): 0.6, ("10", 1): 0.6}
     line = compared(ours, theirs, SCENARIOS)
     assert_compared(line, [0.85, 0.75, 0.6], [0.7, 0.61, 0.605])
-    expected = ("vanilla", "fedbn+", "")
-    assert (line["method"], line["strategy"], line["scenario"]) == expected
+    assert (line["method"], line["strategy"], line["scenario"]) == ("vanilla", "fedbn+", "")
     line = compared(ours, theirs, RUNS)
     assert_compared(line, [0.8, 0.7, 0.65, 0.9, 0.8, 0.55], [0.75, 0.62, 0.61, 0.65, 0.6, 0.6])
     line = compared(ours, theirs, SCENARIOS, test="mimic")
@@ -88,35 +74,26 @@ def test_undefined_values_are_left_out_and_counted():
 
 
 def test_a_pair_is_a_class_of_a_scenario_averaged_over_seeds():
-    aurocs = {
-        ("surgical", 0): (0.9, 0.8, 0.7),
-        ("surgical", 1): (0.7, 0.8, 0.6),
-        ("partial_loss", 0): (0.8, 0.5, 0.6),
-        ("partial_loss", 1): (0.6, 0.4, NAN),
-    }
+    aurocs = {"surgical": [(0.9, 0.8, 0.7), (0.7, 0.8, 0.6)]}
+    aurocs["partial_loss"] = [(0.8, 0.5, 0.6), (0.6, 0.4, NAN)]
     both = {
-        study_runs.run(method, seed=seed): {
-            ("global", "nih"): dict(zip(("Edema", "Mass", "Hernia"), values, strict=True))
-        }
-        for (method, seed), values in aurocs.items()
+        study_runs.run(method, seed=seed): dict(zip(("Edema", "Mass", "Hernia"), of, strict=True))
+        for method, seeds in aurocs.items()
+        for seed, of in enumerate(seeds)
     }
-    [line] = chosen(significance(scored(both)), CLASSES)
+    [line] = chosen(significance(scored(of_global(both))), CLASSES)
     assert line["scenario"] == "2"
     assert_compared(line, [0.8, 0.8, 0.7], [0.7, 0.45, 0.6])
 
 
 def test_groups_of_classes_are_tested_each():
-    both = {
-        study_runs.run(method, sites=TWO): {
-            ("global", "mimic"): {"Edema": edema, "Mass": mass, "Fracture": 0.5}
-        }
-        for method, edema, mass in (("surgical", 0.9, 0.8), ("vanilla", 0.8, 0.5))
-    }
-    found = significance(scored(both))
+    ours, theirs = (study_runs.run(method, sites=TWO) for method in ("surgical", "vanilla"))
+    both = {ours: {"Edema": 0.9, "Mass": 0.8}, theirs: {"Edema": 0.8, "Mass": 0.5}}
+    both = {run: {**aurocs, "Fracture": 0.5} for run, aurocs in both.items()}
+    found = significance(scored(of_global(both, "mimic")))
     lines = found[found["pairing"] == CLASSES].set_index("group")
-    assert lines["pairs"].to_dict() == {
-        "all": 3, "shared": 1, "unique": 2, "nih": 2, "chexpert": 2,
-    }  # fmt: skip
+    pairs = {"all": 3, "shared": 1, "unique": 2, "nih": 2, "chexpert": 2}
+    assert lines["pairs"].to_dict() == pairs
     assert lines.loc["unique", "difference"] == pytest.approx(0.15)
     assert lines.loc["chexpert", "difference"] == pytest.approx(0.05)
 
@@ -146,20 +123,16 @@ def test_which_models_of_sites_are_tested_against_a_global_one(method, group, wa
 
 def test_all_others_are_tested_against_the_reference_its_other_strategies_too():
     rows = [("surgical", "fedbn+"), ("surgical", "fedavg"), ("vanilla", "fedavg")]
-    both = {
-        study_runs.run(*row): {("global", "nih"): {"Edema": 0.9 - 0.1 * n}}
-        for n, row in enumerate(rows)
-    }
-    found = chosen(significance(scored(both)), SCENARIOS)
+    both = {study_runs.run(*row): {"Edema": 0.9 - 0.1 * n} for n, row in enumerate(rows)}
+    found = chosen(significance(scored(of_global(both))), SCENARIOS)
     assert [(line["method"], line["strategy"]) for line in found] == rows[1:]
     assert [line["difference"] for line in found] == pytest.approx([0.1, 0.2])
 
 
 @pytest.mark.parametrize("rows", [[("surgical", "fedbn+")], [("vanilla", "fedavg")]])
 def test_where_nothing_can_be_compared_there_is_no_line(rows):
-    both = {study_runs.run(*row): {("global", "nih"): {"Edema": 0.9}} for row in rows}
-    found = significance(scored(both))
-    assert found.empty and {*FAMILY, "difference", "holm", "mark"} <= set(found)
+    found = significance(scored(of_global({study_runs.run(*row): {"Edema": 0.9} for row in rows})))
+    assert found.empty and {*module.FAMILY, "difference", "holm", "mark"} <= set(found)
 
 
 def test_p_is_adjusted_over_all_rows_and_scenarios_of_a_test_set_and_group():
@@ -174,19 +147,19 @@ def test_p_is_adjusted_over_all_rows_and_scenarios_of_a_test_set_and_group():
         for method, mean in (("surgical", 0.7), ("vanilla", 0.62), ("partial_loss", 0.66))
     }
     found = significance(scored(both))
-    sizes = found[found["group"] == "all"].groupby(FAMILY)["tests"].first()
+    sizes = found[found["group"] == "all"].groupby(module.FAMILY)["tests"].first()
     assert sizes.loc[CLASSES].tolist() == [6, 6] and sizes.loc[SCENARIOS].tolist() == [2, 2]
-    for _, family in found.groupby(FAMILY):
+    for _, family in found.groupby(module.FAMILY):
         wanted = holm([None if np.isnan(p) else p for p in family["p"]])
-        assert family["holm"].tolist() == pytest.approx(
-            [NAN if p is None else p for p in wanted], nan_ok=True
-        )
-        assert family["mark"].tolist() == [significance_mark(p) for p in wanted]
+        values = [NAN if p is None else p for p in wanted]
+        assert family["holm"].tolist() == pytest.approx(values, nan_ok=True)
+        assert family["mark"].tolist() == [module.significance_mark(p) for p in wanted]
     assert set(found["mark"]) > {"ns", "*"}
 
 
 def test_a_test_that_could_not_decide_is_no_member():
-    lines = adjusted(pd.DataFrame({"of": [1, 1, 1, 2], "p": [0.02, NAN, 0.03, 0.04]}), ["of"])
+    tests = pd.DataFrame({"of": [1, 1, 1, 2], "p": [0.02, NAN, 0.03, 0.04]})
+    lines = module.adjusted(tests, ["of"])
     assert lines["tests"].tolist() == [2, 2, 2, 1]
     assert lines["holm"].tolist() == pytest.approx([0.04, NAN, 0.04, 0.04], nan_ok=True)
     assert lines["mark"].tolist() == ["*", "", "*", "*"]
@@ -240,7 +213,7 @@ def test_every_class_is_tested_against_surgical_aggregation_with_the_same_scenar
             wanted = delong_test(values[known], first[name][known], second[name][known])
             wanted = {**vars(wanted), "surgical": wanted.first, "other": wanted.second}
             assert line[FIGURES].tolist() == pytest.approx([wanted[each] for each in FIGURES])
-    assert set(found.groupby(CLASS_FAMILY)["tests"].first()) == {2}
+    assert set(found.groupby(module.CLASS_FAMILY)["tests"].first()) == {2}
 
 
 def test_figures_are_numbers_where_none_is_defined_as_where_a_model_lacks_the_class(study):
@@ -256,4 +229,4 @@ def test_models_that_were_tested_on_other_images_are_not_compared(study):
     study.add({"global": predicted(1, 1)}, TESTS)
     study.add({"global": predicted(1, 2)}, {"nih": other}, "vanilla")
     found = class_tests(study.gathered())
-    assert found.empty and {*CLASS_FAMILY, "class", "p", "holm", "mark"} <= set(found)
+    assert found.empty and {*module.CLASS_FAMILY, "class", "p", "holm", "mark"} <= set(found)

@@ -7,14 +7,8 @@ from scipy import stats
 from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
 
 import study_runs
-from cxr_studies.analysis.study_results import (
-    GROUPS,
-    by_run,
-    over_seeds,
-    reference,
-    run_in_processes,
-    with_table_models,
-)
+from cxr_studies.analysis import study_results as module
+from cxr_studies.analysis.study_results import by_run, over_seeds
 from cxr_studies.plan.row import Row
 
 RNG = np.random.default_rng(0)
@@ -42,14 +36,9 @@ def test_finished_runs_are_measured(study):
             abs(labels[bins == b].mean() - predicted[bins == b].mean()) * (bins == b).mean()
             for b in np.unique(bins)
         )
-        wanted = {
-            "auroc": roc_auc_score(labels, predicted),
-            "auprc": average_precision_score(labels, predicted),
-            "bce": log_loss(labels, predicted),
-            "ece": error,
-            "positives": labels.sum(),
-            "negatives": (1 - labels).sum(),
-        }
+        functions = {"auroc": roc_auc_score, "auprc": average_precision_score, "bce": log_loss}
+        wanted = {metric: function(labels, predicted) for metric, function in functions.items()}
+        wanted |= {"ece": error, "positives": labels.sum(), "negatives": (1 - labels).sum()}
         assert scores.loc[name, list(wanted)].to_dict() == pytest.approx(wanted)
     row = scores.loc["Fracture"]  # without positives there are no areas but a loss
     assert np.isnan(row["auroc"]) and np.isnan(row["auprc"])
@@ -81,10 +70,11 @@ def test_the_fully_labelled_baseline_shares_the_scenarios_classes(study):
 
 
 def score(name, auroc, **other):
-    facts = dict(zip(("scenario", "method", "strategy"), ("2", "surgical", "fedbn+"), strict=True))
-    facts |= {"seed": 0, "model": "global", "test": "nih", "class": name, "shared": False}
-    facts |= {"labelled": True, "predicted": True, "auroc": auroc, "auprc": 0.5, "bce": 0.3}
-    return {**facts, "ece": 0.1, **other}
+    return {
+        "scenario": "2", "method": "surgical", "strategy": "fedbn+", "seed": 0, "model": "global",
+        "test": "nih", "class": name, "shared": False, "labelled": True, "predicted": True,
+        "auroc": auroc, "auprc": 0.5, "bce": 0.3, "ece": 0.1, **other,
+    }  # fmt: skip
 
 
 def means(*scores):
@@ -93,20 +83,12 @@ def means(*scores):
 
 
 def test_mean_and_sample_sd_over_the_classes_of_each_group():
-    found = means(
-        score("Edema", 0.9, shared=True),
-        score("Mass", 0.8),
-        score("Fracture", 0.6),
-        score("Support devices", 0.5, labelled=False),
-    )
-    assert found["auroc"].to_dict() == pytest.approx(
-        {
-            "all": 0.7, "shared": 0.9, "unique": 0.7, "elsewhere": 0.5, "nih": 0.85,
-            "chexpert": 0.75,
-        }
-    )  # fmt: skip
+    scores = (score("Edema", 0.9, shared=True), score("Mass", 0.8), score("Fracture", 0.6))
+    found = means(*scores, score("Support devices", 0.5, labelled=False))
+    wanted = {"all": 0.7, "shared": 0.9, "unique": 0.7, "elsewhere": 0.5, "nih": 0.85}
+    assert found["auroc"].to_dict() == pytest.approx({**wanted, "chexpert": 0.75})
     assert found.loc["unique", "auroc_sd"] == pytest.approx(np.std([0.8, 0.6], ddof=1))
-    assert set(found.index) == set(GROUPS)
+    assert set(found.index) == set(module.GROUPS)
 
 
 def test_a_class_that_is_not_defined_is_left_out_and_one_that_the_model_lacks_undoes_it():
@@ -137,7 +119,7 @@ def test_over_seeds_they_have_a_t_interval_where_there_are_two():
     (["vanilla fedbn+"], None),
 ])  # fmt: skip
 def test_the_reference_is_surgical_aggregation_with_fedbn_plus_or_its_first_strategy(rows, wanted):
-    assert reference([study_runs.run(*row.split()) for row in rows]) == wanted
+    assert module.reference([study_runs.run(*row.split()) for row in rows]) == wanted
 
 
 @pytest.mark.parametrize(("method", "models", "test", "wanted"), [
@@ -152,7 +134,7 @@ def test_the_reference_is_surgical_aggregation_with_fedbn_plus_or_its_first_stra
 ])  # fmt: skip
 def test_models_are_named_as_in_tables_and_others_left_out(method, models, test, wanted):
     run = {"scenario": "2", "method": method, "strategy": "fedbn+", "seed": 0, "test": test}
-    found = with_table_models(pd.DataFrame({**run, "model": models, "was": models}))
+    found = module.with_table_models(pd.DataFrame({**run, "model": models, "was": models}))
     assert dict(zip(found["was"], found["model"], strict=True)) == wanted
 
 
@@ -162,7 +144,7 @@ def test_what_comes_out_is_in_the_order_of_the_jobs_and_each_is_reported(process
 
     def do(work, jobs):
         report = lambda *done: reported.append(done)  # noqa: E731
-        return run_in_processes(work, jobs, processes=processes, report=report)
+        return module.run_in_processes(work, jobs, processes=processes, report=report)
 
     assert do(pow, [(2, 3), (3, 2), (5, 1)]) == [8, 9, 5]
     assert reported == [(1, 3), (2, 3), (3, 3)]
