@@ -127,9 +127,7 @@ class TestConnection:
         finally:
             ended.set()
 
-    def test_it_is_opened_quietly_where_a_server_listens_and_a_lost_one_is_reopened(
-        self, open_session, capsys
-    ):
+    def test_it_is_opened_quietly_once_a_server_listens_and_reopened(self, open_session, capsys):
         """FLARE waits without limit if a session is closed while its connection is being made."""
         lost = gone(9)
         session = open_session(None, None, lost, Flare())
@@ -150,15 +148,11 @@ class TestConnection:
             FlareSession(tmp_path).__enter__()
 
     @pytest.mark.parametrize("error", [DOWN[0], ConfigError("x"), ValueError("x")])
-    def test_a_kit_and_a_server_that_do_not_trust_each_other_are_not_tried_again(
-        self, open_session, error
-    ):
+    def test_kit_and_server_without_trust_are_not_tried_again(self, open_session, error):
         with pytest.raises(SessionError, match=r"^the root is another$"):
             open_session(error, Flare(), distrusted="the root is another")
 
-    def test_a_server_that_goes_away_is_waited_for_as_long_as_the_caller_likes(
-        self, open_session, monkeypatch
-    ):
+    def test_a_lost_server_is_waited_for_as_long_as_is_asked(self, open_session, monkeypatch):
         clock = iter(range(0, 9000, 30))
         monkeypatch.setattr(flare_session.time, "monotonic", lambda: next(clock))
         patient = open_session(gone(), *DOWN, Flare(), patience=600)
@@ -192,9 +186,7 @@ class TestTrouble:
         (api_spec.InvalidJobDefinition("no apps"), 999, "refuses what lead asks: no apps"),
         (api_spec.JobNotFound("no such job"), 999, "refuses what lead asks: no such job"),
     ])  # fmt: skip
-    def test_it_is_not_asked_for_ever_and_what_is_refused_never_again(
-        self, open_session, error, patience, message
-    ):
+    def test_patience_ends_and_a_refusal_is_final(self, open_session, error, patience, message):
         session = open_session(Flare([error]), patience=patience)
         with pytest.raises(SessionError, match=re.escape(message)):
             session.meta("x")
@@ -251,9 +243,8 @@ OURS, THEIRS = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
 
 def made(by=OURS, ends=2, issuer="ours"):
     """A certificate that ends so many days after yesterday."""
-    subject, signer = (
-        x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)]) for text in ("ours", issuer)
-    )
+    names = (x509.NameAttribute(x509.NameOID.COMMON_NAME, text) for text in ("ours", issuer))
+    subject, signer = (x509.Name([name]) for name in names)
     begin, end = YESTERDAY - 9 * DAY, YESTERDAY + ends * DAY
     builder = x509.CertificateBuilder(signer, subject, OURS.public_key(), 1, begin, end)
     certificate = builder.sign(by, hashes.SHA256())

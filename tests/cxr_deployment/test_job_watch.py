@@ -74,9 +74,7 @@ NEWER = {"RunRecord": {**ROUND, "of a newer version": 1}}
     (20, [*[{}] * 5, RECORD], 0, [1], 6 + job_watch._UNANSWERED),  # on its way out
     (3, [RECORD], 60, [], 0),  # it has just started
 ])  # fmt: skip
-def test_a_job_is_asked_for_its_progress_while_it_may_answer(
-    monkeypatch, looks, stats, quiet, rounds, asked
-):
+def test_a_job_is_asked_while_it_may_answer(monkeypatch, looks, stats, quiet, rounds, asked):
     monkeypatch.setattr(job_watch, "_QUIET", quiet)
     asking, shown = session(["RUNNING"] * looks + [DONE], stats), []
     seen = watch(asking, "job", shown.append, print).seen
@@ -125,9 +123,7 @@ def test_a_record_on_this_machine_is_read_and_the_server_is_not_queried(tmp_path
     (0, 0, [0, 0], ["job waits: FLARE has not"] * 2),
     (60, 60, [1, 1, 1, 2, 2], ["try 1 of", "try 2 of"]),
 ])  # fmt: skip
-def test_a_job_that_waits_is_spoken_of_when_flare_has_tried_and_now_and_then(
-    monkeypatch, quiet, heartbeat, tries, expected
-):
+def test_a_waiting_job_is_reported_now_and_then(monkeypatch, quiet, heartbeat, tries, expected):
     monkeypatch.setattr(job_watch, "_QUIET", quiet)
     monkeypatch.setattr(job_watch, "_HEARTBEAT", heartbeat)
     facts = {"status": "SUBMITTED", "last_schedule_time": 1.0, "deploy_map": {}}
@@ -190,9 +186,7 @@ ENDS = {
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize(("facts", "expected", "final"), ENDS.values(), ids=ENDS)
-def test_how_a_job_ended_is_explained_by_flares_metadata(
-    tmp_path, facts, expected, final, elsewhere
-):
+def test_flares_metadata_explain_how_a_job_ended(tmp_path, facts, expected, final, elsewhere):
     end = End(facts, facts.get("lost", False), Progress(facts.get("seen", 0)))
     failure = explain("1", end, tmp_path, {} if elsewhere else {"server": tmp_path})
     assert failure.reason.startswith(expected) and failure.final == final

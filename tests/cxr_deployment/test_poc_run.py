@@ -79,9 +79,7 @@ def go(did, tmp_path):
     ({"site_files": Path("files"), "initial_body": "/b.npz"}, ["decode"], ["clean"]),
     ({"keep": True}, ["phantom"], []),
 ])  # fmt: skip
-def test_it_goes_from_preparing_to_removing_and_leaves_what_a_report_needs(
-    go, did, options, first, last
-):
+def test_it_goes_from_preparing_to_removing_and_leaves_a_run(go, did, options, first, last):
     finished = finished_run(go(**options))
     assert did == [*first, "prepare", "start", "train", *last]
     assert [path.parent.name for path in finished.servers] == ["1"]
@@ -90,9 +88,7 @@ def test_it_goes_from_preparing_to_removing_and_leaves_what_a_report_needs(
 
 @pytest.mark.parametrize(("job", "marked"), [(None, 2), (tiny_job.JOBS / "surgical", 0)])
 @pytest.mark.parametrize(("asked", "threads"), [({}, 3), ({"threads": 1}, 1)])
-def test_sites_share_the_cores_and_only_a_job_with_classes_that_no_kit_allows_stays_marked(
-    go, monkeypatch, job, marked, asked, threads
-):
+def test_cores_are_shared_and_own_code_marked(go, monkeypatch, job, marked, asked, threads):
     monkeypatch.setattr("surgical_aggregation.site.training.tensorflow_setup.cores", lambda: 7)
     made = go(job, **asked) / "job"
     assert len(list(made.glob("*/custom"))) == marked
@@ -102,9 +98,7 @@ def test_sites_share_the_cores_and_only_a_job_with_classes_that_no_kit_allows_st
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("step", [(PocSystem, "start"), (DeployedRun, "run")])
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, SystemExit])
-def test_whatever_fails_it_is_stopped_and_its_logs_stay(
-    go, did, monkeypatch, step, error, keep, tmp_path
-):
+def test_whatever_fails_it_stops_and_logs_stay(go, did, monkeypatch, step, error, keep, tmp_path):
     monkeypatch.setattr(*step, Mock(side_effect=error))
     with pytest.raises(error):
         go(keep=keep)
@@ -122,9 +116,7 @@ def test_whatever_fails_it_is_stopped_and_its_logs_stay(
     ("evaluation", {"model_of": "a"}, "", r"no jobs; got model_of=a\. Submit"),
     ("evaluation", {"backbone": "densenet121"}, "", None),  # starts from no initial body
 ])  # fmt: skip
-def test_what_a_new_poc_could_not_run_is_refused(
-    tmp_path, monkeypatch, job, settings, environment, message
-):
+def test_what_cannot_run_is_refused(tmp_path, monkeypatch, job, settings, environment, message):
     body = tmp_path / "body.npz"
     save(Checkpoint({"dense/kernel": np.ones(2)}, {"backbone": "densenet121"}), body)
     monkeypatch.setenv("CXR_INITIAL_BODY", environment.format(body=body))

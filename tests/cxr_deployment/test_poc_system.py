@@ -83,9 +83,7 @@ def test_a_port_that_somebody_has_is_refused_unless_it_is_its_own(system, taken,
     ((processes.JOB, processes.SERVER), SessionError("gone"), ["ended"]),
     ((processes.JOB, processes.SERVER), KeyboardInterrupt(), ["ended"]),
 ])  # fmt: skip
-def test_it_is_stopped_whatever_happens_and_a_running_job_aborted_first(
-    prepared, monkeypatch, running, error, did
-):
+def test_it_is_stopped_always_and_a_running_job_before(prepared, monkeypatch, running, error, did):
     done = []
 
     @contextmanager
@@ -145,9 +143,7 @@ def test_another_file_is_refused(project, tmp_path):
         PocProject.read(path)
 
 
-def test_changed_the_server_is_on_this_machine_at_one_port_and_known_sites_keep_their_organisation(
-    project, tmp_path
-):
+def test_changed_the_server_is_here_at_one_port_and_known_sites_keep_their_org(project, tmp_path):
     project.server.update(default_host="fl.hospital.org", admin_port=8003)
     assert project.changed(port=1).sites == project.sites
     changed = project.changed(port=1234, sites=["chexpert", "new-one"])
@@ -174,9 +170,7 @@ def test_keys_for_encryption_are_made_before_the_signatures(project):
     assert paths[:-2] + paths[-1:] == [b["path"] for b in project.content["builders"]]
 
 
-def test_the_studys_own_project_makes_a_kit_for_everybody_and_says_nothing(
-    project, tmp_path, capfd
-):
+def test_the_studys_project_makes_a_kit_for_everybody_and_says_nothing(project, tmp_path, capfd):
     assert project.sites == ("nih", "chexpert")
     assert "lead" in project.lead and "admin" in project.project_admin
     project.provision(tmp_path)
@@ -191,8 +185,6 @@ def test_the_studys_own_project_makes_a_kit_for_everybody_and_says_nothing(
     ({"builders": [{"path": "nvflare.nothing.Here", "args": {}}]}, "nvflare.nothing"),
     ({"builders": [{"path": "nvflare.lighter.impl.cert.CertBuilder", "args": {}}]}, "."),
 ])  # fmt: skip
-def test_flares_output_of_a_failed_provisioning_is_in_the_message(
-    project, tmp_path, change, message
-):
+def test_flares_output_of_a_failed_provisioning_is_reported(project, tmp_path, change, message):
     with pytest.raises(PocError, match=rf"FLARE ma\w+ no startup kits.*{message}"):
         PocProject({**project.content, **change}).provision(tmp_path)

@@ -92,9 +92,8 @@ def test_neither_one_that_will_not_end_nor_one_that_starts_another_is_left(tmp_p
 
 def test_who_has_a_port_is_named_as_far_as_this_user_may_know(taken, monkeypatch):
     assert connection_error("localhost", taken) is None
-    assert (
-        connection_error("localhost", 1) == "no server listens at localhost:1: Connection refused"
-    )
+    refused = "no server listens at localhost:1: Connection refused"
+    assert connection_error("localhost", 1) == refused
     assert "name" in connection_error("no.such.host.invalid", 1).lower()
     with pytest.raises(PortError, match=rf"port {taken}; process {os.getpid()} \(.*python"):
         check_free(taken)

@@ -1,7 +1,7 @@
 """Local files of server and sites, in real startup kits."""
 
 import json
-import shutil
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +11,6 @@ from nvflare.fuel.sec.authz import AuthzContext, Person
 from nvflare.security.security import FLAuthorizer
 
 from cxr_deployment import site_kit
-from cxr_deployment.poc_system import PocProject
 from cxr_deployment.site_kit import KitError, localise_server, localise_site
 from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy
@@ -20,11 +19,8 @@ REQUESTS = "surgical_aggregation.kit.site_requests.SiteRequests"
 GUARD = "surgical_aggregation.kit.job_guard.JobFiles"
 VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
 OURS = ["surgical-aggregation"]
-GROUPS = (
-    "surgical_aggregation.strategies",
-    "surgical_aggregation.weightings",
-    "cxr_study.backbones",
-)
+OWN = "surgical_aggregation"
+GROUPS = (f"{OWN}.strategies", f"{OWN}.weightings", "cxr_study.backbones")
 """Of entry points: parts that a job may name."""
 
 POC = Path(__file__).parents[2] / "poc"
@@ -32,19 +28,6 @@ POC = Path(__file__).parents[2] / "poc"
 ADMIN = Person("admin@network.org", "network", "project_admin")
 LEAD = Person("lead@university.org", "university", "lead")
 LOCAL = Person("it@nih.hospital.org", "hospital_nih", "org_admin")
-
-
-@pytest.fixture(scope="module")
-def provisioned(tmp_path_factory):
-    """Startup kits of the project file, as FLARE makes them."""
-    folder = tmp_path_factory.mktemp("provisioned")
-    PocProject.read(POC / "project.yml").provision(folder)
-    return folder / "surgical_cxr" / "prod_00"
-
-
-@pytest.fixture
-def kits(provisioned, tmp_path):
-    return Path(shutil.copytree(provisioned, tmp_path / "kits"))
 
 
 def read(kit, name):
@@ -70,17 +53,12 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
     file.write_text(json.dumps(default))
     localise_site(nih, {}, gpus=2, gpu_memory=40)
     args(default, "resource_manager").update(num_of_gpus=2, mem_per_gpu_in_GiB=40)
+    guard = {"variables": list(VARIABLES), "packages": dict.fromkeys(GROUPS, OURS)}
     changed = {
-        **default,
-        "class_allow_list": list(ALLOWED),
-        "class_list_enforcement_mode": "enforce",
-        "allow_log_streaming": False,
+        **default, "class_allow_list": list(ALLOWED), "class_list_enforcement_mode": "enforce",
         "components": [*default["components"], {"id": "site_requests", "path": REQUESTS}],
-        "app_validator": {
-            "path": GUARD,
-            "args": {"variables": list(VARIABLES), "packages": {group: OURS for group in GROUPS}},
-        },
-    }
+        "allow_log_streaming": False, "app_validator": {"path": GUARD, "args": guard},
+    }  # fmt: skip
     assert read(nih, "resources.json") == changed
     # FLARE looks for these in every folder of the kit, a job's too, and here first.
     assert (nih / "resources.json").samefile(nih / "local/resources.json")
@@ -121,23 +99,20 @@ def test_what_a_site_has_set_stays_where_nothing_else_is_given(kits):
     '{"scopes": [{"name": "cxr", "properties": {}}], "default_scope": "other"}',
 ])  # fmt: skip
 def test_a_privacy_json_without_a_default_scope_is_refused_and_stays(kits, text):
-    for party in ("nih", "server"):
+    site = partial(localise_site, kits / "nih", {})
+    server = partial(localise_server, kits / "server", Path("/data"), permitted={})
+    for party, localise in {"nih": site, "server": server}.items():
         file = kits / party / "local/privacy.json"
         file.write_text(text)
         with pytest.raises(KitError, match=r"privacy\.json needs 'scopes', of which one has"):
-            if party == "nih":
-                localise_site(kits / party, {}, force=True)
-            else:
-                localise_server(kits / party, Path("/data"), permitted={}, force=True)
+            localise(force=True)
         assert file.read_text() == text
 
 
 @pytest.mark.parametrize(("byoc", "allowed"), [
     ({"byoc": "anyone"}, {ADMIN, LEAD}), ({"byoc": "admin"}, {ADMIN}), ({}, set()),
 ])  # fmt: skip
-def test_a_site_decides_who_may_bring_code_and_no_other_organisation_may_read_files(
-    kits, byoc, allowed
-):
+def test_a_site_decides_who_brings_code_and_no_other_organisation_reads_files(kits, byoc, allowed):
     localise_site(kits / "nih", {}, **byoc)
     assert (kits / "nih" / "local" / "privacy.json").stat().st_mode & 0o777 == 0o600
     for who in (ADMIN, LEAD, LOCAL):

@@ -66,9 +66,8 @@ def test_workspaces_found_are_those_of_the_same_provisioning_that_were_started(s
 @pytest.mark.parametrize("versions", [{"server": "2.9.0", "nih": "2.9.0"}, None])
 def test_every_party_has_a_line(system, versions):
     asked = session(system.lead, versions, {**JOB, "job_id": "1", "status": "RUNNING"})
-    kit, server, chexpert, nih, _ = system_status.status_lines(
-        asked, local_workspaces.workspaces(system.lead)
-    )
+    places = local_workspaces.workspaces(system.lead)
+    kit, server, chexpert, nih, _ = system_status.status_lines(asked, places)
     assert re.match(r"lead@.*: certificate until 20\d\d-\d\d-\d\d, \d+ days; [\d,]+ MB free", kit)
     flare = "; FLARE 2.9.0" * (versions is not None)
     assert re.match(rf"server: up since [-\d]+ [\d:]+{flare}; [\d,]+ MB free$", server)
@@ -89,7 +88,6 @@ def test_every_party_has_a_line(system, versions):
     ({"status": "FINISHED:CANT_SCHEDULE", "job_deploy_detail": ["nih: OK", "no"]}, ": no$"),
 ])  # fmt: skip
 def test_a_jobs_state_has_a_reason_where_it_needs_one(system, facts, reason):
-    *_, line = system_status.status_lines(
-        session(system.lead, None, {**JOB, "job_id": "1", **facts}), {}
-    )
+    asked = session(system.lead, None, {**JOB, "job_id": "1", **facts})
+    *_, line = system_status.status_lines(asked, {})
     assert re.search(f"^1  surgical  {facts['status']}{reason}", line)
