@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -44,14 +45,11 @@ CLASSES = [f"Sign {n}" for n in range(40)]
 
 def drawn_classes(number):
     """Site -> its classes, 2 to 6 of them, as of `TinySite`."""
-    return {
-        site: {
-            "classes": sorted(CLASSES, key=lambda label: drawn(site, label))[
-                : 2 + int(5 * drawn(site))
-            ]
-        }
-        for site in (f"site-{n:03d}" for n in range(number))
-    }
+    sites = {}
+    for site in (f"site-{n:03d}" for n in range(number)):
+        shuffled = sorted(CLASSES, key=lambda label, site=site: drawn(site, label))
+        sites[site] = {"classes": shuffled[: 2 + int(5 * drawn(site))]}
+    return sites
 
 
 def write_body(path, megabytes, variables):
@@ -103,18 +101,11 @@ class Watch:
     def _run(self):
         process = None
         while not self.done.wait(0.2):
-            try:
+            with suppress(psutil.Error, OSError):
                 process = process or self._job_process()
-                if process is None:
-                    continue
-                now = _status(process.pid)
-                if not now:  # it has ended
-                    continue
-                for kind, most in self.peak.items():
-                    self.peak[kind] = max(most, now[kind])
-                self._look(process, now)
-            except (psutil.Error, OSError):
-                continue
+                if now := process and _status(process.pid):  # empty: it has ended
+                    self.peak = {kind: max(most, now[kind]) for kind, most in self.peak.items()}
+                    self._look(process, now)
 
     def _job_process(self):
         found = processes.find_processes(self.system.server)

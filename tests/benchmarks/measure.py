@@ -14,15 +14,12 @@ sys.path.insert(0, SUPPORT)
 
 def options(doc, **defaults):
     """The command's options: name -> value of the default's type; of a list's, several values."""
-    parser = argparse.ArgumentParser(
-        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    as_written = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=doc, formatter_class=as_written)
     for name, default in defaults.items():
-        several = isinstance(default, list)
-        how = {
-            "type": type([*default, ""][0] if several else default),
-            "nargs": "+" if several else None,
-        }
+        how = {"type": type(default), "nargs": None}
+        if isinstance(default, list):
+            how = {"type": type([*default, ""][0]), "nargs": "+"}
         parser.add_argument(f"--{name.replace('_', '-')}", default=default, **how)
     return parser.parse_args()
 

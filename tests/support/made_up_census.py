@@ -37,19 +37,14 @@ def site_labels():
     """The site, its rows in a split, and what became of their images."""
     rows = pd.DataFrame(ROWS, columns=NAMES)
     policy = LabelPolicy(by_class={"Mass": "ignore"})
-    site = SimpleNamespace(
-        **{"path": Path("/sites/here.yaml"), "site": "here", "dataset": "nih"},
-        **{"views": "frontal", "policy": policy, "patients": None},
-    )
+    facts = {"site": "here", "dataset": "nih", "views": "frontal", "policy": policy}
+    site = SimpleNamespace(path=Path("/sites/here.yaml"), patients=None, **facts)
     read = rows[NAMES[:7]]
     table = apply_policy(read, policy).assign(split=rows["split"], file="")
     table = table[rows["split"].notna()].reset_index(drop=True)
     in_split = table[table["split"] != "unused"].reset_index(drop=True)
-    index = (
-        rows[rows["status"].notna()]
-        .reset_index(drop=True)[["image", "status"]]
-        .assign(detail="", notes="")
-    )
+    looked_at = rows.loc[rows["status"].notna(), ["image", "status"]].reset_index(drop=True)
+    index = looked_at.assign(detail="", notes="")
     index.loc[index["image"] == "h", "detail"] = "e"
     return SiteLabels(site, read, table), in_split, index
 
@@ -67,17 +62,11 @@ def large_census(census):
         def more(tallies):
             return {n: CellCount(t.images * times, t.patients * times) for n, t in tallies.items()}
 
-        return dataclasses.replace(
-            census,
-            total=CellCount(census.total.images * times, census.total.patients * times),
-            views=more(census.views),
-            sex=more(census.sex),
-            age=more(census.age),
-            classes={
-                name: dataclasses.replace(entry, read=more(entry.read))
-                for name, entry in census.classes.items()
-            },
-        )
+        changed = {name: more(getattr(census, name)) for name in ("views", "sex", "age")}
+        changed |= more({"total": census.total})
+        classes = census.classes.items()
+        of_class = {name: dataclasses.replace(of, read=more(of.read)) for name, of in classes}
+        return dataclasses.replace(census, **changed, classes=of_class)
 
     return make
 

@@ -13,11 +13,7 @@ from nvflare.apis.shareable import Shareable
 from nvflare.fuel.f3.cellnet.core_cell import Message as CellMessage
 from nvflare.fuel.f3.cellnet.defs import CellChannel
 from nvflare.private.admin_defs import Message
-from nvflare.private.defs import (
-    CellMessageHeaderKeys,
-    SysCommandTopic,
-    new_cell_message,
-)
+from nvflare.private.defs import CellMessageHeaderKeys, SysCommandTopic, new_cell_message
 
 ASK, ANSWER = "ask.json", "answer.json"
 

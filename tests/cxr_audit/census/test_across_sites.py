@@ -81,14 +81,10 @@ def test_copies_of_real_radiographs_are_found_and_different_patients_are_not(how
         assert patients[int(pair.image[1:])] == patients[int(pair.other_image[1:])]
 
 
-def test_sites_that_share_hashes_find_that_they_have_equal_images_without_names(
-    tmp_path, large_census
-):
-    images = drawn(20)
-    shared = []
+def test_sites_that_share_hashes_find_that_they_have_equal_images(tmp_path, large_census):
+    images, shared = drawn(20), []
     for name, part in (("a", images[:12]), ("b", images[10:])):
-        census = large_census()
-        own = share(census, 10, None, hashed(name, part).values)
+        own = share(large_census(), 10, None, hashed(name, part).values)
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(own.to_json() | {"site": name}))
         shared.append(read_shared(path))

@@ -7,16 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cxr_audit.census import shareable_census as module
 from cxr_audit.census.census import OUTCOMES, STATES, CellCount
-from cxr_audit.census.shareable_census import (
-    CensusError,
-    SharedClass,
-    outcomes,
-    prevalence,
-    read_shared,
-    share,
-    suppress,
-)
+from cxr_audit.census.shareable_census import CensusError, SharedClass, read_shared, share
 
 
 class TestShare:
@@ -50,7 +43,7 @@ class TestShare:
 def test_outcomes_follow_from_labels_as_read_and_the_policy(census, large_census):
     shared = share(large_census(1000), 10, None)
     for name, entry in census.classes.items():
-        assert outcomes(shared, name) == {k: 1000 * entry.labels[k] for k in OUTCOMES}
+        assert module.outcomes(shared, name) == {k: 1000 * entry.labels[k] for k in OUTCOMES}
 
 
 @pytest.mark.parametrize(("read", "policy", "blank", "becomes", "share_of_positives"), [
@@ -67,13 +60,11 @@ def test_outcomes_follow_from_labels_as_read_and_the_policy(census, large_census
      0.5),
     ({"positive": 120, "blank": 480}, "zeros", "not labelled", [120, 0, 0, 480], 1),
 ])  # fmt: skip
-def test_labels_become_what_policy_and_blank_say(
-    shared, read, policy, blank, becomes, share_of_positives
-):
+def test_labels_follow_policy_and_blank(shared, read, policy, blank, becomes, share_of_positives):
     classes = {"Edema": SharedClass(policy, dict.fromkeys(STATES, 0) | read)}
     site = dataclasses.replace(shared, blank=blank, images=600, classes=classes)
-    assert outcomes(site, "Edema") == dict(zip(OUTCOMES, becomes, strict=True))
-    assert prevalence(site, "Edema") == share_of_positives
+    assert module.outcomes(site, "Edema") == dict(zip(OUTCOMES, becomes, strict=True))
+    assert module.prevalence(site, "Edema") == share_of_positives
 
 
 @pytest.mark.parametrize(("change", "message"), [
@@ -84,9 +75,7 @@ def test_labels_become_what_policy_and_blank_say(
     (lambda v: v["classes"].update(Edema=3), "key 'Edema' needs lines 'key: value'; got 3"),
     (lambda v: v["intensity"].pop(), "key 'intensity' needs 32 numbers; got 31"),
 ])  # fmt: skip
-def test_what_is_written_is_read_again_and_another_form_refused_by_name(
-    shared, tmp_path, change, message
-):
+def test_what_is_written_is_read_again_and_other_forms_refused(shared, tmp_path, change, message):
     path = tmp_path / "here.json"
     earlier = {"features": {"images": 64}}  # which an earlier version shared
     path.write_text(json.dumps(shared.to_json() | earlier))
@@ -106,7 +95,7 @@ def suppressed(*images, min_count=10, patients=None):
     """Cells a, b, c, ... that may be withheld in this order."""
     tallies = zip(images, patients or images, strict=True)
     cells = {chr(97 + i): CellCount(*tally) for i, tally in enumerate(tallies)}
-    return tuple(suppress(cells, min_count, list(cells)).values())
+    return tuple(module.suppress(cells, min_count, list(cells)).values())
 
 
 @pytest.mark.parametrize(("counts", "seen"), [

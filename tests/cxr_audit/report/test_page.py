@@ -18,15 +18,13 @@ from html_page import Page
 def sites(census, shared):
     """Two sites at hand."""
     sample = Sample(np.eye(64, dtype=np.uint8), ["Edema", "Mass"])
-    return [
-        SiteCensus(
-            dataclasses.replace(census, site=name),
-            dataclasses.replace(shared, site=name),
-            [sample],
-            hash_images(name, ["a.png"], np.eye(64, dtype=np.uint8)[None], np.array([0])),
-        )
-        for name in ("one", "<two>")
-    ]
+
+    def site(name):
+        hashes = hash_images(name, ["a.png"], sample.pixels[None], np.array([0]))
+        counted, own = (dataclasses.replace(of, site=name) for of in (census, shared))
+        return SiteCensus(counted, own, [sample], hashes)
+
+    return [site("one"), site("<two>")]
 
 
 @pytest.fixture
@@ -80,7 +78,5 @@ def test_where_no_age_is_known_none_are_drawn(sites):
 
     census = sites[0].census
     no_image = dict.fromkeys(census.age, CellCount(0, 0)) | {"unknown": census.total}
-    assert (ages(census), ages(dataclasses.replace(census, age=no_image, age_quantiles=[]))) == (
-        1,
-        0,
-    )
+    without = dataclasses.replace(census, age=no_image, age_quantiles=[])
+    assert (ages(census), ages(without)) == (1, 0)

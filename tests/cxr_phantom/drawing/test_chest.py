@@ -28,20 +28,17 @@ def test_people_differ_and_another_visit_moves_a_patient_and_keeps_the_build(peo
 
 
 def test_lung_is_narrow_at_the_apex_and_absent_above_it(people):
-    above, apex, middle = (
-        lung_border(people, people.apex + down)[:20] for down in (-0.01, 0.01, 0.6)
-    )
-    assert (above == 0).all()
-    assert (apex < 0.5 * middle).all()
+    borders = [lung_border(people, people.apex + down)[:20] for down in (-0.01, 0.01, 0.6)]
+    above, apex, middle = borders
+    assert (above == 0).all() and (apex < 0.5 * middle).all()
 
 
 def test_lungs_are_darker_than_heart_and_heart_darker_than_abdomen(people):
     chest = draw(people)
     heart = (chest.thorax > 0.9) & (chest.lung < 0.1)
-    lung, abdomen = chest.lung > 0.95, (chest.y > 0.85) & (chest.a < 0.2)
-    lung, heart, abdomen = (
-        (chest.density * part).sum((1, 2)) / part.sum((1, 2)) for part in (lung, heart, abdomen)
-    )
+    parts = (chest.lung > 0.95, heart, (chest.y > 0.85) & (chest.a < 0.2))
+    means = ((chest.density * part).sum((1, 2)) / part.sum((1, 2)) for part in parts)
+    lung, heart, abdomen = means
     assert ((lung < 0.7 * heart) & (heart < abdomen)).all()
 
 
@@ -49,9 +46,8 @@ def test_most_of_the_heart_lies_on_the_left_and_the_right_diaphragm_stands_highe
     chest = draw(people)
     heart = (chest.thorax > 0.9) & (chest.lung < 0.1) & (chest.y > 0)
     assert (heart & chest.left).sum() > 1.5 * (heart & ~chest.left).sum()
-    right, left = (
-        np.where(side, chest.diaphragm, 9).min((1, 2)) for side in (~chest.left, chest.left)
-    )
+    sides = (~chest.left, chest.left)
+    right, left = (np.where(side, chest.diaphragm, 9).min((1, 2)) for side in sides)
     assert (right < left).mean() > 0.9
 
 

@@ -18,20 +18,15 @@ def pictures(labels, site="nih", seed=0, size=64, **options):
     """Pictures of random people by random machines, from the front by default."""
     n = len(labels)
     people, devices, plainness, drawing = np.random.default_rng(seed).spawn(4)
-    given = {
-        "anatomy": sample_anatomy(n, people),
-        "devices": choose_devices(site, n, devices),
-        "lateral": np.zeros(n, bool),
-        "visibility": plainness.random(labels.shape),
-    }
+    given = {"anatomy": sample_anatomy(n, people), "devices": choose_devices(site, n, devices)}
+    given |= {"lateral": np.zeros(n, bool), "visibility": plainness.random(labels.shape)}
     return render(labels, site, drawing, size, **given | options)
 
 
 @pytest.mark.parametrize("size", [32, 64, 96])
 def test_pictures_are_8_bit_and_the_size_changes_the_resolution_alone(size):
     drawn = pictures(healthy(3), size=size)
-    assert drawn.shape == (3, size, size)
-    assert drawn.dtype == np.uint8
+    assert (drawn.shape, drawn.dtype) == ((3, size, size), np.uint8)
     assert drawn.min() < 40 < 200 < drawn.max()
     small, large = pictures(healthy(8), size=32), pictures(healthy(8), size=64)
     shrunk = large.reshape(8, 32, 2, 32, 2).mean(axis=(2, 4))

@@ -22,9 +22,7 @@ def cohort(site="nih", frontals=2000, seed=0, **options):
 @pytest.mark.parametrize(("site", "frontals", "laterals"), [
     ("nih", 3.64, 0), ("chexpert", 2.96, 0.17), ("mimic", 3.72, 0.485),
 ])  # fmt: skip
-def test_prevalence_is_as_asked_for_and_patients_have_as_many_images_as_the_real_ones(
-    site, frontals, laterals
-):
+def test_prevalence_is_as_asked_and_patients_have_images_as_real_ones(site, frontals, laterals):
     for rare in (0, 0.1):
         drawn = cohort(site, 40_000, rare_at_least=rare)
         wanted = label_shares(site, rare)["present"].to_numpy()
@@ -115,9 +113,7 @@ def test_shares_are_those_of_the_official_file(reports, name, positive, negative
         assert (reports[name] == value).mean() == pytest.approx(count / 191_027, abs=0.012)
 
 
-def test_positive_is_true_negative_and_blank_are_not_and_half_of_the_uncertain_are(
-    patients, reports
-):
+def test_positive_is_true_negative_and_blank_not_and_half_of_the_uncertain(patients, reports):
     for name in CHEXPERT_CLASSES:
         present = patients.present[:, UNION_CLASSES.index(name)]
         assert present[reports[name] == POSITIVE].all()
@@ -130,9 +126,7 @@ def test_positive_is_true_negative_and_blank_are_not_and_half_of_the_uncertain_a
     assert all((labels[1:] == labels[:-1])[same].all() for labels in reports.values())
 
 
-def test_what_hardly_shows_is_doubted_more_often_and_no_finding_allows_only_devices(
-    patients, reports
-):
+def test_what_hardly_shows_is_doubted_more_and_no_finding_allows_only_devices(patients, reports):
     for name in ("Atelectasis", "Pneumonia"):  # fewer and more than half doubted
         column = UNION_CLASSES.index(name)
         present = patients.present[:, column] == 1
@@ -155,16 +149,12 @@ def test_shares_are_counts_over_images_and_those_of_unlabelled_classes_from_cxr_
 
 
 def test_half_of_the_uncertain_labels_are_findings_that_are_there():
-    shares = label_shares("chexpert", 0)
-    there = 4675 + 15_981 / 2
-    assert shares.loc["Pneumonia"].to_dict() == pytest.approx(
-        {
-            "present": there / 191_027,
-            "uncertain_if_present": 15_981 / 2 / there,
-            "uncertain_if_absent": 15_981 / 2 / (191_027 - there),
-            "stated_if_absent": 1875 / (191_027 - there),
-        }
-    )
+    shares, half = label_shares("chexpert", 0), 15_981 / 2
+    there = 4675 + half
+    of_present = {"present": there / 191_027, "uncertain_if_present": half / there}
+    if_absent = {"uncertain_if_absent": half, "stated_if_absent": 1875}
+    of_absent = {name: number / (191_027 - there) for name, number in if_absent.items()}
+    assert shares.loc["Pneumonia"].to_dict() == pytest.approx(of_present | of_absent)
     assert set(shares.index[shares["uncertain_if_present"].notna()]) == set(CHEXPERT_CLASSES)
 
 

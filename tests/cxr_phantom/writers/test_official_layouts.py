@@ -5,13 +5,7 @@ import pandas as pd
 import pytest
 
 from cxr_phantom.patients.cohort import read_reports, sample_cohort
-from cxr_phantom.writers.official_layouts import (
-    NEVER_PRESENT,
-    write_chexpert,
-    write_csv,
-    write_mimic,
-    write_nih,
-)
+from cxr_phantom.writers import official_layouts as layouts
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.data.readers import chexpert, cxr_lt, mimic, nih
 from downloads import CHEXPERT
@@ -21,11 +15,16 @@ def cells_of(csv):
     return pd.read_csv(csv, dtype=str, keep_default_na=False)
 
 
+def assert_described(table, cohort):
+    about = ["view", "sex", "age"]
+    assert (table[about] == cohort.images[about]).all(axis=None)
+
+
 def test_compressed_csv_is_the_same_bytes_every_time(tmp_path, monkeypatch):
     table = pd.DataFrame({"a": [1]})
     for folder, now in (("one", 1e9), ("two", 2e9)):
         monkeypatch.setattr("time.time", lambda now=now: now)
-        write_csv(table, tmp_path / folder / "a.csv.gz")
+        layouts.write_csv(table, tmp_path / folder / "a.csv.gz")
     one, two = ((tmp_path / folder / "a.csv.gz").read_bytes() for folder in ("one", "two"))
     assert one == two and one.startswith(b"\x1f\x8b")
     assert pd.read_csv(tmp_path / "one" / "a.csv.gz").equals(table)
@@ -33,7 +32,7 @@ def test_compressed_csv_is_the_same_bytes_every_time(tmp_path, monkeypatch):
 
 def test_nih_has_the_official_header_and_spellings_and_the_reader_gets_the_cohort_back(tmp_path):
     cohort = sample_cohort("nih", 200, np.random.default_rng(0))
-    layout = write_nih(tmp_path, cohort, size=32)
+    layout = layouts.write_nih(tmp_path, cohort, size=32)
     assert layout.labels.name == "Data_Entry_2017_v2020.csv"
     assert layout.labels.read_text().splitlines()[0] == (
         "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,"
@@ -48,8 +47,7 @@ def test_nih_has_the_official_header_and_spellings_and_the_reader_gets_the_cohor
     table = nih.read(layout.labels)
     assert table["image"].tolist() == layout.names
     assert (table["patient"].astype(int) == cohort.images["person"] + 1).all()
-    for column in ("view", "sex", "age"):
-        assert (table[column] == cohort.images[column]).all()
+    assert_described(table, cohort)
     present = cohort.present[:, [UNION_CLASSES.index(name) for name in NIH_CLASSES]]
     np.testing.assert_array_equal(table[list(NIH_CLASSES)], present)
 
@@ -69,7 +67,7 @@ def as_read(reports, name):
 
 def test_chexpert_has_the_official_cells_and_paths_and_the_reader_gets_the_reports_back(tmp_path):
     cohort, reports = drawn("chexpert", 1000)
-    layout = write_chexpert(tmp_path, cohort, reports)
+    layout = layouts.write_chexpert(tmp_path, cohort, reports)
     assert layout.labels.name == "train.csv"
     cells = cells_of(layout.labels)
     assert ",".join(cells.columns) == f"Path,Sex,Age,Frontal/Lateral,AP/PA,{CHEXPERT}"
@@ -90,8 +88,7 @@ def test_chexpert_has_the_official_cells_and_paths_and_the_reader_gets_the_repor
     assert set(parts[parts[2] == "2"][3]) == {"frontal", "lateral"}
     table = chexpert.read(layout.labels)
     assert table["image"].tolist() == layout.names
-    for column in ("view", "sex", "age"):
-        assert (table[column] == cohort.images[column]).all()
+    assert_described(table, cohort)
     for name in CHEXPERT_CLASSES:
         np.testing.assert_array_equal(table[name], as_read(reports, name))
 
@@ -107,7 +104,7 @@ MIMIC_COLUMNS = {
 
 def test_mimic_has_the_official_files_and_the_readers_get_reports_and_truth_back(tmp_path):
     cohort, reports = drawn("mimic", 2000)
-    layout = write_mimic(tmp_path, cohort, reports, 32, np.random.default_rng(2))
+    layout = layouts.write_mimic(tmp_path, cohort, reports, 32, np.random.default_rng(2))
     path = r"files/(p1\d)/p(1\d{7})/s5\d{7}/[0-9a-f]{8}(-[0-9a-f]{8}){4}\.jpg"
     parts = [re.fullmatch(path, name) for name in layout.names]
     assert all(part[1] == f"p{part[2][:2]}" for part in parts)
@@ -143,8 +140,8 @@ def test_mimic_has_the_official_files_and_the_readers_get_reports_and_truth_back
     assert table["image"].tolist() == layout.names
     np.testing.assert_array_equal(table[list(UNION_CLASSES)], cohort.present)
     assert cells.shape == (len(cohort), 6 + 26)
-    assert set(cells) >= {*UNION_CLASSES, *NEVER_PRESENT, "Normal", "fpath"}
-    assert (cells[list(NEVER_PRESENT)] == "0").all(axis=None)
+    assert set(cells) >= {*UNION_CLASSES, *layouts.NEVER_PRESENT, "Normal", "fpath"}
+    assert (cells[list(layouts.NEVER_PRESENT)] == "0").all(axis=None)
     assert ((cells["Normal"] == "1") == (cohort.present.sum(axis=1) == 0)).all()
     assert cells["study_id"].str.fullmatch(r"s5\d{7}").all()
     assert (cells["subject_id"] == table["patient"]).all()
