@@ -50,9 +50,8 @@ def called(cache, monkeypatch, tmp_path, drawn):
             reported.update(site=site, options=options, initial=initial, **rest)
 
         monkeypatch.setattr(without_federation, "train_alone", train_alone)
-        monkeypatch.setattr(
-            tensorflow_setup, "configure", lambda *values: reported.update(runtime=values)
-        )
+        set_up = lambda *values: reported.update(runtime=values)  # noqa: E731
+        monkeypatch.setattr(tensorflow_setup, "configure", set_up)
         values = all_settings(method, {"image_size": 16, **settings})
         files, body = drawn / "sites", tmp_path / "body.npz"
         train(BaselineRun(method, sites, values, tmp_path / "out", files, body))
@@ -91,9 +90,7 @@ BOTH = ("nih", "chexpert")
     ("individual", BOTH[:1], NIH_CLASSES, None),
     ("individual", BOTH[1:], CHEXPERT_CLASSES, None),
 ])  # fmt: skip
-def test_sites_are_pooled_on_all_cores_and_each_measures_and_one_alone_has_its_own_classes(
-    called, method, sites, classes, other_classes
-):
+def test_sites_are_pooled_on_all_cores_and_measure(called, method, sites, classes, other_classes):
     reported = called(method, sites)
     assert reported["runtime"][0] == tensorflow_setup.cores()
     assert tuple(reported["measured_at"]) == sites and reported["site"].classes == classes

@@ -92,26 +92,17 @@ def test_every_model_is_measured_at_all_sites_before_it_is_trained_and_the_final
     auroc = written.last.manifest["validation"]["auroc"]
     assert auroc.keys() == {*sites} and all(of.keys() == {*CLASSES} for of in auroc.values())
     assert written.last.manifest == {
-        "format": 1,
-        "head_features": FEATURES,
-        "seed": 5,
-        "method": "individual",
-        "round": 3,
-        "classes": dict.fromkeys(CLASSES, trained),
-        "best": written.best.manifest["best"],
-        "validation": {"round": 3, "auroc": auroc},
-        **made_now(),
-    }
+        "format": 1, "head_features": FEATURES, "seed": 5, "method": "individual", "round": 3,
+        "classes": dict.fromkeys(CLASSES, trained), "best": written.best.manifest["best"],
+        "validation": {"round": 3, "auroc": auroc}, **made_now(),
+    }  # fmt: skip
 
 
 def test_a_class_without_a_negative_is_marked_and_does_not_choose_the_best(train, monkeypatch):
     labels = np.float32([[0, 1], [1, 1]])
     monkeypatch.setattr(ArraySite, "training_labels", labels)
-    monkeypatch.setattr(
-        LocalModel,
-        "evaluate",
-        lambda *_: {"bce": 9.0} | {f"bce/{c}": i for i, c in enumerate(CLASSES)},
-    )
+    measured = {"bce": 9.0} | {f"bce/{c}": i for i, c in enumerate(CLASSES)}
+    monkeypatch.setattr(LocalModel, "evaluate", lambda *_: measured)
     best = train(labelled=CLASSES).best
     assert best.manifest["best"]["value"] == 0
     lacking = {name: of.get("lacking") for name, of in train().last.manifest["classes"].items()}
@@ -174,9 +165,7 @@ class TestBestModel:
     ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
     ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
 ])  # fmt: skip
-def test_training_stops_when_the_best_model_is_patience_rounds_older(
-    train, losses, values, settings, made
-):
+def test_training_stops_when_the_best_is_patience_rounds_old(train, losses, values, settings, made):
     losses(*values)
     written = train(**{"rounds": 6, **settings})
     assert [line["round"] for line in written.rounds] == list(range(made))
@@ -186,9 +175,7 @@ def test_training_stops_when_the_best_model_is_patience_rounds_older(
 
 
 @pytest.mark.parametrize(("strategy", "kept"), [("fedbn+", True), ("fedavg", False)])
-def test_batch_normalisation_is_frozen_or_trained_and_two_trainings_agree(
-    train, body, strategy, kept
-):
+def test_batch_norm_is_frozen_or_trained_and_two_trainings_agree(train, body, strategy, kept):
     options = TrainingOptions(strategy=strategy, learning_rate=0.01)
     last = train(options).last.variables
     for name in BATCH_NORM:

@@ -14,9 +14,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 surgagg = partial(answer, "data")
 
 
-def test_drawn_class_sets_share_what_is_asked_for_and_published_ones_are_the_default(
-    phantom, tmp_path
-):
+def test_drawn_class_sets_share_what_is_asked_and_published_ones_are_default(phantom, tmp_path):
     out, nih = tmp_path / "cut", phantom / "sites/nih.yaml"
     drawn = ("--number", 3, "--sets", "drawn", "--shared", 2)
     surgagg("partition", nih, "--out", out, *drawn)
@@ -63,9 +61,8 @@ def test_of_a_download_the_images_at_hand_are_cut(phantom, tmp_path):
     assert "11" in surgagg("partition", pool, "--out", out, "--number", 11, code=2)
     assert not out.exists()
     output = surgagg("partition", pool, "--out", out)
-    assert (
-        f"1 image of other names, the same file, {int(first.name[:8] != second.name[:8])}" in output
-    )
+    others = int(first.name[:8] != second.name[:8])
+    assert f"1 image of other names, the same file, {others}" in output
     assert f"first {second.name} (patient" in output and "'bad_images: 1'" in output
     files = sorted(out.glob("*.yaml"))
     assert [path.name for path in files] == ["nih-1.yaml", "nih-2.yaml"]

@@ -27,9 +27,8 @@ def study(monkeypatch, tmp_path):
             for each in studies:
                 check(each, data, selection)
             called.update(studies=studies, data=data, folder=folder, selection=selection, **others)
-            return SimpleNamespace(
-                runs={s.name: [] for s in studies}, failures=failures, data_use={}
-            )
+            runs = {each.name: [] for each in studies}
+            return SimpleNamespace(runs=runs, failures=failures, data_use={})
 
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(module, "run_studies", run_studies)
@@ -61,9 +60,7 @@ def test_the_help_names_the_shipped_studies():
     ("clients --quick --seeds 2", Selection(seeds=2, quick=True), None),
     ("clients --quick --scenarios 2", Selection(("2",), seeds=1), None),
 ])  # fmt: skip
-def test_a_whole_study_is_made_or_some_runs_of_several_and_its_report_named(
-    study, options, selection, at_once
-):
+def test_a_whole_study_is_made_or_some_runs_of_several(study, options, selection, at_once):
     call, called = study(*options.split())
     assert call.code == 0, call.err
     named = [word for word in options.split() if word in ("clients", "shared-classes")]

@@ -12,7 +12,7 @@ from cxr_studies.partition.skew import Skew
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_files import ImageError
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
-from cxr_study.data.sites.patient_split import split_patients, without_positives
+from cxr_study.data.sites.patient_split import split_patients
 from cxr_study.data.sites.site_data import check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
@@ -40,8 +40,9 @@ def load(paths):
 
 
 def test_sites_have_different_patients_their_own_classes_and_the_pools_decisions(pool, tmp_path):
-    paths = list(write_sites(pool, tmp_path / "cut", SETS, seed=0))
+    paths = write_sites(pool, tmp_path / "cut", SETS, seed=0)
     assert [path.name for path in paths] == ["all-1.yaml", "all-2.yaml"]
+    assert [len(lacking) for lacking in paths.values()] == [0, 1]  # Mass is never positive
     sites = load(paths)
     check_disjoint(sites)
     assert [site.site.classes for site in sites] == list(SETS)
@@ -78,10 +79,6 @@ def test_a_share_of_the_training_patients_may_be_used(pool, tmp_path):
     table = load([path])[0].table
     counts = table.drop_duplicates("patient")["split"].value_counts().to_dict()
     assert counts == {"train": 7, "unused": 7, "test": 4, "validation": 2}
-    header = read_split(path.with_name("split.csv")).header
-    assert header["scheme"] == (
-        "2 sites with equally many patients, each 70/10/20; 0.5 of the training patients used"
-    )
 
 
 @pytest.mark.parametrize(("skew", "scheme", "how"), [
@@ -91,9 +88,7 @@ def test_a_share_of_the_training_patients_may_be_used(pool, tmp_path):
      "2 sites with patients of each rarest finding in Dirichlet(0.3) shares, each 70/10/20; 0.5 of "
      "the training patients used", {"share": 0.5}),
 ])  # fmt: skip
-def test_the_split_file_says_how_the_cut_was_made_and_what_each_site_got(
-    pool, tmp_path, skew, scheme, how
-):
+def test_the_split_file_says_how_it_was_cut_and_who_got_what(pool, tmp_path, skew, scheme, how):
     paths = list(write_sites(pool, tmp_path / "cut", SETS, seed=7, skew=skew, **how))
     header = read_split(tmp_path / "cut/split.csv").header
     assert (header["scheme"], header["seed"]) == (scheme, 7)
@@ -106,8 +101,8 @@ def test_the_split_file_says_how_the_cut_was_made_and_what_each_site_got(
 
 
 def test_a_class_that_the_labels_do_not_have_is_refused_before_anything_is_written(pool, tmp_path):
-    with pytest.raises(InputError, match="site 2 is to label 'Hernia'"):
-        write_sites(pool, tmp_path / "cut", (("Edema",), ("Hernia",)), seed=0)
+    with pytest.raises(InputError, match=r"site 2 is to label 'Masss'.*nearest known: Mass"):
+        write_sites(pool, tmp_path / "cut", (("Edema",), ("Masss",)), seed=0)
     assert not (tmp_path / "cut").exists()
 
 
@@ -172,9 +167,7 @@ def table(positive, images=1):
 
 
 @given(st.integers(1, 10), st.integers(0, 150), st.integers(0, 3))
-def test_any_number_of_sites_has_the_same_splits_and_cuts_each_stratum_alike(
-    sites, positives, seed
-):
+def test_any_number_of_sites_has_the_same_splits_and_cuts_strata_alike(sites, positives, seed):
     rows = table([1] * positives + [0] * (150 - positives), images=2)
     names = [f"site-{number}" for number in range(sites)]
     frame = split_sites(rows, names, seed=seed)
@@ -217,13 +210,3 @@ def test_with_a_skew_patients_keep_their_splits_and_stand_at_one_site(skew, seed
     assert sizes.max() > 1.2 * sizes.min()
     of_site = (frame["patient"] < "p500").groupby(frame["site"]).mean()  # that are positive
     assert (of_site.max() - of_site.min() < 0.02) == (skew.by == "quantity")
-
-
-def test_splits_that_lack_a_class_are_found_at_each_site():
-    rows = table([1] * 100 + [0] * 100, images=2)
-    rows["Edema"] = np.where(rows["patient"] == "p150", 1.0, -1.0)
-    frame = split_sites(rows, ["a", "b"], seed=0)
-    for site in ("a", "b"):
-        own = frame[frame["site"] == site]
-        assert without_positives(own, rows, ["Edema"])
-        assert not without_positives(own, rows, ["Mass"])

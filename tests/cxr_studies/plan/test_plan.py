@@ -96,9 +96,7 @@ def test_different_runs_have_different_keys_and_a_baseline_one_for_all_scenarios
     assert baselines == set(keys(alike))  # studies share the runs that they have in common
 
 
-def test_a_setting_a_body_and_a_version_of_a_package_change_the_key_and_a_folder_does_not(
-    runs, small_data, tmp_path, monkeypatch
-):
+def test_settings_body_and_versions_change_the_key(runs, small_data, tmp_path, monkeypatch):
     save(study_data.stand_in(1.0), tmp_path / "other.npz")
     data, wanted = small_data.data, {"scenarios": ("2",), "seeds": 1}
     there = data_sets(data, ["nih", "mimic"], tmp_path / "data")

@@ -37,9 +37,7 @@ def test_an_official_download_says_what_its_site_file_does(found, small_data, tm
     assert downloaded.classes == found["chexpert"].classes
 
 
-def test_the_phantom_is_as_large_as_asked_for_and_its_sites_are_drawn_for_every_seed(
-    cache, tmp_path, monkeypatch
-):
+def test_the_phantom_is_as_large_as_asked_and_drawn_for_every_seed(cache, tmp_path, monkeypatch):
     monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
     data = StudyData(data="phantom", images=60)
     found = data_sets(data, ["nih", "mimic"], tmp_path)
@@ -51,9 +49,7 @@ def test_the_phantom_is_as_large_as_asked_for_and_its_sites_are_drawn_for_every_
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_a_digest_is_of_the_labels_and_the_sizes_of_images_wherever_they_are(
-    found, small_data, tmp_path
-):
+def test_a_digest_is_of_labels_and_sizes_of_images_wherever_they_are(found, small_data, tmp_path):
     def relabel(folder):
         csv = next(folder.glob("*.csv"))
         csv.write_text(csv.read_text().replace("No Finding", "Hernia", 1))
@@ -128,9 +124,7 @@ def test_parts_with_a_skew_are_others_of_the_same_test_patients(files, skew):
     assert patients(even[0], "train") != patients(uneven[0], "train")
 
 
-def test_wholes_have_the_classes_asked_for_and_another_seed_has_other_test_patients(
-    files, monkeypatch
-):
+def test_wholes_have_the_classes_asked_for_and_other_seeds_other_test_patients(files, monkeypatch):
     folder = files.write_whole({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0)
     assert "Mass" in table(folder, "nih") and "Edema" not in table(folder, "nih")
     assert {"Edema", "Fracture"} <= set(table(folder, "chexpert"))
@@ -141,9 +135,7 @@ def test_wholes_have_the_classes_asked_for_and_another_seed_has_other_test_patie
     assert files.write_whole({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0) == folder
 
 
-def test_images_of_data_sets_and_of_sites_with_their_own_splits_are_decoded_each_once(
-    small_data, tmp_path, monkeypatch
-):
+def test_images_of_data_sets_and_given_sites_are_decoded_once(small_data, tmp_path, monkeypatch):
     decoded = []
     monkeypatch.setattr(site_files, "prepare", lambda *given: decoded.append(given))
     run = study_runs.run()

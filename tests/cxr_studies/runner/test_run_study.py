@@ -45,32 +45,21 @@ def make(monkeypatch, tmp_path, happened):
             return [Failure(run, "no disk.", folder) for run in runs if run.seed == 9]
 
         step(module.plan, "check", lambda study, *_: study.name, lambda study: (study.name, "nih"))
-        step(
-            module,
-            "data_sets",
-            lambda data, needed, _: f"read {', '.join(needed)}",
-            lambda _: found,
-        )
+        read = lambda data, needed, _: f"read {', '.join(needed)}"  # noqa: E731
+        step(module, "data_sets", read, lambda _: found)
         step(module.plan, "runs", lambda study, *_: study.name, lambda study: studies[study.name])
         step(module, "decode", lambda found, runs, folder, size: f"decode {size}")
         monkeypatch.setattr(side_by_side, "run_all", run_all)
         shown = io.StringIO()
-        result = module.run_studies(
-            [SimpleNamespace(name=name) for name in names or studies],
-            data,
-            tmp_path / out,
-            Selection(),
-            at_once=3,
-            console=Console(file=shown),
-        )
+        named = [SimpleNamespace(name=name) for name in names or studies]
+        given = (named, data, tmp_path / out, Selection())
+        result = module.run_studies(*given, at_once=3, console=Console(file=shown))
         return result, shown.getvalue()
 
     return make
 
 
-def test_runs_with_the_same_key_are_made_once_after_all_studies_are_checked(
-    make, happened, tmp_path
-):
+def test_runs_of_one_key_are_made_once_after_all_studies_are_checked(make, happened, tmp_path):
     failing = study_runs.run(seed=9)
     studies = {
         "a": [study_runs.run(seed=0), study_runs.run(seed=0), study_runs.run(seed=1)],
@@ -90,10 +79,8 @@ def test_runs_with_the_same_key_are_made_once_after_all_studies_are_checked(
 def test_a_note_names_pooled_data_that_are_trained_without_settings_for_one_site(make):
     data = SimpleNamespace(path="my.yaml", per_site={"nih": {"epochs": 2}})
     pooled = [study_runs.run("complete"), study_runs.run("centralised"), study_runs.run()]
-    reported = (
-        "note: centralised, complete: all images in one place, without 'per_site' of my.yaml.\n"
-    )
-    assert reported in make({"a": pooled}, data=data)[1]
+    reported = "note: centralised, complete: all images in one place, without 'per_site' of my"
+    assert reported + ".yaml.\n" in make({"a": pooled}, data=data)[1]
     for runs, given in ((pooled, SimpleNamespace(per_site={})), (pooled[2:], data)):
         assert "note" not in make({"a": runs}, data=given)[1]
 
@@ -105,9 +92,7 @@ def test_a_note_names_pooled_data_that_are_trained_without_settings_for_one_site
     ({"out": "file/below"}, "need a folder; .*/file is a file"),
     ({"out": "my out"}, "without spaces in its path"),
 ])  # fmt: skip
-def test_unusable_names_and_folders_are_refused_before_anything_is_done(
-    make, tmp_path, happened, how, message
-):
+def test_unusable_names_and_folders_are_refused_beforehand(make, tmp_path, happened, how, message):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=message):
         make({"clients": []}, **how)

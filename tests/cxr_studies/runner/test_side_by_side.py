@@ -105,11 +105,8 @@ def test_as_many_run_at_once_as_are_wanted_or_fit(make, tmp_path, monkeypatch, a
     monkeypatch.setattr(side_by_side, "parallel_runs", lambda runs: asked.append(runs) or 2)
     make(MAKE, RUNS[0])
     asked.clear()
-    make(
-        f'note("start"); wait_for("start", {most}); time.sleep(0.3)\n' + MAKE,
-        *RUNS,
-        at_once=at_once,
-    )
+    start = f'note("start"); wait_for("start", {most}); time.sleep(0.3)\n'
+    make(start + MAKE, *RUNS, at_once=at_once)
     running = [0]
     for line in notes(tmp_path)[1:]:
         running.append(running[-1] + (1 if line.endswith("start") else -1))
@@ -252,9 +249,7 @@ def test_rounds_are_printed_once_and_what_a_user_can_cause_in_one_line(tmp_path,
     assert trace == "" or message
 
 
-@pytest.mark.parametrize(
-    "end", [lambda process: process.terminate(), lambda process: process.stdin.close()]
-)
+@pytest.mark.parametrize("end", [lambda it: it.terminate(), lambda it: it.stdin.close()])
 def test_it_cleans_up_and_ends_when_it_is_terminated_and_when_its_input_ends(end, tmp_path):
     with start(tmp_path, WAITING) as process:
         try:

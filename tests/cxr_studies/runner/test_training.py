@@ -44,24 +44,19 @@ def test_a_last_job_that_made_no_round_leaves_losses_and_images_as_they_were(tmp
     ("vanilla", "fedbn", True, True),
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["best", "last"])
-def test_models_are_one_for_all_or_one_for_each_site_with_variables_of_its_own_and_the_servers(
-    monkeypatch, method, strategy, personal, has_columns, kind
-):
+def test_models_are_one_or_one_a_site(monkeypatch, method, strategy, personal, has_columns, kind):
     rounds = []
     monkeypatch.setattr(training, "_simulate", lambda *_: None)
     monkeypatch.setattr(training, "federated", lambda run, made, servers: rounds.append(made))
     run = study_runs.run(method, strategy)
-    planned = dataclasses.replace(
-        run, what={**run.what, "model": kind}, where={**run.where, "project": None}
-    )
+    what, where = {**run.what, "model": kind}, {**run.where, "project": None}
+    planned = dataclasses.replace(run, what=what, where=where)
     models, _ = training.train(planned, Path("/w"), rounds.append)
     server = Path("/w/part-0/server/checkpoints/simulate_job")
-    wanted = {
-        site: Path(f"/w/part-0/{site}/checkpoints/simulate_job/site_{kind}.npz")
-        if personal
-        else server / f"{kind}.npz"
-        for site in study_runs.SITES
-    }
+    wanted = dict.fromkeys(study_runs.SITES, server / f"{kind}.npz")
+    if personal:
+        own = f"checkpoints/simulate_job/site_{kind}.npz"
+        wanted = {site: Path("/w/part-0") / site / own for site in wanted}
     others = {"server": server / f"{kind}.npz"} if personal and has_columns else {}
     assert models == wanted | others
 
@@ -83,12 +78,8 @@ def train(tmp_path, monkeypatch):
             runs.append(run)
             run.out.mkdir(parents=True, exist_ok=True)
             made = [
-                {
-                    "mean_validation_bce": loss,
-                    "mean_validation_auroc": 1 - (loss or 1),
-                    "images": 40,
-                }
-                for loss in next(left)
+                {"mean_validation_bce": x, "mean_validation_auroc": 1 - (x or 1), "images": 40}
+                for x in next(left)
             ]
             (run.out / ROUNDS_FILE).write_text("".join(json.dumps(line) + "\n" for line in made))
             progress(len(made) - 1, 99)
@@ -128,10 +119,7 @@ def test_centralised_data_are_one_training_with_one_model(train, tmp_path):
 def test_each_site_alone_is_a_training_with_settings_and_a_model_of_its_own(train):
     losses = [[None, 0.5, 0.25, 0.125], [0.5, 0.25, 0.75]]
     done = train("individual", losses, preset="paper-fedfbn", last=True)
-    assert [(run.method, run.sites) for run in done.runs] == [
-        ("individual", ("nih",)),
-        ("individual", ("chexpert",)),
-    ]
+    assert [(run.method, run.sites) for run in done.runs] == [("individual", (s,)) for s in SITES]
     models = {site: run.out / LAST_FILE for site, run in zip(SITES, done.runs, strict=True)}
     assert done.models == models and len(set(models.values())) == 2
     assert [run.settings["learning_rate"] for run in done.runs] == [1e-5, 5e-5]
@@ -141,9 +129,7 @@ def test_each_site_alone_is_a_training_with_settings_and_a_model_of_its_own(trai
     assert (done.trained.aurocs, done.trained.images) == ((0.25, 0.625, 0.5), 80)
 
 
-def test_settings_for_one_site_count_where_it_trains_alone_and_in_the_job_of_a_federation(
-    train, monkeypatch
-):
+def test_settings_for_one_site_count_where_it_trains_alone_and_in_a_federation(train, monkeypatch):
     own = {"chexpert": {"learning_rate": 0.25}}
     runs = train("individual", [[0.5], [0.5]], preset="paper-fedfbn", per_site=own).runs
     assert [run.settings["learning_rate"] for run in runs] == [1e-5, 0.25]

@@ -2,14 +2,8 @@ import numpy as np
 import pytest
 
 import study_runs
-from cxr_studies.plan.run_folder import (
-    FEATURES_FILE,
-    FEATURES_OF,
-    RUNS,
-    featured_rows,
-    read_array,
-    write_arrays,
-)
+from cxr_studies.plan import run_folder as folder
+from cxr_studies.plan.run_folder import FEATURES_FILE, FEATURES_OF, RUNS, featured_rows
 from cxr_studies.report.figures import predicted as module
 from cxr_studies.report.figures.predicted import FEWEST, MOST, embedding, reliability_diagram
 from cxr_study.common.wording import FEW_IMAGES
@@ -120,7 +114,7 @@ def featured(made_up):
             (model, test): rng.normal(size=(kept, 64)).astype(np.float32) + 20 * number
             for number, test in enumerate(tests)
         }
-        write_arrays(features, made_up.folder / RUNS / run.key / FEATURES_FILE)
+        folder.write_arrays(features, made_up.folder / RUNS / run.key / FEATURES_FILE)
         return run
 
     return featured
@@ -141,16 +135,11 @@ def test_images_are_coloured_by_test_set_and_by_the_class_most_are_positive_for(
     featured(labels={"Edema": [1.0, 0.0, np.nan], "Mass": [0.0, 0.0, 1.0, 0.0, 0.0]})
     by_test, by_class = maps()
     assert legend(by_test) == ["NIH", "MIMIC"] and legend(by_class) == ["no Edema", "Edema"]
-    assert {colour: len(each) for colour, each in coloured(by_test).items()} == {
-        OF_NIH: 30,
-        OF_MIMIC: 30,
-    }
+    one, other = (coloured(by_test)[colour] for colour in (OF_NIH, OF_MIMIC))
+    assert len(one) == len(other) == 30 and len(coloured(by_test)) == 2
     shown = {colour: len(each) for colour, each in coloured(by_class).items()}
     assert shown == {PRESENT: 20, ABSENT: 20}  # without those that are not labelled
-    one, other = (
-        coloured(by_test)[OF_NIH],
-        coloured(by_test)[OF_MIMIC],
-    )  # images that are alike are close
+    # Images that are alike are close.
     between = np.linalg.norm(one.mean(axis=0) - other.mean(axis=0))
     assert between > 2 * np.linalg.norm(one - one.mean(axis=0), axis=1).mean()
 
@@ -180,7 +169,7 @@ def test_many_images_are_thinned_out_evenly_with_their_own_labels(featured, made
     kept = featured_rows(images)
     chosen = np.linspace(0, len(kept) - 1, MOST // 2).round().astype(int)
     np.testing.assert_array_equal(found["Edema"][: MOST // 2], kept[chosen] % 3 == 0)
-    every = read_array(made_up.folder / RUNS / run.key / FEATURES_FILE, "global", "mimic")
+    every = folder.read_array(made_up.folder / RUNS / run.key / FEATURES_FILE, "global", "mimic")
     np.testing.assert_array_equal(features[MOST // 2 :], every[chosen])
 
 
