@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from cxr_study import load_model
+from cxr_study.models import export_model
 from rounding import last_places
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.wire import variables as wire
@@ -120,6 +121,10 @@ def test_a_keras_file_gets_classes_and_keeps_its_own(home):
     # and again, with the classes that it has now
     imported(home, "Hernia", "new.keras", "more.keras")
     assert in_keras(home / "more.keras", home).shape == (4, 4)
+    facts = export_model.read_metadata(home / "more.keras")
+    assert [*facts["imported"]] == ["Edema", "Mass", "Hernia"]
+    assert {*facts["trained_by"]} == {"Nodule", "Edema", "Mass", "Hernia"}
+    assert facts["model_sha256"] != export_model.read_metadata(out)["model_sha256"]
     assert "already has ['Mass']" in imported(home, "Mass", "new.keras", "x.keras", code=2)
 
 

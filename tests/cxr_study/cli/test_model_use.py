@@ -208,7 +208,8 @@ def test_a_card_that_was_written_before_the_calibration_is_not_packaged(home, mo
     assert not (home / "after").exists()
     model_card.write(dataclasses.replace(source, calibration=calibration), home)
     answer("model", "package", model, "--out", home / "after")
-    assert "Calibrated on the validation split of a" in (home / "after/README.md").read_text()
+    card = (home / "after/README.md").read_text()
+    assert "Calibrated on the validation split of a" in card
 
 
 def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypatch):

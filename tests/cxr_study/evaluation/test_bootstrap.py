@@ -111,6 +111,12 @@ def test_a_class_that_every_resample_separates_without_error_has_no_interval():
     for metric in AREAS:
         separated, other = class_intervals(found, metric)
         assert np.isnan(separated).all() and other[0] < found.values[metric][1] < other[1]
+        alone = mean_interval(found, metric, CLASSES[:1])
+        ahead = difference_interval(found, found, metric, CLASSES[:1])
+        assert (alone.value, alone.low, alone.high) == (1, None, None)
+        assert (ahead.value, ahead.low, ahead.high) == (0, None, None)
+        same = difference_interval(found, found, metric, CLASSES[:2])
+        assert (same.low, same.high) == (0, 0)
 
 
 @pytest.mark.parametrize("metric", AREAS)

@@ -66,6 +66,12 @@ def flipped(content):
     return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
 
 
+def larger(content):
+    """The size of the first entry, as its directory states it, is 1 MB."""
+    at = content.index(b"PK\1\2") + 24
+    return content[:at] + (10**6).to_bytes(4, "little") + content[at + 4 :]
+
+
 def archive(manifest='{"format": 1}', method=zipfile.ZIP_STORED, **arrays):
     with io.BytesIO() as file:
         with zipfile.ZipFile(file, "w", method) as opened:
@@ -96,8 +102,9 @@ REFUSED = {
     "truncated": (lambda content: content[:-100], OTHER),
     "newer": (archive('{"format": 3}'), "has format 3; this version reads formats 1 to 2"),
     "encrypted": (ENCRYPTED, f"{OTHER}is encrypted"),
-    "unknown compression": (UNKNOWN, f"{OTHER}compression method is not supported"),
-    "larger than the file": (archive(a=bytes(9999), method=zipfile.ZIP_LZMA), f"{OTHER}larger"),
+    "unknown compression": (UNKNOWN, f"{OTHER}entries are compressed"),
+    "compressed": (archive(a=bytes(9999), method=zipfile.ZIP_DEFLATED), f"{OTHER}are compressed"),
+    "larger than the file": (larger, f"{OTHER}larger"),
     "1e12 numbers": (archive(a=array(f"({10**12},)")), f"{OTHER}cannot reshape array of size 3"),
     "dates": (archive(a=array("(1,)", "'<M8[s]'", bytes(8))), f"{OTHER}'a' .* datetime64"),
     "no header": (archive(a=array(descr="-" * 9000 + "1")), OTHER),

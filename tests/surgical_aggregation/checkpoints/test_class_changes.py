@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
-from surgical_aggregation.checkpoints.class_changes import import_classes, keep, remove
+from surgical_aggregation.checkpoints.class_changes import (
+    import_classes,
+    keep,
+    remove,
+    with_columns,
+)
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.wire import variables as wire
 
@@ -43,6 +48,23 @@ class TestImport:
         assert trained["Edema"].sites == ("E",)
         source = {"model_sha256": digest(self.source.variables), "created": "2026-01-01"}
         assert trained["Edema"].imported == {**source, "round": 5, "auroc": {"a": 0.75}}
+
+    def test_a_refitted_class_was_trained_where_its_column_was_fitted(self):
+        lacks = {"sites": ["E"], "rounds": [], "last_round": 4, "lacking": {"E": "positive"}}
+        manifest = {**self.source.manifest, "classes": {"Edema": lacks}}
+        source = Checkpoint(self.source.variables, manifest)
+        columns, fitted = wire.split(source.variables)[1], {"refit": {"site": "me", "images": 80}}
+        after = with_columns(
+            model("Nodule"), source, {"Edema": columns["Edema"]}, {"Edema": fitted}
+        )
+        of = facts_of(after).trained["Edema"]
+        assert (of.sites, of.rounds, of.last_round, of.never_learned) == (("me",), (), None, None)
+        assert of.imported["refit"] == fitted["refit"]
+        assert facts_of(import_classes(model("Nodule"), source, ["Edema"])).never_learned
+
+    def test_a_class_that_comes_back_is_not_removed_any_more(self):
+        back = import_classes(remove(self.source, ["Edema", "Mass"]), self.source, ["Edema"])
+        assert {*back.manifest["removed"]} == {"Mass"}
 
     @pytest.mark.parametrize(("body", "reason"), [
         ({**BODY, "bn/gamma": np.float32([1.0000001])}, "1 of 2 variables, e.g. bn/gamma"),

@@ -29,6 +29,12 @@ def test_every_job_goes_into_the_history_with_its_rounds_and_other_facts_stay():
     assert third.continued == {"jobs": ["b", "a"], "round": 5} and third.first_round == 5
 
 
+def test_what_was_measured_of_a_model_does_not_pass_to_the_next():
+    measured = FRESH.with_facts(features={"gone": 1}, validation={"round": 0}, candidate="refit")
+    made = measured.started_by("b").with_round(0, {"nih": SiteResult({}, {})}, {})
+    assert not {"features", "validation", "candidate"} & {*made} and made.round == 1
+
+
 def test_a_jobs_rounds_are_those_of_the_model_that_is_continued():
     first = ran(FRESH, "a", 3)
     best_of_first = first.with_facts(round=2).started_by("b")

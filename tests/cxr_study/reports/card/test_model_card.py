@@ -5,7 +5,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from cxr_study.common.wording import Notice
-from cxr_study.evaluation.summary_json import SHARED_PATIENTS, Contribution
+from cxr_study.evaluation.summary_json import PATIENTS, Contribution
 from cxr_study.models.calibration_file import CalibrationFile, ClassCalibration, Curve
 from cxr_study.reports.card.model_card import (
     QUESTIONS,
@@ -17,7 +17,7 @@ from cxr_study.reports.card.model_card import (
 )
 from html_page import Page
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-from surgical_aggregation.checkpoints.model_facts import facts_of
+from surgical_aggregation.checkpoints.model_facts import ClassTraining, facts_of
 from surgical_aggregation.wire import variables as wire
 
 FILTERS = ["SVTPrivacy (a_b)"]
@@ -137,19 +137,38 @@ def test_sites_count_as_contributors_by_the_manifest_of_the_model(
     assert gone == absent
 
 
-def test_patients_at_two_sites_are_not_claimed_to_be_at_one(source):
+@pytest.mark.parametrize("heading", PATIENTS)
+def test_patients_at_two_sites_or_unknown_are_not_claimed_to_be_at_one(source, heading):
     claim = "Patients are in one split and at one site alone."
     assert claim in markdown(source)
-    warnings = (Notice(SHARED_PATIENTS, "3 ids."),)
+    warnings = (Notice(heading, "3 ids."),)
     shared = dataclasses.replace(source.summary, warnings=warnings)
     assert claim not in markdown(dataclasses.replace(source, summary=shared))
+
+
+def test_a_personal_models_card_has_its_own_sites_results_alone(source, summary):
+    own = markdown(
+        dataclasses.replace(source, summary=summary.of_site("nih"), file="site_best.npz")
+    )
+    whole = markdown(source)
+    assert "test split of chexpert" in whole and "test split of chexpert" not in own
+    assert "test split of nih" in own and 'load_model("site_best.npz")' in own
+
+
+def test_a_refitted_column_names_its_images():
+    refit = {"site": "me", "images": 80}
+    of = ClassTraining(("me",), None, imported={"model_sha256": "5" * 64, "refit": refit})
+    assert (
+        trained_by(of)
+        == "1 site (me); fitted on 80 images of me; imported from model " + "5" * 16 + "…"
+    )
 
 
 def test_a_site_of_somebodys_own_has_no_chest_x_rays(source):
     assert "chest" in markdown(source)
     own = markdown(dataclasses.replace(source, chest=False)).lower()
     assert not re.search("chest|x-ray|lateral|finding on", own)
-    assert "predicts 3 classes." in own
+    assert "predicts 3 classes." in own and "grey" not in own and "per class" in own
 
 
 def test_answers_in_the_models_folder_are_in_every_card(source, tmp_path):

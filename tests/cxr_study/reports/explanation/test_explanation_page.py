@@ -35,8 +35,8 @@ def pages(tmp_path, monkeypatch):
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
     image = ReadImage("a.png", str(tmp_path / "a.png"), np.zeros((4, 4), np.uint8))
 
-    def write(*calibrated, never=(), flags=""):
-        columns = {f"{name} positive": 1 for name in calibrated}
+    def write(*calibrated, never=(), flags="", positive=1):
+        columns = {f"{name} positive": positive for name in calibrated}
         table = pd.DataFrame([{**ROW, **columns, "flags": flags}], [7])
         classes = {name: SimpleNamespace(threshold=0.1) for name in calibrated}
         model = SimpleNamespace(
@@ -69,6 +69,13 @@ def test_calibrated_probabilities_are_not_ranked_with_raw_ones(pages):
     places = [ranked.index(f"{word} ") for word in ("Calibrated", "Hernia", "Mass", "Edema")]
     places += [ranked.index("Not calibrated"), ranked.index("Nodule")]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize(("positive", "sign"), [(1, "≥"), (0, "<")])
+def test_a_class_is_positive_where_the_table_says_so(pages, positive, sign):
+    """The table compares in float32: a probability may be equal to its threshold there alone."""
+    text, _ = pages("Edema", "Mass", positive=positive)
+    assert text.count(sign) == 2
 
 
 @pytest.mark.parametrize("odd", ["", "shape: 300 x 60 pixels; "])

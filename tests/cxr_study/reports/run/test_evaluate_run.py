@@ -11,7 +11,7 @@ from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.evaluation.scores import SiteEvaluation
-from cxr_study.evaluation.summary_json import SHARED_PATIENTS, RefusedResult, Summary
+from cxr_study.evaluation.summary_json import NO_PATIENTS, SHARED_PATIENTS, RefusedResult, Summary
 from cxr_study.reports.run import run_warnings
 from cxr_study.reports.run.evaluate_run import render, write_report
 from cxr_study.reports.run.examples import Example, choose
@@ -191,8 +191,12 @@ def test_each_warning_has_its_cause_and_a_fine_run_has_none(changes, expected):
 def test_so_have_look_alikes_shared_patients_and_a_precision_that_is_not_here(monkeypatch):
     shared = lambda sites: [f"{sites} share 3 ids"] * bool(sites)  # noqa: E731
     monkeypatch.setattr(run_warnings, "check_disjoint", shared)
-    (shared,) = warned(evaluations=[evaluation("a", labels="A"), evaluation("b")])
-    assert (shared.heading, shared.text) == (SHARED_PATIENTS, "['A'] share 3 ids.")
+    table = SimpleNamespace(site=SimpleNamespace(site="a", patients="each-image"))
+    shared, alone = warned(evaluations=[evaluation("a", labels=table), evaluation("b")])
+    assert shared.heading == SHARED_PATIENTS and shared.text.endswith("share 3 ids.")
+    assert alone.heading == NO_PATIENTS and alone.text.startswith("a: images of one patient may")
+    table.site.patients = "exact"
+    assert len(warned(evaluations=[evaluation("a", labels=table)])) == 1
     monkeypatch.setattr(JOB.at_server, "mixed_precision", True)
     for half, headings in ((True, []), (False, ["No mixed precision here."])):
         monkeypatch.setattr(run_warnings.tensorflow_setup, "half_precision", lambda h=half: h)

@@ -91,6 +91,7 @@ SAME = tuple(dataclasses.replace(row, auroc=0.5) for row in SUMMARY.test)
     ({"refusals": (RefusedResult(1, "nih", "NaN"),)}, "Results left out.", "continued without 1"),
     ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Missing site.", "chexpert is not in round 1;"),
     ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Not yet converged.", "The last model is the best"),
+    ({"best": Best(1, 0.4, "average")}, "Not yet converged.", None),  # made of the rounds
     ({"planned_rounds": 6}, "Not finished.", "2 of 6 rounds were made. surgagg continue"),
     ({"planned_rounds": 6, "stopped_early": True}, "Not finished.", None),
     ({"test": SAME}, "A constant model.", "the model gives every image the same"),
@@ -218,7 +219,11 @@ def test_other_models_have_a_line_for_each_kind_of_class_and_without_own_models_
         Difference("nih", 0.1, 0.05, 0.2, against="published", classes="unlabelled", few=1),
         Difference("chexpert", 0.1, 0.0, 0.2, against="published", classes="unlabelled"),
     )
-    assert comparisons(dataclasses.replace(summary, differences=others)) == [
+    none = dataclasses.replace(summary, differences=())
+    assert [line.split(":")[0] for line in comparisons(none)] == ["nih", "chexpert"]
+    assert all("too few patients" in line for line in comparisons(none))
+    federated = tuple(row for row in summary.test if row.model == "global")
+    assert comparisons(dataclasses.replace(summary, differences=others, test=federated)) == [
         NOT_MEASURED,
         "Against the method as published, on the classes that a site does not label: nih better by "
         "0.100 (0.050 to 0.200) without 1 class of too few patients and chexpert no difference "

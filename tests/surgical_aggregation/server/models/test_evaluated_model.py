@@ -24,6 +24,8 @@ def fl_ctx(tmp_path):
     save(Checkpoint(VARIABLES, {"round": 7, "head_features": 2}), tmp_path / LAST)
     save(Checkpoint(VARIABLES, {}), tmp_path / "server/checkpoints/earlier/best.npz")
     save(Checkpoint(BODY, {}), tmp_path / "server/checkpoints/headless/best.npz")
+    local = Checkpoint(VARIABLES, {"strategy": "fedbn"})
+    save(local, tmp_path / "server/checkpoints/local/best.npz")
     save(Checkpoint({**VARIABLES, "conv/kernel": np.float32([7, 7])}, {}), tmp_path / "file.npz")
     return context(engine=Engine(tmp_path))
 
@@ -84,6 +86,7 @@ class TestEvaluatedModelLocator:
         ({"file": "../file.npz"}, "a job may name only checkpoints below"),
         ({"job": "../earlier"}, "job '../earlier' has no best.npz in"),
         ({"job": "headless"}, "has no columns, so there is nothing to measure"),
+        ({"job": "local"}, "is no site's model: with strategy 'fedbn' each site keeps a part"),
     ])  # fmt: skip
     def test_without_a_model_the_run_ends_with_the_reason(self, fl_ctx, panics, arguments, reason):
         locator = evaluated_model.EvaluatedModelLocator(**arguments)
