@@ -1,6 +1,6 @@
 """A small run to report: two sites, one class in common, one class each of its own."""
 
-import dataclasses
+from dataclasses import replace
 
 import pytest
 
@@ -108,13 +108,11 @@ DEGENERATE = {
     },
     "a difference without interval": {"differences": (Difference("nih", 0.1, None, None),)},
     "no AUROC defined": {
-        "test": tuple(
-            dataclasses.replace(r, auroc=None, low=None, high=None) for r in SUMMARY.test
-        ),
+        "test": tuple(replace(r, auroc=None, low=None, high=None) for r in SUMMARY.test),
         "means": (),
     },
     "an AUROC without interval": {
-        "test": tuple(dataclasses.replace(r, low=None, high=None) for r in SUMMARY.test)
+        "test": tuple(replace(r, low=None, high=None) for r in SUMMARY.test)
     },
     "nothing tested": {"test": (), "means": ()},
     "no trained class": {"trained_by": {}},
@@ -126,4 +124,4 @@ DEGENERATE = {
 @pytest.fixture(params=DEGENERATE.values(), ids=DEGENERATE.keys())
 def degenerate(request):
     """A run without something that a report usually shows."""
-    return dataclasses.replace(SUMMARY, **request.param)
+    return replace(SUMMARY, **request.param)

@@ -39,7 +39,6 @@ ABOVE_QUICK = {
     "cxr_study/test_imports.py": "slow",
     "cxr_study/training/test_input_pipeline.py": "slow",
     "cxr_study/training/test_network.py": "slow",
-    "cxr_study/data/test_nih_metadata.py": "slow",
     "cxr_study/runs/test_simulator_process.py": "slow",
     "cxr_study/training/test_chest_xray_site.py": "slow",
     "cxr_studies/baseline/test_pooled_site.py": "slow",

@@ -49,9 +49,7 @@ class TestSite:
         ("nhi", "a.yaml", True, "nih"),
         ("nih", "a.yaml", False, "none of the 200 images"),
     ])  # fmt: skip
-    def test_a_mistake_is_reported_and_changes_nothing(
-        self, phantom, tmp_path, dataset, name, images, message
-    ):
+    def test_a_mistake_changes_nothing(self, phantom, tmp_path, dataset, name, images, message):
         if not images:
             shutil.rmtree(phantom / "nih/images")
         before = contents(tmp_path)
@@ -98,9 +96,7 @@ class TestSplit:
         assert "exclude each other" in surgagg("split", nih, *both, code=2)
 
 
-def test_images_are_decoded_once_and_too_many_bad_ones_are_exit_code_1_and_named(
-    both, nih, phantom
-):
+def test_images_are_decoded_once_and_too_many_bad_ones_are_exit_code_1(both, nih, phantom):
     first, again = (surgagg("prepare", *both, "--size", 8) for _ in range(2))
     assert re.findall(r"([\d,]+) decoded now", first)[1] == "200"
     assert re.findall(r"([\d,]+) decoded now", again) == ["0", "0"]
@@ -112,9 +108,7 @@ def test_images_are_decoded_once_and_too_many_bad_ones_are_exit_code_1_and_named
     assert f"left out: {image.name} unreadable" in surgagg("prepare", nih, "--size", 8)
 
 
-def test_classes_and_their_sites_are_shown_and_an_undecided_look_alike_is_exit_code_1(
-    phantom, both
-):
+def test_classes_and_sites_are_shown_and_an_undecided_look_alike_is_exit_code_1(phantom, both):
     output = surgagg("classes", *both)
     assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in output
     assert "need different names" in surgagg("classes", both[0], both[0], code=2)

@@ -64,9 +64,7 @@ def test_folder_and_csv_become_a_site_that_is_ready_to_train(hospital):
     assert "exists; remove it" in answer("data", "site", "table", "klinik", SITE, code=2)
 
 
-def test_the_bits_of_16_bit_pictures_are_decided_once_and_a_run_notes_where_they_are_not(
-    hospital, capsys
-):
+def test_bits_of_16_bit_pictures_are_decided_once_and_a_run_notes_where_not(hospital, capsys):
     for number, image in enumerate(sorted(hospital.rglob("*.png"))):
         values = np.random.default_rng(number).integers(0, 4096, (16, 16), np.uint16)
         Image.fromarray(values).save(image)

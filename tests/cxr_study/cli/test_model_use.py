@@ -1,9 +1,9 @@
 """`surgagg predict`, `model show` and `model calibrate`, as typed."""
 
-import dataclasses
 import json
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,11 @@ import yaml
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.data.images.bit_depth import LEAST
 from cxr_study.models import export_model
-from cxr_study.models.calibration_file import CalibrationFile, ClassCalibration, Curve, as_json
+from cxr_study.models.calibration_file import as_json
 from cxr_study.models.loaded_model import LoadedModel, load_model
 from cxr_study.reports.card import model_card
 from deep_pictures import png_16
+from made_up_calibration import calibrated
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
 from tiny_model import CLASSES, hospital, ill_or_not, picture, saved
 from typed import answer, typed
@@ -38,13 +39,11 @@ def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
     output = answer("predict", home / "best.npz", home / "images", "--out", out, "--explain", 2)
     table = pd.read_csv(out, keep_default_na=False)
     assert list(table) == ["image", *CLASSES, "flags"]
-    assert table["image"].tolist() == ["a.png", "b.png"]
-    assert table["flags"].tolist() == ["", "shape: 300 x 60 pixels"]
-    problems = pd.read_csv(home / "out/p.problems.csv")
-    assert problems.to_dict("list") == {
-        "image": ["broken.png"],
-        "problem": ["no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM"],
-    }
+    rows = [["a.png", ""], ["b.png", "shape: 300 x 60 pixels"]]
+    assert table[["image", "flags"]].to_numpy().tolist() == rows
+    assert (home / "out/p.problems.csv").read_text() == (
+        'image,problem\nbroken.png,"no readable PNG, JPEG, TIFF, JPEG 2000, WebP, BMP or DICOM"\n'
+    )
     pages = sorted(path.name for path in (home / "out/p-explained").iterdir())
     assert pages == ["0-a.png.html", "1-b.png.html"]
     text = (home / "out/p-explained/1-b.png.html").read_text()
@@ -117,14 +116,8 @@ def test_16_bit_pictures_of_a_site_file_without_bits_are_read_as_a_run_reads_the
     (home / "split.csv").write_text(f"patient,split\n{split}")
     site = {"dataset": "table", "labels": "labels.csv", "images": "images", "split": "split.csv"}
     (home / "a.yaml").write_text(yaml.safe_dump(site))
-    asked = (
-        "predict",
-        home / "best.npz",
-        home / "images/0.png",
-        "--force",
-        "--out",
-        home / "p.csv",
-    )
+    image, out = home / "images/0.png", home / "p.csv"
+    asked = ("predict", home / "best.npz", image, "--force", "--out", out)
     assert "12-bit values" in answer(*asked)
     assert "flagged" not in answer(*asked, "--site-file", home / "a.yaml")
 
@@ -137,15 +130,14 @@ def test_mistakes_are_reported_before_anything_is_written(home):
     assert "does not exist" in predict(home / "best.npz", home / "nothing.png", *out)
     assert "is neither" in predict(home / "nothing", home / "images", *out)
     assert "need a file .csv" in predict(home / "best.npz", home / "images", "--out", home / "p.x")
-    output = predict(home / "best.npz", home / "images/broken.png", *out)
-    assert "no image could be predicted" in output
+    bad = predict(home / "best.npz", home / "images/broken.png", *out)
+    assert "no image could be predicted" in bad
     output = answer("model", "evaluate", home / "best.npz", "--sites", "a", code=2)
     assert "labelled images need --site-files <folder of <site>.yaml> for real data" in output
     wrong = ("--sensitivity", 90)  # the first mistake of two
     assert "a sensitivity above 0" in answer("model", "calibrate", home / "none", *wrong, code=2)
-    assert sorted(path.name for path in home.iterdir()) == [
-        "best.npz", "images", "p.csv", "p.problems.csv",
-    ]  # fmt: skip
+    left = sorted(path.name for path in home.iterdir())
+    assert left == ["best.npz", "images", "p.csv", "p.problems.csv"]
 
 
 def test_a_calibration_is_made_next_to_the_model_and_used(home):
@@ -155,8 +147,7 @@ def test_a_calibration_is_made_next_to_the_model_and_used(home):
     model, out = home / "best.npz", home / "p.csv"
     before = model.read_bytes()
     output = answer("model", "calibrate", model, *of, "--sensitivity", 0.9)
-    assert "best.calibration.json: 1 class" in output
-    assert NEWER in output
+    assert "best.calibration.json: 1 class" in output and NEWER in output
     assert "Hernia: not calibrated; 20 positive and 20 negative images are needed" in output
     assert "Not calibrated, without a label here: Edema." in output and "ECE after" in output
     assert model.read_bytes() == before
@@ -168,13 +159,11 @@ def test_a_calibration_is_made_next_to_the_model_and_used(home):
     output = answer("predict", model, home / "data", "--out", out)
     assert "1 of 3 classes, on a; thresholds by sensitivity 0.9" in output
     table = pd.read_csv(out).set_index("image")
-    raw_out = home / "raw.csv"
-    answer("predict", model, home / "data", "--out", raw_out, "--raw")
-    raw = pd.read_csv(raw_out).set_index("image")
+    answer("predict", model, home / "data", "--out", out, "--raw", "--force")
+    raw = pd.read_csv(out).set_index("image")
     assert list(raw) == [*CLASSES, "flags"]
-    assert (
-        np.abs(table["Mass"] - raw["Mass"]).max() > 0.01 and (table["Edema"] == raw["Edema"]).all()
-    )
+    assert (table["Mass"] - raw["Mass"]).abs().max() > 0.01
+    assert table["Edema"].equals(raw["Edema"])
     assert made["classes"]["Mass"]["test_specificity"][0] is not None
     threshold = made["classes"]["Mass"]["threshold"]
     assert (table["Mass positive"] == (table["Mass"] >= threshold)).mean() > 0.99
@@ -194,19 +183,12 @@ def test_a_card_that_was_written_before_the_calibration_is_not_packaged(home, mo
     source = model_card.CardSource("m", loaded.facts)
     model_card.write(source, home)
     answer("model", "package", model, "--out", home / "before")
-    mass = ClassCalibration(
-        curve=Curve(slope=2), threshold=0.3, sensitivity=0.9, specificity=0.8, images=100,
-        positives=50, ece_before=0.1, ece_after=0.05,
-    )  # fmt: skip
-    calibration = CalibrationFile(
-        model_sha256=digest(loaded.checkpoint.variables), sites=("a",), threshold_rule="f1",
-        created="2026-11-27", version="0", classes={"Mass": mass}, refused={},
-    )  # fmt: skip
+    calibration = calibrated("a", of="Mass", model=digest(loaded.checkpoint.variables))
     (home / "best.calibration.json").write_text(as_json(calibration))
     output = answer("model", "package", model, "--out", home / "after", code=2)
     assert "model_card.md needs to state the model's calibration" in output
     assert not (home / "after").exists()
-    model_card.write(dataclasses.replace(source, calibration=calibration), home)
+    model_card.write(replace(source, calibration=calibration), home)
     answer("model", "package", model, "--out", home / "after")
     card = (home / "after/README.md").read_text()
     assert "Calibrated on the validation split of a" in card
@@ -225,8 +207,8 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
     output = answer("model", "show", home / "best.npz")
     assert "that wrote it: the day it was made; " in output and "the AUROC per site" in output
     model = load(home / "best.npz")
-    facts = {**model.manifest, "input": {"resizing": [1]}}  # another application's
-    save(Checkpoint(model.variables, facts), home / "other.npz")
+    other = {**model.manifest, "input": {"resizing": [1]}}  # another application's
+    save(Checkpoint(model.variables, other), home / "other.npz")
     assert re.search(r"resizing +\[1\]", answer("model", "show", home / "other.npz"))
     output = answer("model", "show", PRETRAINED_BODY)
     assert "body without a head" in output

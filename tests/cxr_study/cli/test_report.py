@@ -56,9 +56,7 @@ def full(monkeypatch):
 
 
 @pytest.mark.parametrize(("job", "options"), [("surgical", ()), ("surgical_he", ("--phantom",))])
-def test_without_the_data_or_of_an_encrypted_model_it_is_what_the_sites_measured(
-    tmp_path, job, options
-):
+def test_without_data_or_of_an_encrypted_model_it_is_what_sites_measured(tmp_path, job, options):
     results = download(tmp_path, job)
     output = answer("report", tmp_path, *options, code=ABSENT)
     assert "chexpert contributed to no round: the model has nothing of it." in output

@@ -41,9 +41,7 @@ class TestRoundProgress:
         (9, 5, [(5, None, False), (6, None, False)], ["5/9", "6/9"]),
         (0, 0, [(0, None, False), (1, None, False)], ["1"]),  # of a number not known
     ])  # fmt: skip
-    def test_without_a_terminal_every_round_is_a_line(
-        self, console, total, made, progress, printed
-    ):
+    def test_without_a_terminal_a_round_is_a_line(self, console, total, made, progress, printed):
         with round_bars(console) as bars:
             shown = RoundProgress(bars, "training", total, made)
             for now in progress:

@@ -39,9 +39,7 @@ def column(*values):
 
 
 @pytest.mark.parametrize("chunk", [10**6, 7 * 120])  # all resamples at once, and seven
-def test_areas_are_scikit_learns_with_images_as_often_as_their_patient_was_drawn(
-    chunk, monkeypatch
-):
+def test_areas_are_scikit_learns_with_images_as_often_as_their_patient_is_drawn(chunk, monkeypatch):
     monkeypatch.setattr(bootstrap, "_CHUNK", chunk)
     got = model(2, seed=5, resamples=15)
     patient = np.unique(PATIENTS, return_inverse=True)[1]

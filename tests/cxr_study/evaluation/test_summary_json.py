@@ -1,7 +1,7 @@
 """The JSON form of a run's summary."""
 
-import dataclasses
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_round_trip_gives_an_equal_summary(summary, degenerate):
 
 
 def test_numpy_numbers_are_written_as_plain_ones(summary):
-    numpy = dataclasses.replace(summary, wall_seconds=np.float32(123), seed=np.int64(7))
+    numpy = replace(summary, wall_seconds=np.float32(123), seed=np.int64(7))
     assert numpy.to_json() == summary.to_json()
 
 
@@ -52,4 +52,4 @@ def test_text_that_is_not_json_and_nan_are_refused(summary):
     with pytest.raises(ValueError, match="Invalid JSON"):
         Summary.from_json("{")
     with pytest.raises(ValueError, match="wall_seconds: Input should be a finite number"):
-        dataclasses.replace(summary, wall_seconds=float("nan")).to_json()
+        replace(summary, wall_seconds=float("nan")).to_json()

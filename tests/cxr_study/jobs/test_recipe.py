@@ -202,9 +202,7 @@ class TestHelpers:
         assert added["path"].endswith("PercentilePrivacy") and added["args"]["percentile"] == 20
         assert changed == own
 
-    def test_log_streaming_configuration_resources_and_a_tracker_are_in_the_job(
-        self, export, plain
-    ):
+    def test_log_streaming_a_setting_resources_and_a_tracker_are_in_the_job(self, export, plain):
         recipe = JobRecipe(Job.of("surgical"))
         recipe.enable_log_streaming("audit.log")
         recipe.add_client_config({"np_download_chunk_size": 0})

@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from cxr_study.models.calibration_file import (
-    CalibrationFile,
-    ClassCalibration,
     Curve,
     SiteTest,
     as_json,
@@ -11,6 +9,7 @@ from cxr_study.models.calibration_file import (
     current_calibration,
     read_calibration,
 )
+from made_up_calibration import calibrated
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 
 MODEL = Checkpoint({"head/Mass/kernel": np.ones(2)})
@@ -18,15 +17,9 @@ POOLED, OWN = (0.75, 0.5, 1.0), (0.5, None, None)
 
 
 def calibration(*sites, by_site=None):
-    mass = ClassCalibration(
-        curve=Curve(slope=0.5), threshold=0.25, sensitivity=0.9, specificity=0.5, images=100,
-        positives=30, ece_before=0.1, ece_after=0.05, test_sensitivity=POOLED,
-        by_site=by_site or {},
-    )  # fmt: skip
-    return CalibrationFile(
-        model_sha256=digest(MODEL.variables), sites=sites, threshold_rule="f1",
-        created="2026-01-02", version="1", classes={"Mass": mass}, refused={"Hernia": "few"},
-    )  # fmt: skip
+    facts = {"curve": Curve(slope=0.5), "test_sensitivity": POOLED, "by_site": by_site or {}}
+    model, refused = digest(MODEL.variables), {"Hernia": "few"}
+    return calibrated(*sites, of="Mass", model=model, refused=refused, **facts)
 
 
 def test_a_file_reads_back_next_to_its_model_alone(tmp_path):

@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,17 +12,11 @@ import exported_runtime
 from cxr_study.common.offered_data import demo_data
 from cxr_study.data.images.decoding import resize_square
 from cxr_study.models import export_model
-from cxr_study.models.calibration_file import (
-    CalibrationError,
-    CalibrationFile,
-    ClassCalibration,
-    Curve,
-    as_json,
-    calibration_path,
-)
+from cxr_study.models.calibration_file import CalibrationError, Curve, as_json, calibration_path
 from cxr_study.models.export_model import package
 from cxr_study.models.loaded_model import load_model
 from cxr_study.training.backbones import IMAGENET
+from made_up_calibration import calibrated
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 from tiny_model import CLASSES, SIZE, saved
 from typed import answer
@@ -74,9 +69,7 @@ def test_an_exported_model_says_what_predict_says_with_its_runtime_alone(home, t
         np.testing.assert_allclose(found[str(number)], probabilities, atol=1e-5, rtol=0)
 
 
-def test_wrong_names_and_missing_converters_are_refused_before_anything_is_built(
-    home, tmp_path, monkeypatch
-):
+def test_wrong_names_and_missing_converters_are_refused_first(home, tmp_path, monkeypatch):
     model = load_model(home[0] / "best.npz")
     with pytest.raises(ValueError, match=r"onnx needs a file \.onnx"):
         export_model.export(model, "onnx", tmp_path / "m.keras")
@@ -113,52 +106,36 @@ def with_constants():
 @pytest.mark.parametrize("to", FILES)
 def test_a_file_is_written_only_if_it_runs_and_says_the_same(with_constants, tmp_path, to):
     network, expected = with_constants
-    given = CHEST[None].astype(np.float32)
-    out = tmp_path / FILES[to]
+    given, out = CHEST[None].astype(np.float32), tmp_path / FILES[to]
     export_model.write_network(network, to, out, {}, (given, expected))
-    written = list(tmp_path.iterdir())
-    assert written == [out]
-    for wrong, message in (
-        (expected + 2e-4, "differs .* by 2.0e-04"),
-        (expected[:, :0], "not run"),
-    ):
-        with pytest.raises(ValueError, match=rf"{FILES[to]} was written.*{message}"):
-            again = tmp_path / "again" / FILES[to]
+    assert list(tmp_path.iterdir()) == [out]
+    again = tmp_path / "again" / FILES[to]
+    for wrong, why in ((expected + 2e-4, "differs .* by 2.0e-04"), (expected[:, :0], "not run")):
+        with pytest.raises(ValueError, match=rf"{FILES[to]} was written.*{why}"):
             export_model.write_network(network, to, again, {}, (given, wrong))
-    assert not list((tmp_path / "again").iterdir())
+    assert not list(again.parent.iterdir())
 
 
 def test_a_calibration_is_in_the_metadata_and_one_of_another_model_is_refused(tmp_path):
     file = saved(tmp_path / "best.npz")
     assert export_model.metadata(load_model(file))["calibration"] is None
-    of = ClassCalibration(
-        curve=Curve(slope=2, intercept=0.5), threshold=0.5, sensitivity=1, specificity=1,
-        images=40, positives=20, ece_before=0, ece_after=0,
-    )  # fmt: skip
-    made = CalibrationFile(
-        model_sha256=digest(load(file).variables), sites=("a",), threshold_rule="f1", created="",
-        version="", classes={"Mass": of}, refused={},
-    )  # fmt: skip
+    model, curve = digest(load(file).variables), Curve(slope=2, intercept=0.5)
+    made = calibrated("a", of="Mass", model=model, curve=curve)
     calibration_path(file).write_text(as_json(made))
     output = answer("export", file, "--to", "keras", "--out", tmp_path / "c.keras")
     assert "The output is not calibrated" in output
     read = export_model.read_metadata(tmp_path / "c.keras")
     curve = {"method": "platt", "slope": 2.0, "intercept": 0.5}
-    wanted = {"Mass": {"curve": curve, "threshold": 0.5}}
-    assert read["calibration"] == wanted
+    assert read["calibration"] == {"Mass": {"curve": curve, "threshold": 0.25}}
     saved(file, seed=1)
     with pytest.raises(CalibrationError, match="was made for another model"):
         export_model.export(load_model(file), "keras", tmp_path / "m.keras")
 
 
 def test_a_failed_export_leaves_nothing(home, tmp_path, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("converter")
-
-    monkeypatch.setitem(
-        export_model._TARGETS, "keras", export_model._TARGETS["keras"]._replace(write=fail)
-    )
-    with pytest.raises(RuntimeError, match="converter"):
+    failing = export_model._TARGETS["keras"]._replace(write=Mock(side_effect=RuntimeError("conv")))
+    monkeypatch.setitem(export_model._TARGETS, "keras", failing)
+    with pytest.raises(RuntimeError, match="conv"):
         export_model.export(load_model(home[0] / "best.npz"), "keras", tmp_path / "m.keras")
     assert list(tmp_path.iterdir()) == []
 
@@ -189,7 +166,7 @@ def test_a_package_replays_its_reference_without_this_software(tmp_path):
     assert json.loads((out / "config.json").read_text())["classes"] == list(CLASSES)
     assert load(out / "model.npz").manifest == model.checkpoint.manifest
     code, output = check(out)
-    assert code == 0 and "The same" in output and all(name in output for name in CLASSES)
+    assert code == 0 and all(words in output for words in ("The same", *CLASSES))
     reference = json.loads((out / "reference.json").read_text())
     reference["probabilities"]["Mass"] += 0.01
     (out / "reference.json").write_text(json.dumps(reference))
@@ -202,10 +179,7 @@ def test_a_package_is_whole_or_not_there(tmp_path, monkeypatch):
     with pytest.raises(FileExistsError, match="needs a new folder"):
         package(model, "", tmp_path)
 
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(export_model, "save", fail)
+    monkeypatch.setattr(export_model, "save", Mock(side_effect=OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         package(model, "", tmp_path / "package")
     assert not (tmp_path / "package").exists()

@@ -1,5 +1,5 @@
-import dataclasses
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -103,8 +103,8 @@ def test_a_refusal_names_the_classes_that_the_sites_label(labels, message):
     one = site(images=400)
     probabilities = one.probabilities.assign(Hernia=0.5)[["Hernia", "Mass"]]
     table = pd.DataFrame(labels).assign(patient=one.images.table["patient"])
-    images = dataclasses.replace(one.images, table=table, labelled=frozenset(labels))
-    one = dataclasses.replace(one, probabilities=probabilities, images=images)
+    images = replace(one.images, table=table, labelled=frozenset(labels))
+    one = replace(one, probabilities=probabilities, images=images)
     with pytest.raises(CalibrationError, match=message) as refused:
         calibrate(MODEL, [one])
     assert "Hernia:" not in str(refused.value)
@@ -138,7 +138,7 @@ def test_a_share_of_all_or_none_has_the_exact_interval_of_its_patients():
     low = 0.025 ** (1 / 15)  # 15 patients of two images each
     for share in (of.test_sensitivity, of.test_specificity, of.test_ppv):
         assert share == (1.0, pytest.approx(low), 1.0)
-    wrong = dataclasses.replace(sure, probabilities=1 - sure.probabilities)
+    wrong = replace(sure, probabilities=1 - sure.probabilities)
     of = calibrate(MODEL, [one], [wrong]).classes["Mass"]
     assert of.test_sensitivity == (0.0, 0.0, pytest.approx(1 - low))
 

@@ -110,9 +110,7 @@ def test_pictures_are_read_with_their_sites_bits_kept_ones_too(cache, tmp_path):
         image_store.prepare(folder, ["a"], [str(folder / "a.png")], 32, bits=14)
 
 
-def test_images_come_in_chunks_in_their_order_and_what_is_missing_is_reported(
-    tmp_path, monkeypatch
-):
+def test_images_come_in_chunks_in_order_and_what_is_missing_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(images_to_predict, "CHUNK", 2)
     for name in "abcde":
         picture(tmp_path / f"{name}.png")

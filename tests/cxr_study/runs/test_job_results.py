@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from cxr_study.evaluation.summary_json import Contribution, RefusedResult
+from cxr_study.evaluation.summary_json import Contribution, RefusedResult, SiteRound
 from cxr_study.jobs.job import Job
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import RunFacts, RunFolderError, file_digest, finished_run, run_of
@@ -62,11 +62,9 @@ def test_every_round_and_then_the_final_model_with_what_each_site_measured(serve
     assert [entry.round for entry in found] == [0, 1, 2]
     assert [e.mean_validation_bce for e in found] == pytest.approx([0.5, 0.3, 0.5])
     assert list(first.sites) == ["a", "b"] and list(second.sites) == ["a"]
-    b = first.sites["b"]
-    assert (b.validation_bce, b.validation_auroc, b.train_seconds) == (0.6, 0.5, 4.0)
-    assert b.validate_seconds is None and second.sites["a"].validate_seconds == 1.0
-    assert final.sites["b"].validation_auroc == 0.9
-    assert final.sites["b"].train_seconds is None
+    assert first.sites["b"] == SiteRound(0.6, 0.5, 4.0)
+    assert second.sites["a"] == SiteRound(0.3, validate_seconds=1.0)
+    assert final.sites["b"] == SiteRound(0.75, 0.9)
     # A round that a later job made again is the later one's.
     again = {"round": 1, "sites": [site("a", bce=0.1)]}
     put_rounds(tmp_path / "later", again, {"round": 2, "sites": [site("a")]})
@@ -76,9 +74,7 @@ def test_every_round_and_then_the_final_model_with_what_each_site_measured(serve
         job_results.rounds(tmp_path)
 
 
-def test_where_the_record_of_rounds_is_lost_the_final_model_has_gone_through_all_that_were_made(
-    server, tmp_path
-):
+def test_where_the_record_is_lost_the_final_model_has_all_rounds_that_were_made(server, tmp_path):
     assert [entry.round for entry in job_results.rounds(server, made=5)] == [0, 1, 5]
     (server / "metrics/round_metrics.jsonl").unlink()
     assert [entry.round for entry in job_results.rounds(server, made=5)] == [5]
@@ -90,11 +86,8 @@ def test_where_the_record_of_rounds_is_lost_the_final_model_has_gone_through_all
 def test_who_contributed_is_in_the_manifest_and_of_older_versions_in_their_records(server):
     manifest = {"contributed": {"a": [[0, 2], [4, 4]], "c": [[0, 0]]}}
     found = job_results.contributions(manifest, ["a", "b"], server)
-    assert found == {
-        "a": Contribution(((0, 2), (4, 4))),
-        "b": Contribution((), "NaN"),
-        "c": Contribution(((0, 0),)),
-    }
+    a, c = Contribution(((0, 2), (4, 4))), Contribution(((0, 0),))
+    assert found == {"a": a, "b": Contribution((), "NaN"), "c": c}
     older = {"classes": {"Edema": {"rounds": [[3, 3, ["a"]]]}}}
     found = job_results.contributions(older, ["a", "b"], server)
     assert found == {"a": Contribution(((0, 1), (3, 3))), "b": Contribution(((0, 0),), "NaN")}
@@ -117,17 +110,13 @@ def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(server):
     assert personal.mean_validation_bce == pytest.approx(0.3)
     first, *_ = job_results.rounds(server)
     assert first.mean_validation_bce == 0.5
-    a = first.sites["a"]
-    assert (a.validation_bce, a.validation_auroc, a.train_seconds) == (None, None, 4.0)
+    assert first.sites["a"] == SiteRound(None, train_seconds=4.0)
 
 
 def test_the_record_tells_refusals_rounds_and_the_end(server, tmp_path):
-    assert job_results.refusals(server) == (
-        RefusedResult(round=1, site="b", reason="NaN"),
-        RefusedResult(round=2, site="all", reason="not finite"),
-    )
-    assert job_results.rounds_run(server, server) == 4
-    assert job_results.wall_seconds(server) == 12.5
+    refused = RefusedResult(1, "b", "NaN"), RefusedResult(2, "all", "not finite")
+    assert job_results.refusals(server) == refused
+    assert (job_results.rounds_run(server, server), job_results.wall_seconds(server)) == (4, 12.5)
     assert job_results.stopped_early(server)
     write_lines(tmp_path / "run_record.jsonl", {"event": "ended", "seconds": 1})
     assert not job_results.stopped_early(tmp_path)
@@ -160,14 +149,12 @@ def test_a_run_in_the_simulator(folder):
     RunFacts(folder / "files").write(folder)
     run = finished_run(folder)
     assert run.servers == (folder / "workspace/server/simulate_job",)
-    assert run.site_files == folder / "files" and not run.elsewhere
+    assert (run.site_files, run.elsewhere, run.alone) == (folder / "files", False, {})
     assert run.states["nih"] == folder / "workspace/nih/checkpoints/simulate_job"
-    assert run.alone == {}
     nih = touch(folder / "local/nih/server/simulate_job/models/best.npz")
-    touch(folder / "local/chexpert/server/simulate_job/models/best.npz")
+    chexpert = touch(folder / "local/chexpert/server/simulate_job/models/best.npz")
     own = touch(folder / "local/chexpert/chexpert/checkpoints/simulate_job/site_best.npz")
     published = touch(folder / "published/workspace/server/simulate_job/models/best.npz")
-    chexpert = folder / "local/chexpert/server/simulate_job/models/best.npz"
     compared = (published, nih, chexpert)
     for best in compared:  # there from the first round on, and not to be taken for the final one
         (best.parents[1] / RECORD_FILE).write_text('{"event": "round"}\n')
@@ -214,9 +201,8 @@ def test_a_workspace_of_flares_simulator_has_its_job_put_together_again(tmp_path
         run = run_of(tmp_path)
     assert run.servers == (server,) and run.elsewhere
     assert run.states["nih"] == tmp_path / "nih/checkpoints/simulate_job"
-    assert run.job.sites == ("nih", "chexpert")
+    assert run.job.sites == ("nih", "chexpert") and not run.job.has_own_site
     assert run.job.settings == Job.of("surgical").settings
-    assert not run.job.has_own_site
 
 
 def test_classes_that_may_be_one_are_named_with_their_sites(tmp_path):

@@ -59,9 +59,8 @@ def test_each_site_receives_its_own_name(tmp_path, monkeypatch, run_site, names)
 
     process = SimpleNamespace(send=send, recv=Mock(side_effect=EOFError))
     runner._create_connection = lambda *_, **__: process
-    cell = SimpleNamespace(
-        get_root_url_for_child=lambda: "tcp://server", get_internal_listener_url=lambda: None
-    )
+    urls = {"get_root_url_for_child": "tcp://server", "get_internal_listener_url": None}
+    cell = Mock(**{f"{name}.return_value": url for name, url in urls.items()})
 
     def start(site):
         for folder in ("startup", "local"):
@@ -79,9 +78,7 @@ def test_the_server_does_not_wait_for_what_is_under_way_but_has_time_to_clean_up
     monkeypatch.setattr(MainProcessMonitor, "run", flares)  # it would end this process
     how = {"run_dir": "here", "shutdown_grace_time": 3, "cleanup_grace_time": 6}
     assert patched_simulator.Monitor.run(main_func=print, **how) == 7
-    flares.assert_called_once_with(
-        print, run_dir="here", shutdown_grace_time=0, cleanup_grace_time=6
-    )
+    flares.assert_called_once_with(print, **how | {"shutdown_grace_time": 0})
 
 
 def test_the_server_sees_within_a_tenth_of_a_second_that_it_should_stop(monkeypatch):

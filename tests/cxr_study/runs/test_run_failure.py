@@ -99,7 +99,7 @@ def record(folder, *events):
 
 
 @pytest.mark.parametrize(("events", "notes", "logs", "lost", "lines"), WHY.values(), ids=WHY)
-def test_the_reason_is_in_the_parties_notes_else_in_the_record_else_in_flares_log(
+def test_the_reason_is_in_notes_else_the_record_else_flares_log(
     tmp_path, events, notes, logs, lost, lines
 ):
     for site, error in notes.items():
@@ -107,9 +107,7 @@ def test_the_reason_is_in_the_parties_notes_else_in_the_record_else_in_flares_lo
         (tmp_path / f"{site}.txt").write_text("\n".join(written))
     for party, text in logs.items():
         (tmp_path / f"{party}.log").write_text(f"{text}\n")
-    known = {
-        who: Party(tmp_path / f"{who}.log", tmp_path / f"{who}.txt") for who in {*notes, *logs}
-    }
+    known = {w: Party(tmp_path / f"{w}.log", tmp_path / f"{w}.txt") for w in {*notes, *logs}}
     found = explain(None if events is None else record(tmp_path, *events), known, lost)
     assert found.reason.replace(f"{tmp_path}/", "").splitlines() == lines
     assert found.final == (lines[:1] in ([before("a")], [before("server")]))
@@ -126,9 +124,7 @@ CHECKED = refused("no", "b", None, "check")
     ([CHECKED, failed("x", began=False)], True),
     ([{**CHECKED, "event": "silent"}, failed("x", began=False)], False),
 ])  # fmt: skip
-def test_what_ended_before_the_first_round_and_for_no_failure_of_a_site_is_final(
-    tmp_path, events, final
-):
+def test_what_ended_before_any_round_and_for_no_failure_of_a_site_is_final(tmp_path, events, final):
     assert explain(record(tmp_path, START, *events), {}).final == final
 
 
@@ -142,9 +138,7 @@ def test_what_ended_before_the_first_round_and_for_no_failure_of_a_site_is_final
     ([START, {"event": "ended"}], "", []),  # of an older version
     ([], "", []),
 ])  # fmt: skip
-def test_whose_process_ended_is_known_from_the_record_and_from_flares_service(
-    tmp_path, events, service, lost
-):
+def test_whose_process_ended_is_in_the_record_or_flares_log(tmp_path, events, service, lost):
     (tmp_path / "log.txt").write_text(f"2026 - INFO - {service}\n")
     server = record(tmp_path, *events)
     assert lost_processes("1", server, tmp_path) == lost

@@ -69,13 +69,9 @@ def test_a_setting_does_not_win_over_the_option_that_the_report_states(
             check(replace(request_of(initial_body=PRETRAINED_BODY, site_files=tmp_path), job=job))
 
 
-def test_what_the_published_method_could_not_start_from_is_refused_before_the_rest_is_trained(
-    request_of, tmp_path
-):
-    random = {
-        f"bn/{name}": np.full(2, value, np.float32)
-        for name, value in (("gamma", 1), ("beta", 0), ("moving_mean", 0), ("moving_variance", 1))
-    }
+def test_what_the_published_method_could_not_start_from_is_refused_first(request_of, tmp_path):
+    values = {"gamma": 1, "beta": 0, "moving_mean": 0, "moving_variance": 1}
+    random = {f"bn/{name}": np.full(2, value, np.float32) for name, value in values.items()}
     save(Checkpoint(random, {"head_features": 2}), tmp_path / "random.npz")
     wish = {"initial_body": tmp_path / "random.npz", "settings": {"strategy": "fedavg"}}
     check(request_of(**wish))
@@ -84,8 +80,7 @@ def test_what_the_published_method_could_not_start_from_is_refused_before_the_re
 
 
 def test_a_job_with_sites_of_ones_own_is_left_to_flare(request_of, tmp_path):
-    job = tmp_path / "job"
-    shutil.copytree(JOBS / "surgical", job)
+    job = shutil.copytree(JOBS / "surgical", tmp_path / "job")
     client = job / "app_client/config/config_fed_client.json"
     client.write_text(client.read_text().replace(SITE, "my.module.MySite"))
     with pytest.raises(JobError, match=r"nvflare simulator <folder> .* then surgagg report <works"):
@@ -100,15 +95,11 @@ def test_a_run_to_continue_needs_a_model_and_for_a_site_alone_one_of_its_own(req
     last.parent.mkdir(parents=True)
     last.touch()
     check(study)
-    with pytest.raises(
-        RunFolderError, match=r"earlier/local/nih/.*last\.npz, which does not exist"
-    ):
+    with pytest.raises(RunFolderError, match=r"earlier/local/nih/.*last\.npz, which does not ex"):
         check(replace(study, local_models=True))
 
 
-def test_real_images_start_from_drawings_only_where_that_is_asked_for(
-    request_of, tmp_path, monkeypatch
-):
+def test_real_images_start_from_drawings_only_where_asked_for(request_of, tmp_path, monkeypatch):
     monkeypatch.setattr(run_request, "check_sites", lambda site_files, sites: None)
     with pytest.raises(JobError, match=r"needs --initial-body: a checkpoint .* or 'drawings'"):
         check(request_of(site_files=tmp_path))

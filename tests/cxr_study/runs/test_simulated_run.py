@@ -59,11 +59,8 @@ def phantom(monkeypatch):
 def study(tmp_path):
     def make(job="surgical", settings=SETTINGS, per_site=None, sites=None, **changes):
         job = Job.of(job).with_settings(settings, per_site, sites=sites)
-        values = {
-            "folder": tmp_path / "run",
-            "site_files": tmp_path / "sites",
-            "initial_body": tmp_path / "body.npz",
-        }
+        values = {"folder": "run", "site_files": "sites", "initial_body": "body.npz"}
+        values = {name: tmp_path / path for name, path in values.items()}
         return RunRequest(job, **{**values, **changes})
 
     return make
@@ -83,13 +80,11 @@ def test_the_job_is_that_with_the_settings_and_has_no_code(study, simulated, pha
     assert call.job.sites == ("nih", "chexpert")
     assert call.job.settings == {**Job.of("surgical").settings, **SETTINGS}
     assert not list(job.glob("*/custom"))
-    assert call.environment == {
-        "CXR_SITES": str(tmp_path / "sites"),
-        "CXR_INITIAL_BODY": str(tmp_path / "body.npz"),
-    }
-    assert call.states == {} and phantom == []
+    sites, body = (str(tmp_path / name) for name in ("sites", "body.npz"))
+    assert call.environment == {"CXR_SITES": sites, "CXR_INITIAL_BODY": body}
+    assert (call.states, phantom) == ({}, [])
     facts = json.loads((tmp_path / "run" / RUN_FILE).read_text())
-    assert facts["site_files"] == str(tmp_path / "sites")
+    assert facts["site_files"] == sites
     assert facts["code"].startswith(__version__) and facts["date"].endswith(" UTC")
     # Without a terminal every round is a line.
     first = "federated run: round 1/2, best validation BCE 0.5000"
@@ -105,9 +100,7 @@ def test_the_phantom_is_made_before_and_on_record(study, simulated, phantom, mon
     assert json.loads((tmp_path / "run" / RUN_FILE).read_text())["site_files"] is None
 
 
-def test_alone_a_site_runs_the_same_job_without_another_or_an_optimizer_at_the_server(
-    study, simulated
-):
+def test_alone_a_site_runs_the_same_job_without_another_or_a_server_optimizer(study, simulated):
     go(study(settings={"server_optimizer": "fedavgm"}, local_models=True))
     federated, *alone = (call.job for call in simulated)
     assert {job.sites for job in alone} == {("nih",), ("chexpert",)}
@@ -125,9 +118,7 @@ OFF = {"strategy": "fedbn+", "refit_model": "none", "average_decay": 0.0}
 
 
 @pytest.mark.parametrize("own_folder", [False, True])
-def test_as_published_it_is_the_same_job_without_what_goes_beyond(
-    study, simulated, tmp_path, own_folder
-):
+def test_as_published_the_job_lacks_what_goes_beyond(study, simulated, tmp_path, own_folder):
     job, settings, per_site = "surgical", {**SETTINGS, **BEYOND}, {"nih": {"epochs": 2}}
     if own_folder:  # whose own settings are no reason to keep them
         job, settings = tmp_path / "surgical", SETTINGS
@@ -144,8 +135,8 @@ def test_as_published_it_is_the_same_job_without_what_goes_beyond(
 def test_as_published_a_site_has_nothing_of_its_own_that_goes_beyond(study, simulated):
     own = {"nih": {"pseudo_labels": "soft", "epochs": 2}}
     go(study(job="partial_loss", per_site=own, published=True))
-    sites = [call.job.at("nih") for call in simulated]
-    assert [(site.pseudo_labels, site.epochs) for site in sites] == [("soft", 2), ("none", 2)]
+    found = [(call.job.at("nih").pseudo_labels, call.job.at("nih").epochs) for call in simulated]
+    assert found == [("soft", 2), ("none", 2)]
 
 
 def test_sites_that_share_patients_are_named_before_anything_is_made(simulated, tmp_path, capsys):
@@ -189,9 +180,7 @@ def test_a_site_alone_that_fails_stops_the_others(study, monkeypatch):
     assert finished == []
 
 
-def test_jobs_run_side_by_side_on_the_phantom_and_else_the_federation_first(
-    study, monkeypatch, tmp_path
-):
+def test_jobs_run_at_once_on_the_phantom_else_the_federation_first(study, monkeypatch, tmp_path):
     ended = []
 
     def simulate(job, workspace, **_):
@@ -207,9 +196,7 @@ def test_jobs_run_side_by_side_on_the_phantom_and_else_the_federation_first(
     go(study(site_files=None, folder=tmp_path / "second", local_models=True))
 
 
-def test_continued_it_starts_from_the_earlier_model_and_sites_restore_what_they_have(
-    study, simulated, tmp_path
-):
+def test_continued_it_has_the_earlier_model_and_sites_restore_theirs(study, simulated, tmp_path):
     earlier, shared = tmp_path / "earlier", ("nih", "chexpert")
     for workspace in (earlier / "workspace", earlier / "local/nih"):
         for site in shared:  # nih alone ran, too
@@ -240,14 +227,12 @@ def test_continued_a_site_alone_ends_with_the_round_of_the_federation(study, sim
         path = checkpoint_folder(earlier / workspace) / "last.npz"
         save(Checkpoint({}, {"round": round_, "job": "simulate_job"}), path)
     more = {"num_rounds": 3}
-    continued = study(earlier=earlier, initial_body=None, settings=more, local_models=True)
-    output = go(continued)
+    again = study(earlier=earlier, initial_body=None, settings=more, local_models=True)
+    output = go(again)
     rounds = [line for line in output if line.startswith("federated run: ")]  # of the whole
     assert [line.split()[3].rstrip(",") for line in rounds] == ["4/6", "5/6"]
     rounds_made(tmp_path / "run", 2)
-    assert simulated_run.resume_instructions(continued).startswith(
-        "interrupted after 5 of 6 rounds."
-    )
+    assert "interrupted after 5 of 6 rounds." in simulated_run.resume_instructions(again)
     planned = {call.job.sites: call.job.settings["num_rounds"] for call in simulated}
     assert planned == {("nih", "chexpert"): 3, ("nih",): 1, ("chexpert",): 0}
 

@@ -143,7 +143,7 @@ def test_states_are_put_where_flare_has_emptied_its_workspace(run, tmp_path):
     (WORKER + GOOD + 'record("gone")\n', LostSiteError, "the process of south is gone"),
     (WORKER + GOOD + 'record("ended"); record("gone")\ntime.sleep(10)\nsys.exit()\n', None, ""),
 ])  # fmt: skip
-def test_a_site_that_is_gone_and_a_server_that_gave_up_are_not_waited_for(
+def test_a_site_and_a_server_that_are_gone_are_not_waited_for(
     run, tmp_path, monkeypatch, program, error, message
 ):
     monkeypatch.setattr(simulator_process, "ENDING", 8.0)

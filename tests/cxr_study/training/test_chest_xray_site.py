@@ -93,9 +93,7 @@ class TestData:
         assert len(next(iter(site(batch_size=5).data("train")))[0]) == 5
 
     @pytest.mark.parametrize(("other_classes", "label"), [("absent", 0.0), ("unknown", np.nan)])
-    def test_what_the_site_does_not_label_is_what_was_asked_for(
-        self, site, other_classes, label, monkeypatch
-    ):
+    def test_what_it_does_not_label_is_as_asked_for(self, site, other_classes, label, monkeypatch):
         union = site(other_classes=other_classes)
         _, labels = arrays(union.data("train"))
         unlabelled = [name not in NIH_CLASSES for name in UNION_CLASSES]
@@ -150,9 +148,7 @@ def test_sites_start_from_one_hidden_layer_though_their_heads_differ(site):
 
 
 class TestSiteFile:
-    def test_a_site_without_a_file_is_refused_with_the_sites_there_are(
-        self, site, phantom, monkeypatch
-    ):
+    def test_a_site_without_file_is_refused_with_those_there_are(self, site, phantom, monkeypatch):
         message = rf"{phantom}/sites/mayo\.yaml does not exist; .* has sites \['chexpert', 'nih'\]"
         with pytest.raises(SiteError, match=message):
             _ = site("mayo").classes

@@ -21,9 +21,7 @@ def tree(tmp_path):
     return make
 
 
-def test_a_file_lies_where_its_path_says_and_is_searched_only_otherwise(
-    tree, tmp_path, monkeypatch
-):
+def test_a_file_is_where_its_path_says_and_is_searched_only_otherwise(tree, tmp_path, monkeypatch):
     images = ["a.png", "0/b.png", "files/p10/p10000032/s50414267/c.jpg"]
     files = tree(*images)
     tree("copy/a.png", "other/a.png")
@@ -79,9 +77,7 @@ OUTSIDE = ("{root}/../elsewhere.png", "../elsewhere.png", "{root}x.png")
     (("p1/b.tif", "a.jpg", *OUTSIDE), True, None),
     (("1.2.840",), False, "1.2.840.dcm"),
 ])  # fmt: skip
-def test_a_whole_path_may_lack_its_suffix_and_if_requested_folders(
-    tree, tmp_path, images, nested, file
-):
+def test_a_path_may_lack_its_suffix_and_if_requested_folders(tree, tmp_path, images, nested, file):
     root = tmp_path / "pix"
     tree(
         f"pix/{A}", f"pix/{A}.jpg", f"pix/p2/{DEEP}", "pix/1.2.840.dcm", "elsewhere.png", "pixx.png"

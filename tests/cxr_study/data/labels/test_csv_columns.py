@@ -136,9 +136,7 @@ def test_a_pattern_gives_the_groups_of_all_cells_or_names_those_it_does_not_matc
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_unicode_is_read_by_its_mark_and_semicolons_by_the_header_though_cells_have_commas(
-    write, encoding
-):
+def test_unicode_is_read_by_its_mark_and_semicolons_by_the_header_despite_commas(write, encoding):
     columns = read_columns(write(TEXT.encode(encoding)), ["Name", "Größe, cm"])
     assert columns["Name"].tolist() == ["Müller", "Łódź"]
     assert columns["Größe, cm"].tolist() == ["1,5", "2"]

@@ -84,9 +84,7 @@ def test_a_source_that_serves_two_classes_gives_way_to_both():
     ("padchest", ["Round(ed) Atelectasis"], {"atelectasis": ["round_atelectasis"]}, "Atelectasis"),
     ("table", ["Broken wire", "Edema"], {"broken_wire": ["Edema"]}, "Broken wire"),
 ])  # fmt: skip
-def test_names_are_understood_as_the_dataset_the_catalogue_or_the_columns_spell_them(
-    dataset, columns, asked, merged
-):
+def test_names_are_those_of_the_dataset_the_catalogue_or_columns(dataset, columns, asked, merged):
     read = table({name: [name == columns[-1]] for name in columns})
     result = merges.apply(read, asked, dataset)
     assert result[classes(result)].to_dict("list") == {merged: [1]}

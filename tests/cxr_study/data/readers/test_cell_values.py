@@ -163,9 +163,7 @@ KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(","
     (table, ["img", "patient", "Edema"], "which column names the image: "),
     (table, ["image|patient|Edema"], "which column names the image: "),
 ])  # fmt: skip
-def test_a_header_without_what_is_needed_or_that_can_be_misread_is_refused(
-    read, reader, header, message
-):
+def test_a_header_that_lacks_a_column_or_can_be_misread_is_refused(read, reader, header, message):
     with pytest.raises(InputError, match=rf"(?s)labels\.csv, line 1.*{message}"):
         read(reader, {}, header=header)
 

@@ -57,17 +57,13 @@ class TestLabels:
         (COLUMNS.replace("Left effusion", "\uff2dass") + ROWS, "one class spelt twice"),
         (COLUMNS + "c.png,2,lateral,1,0,0,0\n", r"none of the 1 images .* views are lateral"),
     ])  # fmt: skip
-    def test_a_class_that_no_server_takes_or_no_frontal_image_is_refused(
-        self, labels, tmp_path, text, message
-    ):
+    def test_a_table_that_cannot_be_trained_on_is_refused(self, labels, tmp_path, text, message):
         (tmp_path / "labels.csv").write_text(text)
         with pytest.raises(InputError, match=rf"a\.yaml: .*{message}"):
             labels()
 
 
-def test_every_row_finds_its_pixels_and_unusable_images_are_left_out_within_the_limit(
-    labels, tmp_path
-):
+def test_rows_find_their_pixels_and_unusable_images_are_left_out_within_the_limit(labels, tmp_path):
     loaded = load_images(labels(), 4)
     assert loaded.table["image"].tolist() == ["a.png", "b.png", "d.png"]
     assert loaded.pixels[loaded.rows][:, 0, 0].tolist() == [0, 1, 3]
@@ -145,9 +141,7 @@ class TestContradictions:
             load_images(odd(contradictions="refuse"), 4)
 
 
-def test_padded_ids_are_the_same_at_two_sites_but_not_where_each_image_is_a_patient(
-    labels, tmp_path
-):
+def test_padded_ids_are_one_at_two_sites_but_not_where_each_image_is_a_patient(labels, tmp_path):
     padded = ROWS.replace(".png,", ".png,0")
     (tmp_path / "padded.csv").write_text(COLUMNS + padded)
     (tmp_path / "split0.csv").write_text("patient,split\n01,train\n02,test\n03,train\n")

@@ -1,5 +1,5 @@
-import dataclasses
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -9,7 +9,7 @@ from cxr_study.reports.run.console import print_summary
 def printed(summary, width=100, **changes):
     """What is printed of a run with changes."""
     text = io.StringIO()
-    print_summary(dataclasses.replace(summary, **changes), Console(file=text, width=width))
+    print_summary(replace(summary, **changes), Console(file=text, width=width))
     return text.getvalue()
 
 

@@ -1,6 +1,6 @@
-import dataclasses
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -38,9 +38,8 @@ def page(summary):
 
 def test_names_and_reasons_are_text_and_nothing_is_loaded_from_anywhere(summary):
     text = summary.to_json().replace("Hernia", json.dumps(EVIL)[1:-1]).replace("nih", "<b>nih")
-    changed = dataclasses.replace(
-        Summary.from_json(text), refusals=(RefusedResult(1, "<b>nih", EVIL),), title=EVIL
-    )
+    refused = (RefusedResult(1, "<b>nih", EVIL),)
+    changed = replace(Summary.from_json(text), refusals=refused, title=EVIL)
     page = Page(render(changed, [example(truth=[EVIL], **{EVIL: 0.5})]))
     assert not {"script", "b"} & set(page.tags) and "img" in page.tags
     assert EVIL in page.text and page.needs_nothing_else()
@@ -61,7 +60,7 @@ def test_it_says_how_good_the_model_is_and_what_went_wrong(summary, page):
     ):
         assert words in page.text
     refusals = (RefusedResult(1, "nih", "holds NaN"), RefusedResult(None, "nih", "late", "test"))
-    other = dataclasses.replace(summary, refusals=refusals, stopped_early=True)
+    other = replace(summary, refusals=refusals, stopped_early=True)
     text = Page(render(other, [])).text
     for words in ("1 nih holds NaN", "test nih late", "2 (stopped early; best: 1)"):
         assert words in text and words not in page.text
@@ -82,7 +81,7 @@ def test_on_a_phone_every_row_is_a_card_with_the_names_of_its_columns(page):
 
 
 def test_who_trained_what(summary, page):
-    idle = dataclasses.replace(summary, trained_by={**summary.trained_by, "Hernia": ()})
+    idle = replace(summary, trained_by={**summary.trained_by, "Hernia": ()})
     for made, counts in ((page, [4, 2, 0]), (Page(render(idle, [])), [3, 2, 1])):
         labels = [value for name, value in made.attributes if name == "aria-label"]
         kinds = ("trained", "does not label it", "labels it, trained nothing")
@@ -91,7 +90,7 @@ def test_who_trained_what(summary, page):
 
 def test_no_path_of_the_machine_is_on_the_page(summary):
     settings = {"initial_body": "/home/jane/initial.npz", "site_files": "{$CXR_SITES}"}
-    text = Page(render(dataclasses.replace(summary, settings=settings), [])).text
+    text = Page(render(replace(summary, settings=settings), [])).text
     assert "initial_body initial.npz" in text and "/home" not in text and "{$CXR_SITES}" in text
 
 
@@ -117,7 +116,7 @@ def test_page_and_summary_are_written_together_or_not_at_all(summary, tmp_path):
     before = [file.read_text(encoding="utf-8") for file in files]
     assert before[0] == render(summary, []) and Summary.from_json(before[1]) == summary
     with pytest.raises(ValueError, match="wall_seconds"):
-        write_report(dataclasses.replace(summary, wall_seconds=np.inf), [], path.parent)
+        write_report(replace(summary, wall_seconds=np.inf), [], path.parent)
     with pytest.raises(ValueError, match="uint8"):
         write_report(summary, [example(np.zeros((8, 8)))], path.parent)
     assert [file.read_text(encoding="utf-8") for file in files] == before
@@ -130,11 +129,11 @@ UNION = ("A", "B", "C", "D", "E")
 def pick(pictures, count=6, probability=0.5):
     """Choose among pictures given by the letters of their classes."""
     labels = np.array([[float(name in letters) for name in UNION] for letters in pictures])
-    pixels = np.arange(len(pictures), dtype=np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
-    table = pd.DataFrame(labels, columns=list(UNION))
     rows = np.arange(len(pictures))
+    pixels = rows.astype(np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
+    table = pd.DataFrame(labels, columns=list(UNION))
     images = Images(table, pixels, rows, "nih", frozenset("AB"))
-    chances = pd.DataFrame({name: [probability] * len(pictures) for name in UNION})
+    chances = pd.DataFrame(probability, rows, UNION)
     return choose(Predictions(images, chances, labels), UNION, count)
 
 
@@ -158,9 +157,8 @@ def test_an_example_has_all_that_a_report_shows():
     assert example.image.shape == (2, 2) and example.image.dtype == np.uint8
     # Present classes are shown, however improbable and unknown to the model.
     probable = {**dict.fromkeys("abcdefg", 0.5), "Fracture": 0.125, "e": 0.75}
-    image = np.zeros((2, 2), np.uint8)
-    example = Example("nih", image, ["Fracture", "Hernia"], probable, {"a"})
-    assert example.shown() == ["e", "a", "b", "c", "d", "Fracture", "Hernia"]
+    odd = Example("nih", example.image, ["Fracture", "Hernia"], probable, {"a"})
+    assert odd.shown() == ["e", "a", "b", "c", "d", "Fracture", "Hernia"]
 
 
 JOB = SimpleNamespace(at_server=SimpleNamespace(mixed_precision=False))
@@ -172,7 +170,7 @@ def evaluation(site, *unvalidated, labels=None):
 
 
 def warned(best=None, evaluations=(), data="real", **of_run):
-    run = dataclasses.replace(RUN, **of_run)
+    run = replace(RUN, **of_run)
     return list(warnings_of(run, best or Checkpoint({}), evaluations, data))
 
 

@@ -1,16 +1,10 @@
-import dataclasses
+from dataclasses import replace
 
 import pytest
 
 from cxr_study.common.wording import Notice
-from cxr_study.evaluation.summary_json import (
-    Best,
-    Contribution,
-    Difference,
-    RefusedResult,
-    Round,
-    SiteCalibration,
-)
+from cxr_study.evaluation import summary_json
+from cxr_study.evaluation.summary_json import Contribution, Difference, RefusedResult, Round
 from cxr_study.reports.run import run_figures, run_view
 from cxr_study.reports.run.comparisons import NOT_MEASURED, comparisons
 from cxr_study.reports.run.evaluate_run import render
@@ -21,21 +15,21 @@ from made_up_summary import SUMMARY
 
 def noted(summary, **changes):
     """Heading -> text, of a run with changes."""
-    changed = dataclasses.replace(summary, **changes)
+    changed = replace(summary, **changes)
     return {notice.heading: notice.text for notice in notices(changed)}
 
 
 def headlines(summary, **changes):
     """Both headlines, of a run with changes."""
-    changed = dataclasses.replace(summary, **changes)
+    changed = replace(summary, **changes)
     return run_view.headline(changed), run_view.unlabelled_headline(changed)
 
 
 def test_headlines_give_the_range_of_many_sites_and_where_unlabelled_classes_beat_chance(summary):
     site = summary.sites["nih"]
     row = run_view.mean(summary, "global", "chexpert", "all")
-    aurocs = dict(zip("abcd", (0.5, 0.75, 0.85, 0.9), strict=True))
-    means = [dataclasses.replace(row, site=name, auroc=value) for name, value in aurocs.items()]
+    aurocs = {"a": 0.5, "b": 0.75, "c": 0.85, "d": 0.9}
+    means = [replace(row, site=name, auroc=value) for name, value in aurocs.items()]
     many, unmeasured = headlines(summary, sites=dict.fromkeys(aurocs, site), means=tuple(means))
     assert many.endswith("0.50 to 0.90 (median 0.80) at 4 sites.")
     assert "could not be measured" in unmeasured
@@ -44,10 +38,10 @@ def test_headlines_give_the_range_of_many_sites_and_where_unlabelled_classes_bea
     assert personal.startswith("A model for every site: mean AUROC ") and personal != one
     assert none.startswith("A site's model has only the classes")
     assert gained.endswith("above chance (0.5) at both sites.")
-    means = [dataclasses.replace(r, low=0.5) if r.site == "nih" else r for r in summary.means]
+    means = [replace(r, low=0.5) if r.site == "nih" else r for r in summary.means]
     doubtful = headlines(summary, means=tuple(means))[1]  # an interval reaches chance
     assert doubtful.endswith("above chance (0.5) at 1 of 2 sites.")
-    whole = dataclasses.replace(site, classes=summary.union)
+    whole = replace(site, classes=summary.union)
     same = headlines(summary, sites=dict.fromkeys(summary.sites, whole))[1]
     assert same.startswith("Every site labels every class")
 
@@ -57,11 +51,8 @@ def test_findings_whose_interval_reaches_chance_are_named_by_hospital(summary):
     words = "Not shown to be better than guessing: "
     assert not [line for line in run_view.headlines(summary) if words in line]
     low = {("nih", "Fracture"): 0.5, ("chexpert", "Edema"): 0.4, ("chexpert", "Hernia"): 0.3}
-    test = tuple(
-        dataclasses.replace(row, low=low.get((row.site, row.class_name), row.low))
-        for row in summary.test
-    )
-    changed = dataclasses.replace(summary, test=test)
+    test = [replace(row, low=low.get((row.site, row.class_name), row.low)) for row in summary.test]
+    changed = replace(summary, test=tuple(test))
     named = f"{words}Fracture at nih; Edema and Hernia at chexpert."
     assert run_view.headlines(changed)[2] == named
     assert named in Page(render(changed, [])).text
@@ -84,7 +75,7 @@ def test_phantom_data_come_first_then_small_test_sets_and_undefined_aurocs(summa
 
 
 ROUND = Round(1, 0.25, {"nih": SUMMARY.rounds[1].sites["nih"]})
-SAME = tuple(dataclasses.replace(row, auroc=0.5) for row in SUMMARY.test)
+SAME = tuple(replace(row, auroc=0.5) for row in SUMMARY.test)
 
 
 @pytest.mark.parametrize(("changes", "heading", "text"), [
@@ -95,8 +86,9 @@ SAME = tuple(dataclasses.replace(row, auroc=0.5) for row in SUMMARY.test)
     ({"planned_rounds": 6}, "Not finished.", "2 of 6 rounds were made. surgagg continue"),
     ({"planned_rounds": 6, "stopped_early": True}, "Not finished.", None),
     ({"test": SAME}, "A constant model.", "the model gives every image the same"),
-    ({"test": (dataclasses.replace(SAME[0], auroc=0.51), *SAME[1:])}, "A constant model.", None),
-    ({"best": Best(0, 0.5)}, "No round was better than the start.", "it did not learn"),
+    ({"test": (replace(SAME[0], auroc=0.51), *SAME[1:])}, "A constant model.", None),
+    ({"best": replace(SUMMARY.best, round=0)}, "No round was better than the start.",
+     "it did not learn"),
     ({}, "No round was better than the start.", None),
 ])  # fmt: skip
 def test_what_limits_a_run_is_stated_and_nothing_else(summary, changes, heading, text):
@@ -120,7 +112,7 @@ def contributions(**spans):
 def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, taken, expected):
     a = summary.rounds[0].sites["nih"]
     trained = [Round(number, 0.5, {"a": a}) for number in range(*rounds)]
-    trained[-1] = Round(rounds[1] - 1, 0.5, {"a": dataclasses.replace(a, train_seconds=None)})
+    trained[-1] = Round(rounds[1] - 1, 0.5, {"a": replace(a, train_seconds=None)})
     sites = dict.fromkeys("ab", summary.sites["nih"])
     made = {"sites": sites, "rounds": tuple(trained), "num_rounds": rounds[1] - 1}
     found = noted(summary, **made, contributions=contributions(**taken)).get("Missing site.")
@@ -134,25 +126,24 @@ def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, 
     (9, 9, "the model has no such class"),
 ])  # fmt: skip
 def test_why_an_auroc_is_not_defined_follows_from_counts(summary, positives, negatives, reason):
-    row = dataclasses.replace(summary.test[2], positives=positives, negatives=negatives)
+    row = replace(summary.test[2], positives=positives, negatives=negatives)
     assert run_view.undefined_reason(row) == reason
 
 
 def test_rounds_name_the_best_model(summary):
-    names = ("the initial model", "the model of round 1", "the final model")
-    for number, name in enumerate(names):
-        best = dataclasses.replace(summary.best, round=number)
-        assert run_view.best_model(dataclasses.replace(summary, best=best)).startswith(name)
-    refit = dataclasses.replace(summary.best, round=2, made="refit")
-    assert "refitted" in run_view.best_model(dataclasses.replace(summary, best=refit))
-    assert run_view.final_round(dataclasses.replace(summary, rounds=summary.rounds[:2])) is None
+    for number, name in enumerate(("the initial model", "the model of round 1", "the final model")):
+        best = replace(summary.best, round=number)
+        assert run_view.best_model(replace(summary, best=best)).startswith(name)
+    refit = replace(summary.best, round=2, made="refit")
+    assert "refitted" in run_view.best_model(replace(summary, best=refit))
+    assert run_view.final_round(replace(summary, rounds=summary.rounds[:2])) is None
 
 
 def test_classes_trained_by_most_sites_and_sites_of_this_run_come_first(summary):
     assert run_view.trained_order(summary) == ["Edema", "Fracture", "Hernia"]
     counts = run_view.trained_counts(summary)
     assert counts == "Trained: 1 class by 2 sites and 2 classes by 1 site."
-    grown = dataclasses.replace(summary, trained_by={"Edema": ("gone", "nih")})
+    grown = replace(summary, trained_by={"Edema": ("gone", "nih")})
     assert run_view.sites(grown) == ["nih", "chexpert", "gone"]
 
 
@@ -163,67 +154,52 @@ def test_curves_are_named_by_site_with_the_best_round_marked(summary):
 
 
 def test_labelled_and_unlabelled_classes_are_distinguished_in_words(summary):
-    found = texts(run_figures.class_aurocs(summary, "nih"))
-    labelled, unlabelled = "Labelled at nih", "Not labelled at nih: learned from other sites"
-    assert {labelled, unlabelled, "Edema", "Fracture"} <= set(found)
-    assert "not defined: no positive image in the test split" in found
+    assert set(texts(run_figures.class_aurocs(summary, "nih"))) >= {
+        "Labelled at nih", "Not labelled at nih: learned from other sites", "Edema", "Fracture",
+        "not defined: no positive image in the test split",
+    }  # fmt: skip
 
 
 def test_rounds_are_written_with_how_many_were_planned(summary):
-    cut = dataclasses.replace(summary, planned_rounds=6)
+    cut = replace(summary, planned_rounds=6)
     assert run_view.rounds_made(cut) == "2 of 6 (best: 1)"
-    early = dataclasses.replace(cut, stopped_early=True)
-    assert run_view.rounds_made(early) == "2 (stopped early; best: 1)"
+    assert run_view.rounds_made(replace(cut, stopped_early=True)) == "2 (stopped early; best: 1)"
+
+
+ITS_OWN = "nih, on the classes that it labels itself: {}, against the model that it trains alone.{}"
+KEEP = " It may keep its own model for these; the report compares them class by class."
 
 
 @pytest.mark.usefixtures("no_figures")
-@pytest.mark.parametrize(("difference", "expected"), [
-    (
-        Difference("nih", 0.125, 0.0625, 0.25),
-        "nih, on the classes that it labels itself: better by 0.125 (0.062 to 0.250), against the "
-        "model that it trains alone.",
-    ),
-    (
-        Difference("nih", -0.013, -0.026, -0.001, few=2),
-        "nih, on the classes that it labels itself: worse by 0.013 (0.001 to 0.026) without 2 "
-        "classes of too few patients, against the model that it trains alone. It may keep its own "
-        "model for these; the report compares them class by class.",
-    ),
-    (
-        Difference("nih", -0.013, -0.026, 0.001),
-        "nih, on the classes that it labels itself: no difference that shows, -0.013 (-0.026 to "
-        "+0.001), against the model that it trains alone.",
-    ),
-    (
-        Difference("nih", 0.0137, 0.0004, 0.0267),  # no end of the interval is shown as 0.000
-        "nih, on the classes that it labels itself: better by 0.0137 (0.0004 to 0.0267), against "
-        "the model that it trains alone.",
-    ),
-    (
-        Difference("nih", 0.1, None, None),
-        "nih, on the classes that it labels itself: +0.100, without an interval, against the model "
-        "that it trains alone.",
-    ),
+@pytest.mark.parametrize(("value", "low", "high", "few", "words", "advice"), [
+    (0.125, 0.0625, 0.25, 0, "better by 0.125 (0.062 to 0.250)", ""),
+    (-0.013, -0.026, -0.001, 2,
+     "worse by 0.013 (0.001 to 0.026) without 2 classes of too few patients", KEEP),
+    (-0.013, -0.026, 0.001, 0, "no difference that shows, -0.013 (-0.026 to +0.001)", ""),
+    # No end of the interval is shown as 0.000.
+    (0.0137, 0.0004, 0.0267, 0, "better by 0.0137 (0.0004 to 0.0267)", ""),
+    (0.1, None, None, 0, "+0.100, without an interval", ""),
 ])  # fmt: skip
-def test_whether_a_run_paid_is_stated_in_words_for_each_hospital(summary, difference, expected):
-    changed = dataclasses.replace(summary, differences=(difference,))
+def test_whether_a_run_paid_is_stated_for_each_hospital(
+    summary, value, low, high, few, words, advice
+):
+    changed = replace(summary, differences=(Difference("nih", value, low, high, few=few),))
+    expected = ITS_OWN.format(words, advice)
     assert run_view.headlines(changed)[2:] == [expected]
     assert expected in Page(render(changed, [])).text
 
 
-def test_other_models_have_a_line_for_each_kind_of_class_and_without_own_models_it_is_stated(
-    summary,
-):
+def test_other_models_have_a_line_by_kind_of_class_and_without_own_models_it_is_stated(summary):
     others = (
         Difference("nih", -0.154, -0.2, -0.1, against="before"),
         Difference("nih", 0.1, 0.05, 0.2, against="published", classes="unlabelled", few=1),
         Difference("chexpert", 0.1, 0.0, 0.2, against="published", classes="unlabelled"),
     )
-    none = dataclasses.replace(summary, differences=())
+    none = replace(summary, differences=())
     assert [line.split(":")[0] for line in comparisons(none)] == ["nih", "chexpert"]
     assert all("too few patients" in line for line in comparisons(none))
     federated = tuple(row for row in summary.test if row.model == "global")
-    assert comparisons(dataclasses.replace(summary, differences=others, test=federated)) == [
+    assert comparisons(replace(summary, differences=others, test=federated)) == [
         NOT_MEASURED,
         "Against the method as published, on the classes that a site does not label: nih better by "
         "0.100 (0.050 to 0.200) without 1 class of too few patients and chexpert no difference "
@@ -236,15 +212,13 @@ def test_other_models_have_a_line_for_each_kind_of_class_and_without_own_models_
 
 def test_the_models_of_a_table_are_those_that_were_measured_the_federations_first(summary):
     assert run_view.models(summary) == ["global", "published", "local"]
-    shared = tuple(row for row in summary.means if row.model == "global")
-    assert run_view.models(dataclasses.replace(summary, means=shared)) == ["global"]
-    assert run_view.models(dataclasses.replace(summary, means=())) == ["global"]
+    assert run_view.models(replace(summary, means=())) == ["global"]
 
 
 @pytest.mark.usefixtures("no_figures")
 def test_classes_of_too_few_patients_are_listed_and_means_shown_with_and_without_them(summary):
     test = [
-        dataclasses.replace(row, few=True, low=None, high=None, positives=2)
+        replace(row, few=True, low=None, high=None, positives=2)
         if row.class_name == "Fracture" and row.site == "nih"
         else row
         for row in summary.test
@@ -253,21 +227,18 @@ def test_classes_of_too_few_patients_are_listed_and_means_shown_with_and_without
     assert "Small test set: wide intervals." not in found
     few = found["Too few patients."]
     assert few.startswith("1 of 5 AUROCs rest on fewer than 10") and "Fracture at nih (2)" in few
-    row = dataclasses.replace(summary.means[0], defined=1, few=1, with_few=0.7)
+    row = replace(summary.means[0], defined=1, few=1, with_few=0.7)
     assert row.over == "1 of 3 classes (0.700 with 1 of too few patients)"
-    changed = dataclasses.replace(
-        summary,
-        means=(row, *summary.means[1:]),
-        differences=(dataclasses.replace(summary.differences[0], few=2),),
-    )
+    better = replace(summary.differences[0], few=2)
+    changed = replace(summary, means=(row, *summary.means[1:]), differences=(better,))
     first = run_view.headline(changed)
     assert "for 1 of 3 classes at nih and" in first
     assert first.endswith("With 1 class of too few patients, the mean at nih would be 0.70.")
     (line,) = comparisons(changed)
     assert "without 2 classes of too few patients, against" in line
     assert row.over in Page(render(changed, [])).text
-    none = dataclasses.replace(row, auroc=None, low=None, high=None, defined=0)
-    changed = dataclasses.replace(changed, means=(none,))
+    none = replace(row, auroc=None, low=None, high=None, defined=0)
+    changed = replace(changed, means=(none,))
     assert f"not defined over {none.over}" in Page(render(changed, [])).text
 
 
@@ -279,7 +250,7 @@ def test_classes_of_too_few_patients_are_listed_and_means_shown_with_and_without
     ("vanilla", {}, "Vanilla federated learning"),
 ])  # fmt: skip
 def test_the_method_is_named_with_what_happens_to_batch_norm(summary, job, made, name):
-    changed = dataclasses.replace(summary, job=job, made=made)
+    changed = replace(summary, job=job, made=made)
     assert run_view.method(changed).startswith(name)
     assert run_view.method(changed) in Page(render(changed, [])).text
 
@@ -288,5 +259,5 @@ def test_calibration_is_by_site_and_kind_of_class_the_largest_error_first(summar
     found = summary.calibration_groups()
     names = {key: [row.class_name for row in rows] for key, rows in found.items()}
     assert names == {("nih", True): ["Hernia", "Edema"], ("nih", False): ["Fracture"]}
-    pooled = (SiteCalibration("nih", 600, 0.01),)  # as older summaries have it
-    assert dataclasses.replace(summary, calibration=pooled).calibration_groups() == {}
+    pooled = (summary_json.SiteCalibration("nih", 600, 0.01),)  # as older summaries have it
+    assert replace(summary, calibration=pooled).calibration_groups() == {}
