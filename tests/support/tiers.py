@@ -36,7 +36,6 @@ ABOVE_QUICK = {
     "cxr_study/cli/test_model_use.py": "slow",
     "cxr_study/data/images/test_image_store.py": "slow",
     "cxr_studies/runner/test_side_by_side.py": "slow",
-    "cxr_study/test_imports.py": "slow",
     "cxr_study/training/test_input_pipeline.py": "slow",
     "cxr_study/training/test_network.py": "slow",
     "cxr_study/runs/test_simulator_process.py": "slow",

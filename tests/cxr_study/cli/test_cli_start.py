@@ -61,11 +61,7 @@ REFUSED = {
 }
 """Packages of `SLOW` that they may import nevertheless -> commands that are refused."""
 
-COMMANDS = {
-    line.strip(): allowed
-    for allowed, lines in REFUSED.items()
-    for line in lines.strip().splitlines()
-}
+COMMANDS = {line.strip(): of for of, text in REFUSED.items() for line in text.strip().split("\n")}
 
 PROGRAM = """
 import json, sys

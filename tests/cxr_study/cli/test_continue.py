@@ -50,22 +50,18 @@ def test_job_sites_and_site_files_are_the_earlier_runs(started, earlier, tmp_pat
     assert (study.job.folder.path, study.folder) == (earlier / "job", tmp_path / "more")
     assert study.job.sites == ("a", "b") and study.site_files == Path("/my/sites")
     assert (study.earlier, study.model, study.initial_body) == (earlier, "last", None)
-    assert study.start(study.workspace).is_file()
     assert (study.local_models, title, force) == (False, "moved, continued on a, b", False)
-    assert study.job.settings["batch_size"] == 8
+    assert study.start(study.workspace).is_file() and study.job.settings["batch_size"] == 8
 
 
 def test_everything_can_be_otherwise(started, earlier, tmp_path):
     for site in ("a", "c"):
         put_model(earlier, 5, workspace=f"local/{site}", name="best.npz")
-    surgagg(
-        earlier, "--out", tmp_path / "more", "--sites", "a, c",
-        "--site-files", tmp_path, "--from", "best", "--set", "num_rounds=3",
-        "--set", "c:epochs=2", "--local-models", "--force",
-    )  # fmt: skip
+    how = ("--sites", "a, c", "--site-files", tmp_path, "--from", "best", "--local-models")
+    given = ("--set", "num_rounds=3", "--set", "c:epochs=2")
+    surgagg(earlier, "--out", tmp_path / "more", *how, *given, "--force")
     ((study, _, force),) = started
-    assert study.job.sites == ("a", "c") and study.site_files == tmp_path
-    assert study.model == "best"
+    assert (study.job.sites, study.site_files, study.model) == (("a", "c"), tmp_path, "best")
     assert study.job.settings["num_rounds"] == 3 and study.job.per_site == {"c": {"epochs": 2}}
     assert study.local_models and force
 
@@ -78,8 +74,7 @@ def test_it_starts_from_the_earlier_model_also_where_the_job_named_another_start
     job, default = started[0][0].job, Job.of("surgical").settings
     assert {name: job.settings[name] for name in named} == {name: default[name] for name in named}
     for name, value in named.items():
-        output = surgagg(earlier, "--set", f"{name}={value}", code=2)
-        assert f"replaces setting '{name}'" in output
+        assert f"replaces setting '{name}'" in surgagg(earlier, "--set", f"{name}={value}", code=2)
     assert len(started) == 1
 
 
@@ -101,10 +96,8 @@ def test_says_which_sites_start_without_their_state(started, earlier, monkeypatc
     (earlier / RUN_FILE).write_text('{"site_files": null}')
     demo = DemoData(("a", "b", "c"), lambda: None, None)
     monkeypatch.setattr(run_request, "demo_data", lambda: demo)
-    lines = [
-        surgagg(earlier, *options).splitlines()[1:]
-        for options in ((), ("--sites", "a,c"), ("--from", "best"))
-    ]
+    options = (), ("--sites", "a,c"), ("--from", "best")
+    lines = [surgagg(earlier, *how).splitlines()[1:] for how in options]
     line = "{} has no state of the earlier run to restore: its optimizer starts afresh"
     assert lines == [[line.format(site) for site in sites] for sites in ("", "c", "ab")]
     assert [study.site_files for study, *_ in started] == [None] * 3  # the phantom again

@@ -75,8 +75,7 @@ class TestSplit:
         surgagg("split", nih, "--seed", 7)
         assert kept.read_bytes() == before  # none is written over
         for share in ("0", "2", "half", "1/0", "1e400", "1e-400"):
-            output = surgagg("split", nih, "--share", share, code=2)
-            assert "above 0, at most 1" in output
+            assert "above 0, at most 1" in surgagg("split", nih, "--share", share, code=2)
         for ratios in ("70/30", "70/0/30", "nan/nan/nan", "1/1/inf", "1e308/1e308/1e308"):
             output = surgagg("split", nih, "--ratios", ratios, code=2)
             assert f"needs three numbers above 0, such as 70/10/20; got '{ratios}'" in output
@@ -90,8 +89,7 @@ class TestSplit:
             file.write_text("\n".join(listed) + "\n")
         surgagg("split", nih, "--nih-lists", *lists)
         split = read_split(read_site_file(nih).split).assignment
-        tested = split["patient"][split["split"] == "test"]
-        assert sorted(tested.str.zfill(8)) == patients
+        assert sorted(split["patient"][split["split"] == "test"].str.zfill(8)) == patients
         both = ("--nih-lists", *lists, "--mimic-split", "split.csv")
         assert "exclude each other" in surgagg("split", nih, *both, code=2)
 
@@ -115,8 +113,7 @@ def test_classes_and_sites_are_shown_and_an_undecided_look_alike_is_exit_code_1(
     (phantom / "own.csv").write_text("image,patient,Effusion\na.png,1,1\nb.png,2,0\n")
     own = phantom / "sites/own.yaml"
     own.write_text("dataset: table\nlabels: ../own.csv\nimages: ..\nsplit: own_split.csv\n")
-    output = surgagg("classes", *both, own, code=1)
-    assert "merges: {Pleural Effusion: [Effusion]}" in output
+    assert "merges: {Pleural Effusion: [Effusion]}" in surgagg("classes", *both, own, code=1)
     change(own, merges={"Pleural Effusion": ["Effusion"]})
     surgagg("classes", *both, own)
     change(own, merges={}, distinct=["Effusion"])

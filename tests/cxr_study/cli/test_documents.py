@@ -58,14 +58,9 @@ def test_the_python_files_that_documents_name_exist():
     """Except those of a named earlier commit, and those of other projects in related work."""
     folders = [ROOT / name for name in ("", "components", "components/surgical_aggregation")]
     others = "docs/explanation/related-work.md"
-    named = {
-        (document, path)
-        for document in DOCUMENTS
-        if document != others
-        for path in re.findall(
-            r"`([\w./-]+/\w+\.py)`(?! of\s+commit)", (ROOT / document).read_text("utf-8")
-        )
-    }
+    pattern = re.compile(r"`([\w./-]+/\w+\.py)`(?! of\s+commit)")
+    texts = {name: (ROOT / name).read_text("utf-8") for name in DOCUMENTS if name != others}
+    named = {(name, path) for name, text in texts.items() for path in pattern.findall(text)}
     there = [*folders, ROOT / "custom"]
     missing = [one for one in named if not any((folder / one[1]).is_file() for folder in there)]
     assert len(named) > 40 and sorted(missing) == []

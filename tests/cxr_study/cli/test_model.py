@@ -25,8 +25,7 @@ def test_removed_classes_are_in_a_new_file_and_a_mistake_writes_nothing(tmp_path
     model, out = tmp_path / "best.npz", tmp_path / "without.npz"
     save(Checkpoint(wire.join({}, columns), {"head_features": 2}), model)
     before = model.read_bytes()
-    output = surgagg("remove-classes", model, "Mass", "--out", model, code=2)
-    assert "needs a new file" in output and "best.npz exists" in output
+    assert "best.npz exists" in surgagg("remove-classes", model, "Mass", "--out", model, code=2)
     assert "got ['Hernia']" in surgagg("remove-classes", model, "Hernia", "--out", out, code=2)
     assert list(tmp_path.iterdir()) == [model]
     output = surgagg("remove-classes", model, "Lung Lesion", "Edema", "--out", out)
@@ -99,8 +98,7 @@ def test_imported_classes_are_predicted_as_by_their_model(home):
     table = predicted(out, home)
     assert list(table) == ["Edema", "Hernia", "Nodule"]
     theirs, ours = predicted(home / "best.npz", home), predicted(home / "mine.npz", home)
-    expected = theirs[["Edema", "Hernia"]].join(ours)
-    pd.testing.assert_frame_equal(table, expected, atol=1e-6)
+    pd.testing.assert_frame_equal(table, theirs[["Edema", "Hernia"]].join(ours), atol=1e-6)
     assert "1 site (a), rounds 0 and 1; imported from model" in surgagg("show", out)
 
 
@@ -114,10 +112,8 @@ def test_a_keras_file_gets_classes_and_keeps_its_own(home):
     out = home / "new.keras"
     answer("export", home / "mine.npz", "--to", "keras", "--out", home / "mine.keras")
     imported(home, "Mass,Edema", "mine.keras", "new.keras")
-    expected = predicted(home / "mine.npz", home).join(
-        predicted(home / "best.npz", home)[["Edema", "Mass"]]
-    )
-    np.testing.assert_allclose(in_keras(out, home), expected, atol=1e-5)
+    theirs, own = predicted(home / "best.npz", home), predicted(home / "mine.npz", home)
+    np.testing.assert_allclose(in_keras(out, home), own.join(theirs[["Edema", "Mass"]]), atol=1e-5)
     # and again, with the classes that it has now
     imported(home, "Hernia", "new.keras", "more.keras")
     assert in_keras(home / "more.keras", home).shape == (4, 4)
@@ -143,9 +139,8 @@ def test_a_keras_file_from_elsewhere_gets_classes_too(home):
         np.testing.assert_array_equal(kernel[:, k], column)
     images = np.random.default_rng(0).normal(size=(2, 32, 32, 3)).astype(np.float32)
     old = keras.saving.load_model(home / "raw.keras")
-    np.testing.assert_array_max_ulp(
-        new.predict_on_batch(images)[:, :1], old.predict_on_batch(images), last_places(new)
-    )
+    found, kept = new.predict_on_batch(images)[:, :1], old.predict_on_batch(images)
+    np.testing.assert_array_max_ulp(found, kept, last_places(new))
     own = ("--own-classes", "Nodule", "--refit", "--site-files", home, "--sites", "a")
     output = imported(home, "Mass", "raw.keras", "x.keras", *own, code=2)
     assert "does not state how its input images are made" in output
@@ -161,12 +156,9 @@ def test_a_column_is_refitted_on_own_images(home):
         return imported(home, classes, "other.npz", "new.npz", "--refit", *more, code=code)
 
     assert "--site-files sites --sites a" in refit("Mass", code=2)
-    assert "Hernia needs 20 positive and 20 negative training images" in refit(
-        "Hernia", *of, code=2
-    )
+    assert "Hernia needs 20 positive and 20 negative training" in refit("Hernia", *of, code=2)
     assert not out.exists()
-    output = refit("Mass", *of)
-    assert "Mass: fitted on 80 images of a, 27 positive" in output
+    assert "Mass: fitted on 80 images of a, 27 positive" in refit("Mass", *of)
     made = load(out).manifest["classes"]["Mass"]["imported"]["refit"]
     assert made["site"] == "a" and made["auroc"] > 0.9
     table = load_model(out).predict(home / "data").set_index("image")

@@ -24,10 +24,8 @@ from product import product
 ROOT = Path(__file__).parents[3]
 FOLDERS = (ROOT / "jobs").glob("*/meta.json")
 REPLACE = {"path": "cxr_study.common.files.atomic_write", "args": {"path": "a", "content": "b"}}
-SHELL = {
-    "path": "cxr_deployment.processes.start",
-    "args": {"kit": "/", "environment": {"BASH_FUNC_dirname%%": "() { touch /tmp/owned; }"}},
-}
+SHELL_CODE = {"BASH_FUNC_dirname%%": "() { touch /tmp/owned; }"}
+SHELL = {"path": "cxr_deployment.processes.start", "args": {"kit": "/", "environment": SHELL_CODE}}
 
 
 @pytest.fixture
@@ -43,16 +41,13 @@ def workspace(tmp_path):
 def build(workspace, tmp_path):
     """FLARE's builder of a job's components there."""
     fl_ctx = context()
-    for name, value in {
-        FLContextKey.WORKSPACE_OBJECT: workspace, FLContextKey.CURRENT_JOB_ID: "job",
-        FLContextKey.JOB_META: {"byoc": False},
-    }.items():  # fmt: skip
-        fl_ctx.set_prop(name, value, private=True)
+    fl_ctx.set_prop(FLContextKey.WORKSPACE_OBJECT, workspace, private=True)
+    fl_ctx.set_prop(FLContextKey.CURRENT_JOB_ID, "job", private=True)
+    fl_ctx.set_prop(FLContextKey.JOB_META, {"byoc": False}, private=True)
     (tmp_path / "config.json").write_text("{}")
     configurator = JsonConfigurator([str(tmp_path / "config.json")], ["nvflare"], ["apis"])
-    configurator.set_component_build_authorizer(
-        authorize_build_component, fl_ctx=fl_ctx, event_handlers=[]
-    )
+    known = {"fl_ctx": fl_ctx, "event_handlers": []}
+    configurator.set_component_build_authorizer(authorize_build_component, **known)
     return configurator.build_component
 
 

@@ -62,9 +62,8 @@ class TestOf:
     ])  # fmt: skip
     def test_a_meta_without_name_or_sites_and_a_list_are_refused(self, tmp_path, change):
         job = shutil.copytree(SURGICAL, tmp_path / "job")
-        meta = {
-            name: v for name, v in {**read(job, folder.META), **change}.items() if v is not None
-        }
+        meta = {**read(job, folder.META), **change}
+        meta = {name: value for name, value in meta.items() if value is not None}
         (job / folder.META).write_text(json.dumps(meta))
         with pytest.raises(JobError, match=r"meta\.json needs a 'name', and a 'deploy_map' with"):
             Job.of(job)
@@ -125,7 +124,6 @@ class TestAsked:
             Job.asked("evaluation", preset="radiology", given=["num_rounds=3"])
 
     @pytest.mark.parametrize(("job", "how", "message"), [
-        ("surgical", {"settings": {"strategy": "fedprox"}}, "strategy must be one of"),
         ("surgical", {"settings": {"union": "X"}}, "job 'surgical' has no setting 'union'"),
         ("surgical", {"given": ["num_round=3"]}, "has no setting 'num_round'; nearest known: num"),
         ("surgical", {"given": ["epochs=0"]}, "epochs must be at least 1"),
@@ -149,8 +147,7 @@ class TestWrite:
     @BOTH
     @pytest.mark.parametrize("needed", [0, 3])
     def test_the_meta_says_the_sites_and_how_many_a_round_needs(self, tmp_path, of, needed):
-        job = Job.of(of).with_settings({"min_clients": needed}, sites="abcd")
-        write(job, tmp_path / "job")
+        write(Job.of(of).with_settings({"min_clients": needed}, sites="abcd"), tmp_path / "job")
         meta, own = read(tmp_path, "job/meta.json"), read(SURGICAL, "meta.json")
         deployed = {**own["deploy_map"], "app_client": ["a", "b", "c", "d"]}
         assert meta == {**own, "deploy_map": deployed, "min_clients": needed or 4}
@@ -166,9 +163,8 @@ class TestWrite:
         assert copy.settings == {**Job.of(SURGICAL).settings, **changed}
         assert copy.folder.server == {**server, "num_rounds": 3, "strategy": "fedbn", "mine": 20}
         client = read(SURGICAL, "app_client", CLIENT)
-        assert copy.folder.clients["app_client"] == {
-            **client, "strategy": "fedbn", "sites": changed["sites"],
-        }  # fmt: skip
+        client |= {"strategy": "fedbn", "sites": changed["sites"]}
+        assert copy.folder.clients["app_client"] == client
         assert (tmp_path / "job/app_server/custom/mine.py").is_file()
         with pytest.raises(JobError, match="needs a value like the job's own 10; got 'ten'"):
             Job.of(mine).with_settings({"mine": "ten"})
@@ -192,9 +188,8 @@ class TestPerSite:
     def test_where_every_site_has_its_own_no_app_tells_of_another(self, tmp_path, of):
         per_site = {"south": {"seed": 1}, "north": {"seed": 2}}
         write(Job.of(of).with_settings({}, per_site, sites=("north", "south")), tmp_path / "job")
-        deployed = read(tmp_path, "job/meta.json")["deploy_map"]
         apps = {"app_server": ["server"], "app_north": ["north"], "app_south": ["south"]}
-        assert deployed == apps
+        assert read(tmp_path, "job/meta.json")["deploy_map"] == apps
         for site, other in (("north", "south"), ("south", "north")):
             text = (tmp_path / "job" / f"app_{site}" / CLIENT).read_text()
             assert other not in text and site not in text
@@ -206,9 +201,8 @@ class TestPerSite:
         for job in (second, written(second, tmp_path / "second")):
             assert job.per_site == {"b": {"learning_rate": 1e-5, "seed": 7}}
             assert (job.at("b").epochs, job.at("a").seed, job.at("d").seed) == (4, 0, 0)
-        assert sorted(path.name for path in (tmp_path / "second").glob("app_*")) == [
-            "app_b", "app_client", "app_server",
-        ]  # fmt: skip
+        apps = {path.name for path in (tmp_path / "second").glob("app_*")}
+        assert apps == {"app_b", "app_client", "app_server"}
 
     @BOTH
     def test_settings_that_do_not_go_with_those_a_site_has_already_are_refused(self, of):
@@ -222,7 +216,6 @@ class TestPerSite:
         ({"x": {"seed": 1}}, "given for site 'x', which is not in the job; known: a, client"),
         ({"a": {"sed": 1}}, "a site of job 'surgical' has no setting 'sed'; nearest known: s"),
         ({"a": {"num_rounds": 1}}, "a site of job 'surgical' has no setting 'num_rounds'"),
-        ({"a": {"seed": "x"}}, "setting 'seed' needs a whole number"),
         ({"a": {"epochs": 0}}, "epochs must be at least 1"),
         ({"a": {"strategy": "fedbn"}}, "setting 'strategy' must be the same at every site; it is "
          "given for site 'a'. Set it for all of them: strategy=fedbn"),
@@ -244,7 +237,7 @@ def test_each_side_is_checked_once(monkeypatch):
     assert len(asked) == 2
 
 
-def test_whof_site_must_agree_on_is_a_setting_of_theirs():
+def test_what_sites_must_agree_on_is_a_setting_of_theirs():
     known = {name for job in METHODS for name in Job.of(job).of_site}
     assert {*ALIKE} <= known
 
@@ -257,9 +250,3 @@ def test_sites_need_names_of_their_own_that_flare_can_use(sites):
     check_names(["nih", "Charite-2", "_a", "server-2", "1"])
     with pytest.raises(JobError, match="sites need different names"):
         check_names(sites)
-
-
-def test_a_setting_is_a_primitive_value_at_the_top():
-    config = {"format_version": 2, "a": 1, "b": "x", "c": False, "server": {}, "components": []}
-    found = folder.top(config)
-    assert found == {"a": 1, "b": "x", "c": False}

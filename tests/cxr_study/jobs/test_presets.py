@@ -54,8 +54,7 @@ class TestApply:
     ], ids=["its own", "not there", "set for all", "set for one", "another one set"])  # fmt: skip
     def test_a_rate_of_one_site_stands_under_what_is_set(self, settings, per_site, sites, merged):
         shared, of_sites = with_preset("paper-fedfbn", settings, per_site, sites.split())
-        assert shared["learning_rate"] == settings.get("learning_rate", 1e-5)
-        assert of_sites == merged
+        assert (shared["learning_rate"], of_sites) == (settings.get("learning_rate", 1e-5), merged)
 
     def test_two_combine_where_they_do_not_differ_and_are_refused_by_name_where_they_do(self):
         settings, _ = with_preset("radiology,recommended", {"num_rounds": 2}, {}, ["a"])

@@ -26,11 +26,7 @@ from tiny_job import walk
 from tiny_site import TinySite
 
 JOBS_FOLDER = Path(__file__).parents[3] / "jobs"
-ENVIRONMENT = {
-    "CXR_SITES": "/data/sites",
-    "CXR_INITIAL_BODY": "/data/initial.npz",
-    "CXR_MODEL": "/data/best.npz",
-}
+ENVIRONMENT = {name: f"/data/{name}" for name in ("CXR_SITES", "CXR_INITIAL_BODY", "CXR_MODEL")}
 RATES = {"chexpert": {"learning_rate": 1e-5}}
 
 
@@ -56,8 +52,7 @@ def plain(tmp_path):
     """The surgical job without a recipe."""
 
     def make(sites=("nih", "chexpert"), per_site=None):
-        job = Job.of("surgical").with_settings({}, per_site, sites=sites)
-        write(job, tmp_path / "plain")
+        write(Job.of("surgical").with_settings({}, per_site, sites=sites), tmp_path / "plain")
         return read(tmp_path / "plain")
 
     return make
@@ -100,9 +95,8 @@ def test_what_flare_loads_has_every_argument_that_the_recipe_has_given(method, e
 
     found = [(node["path"], node.get("args", {})) for party in ("server", "nih")
              for node in walk(loaded(job, party)) if "path" in node]  # fmt: skip
-    assert sorted(found, key=repr) == sorted(
-        ((path, resolved(arguments)) for path, arguments in given), key=repr
-    )
+    wanted = [(path, resolved(arguments)) for path, arguments in given]
+    assert sorted(found, key=repr) == sorted(wanted, key=repr)
     assert not [*job.rglob("*.py")]
 
 
@@ -151,13 +145,12 @@ def test_another_site_component_stands_in_place_of_ours_without_its_settings(exp
     train = loaded(job, "server")["workflows"][1]["args"]
     assert (train["num_rounds"], train["patience"]) == (3, 0)
     (site,) = [each for each in loaded(job, "nih")["components"] if each["id"] == "site"]
-    assert site["path"] == "tiny_site.TinySite"
+    own = {"site": "nih", "table": "table.json"}
+    assert site == {"id": "site", "path": "tiny_site.TinySite", "args": own}
     exported = Job.from_folder(job)
-    assert exported.has_own_site
     settings = exported.settings  # a report says them: none of our own site's
-    assert settings["strategy"] == "fedbn+" and settings["learning_rate"] == 5e-5
-    assert not settings.keys() & {"backbone", "image_size", "sites"}
-    assert site["args"] == {"site": "nih", "table": "table.json"}
+    assert exported.has_own_site and not settings.keys() & {"backbone", "image_size", "sites"}
+    assert (settings["strategy"], settings["learning_rate"]) == ("fedbn+", 5e-5)
 
 
 class TestPerSite:
