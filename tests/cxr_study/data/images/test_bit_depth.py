@@ -57,10 +57,8 @@ def test_values_are_scaled_by_the_sites_bits_or_noted(channels, filled):
     off = abs(shown.pixels.astype(int) - right).ravel()[1:]
     assert off.max() <= (1 if channels == 1 else 2 ** (16 - filled))
     assert bool(shown.notes) == (channels > 1 and filled < 16)  # its low bits are not read
-    alone = decode(data, 32)
-    assert [note.partition(":")[0] for note in alone.notes] == (
-        [f"{filled}-bit values in a 16-bit PNG"] if filled < 16 else []
-    )
+    noted = [f"{filled}-bit values in a 16-bit PNG"] * (filled < 16)
+    assert [note.partition(":")[0] for note in decode(data, 32).notes] == noted
 
 
 @pytest.mark.parametrize(("filled", "noted"), [(16, True), (14, False), (13, False), (12, True)])

@@ -116,9 +116,9 @@ class TestTransferSyntax:
         with pytest.raises(DicomError, match="needs high bit 11 where pixels are compressed"):
             grey(written(file))
 
-    @pytest.mark.parametrize(("syntax", "at", "byte"), [
-        ("70", 6, 17), ("70", 15, 0), ("70", 18, 2), ("80", 10, 0),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("syntax", "at", "byte"), [("70", 6, 17), ("70", 15, 0), ("70", 18, 2), ("80", 10, 0)]
+    )
     def test_a_damaged_header_does_not_end_the_process(self, syntax, at, byte):
         coded = encoded(dataset((NOISE % 4096).astype(U16)), f"{COMPRESSED}{syntax}")
         file = pydicom.dcmread(BytesIO(coded))

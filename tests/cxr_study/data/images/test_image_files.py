@@ -28,8 +28,7 @@ def test_a_file_is_where_its_path_says_and_is_searched_only_otherwise(tree, tmp_
     walks, walk = [], os.walk
     monkeypatch.setattr(os, "walk", lambda *args, **kw: walks.append(args) or walk(*args, **kw))
     assert locate(tmp_path, images) == files
-    assert locate(tmp_path, ["p1/b.png"], identifying=0) == [None]
-    assert walks == []
+    assert (locate(tmp_path, ["p1/b.png"], identifying=0), walks) == ([None], [])
     tree("d.csv", "d.png.txt", ".hidden/d.png", "._d.png")
     (tmp_path / "d.png").symlink_to(tmp_path / "nowhere")
     (tmp_path / "e.png").mkdir()
@@ -54,10 +53,8 @@ def test_one_name_is_found_at_any_depth_whatever_its_suffix(tree, tmp_path, file
 
 @pytest.mark.parametrize("folder", ["", "train", "CheXpert-v1.0 batch 2 (train 1)", "a/valid"])
 def test_chexpert_images_are_known_by_patient_study_and_view(tree, tmp_path, monkeypatch, folder):
-    images = [
-        f"{name}/view1_frontal.jpg"
-        for name in ("patient00001/study1", "patient00001/study2", "patient00002/study1")
-    ]
+    studies = ("patient00001/study1", "patient00001/study2", "patient00002/study1")
+    images = [f"{study}/view1_frontal.jpg" for study in studies]
     files = tree(*(f"{folder}/{image}".lstrip("/") for image in images))
     wanted = [f"CheXpert-v1.0/train/{image}" for image in (*images, "patient3/study1/view1.jpg")]
     assert locate(tmp_path, wanted, 3) == [*files, None]
@@ -79,9 +76,8 @@ OUTSIDE = ("{root}/../elsewhere.png", "../elsewhere.png", "{root}x.png")
 ])  # fmt: skip
 def test_a_path_may_lack_its_suffix_and_if_requested_folders(tree, tmp_path, images, nested, file):
     root = tmp_path / "pix"
-    tree(
-        f"pix/{A}", f"pix/{A}.jpg", f"pix/p2/{DEEP}", "pix/1.2.840.dcm", "elsewhere.png", "pixx.png"
-    )
+    tree(*(f"pix/{file}" for file in (A, f"{A}.jpg", f"p2/{DEEP}", "1.2.840.dcm")))
+    tree("elsewhere.png", "pixx.png")
     (tmp_path / "link").symlink_to(root)
     for folder in (root, tmp_path / "link"):
         found = locate(folder, [image.format(root=root) for image in images], 0, nested)
@@ -96,10 +92,8 @@ def test_a_path_may_lack_its_suffix_and_if_requested_folders(tree, tmp_path, ima
 ])  # fmt: skip
 def test_what_two_files_could_be_is_refused_with_both(tree, tmp_path, files, image, how):
     first, second = sorted(tree(*files))
-    message = (
-        f"image .* needs one file below .*; found both ({first} and {second}|{second} and {first})"
-    )
-    with pytest.raises(ImageError, match=message):
+    both = f"{first} and {second}|{second} and {first}"
+    with pytest.raises(ImageError, match=f"image .* needs one file below .*; found both ({both})"):
         locate(tmp_path, [image], *how)
 
 
@@ -123,14 +117,13 @@ def test_the_state_of_a_file_is_looked_at(tmp_path):
     files = [png, png[1:], "", f"{png}x", f"{png}/b.png"]
     (there, outside, *nowhere), failures = stat_files(tmp_path, ["a"] * 5, files)
     assert (there.image, there.path, there.file, there.stamp[:2]) == ("a", png, "0/a.png", (3, 7))
-    assert outside.file == png[1:]
-    assert [source.stamp for source in nowhere] == [None] * 3
+    assert (outside.file, [source.stamp for source in nowhere]) == (png[1:], [None] * 3)
     assert failures == {"0/a.png/b.png": "Not a directory"}
 
 
 def test_a_limit_is_a_number_or_a_share():
     limits = {0: 0, 3: 3, "3": 3, "1%": 2, "0.5 %": 1, "100%": 299, "0%": 0}
-    assert [allowed(limit, 299) for limit in limits] == list(limits.values())
+    assert {limit: allowed(limit, 299) for limit in limits} == limits
     for limit in (-1, 0.5, True, "101%", "-1%", "many", "", None, [1]):
         with pytest.raises(ValueError, match="needs a number of images, or a share such as 1%"):
             allowed(limit, 299)
@@ -150,10 +143,8 @@ def test_an_umlaut_is_found_however_its_name_is_composed(tmp_path, identifying):
 
 def test_of_files_with_the_same_bytes_each_later_image_names_the_first(tmp_path):
     long = bytes(5000)
-    bytes_of = {
-        "a": b"one", "b": b"two", "c": b"one", "d": long + b"x", "e": long + b"y", "f": long + b"x",
-        "g": b"one",
-    }  # fmt: skip
+    bytes_of = dict.fromkeys("acg", b"one") | dict.fromkeys("df", long + b"x")
+    bytes_of |= {"b": b"two", "e": long + b"y"}
     for name, written in bytes_of.items():
         (tmp_path / name).write_bytes(written)
     files = [*(tmp_path / name for name in bytes_of), None]

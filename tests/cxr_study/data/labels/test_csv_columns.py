@@ -65,6 +65,7 @@ def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(wri
     ("patient\n1\n2\0\n", "line 3: .*NUL"),
     ('patient,a\n1,2\n3,"4\n5,6\n', "line 3: cannot be read as csv.*quote"),
     ('patient,a\n1,2\n"3,4\n5",6\n', "line 3, column 'patient': the cell has several lines"),
+    ("PK\x03\x04...", "is a workbook, not a csv; save"),
 ])  # fmt: skip
 def test_a_file_without_what_is_needed_is_refused(write, text, message):
     with pytest.raises(InputError, match=message):
@@ -97,9 +98,7 @@ def test_the_first_wrong_row_is_refused_and_so_is_a_text_that_stands_twice(write
         columns.require_unique("a", columns.decode("a", lambda text: text[-1]))
     cells = columns["a"].to_numpy()
     columns.refuse(cells == "w", "a", "")
-    with pytest.raises(
-        InputError, match=r"line 4, column 'a': y/2, row 1, is wrong\nIn all 2 faults:"
-    ):
+    with pytest.raises(InputError, match=r"line 4, column 'a': y/2, row 1, is wrong\nIn all 2 f"):
         columns.refuse(cells != "x/1", "a", "{}, row {}, is wrong", cells, range(3))
 
 
@@ -121,10 +120,8 @@ def test_all_wrong_cells_of_all_columns_are_listed_by_line_the_first_twenty_and_
     columns = read_columns(write("a\n" + "".join(f"x{i}\n" for i in range(30))), ["a"])
     with pytest.raises(InputError) as error:
         columns.decode("a", meaning)
-    lines = str(error.value).split("\n")
-    assert lines[1] == "In all 30 faults:"
-    assert len(lines) == 2 + 20 + 1
-    assert lines[-1] == "  and 10 more"
+    _, first, *lines, last = str(error.value).split("\n")
+    assert (first, len(lines), last) == ("In all 30 faults:", 20, "  and 10 more")
 
 
 def test_a_pattern_gives_the_groups_of_all_cells_or_names_those_it_does_not_match(write):
@@ -149,27 +146,16 @@ def test_another_encoding_is_read_when_named_and_else_refused_with_place_and_cur
         open_csv(path)
     with pytest.raises(InputError, match=r"in cp1252: line 2 has the byte 0x81"):
         open_csv(write(b"a\n\x81\n"), encoding="cp1252")
-
-
-def test_tabs_separate_cells_and_a_header_of_one_name_is_one_column(write):
-    assert open_csv(write(b"a b\tc,d\n1\t2\n")).header == ["a b", "c,d"]
-    assert open_csv(write(b"a b\n1\n")).header == ["a b"]
-
-
-def test_what_separates_cells_is_not_guessed(write):
-    with pytest.raises(InputError, match="line 1: the header has commas and semicolons"):
-        open_csv(write(b"a,b;c\n1,2;3\n"))
-    assert open_csv(write(b'a,"b;c"\n1,2\n')).header == ["a", "b;c"]
-
-
-def test_a_workbook_is_no_csv(write):
-    with pytest.raises(InputError, match="is a workbook, not a csv; save"):
-        open_csv(write(b"PK\x03\x04..."))
-
-
-def test_an_encoding_that_the_file_is_not_in_is_refused(write):
     with pytest.raises(InputError, match="is not in utf-16; leave --encoding out"):
         open_csv(write(b"image,patient,Edema\n"), encoding="utf-16")
+
+
+def test_what_separates_cells_is_in_the_header_and_not_guessed(write):
+    assert open_csv(write(b"a b\tc,d\n1\t2\n")).header == ["a b", "c,d"]
+    assert open_csv(write(b"a b\n1\n")).header == ["a b"]
+    assert open_csv(write(b'a,"b;c"\n1,2\n')).header == ["a", "b;c"]
+    with pytest.raises(InputError, match="line 1: the header has commas and semicolons"):
+        open_csv(write(b"a,b;c\n1,2;3\n"))
 
 
 def test_excels_line_about_the_separator_is_no_header(write):

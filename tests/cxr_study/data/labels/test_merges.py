@@ -73,9 +73,8 @@ def test_a_source_that_serves_two_classes_gives_way_to_both():
     read = table({"Edema": [1], "Hydropneumothorax": [1], "Pneumothorax": [0]})
     asked = {"Pleural Effusion": ["hydropneumothorax"], "Pneumothorax": ["hydropneumothorax"]}
     merged = merges.apply(read, asked, "padchest")
-    assert merged[classes(merged)].to_dict("records") == [
-        {"Edema": 1, "Pleural Effusion": 1, "Pneumothorax": 1}
-    ]
+    both = {"Edema": 1, "Pleural Effusion": 1, "Pneumothorax": 1}
+    assert merged[classes(merged)].to_dict("records") == [both]
 
 
 @pytest.mark.parametrize(("dataset", "columns", "asked", "merged"), [
@@ -93,12 +92,8 @@ def test_names_are_those_of_the_dataset_the_catalogue_or_columns(dataset, column
 @pytest.mark.parametrize("target", sorted({entry.canonical for entry in catalogue()}))
 def test_every_merge_of_the_catalogue_can_be_made(target):
     for kind in ("narrower", "broader"):
-        parts = {
-            class_name(entry.name): [0]
-            for entry in catalogue()
-            if (entry.canonical, entry.relation) == (target, kind)
-        }
-        if parts:
+        found = [e.name for e in catalogue() if (e.canonical, e.relation) == (target, kind)]
+        if parts := {class_name(name): [0] for name in found}:
             assert classes(merges.apply(table(parts), {target: [*parts]}, "table")) == [target]
 
 

@@ -52,8 +52,6 @@ def test_a_smoothed_label_belongs_to_image_and_class_and_is_not_tested_with():
 
 
 def test_an_undecided_blank_is_refused_by_its_column():
-    with pytest.raises(
-        InputError, match="column 'Mass': 1 of 5 cells are blank; set their meaning in"
-    ):
+    with pytest.raises(InputError, match="column 'Mass': 1 of 5 cells are blank; set their mean"):
         apply_policy(table(Edema=[0.0] * 5, Mass=ALL), LabelPolicy(blank=None))
     assert apply_policy(table(Mass=[1.0, 0.0]), LabelPolicy(blank=None))["Mass"].tolist() == [1, 0]

@@ -5,34 +5,22 @@ import pytest
 
 from cxr_study.common.spelling import key
 from cxr_study.data.labels import vocabulary
-from cxr_study.data.labels.vocabulary import (
-    CHEXPERT_CLASSES,
-    NIH_CLASSES,
-    SHARED,
-    UNION_CLASSES,
-    catalogue,
-    class_name,
-    is_class,
-    relation,
-    resemblance,
-    similar_classes,
-)
+from cxr_study.data.labels.vocabulary import catalogue, class_name, is_class, relation, resemblance
 
+SHARED, NIH = vocabulary.SHARED, vocabulary.NIH_CLASSES
+CHEXPERT, UNION = vocabulary.CHEXPERT_CLASSES, vocabulary.UNION_CLASSES
 DATASETS = ("nih", "chexpert", "mimic", "cxr-lt", "vindr", "padchest", "table")
 ALIASES = [entry for entry in catalogue() if entry.relation == "alias"]
 RELATED = [entry for entry in catalogue() if entry.relation not in ("exact", "alias")]
-CLASSES = sorted(
-    {*UNION_CLASSES}
-    | {entry.canonical for entry in catalogue()}
-    | {class_name(entry.name) for entry in RELATED}
-)
+CLASSES = {entry.canonical for entry in catalogue()} | {class_name(e.name) for e in RELATED}
+CLASSES = sorted(CLASSES | {*UNION})
 
 
 def test_nih_and_chexpert_share_seven_of_twenty_classes_whose_names_stand_for_themselves():
-    assert (len(NIH_CLASSES), len(CHEXPERT_CLASSES), len(UNION_CLASSES)) == (14, 13, 20)
-    assert set(NIH_CLASSES) & set(CHEXPERT_CLASSES) == set(SHARED)
-    assert set(NIH_CLASSES) | set(CHEXPERT_CLASSES) == set(UNION_CLASSES)
-    for names in (SHARED, NIH_CLASSES, CHEXPERT_CLASSES, UNION_CLASSES):
+    assert (len(NIH), len(CHEXPERT), len(UNION)) == (14, 13, 20)
+    assert set(NIH) & set(CHEXPERT) == set(SHARED)
+    assert set(NIH) | set(CHEXPERT) == set(UNION)
+    for names in (SHARED, NIH, CHEXPERT, UNION):
         assert list(names) == sorted(names)
     for dataset in (None, *DATASETS):
         assert [class_name(name, dataset) for name in CLASSES] == CLASSES
@@ -80,7 +68,7 @@ def test_every_row_is_complete_and_stands_once():
 
 
 def test_parts_of_a_class_are_never_forbidden_to_meet_in_it():
-    for target in UNION_CLASSES:
+    for target in UNION:
         parts = [e.name for e in RELATED if (e.canonical, e.relation) == (target, "narrower")]
         for one, other in combinations([target, *parts], 2):
             entry = relation(one, other)
@@ -130,14 +118,13 @@ def test_what_may_be_the_same_class_resembles_it(name, other, reason):
 
 
 def test_an_alias_suggests_the_class_and_translates_nothing():
-    assert resemblance("Pleuraerguss", "Pleural Effusion") == (
-        "German for Pleural Effusion (ICD-10-GM J90)"
-    )
+    german = resemblance("Pleuraerguss", "Pleural Effusion")
+    assert german == "German for Pleural Effusion (ICD-10-GM J90)"
     assert relation("Pleuraerguss", "Pleural Effusion") is None
-    assert similar_classes("pneumothorax ") == ["Pneumothorax"]
+    assert vocabulary.similar_classes("pneumothorax ") == ["Pneumothorax"]
     for alias in ALIASES:
         assert alias.provenance
-        assert similar_classes(alias.name)[0] == alias.canonical, alias
+        assert vocabulary.similar_classes(alias.name)[0] == alias.canonical, alias
         if key(alias.name) != key(alias.canonical):
             assert class_name(alias.name, "table") == alias.name
     assert {alias.dataset for alias in ALIASES} == {"en", "de", "fr", "es", "zh"}

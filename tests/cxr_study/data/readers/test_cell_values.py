@@ -69,14 +69,11 @@ def test_no_finding_makes_blanks_negative_but_for_devices_and_rows_that_say_a_fi
 IMAGE = f"{PATIENTS}1/study1/view1_frontal.jpg"
 PATH = "files/p10/p10000032/s50414267/02aa.jpg"
 SECOND = {
-    nih: {"Image Index": "b.png"},
-    chexpert: {"Path": IMAGE.replace("view1", "view2")},
-    mimic: {"subject_id": "10000764", "study_id": "57375967"},
-    cxr_lt: {"fpath": PATH.replace("02aa", "b")},
-    vindr: {"image_id": "b"},
-    padchest: {"ImageID": "b.png"},
+    nih: {"Image Index": "b.png"}, chexpert: {"Path": IMAGE.replace("view1", "view2")},
+    mimic: {"subject_id": "10000764", "study_id": "57375967"}, vindr: {"image_id": "b"},
+    cxr_lt: {"fpath": PATH.replace("02aa", "b")}, padchest: {"ImageID": "b.png"},
     table: {"image": "b.png"},
-}
+}  # fmt: skip
 """Reader -> a good second row."""
 NO_LISTS = ["cardiomegaly", "['goiter'", "[nan]", "[1]", "('goiter',)", "[" * 10_000]
 NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]

@@ -52,8 +52,7 @@ def written(grid):
 
 def assert_same(got, want, changed=()):
     """The tables agree, but for fields that may have changed: pairs of row and column."""
-    assert list(got.columns) == list(want.columns)
-    assert len(got) == len(want)
+    assert (list(got.columns), len(got)) == (list(want.columns), len(want))
     for row, column in {(row, column) for row in range(len(got)) for column in got} - set(changed):
         left, right = got.at[row, column], want.at[row, column]
         assert left == right or (left != left and right != right), (row, column, left, right)
@@ -99,13 +98,10 @@ def test_damaged_bytes_are_refused_or_the_rows_left_are_right(official, read_dam
     at = draw(st.integers(0, len(content) - 1))
     before, after = content[:at], content[at:]
     content = {
-        "cut": before,
-        "nul": before + b"\0" + after,
-        "latin": before + b"\xe9" + after,
-        "empty": b"",
-        "cut zip": before,
+        "cut": before, "nul": before + b"\0" + after, "latin": before + b"\xe9" + after,
+        "empty": b"", "cut zip": before,
         "flip zip": before + bytes([after[0] ^ 1 << draw(st.integers(0, 7))]) + after[1:],
-    }[damage]
+    }[damage]  # fmt: skip
     try:
         got = read_damaged(official, damaged, content, zipped)
     except InputError:

@@ -27,8 +27,7 @@ def test_paths_are_relative_to_the_file_itself(read, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "sites")
     site = read_site_file(Path("nih.yaml"))
     assert (site.path, site.site, site.truth) == (tmp_path / "sites/nih.yaml", "nih", None)
-    assert site.labels == (tmp_path / "labels.csv",)
-    assert site.images == tmp_path / "images"
+    assert (site.labels, site.images) == ((tmp_path / "labels.csv",), tmp_path / "images")
     assert site.split == tmp_path / "sites/later.csv"  # made later
 
 
@@ -45,16 +44,10 @@ def test_what_is_left_out_has_its_default(read):
 
 def test_decisions_are_read(read):
     site = read(
-        labels=["labels.csv", "split.csv"],
-        classes=["mass", "Effusion"],
-        views="all",
-        merges={"Effusion": ["Effusion", "fluid"]},
-        distinct="Opacity",
-        uncertain={"default": "ignore", "Effusion": "ones"},
-        blank="not labelled",
-        bad_images="1%",
-        bits=14,
-    )
+        labels=["labels.csv", "split.csv"], classes=["mass", "Effusion"], views="all",
+        merges={"Effusion": ["Effusion", "fluid"]}, distinct="Opacity", blank="not labelled",
+        uncertain={"default": "ignore", "Effusion": "ones"}, bad_images="1%", bits=14,
+    )  # fmt: skip
     assert [path.name for path in site.labels] == ["labels.csv", "split.csv"]
     assert site.classes == ("Mass", "Pleural Effusion")
     assert site.merges == {"Pleural Effusion": ("Effusion", "fluid")}
@@ -109,14 +102,9 @@ def test_a_wrong_key_is_refused_by_file_and_key(read, tmp_path, keys, message):
 def test_what_is_written_is_read(tmp_path):
     write_data(tmp_path)
     (tmp_path / "sites").mkdir()
-    written = {
-        "dataset": "nih",
-        "labels": (tmp_path / "labels.csv",),
-        "images": tmp_path / "images",
-        "split": tmp_path / "split.csv",
-        "metadata": None,
-        "truth": tmp_path / "labels.csv",
-    }
+    written = {name: tmp_path / name for name in ("images", "split")}
+    written |= {"dataset": "nih", "metadata": None, "truth": tmp_path / "labels.csv"}
+    written["labels"] = (written["truth"],)
     path = tmp_path / "sites/new.yaml"
     write_site_file(path, classes=["Mass", "Edema"], views="all", blank=None, **written)
     assert "labels: ../labels.csv" in path.read_text()
@@ -128,16 +116,11 @@ def test_what_is_written_is_read(tmp_path):
 
 def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
     site = read(
-        dataset="table",
-        columns={"Bild": "image", "Datum": "ignored"},
-        words={"ja": 1, "k.A.": ""},
-        encoding="latin1",
-        findings={"column": "Befund", "separator": "|"},
-        threshold=0.5,
-    )
+        dataset="table", columns={"Bild": "image", "Datum": "ignored"}, encoding="latin1",
+        words={"ja": 1, "k.A.": ""}, findings={"column": "Befund", "separator": "|"}, threshold=0.5,
+    )  # fmt: skip
     assert site.columns == {"Bild": "image", "Datum": "ignored"}
-    assert site.words == {"ja": "1", "k.A.": ""}
-    assert site.encoding == "iso8859-1"
+    assert (site.words, site.encoding) == ({"ja": "1", "k.A.": ""}, "iso8859-1")
     assert (site.findings.separator, site.threshold) == ("|", 0.5)
     for keys in ({"words": {"ja": 1}}, {"threshold": 0.5}, {"patients": "exact"}, {"nested": True}):
         with pytest.raises(InputError, match="'patients' and 'nested' are for dataset 'table'"):
@@ -151,9 +134,8 @@ POLICY = SitePolicy(report_counts=True)
 def folders(tmp_path, monkeypatch):
     """The site's file, in every folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        offered_data, "demo_data", lambda _: DemoData((), lambda: Path("demo"), None)
-    )
+    demo = DemoData((), lambda: Path("demo"), None)
+    monkeypatch.setattr(offered_data, "demo_data", lambda _: demo)
     for name in ("job", "hospital", "started", "demo"):
         Path(name).mkdir()
         Path(name, "nih.yaml").touch()
@@ -170,7 +152,7 @@ def folders(tmp_path, monkeypatch):
     (PHANTOM, POLICY, PHANTOM, "demo"),
 ])  # fmt: skip
 @pytest.mark.usefixtures("folders")
-def test_a_policy_says_where_else_the_variable_and_without_a_policy_the_job(
+def test_a_policy_is_followed_else_the_variable_else_the_job(
     given, policy, variable, folder, monkeypatch
 ):
     monkeypatch.setenv("CXR_SITES", variable)

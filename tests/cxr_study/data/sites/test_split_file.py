@@ -6,14 +6,10 @@ from cxr_study.common.errors import InputError
 from cxr_study.data.sites.patient_split import split_patients
 from cxr_study.data.sites.split_file import apply_split, fingerprint, read_split, write_split
 
-TABLE = pd.DataFrame(
-    {
-        "image": [f"{i}.png" for i in range(40)],
-        "patient": [f"{i // 2:03}" for i in range(40)],
-        **{"view": "PA", "sex": "", "age": 50.0},
-        "Mass": [float(i % 4 == 0) for i in range(40)],
-    }
-)
+TABLE = pd.DataFrame({
+    "image": [f"{i}.png" for i in range(40)], "patient": [f"{i // 2:03}" for i in range(40)],
+    "view": "PA", "sex": "", "age": 50.0, "Mass": [float(i % 4 == 0) for i in range(40)],
+})  # fmt: skip
 SPLIT = split_patients(TABLE, seed=3)
 
 
@@ -27,16 +23,11 @@ def csv(tmp_path):
 
 def test_what_is_written_is_read_with_scheme_seed_input_and_counts(csv, tmp_path):
     read = read_split(csv)
-    assert read.header == {
-        "scheme": "70/10/20",
-        "seed": 3,
-        "input": fingerprint(TABLE),
-        "counts": {
-            "train": {"patients": 14, "images": 28, "positive patients": 7},
-            "validation": {"patients": 2, "images": 4, "positive patients": 1},
-            "test": {"patients": 4, "images": 8, "positive patients": 2},
-        },
-    }
+    numbers = {"train": (14, 28, 7), "validation": (2, 4, 1), "test": (4, 8, 2)}
+    names = ("patients", "images", "positive patients")
+    counts = {split: dict(zip(names, of, strict=True)) for split, of in numbers.items()}
+    about = {"scheme": "70/10/20", "seed": 3, "input": fingerprint(TABLE)}
+    assert read.header == {**about, "counts": counts}
     pd.testing.assert_frame_equal(read.assignment.astype(object), SPLIT.astype(object))
     turned = TABLE[::-1].reset_index(drop=True)  # the order of the rows does not matter
     again = tmp_path / "again.csv"
@@ -47,8 +38,7 @@ def test_what_is_written_is_read_with_scheme_seed_input_and_counts(csv, tmp_path
 def test_a_file_made_by_hand_needs_no_header_but_known_splits(csv):
     csv.write_text("patient,split\n007,test\n")
     read = read_split(csv)
-    assert read.header == {}
-    assert read.assignment["patient"].tolist() == ["007"]
+    assert (read.header, read.assignment["patient"].tolist()) == ({}, ["007"])
     csv.write_text("# seed: 0\npatient,split\n1,test\n2,val\n")
     with pytest.raises(InputError, match="line 4, column 'split': needs"):
         read_split(csv)
@@ -65,12 +55,9 @@ def apply(csv, table=TABLE, site="a"):
 def test_every_image_gets_its_patients_split_and_other_labels_are_refused(csv):
     where = SPLIT.set_index("patient")["split"]
     assert apply(csv)["split"].tolist() == [where[p] for p in TABLE["patient"]]
-    for changed in (
-        TABLE[:-1],
-        TABLE.assign(Mass=0.0),
-        TABLE.assign(image="x" + TABLE["image"]),
-        TABLE.assign(patient=TABLE["patient"].replace("000", "001")),
-    ):
+    one_less = TABLE["patient"].replace("000", "001")
+    others = {"Mass": 0.0}, {"image": "x" + TABLE["image"]}, {"patient": one_less}
+    for changed in (TABLE[:-1], *(TABLE.assign(**other) for other in others)):
         with pytest.raises(InputError, match=r"split\.csv: this split was made from other labels"):
             apply(csv, changed)
 
