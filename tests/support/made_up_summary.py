@@ -34,17 +34,13 @@ def site_round(bce, train_seconds=10.0):
     return SiteRound(bce, 1 - bce, train_seconds, 2.0)
 
 
+ABOUT = {
+    "title": "Two hospitals", "job": "surgical", "data": "phantom", "version": "0.1.0",
+    "note": "phantom data: shows the method's behaviour, not clinical performance", "seed": 7,
+    "backbone": "small_densenet", "image_size": 64, "num_rounds": 2, "wall_seconds": 123.0,
+}  # fmt: skip
 SUMMARY = Summary(
-    title="Two hospitals",
-    job="surgical",
-    data="phantom",
-    note="phantom data: shows the method's behaviour, not clinical performance",
-    version="0.1.0",
-    backbone="small_densenet",
-    image_size=64,
-    seed=7,
-    num_rounds=2,
-    wall_seconds=123.0,
+    **ABOUT,
     best=Best(1, 0.25),
     union=("Edema", "Fracture", "Hernia"),
     sites={
@@ -94,12 +90,12 @@ def summary():
     return SUMMARY
 
 
+ONE_SITE = Round(1, 0.25, {"nih": site_round(0.25)})
+NO_INTERVAL = tuple(replace(row, low=None, high=None) for row in SUMMARY.test)
 DEGENERATE = {
     "one round": {"rounds": SUMMARY.rounds[:1], "best": Best(0, 0.5)},
     "no round": {"rounds": ()},
-    "a site missing in a round": {
-        "rounds": (SUMMARY.rounds[0], Round(1, 0.25, {"nih": site_round(0.25)}))
-    },
+    "a site missing in a round": {"rounds": (SUMMARY.rounds[0], ONE_SITE)},
     "a round without a measured site": {"rounds": (Round(0, None, {}),)},
     "no local model": {
         "test": tuple(r for r in SUMMARY.test if r.model == "global"),
@@ -107,13 +103,8 @@ DEGENERATE = {
         "differences": (),
     },
     "a difference without interval": {"differences": (Difference("nih", 0.1, None, None),)},
-    "no AUROC defined": {
-        "test": tuple(replace(r, auroc=None, low=None, high=None) for r in SUMMARY.test),
-        "means": (),
-    },
-    "an AUROC without interval": {
-        "test": tuple(replace(r, low=None, high=None) for r in SUMMARY.test)
-    },
+    "no AUROC defined": {"test": tuple(replace(r, auroc=None) for r in NO_INTERVAL), "means": ()},
+    "an AUROC without interval": {"test": NO_INTERVAL},
     "nothing tested": {"test": (), "means": ()},
     "no trained class": {"trained_by": {}},
     "a site of an earlier run": {"trained_by": {"Edema": ("gone", "nih")}},

@@ -19,10 +19,7 @@ def checkout(tmp_path, monkeypatch):
 
     def git(*command):
         who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        done = subprocess.run(
-            ["git", "-C", tmp_path, *who, *command], capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
+        return subprocess.check_output(["git", "-C", tmp_path, *who, *command], text=True).strip()
 
     return SimpleNamespace(git=git, module=module)
 

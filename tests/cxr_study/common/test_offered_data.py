@@ -79,10 +79,8 @@ def test_without_its_package_a_name_says_what_to_install(toy, monkeypatch):
     ("run surgical --site-files sites --initial-body drawings", 2, "'drawings' needs an installed"),
 ])  # fmt: skip
 def test_without_the_phantom_a_command_that_needs_it_says_so(command, code, message):
-    program = (
-        "import sys; sys.modules['cxr_phantom'] = None; from cxr_study.cli import start; start()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *command.split()], capture_output=True, text=True
-    )
+    without = "import sys; sys.modules['cxr_phantom'] = None"
+    program = f"{without}; from cxr_study.cli import start; start()"
+    words = [sys.executable, "-c", program, *command.split()]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == code and message in done.stderr, done.stderr

@@ -22,8 +22,7 @@ class TestBar:
             for each in done:
                 report(each, of)
         out, err = capsys.readouterr()
-        assert out == ""
-        assert err.splitlines() == [f"decoding: {each}/{of}" for each in printed]
+        assert (out, err.splitlines()) == ("", [f"decoding: {each}/{of}" for each in printed])
 
     def test_on_a_terminal_there_is_a_bar(self, capsys, monkeypatch):
         monkeypatch.setenv("FORCE_COLOR", "1")

@@ -3,17 +3,8 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import AfterValidator, Field
 
-from cxr_study.common.yaml_files import (
-    EachOnce,
-    ExistingFile,
-    ExistingFolder,
-    FileModel,
-    NeedError,
-    Target,
-    Text,
-    choice_validator,
-    read_model,
-)
+from cxr_study.common import yaml_files
+from cxr_study.common.yaml_files import FileModel, NeedError, read_model
 
 
 class WrongError(ValueError):
@@ -37,32 +28,27 @@ class Step(FileModel):
 
 
 class Recipe(FileModel):
-    name: Text
+    name: yaml_files.Text
     kind: Literal["soup", "cake"] = "soup"
     people: Annotated[int, Field(ge=1, strict=True), AfterValidator(even)] = 2
     eggs: Annotated[int, AfterValidator(prime)] = 2
-    tags: Annotated[tuple[str, ...], EachOnce] = ()
-    cook: Annotated[str, choice_validator(["Ada", "Bob"])] | None = None
+    tags: Annotated[tuple[str, ...], yaml_files.EachOnce] = ()
+    cook: Annotated[str, yaml_files.choice_validator(["Ada", "Bob"])] | None = None
     pages: int = Field(default=0, exclude=True)
     steps: list[Step] = Field(default_factory=list)
     times: dict[str, int] = Field(default_factory=dict)
-    to: Target | None = None
-    photo: ExistingFile | None = None
-    album: ExistingFolder | None = None
+    to: yaml_files.Target | None = None
+    photo: yaml_files.ExistingFile | None = None
+    album: yaml_files.ExistingFolder | None = None
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write_text(text):
+def read(tmp_path):
+    def read_text(text):
         (tmp_path / "a.yaml").write_text(text)
-        return tmp_path / "a.yaml"
+        return read_model(Recipe, tmp_path / "a.yaml", "recipe", WrongError)
 
-    return write_text
-
-
-@pytest.fixture
-def read(write):
-    return lambda text: read_model(Recipe, write(text), "recipe", WrongError)
+    return read_text
 
 
 class TestReadModel:

@@ -3,14 +3,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from cxr_study.evaluation import bootstrap
-from cxr_study.evaluation.bootstrap import (
-    Estimate,
-    class_intervals,
-    difference_interval,
-    mean_interval,
-    percentile_interval,
-    resample,
-)
+from cxr_study.evaluation.bootstrap import difference_interval, mean_interval, resample
 
 NAN = np.nan
 CLASSES = ("Edema", "Mass", "Hernia", "Fracture", "Nodule")
@@ -47,10 +40,8 @@ def test_areas_are_scikit_learns_with_images_as_often_as_their_patient_is_drawn(
     chances = np.full(patients, 1 / patients)
     times_drawn = np.random.default_rng(5).multinomial(patients, chances, size=15)[:, patient]
     rows = [(got.values, np.ones(120, int))]
-    rows += [
-        ({name: drawn[r] for name, drawn in got.drawn.items()}, times)
-        for r, times in enumerate(times_drawn)
-    ]
+    for r, times in enumerate(times_drawn):
+        rows.append(({name: drawn[r] for name, drawn in got.drawn.items()}, times))
     defined = 0
     for found, times in rows:
         for c, truth in enumerate(LABELS.T):
@@ -77,8 +68,8 @@ def test_unusable_labels_and_scores_are_refused(labels, scores, message):
 
 
 def test_ends_leave_as_much_out_on_either_side_of_the_values_that_are_defined():
-    assert percentile_interval([NAN, *range(101), NAN]) == pytest.approx((2.5, 97.5))
-    assert np.isnan(percentile_interval([NAN])).all()
+    assert bootstrap.percentile_interval([NAN, *range(101), NAN]) == pytest.approx((2.5, 97.5))
+    assert np.isnan(bootstrap.percentile_interval([NAN])).all()
 
 
 @pytest.mark.parametrize(("positives", "images_each"), [(9, 1), (9, 3), (10, 1)])
@@ -89,16 +80,15 @@ def test_no_interval_rests_on_fewer_than_ten_patients(positives, images_each):
     noise = np.random.default_rng(0).random(labels.shape) + labels / 2
     found = resample(labels, noise, CLASSES[:2], patients, seed=0, resamples=100)
     enough = positives >= bootstrap.FEWEST
-    ends = class_intervals(found, "auroc")
+    ends = bootstrap.class_intervals(found, "auroc")
     assert [bool(np.isfinite(low)) for low, _ in ends] == [True, enough]
     assert found.with_interval(CLASSES) == ["Edema", "Mass"][: 1 + enough]
-    for of in (
-        mean_interval(found, "auroc", CLASSES[:2]),
-        difference_interval(found, found, "auroc", CLASSES[:2]),
-    ):
+    both = "auroc", CLASSES[:2]
+    for of in (mean_interval(found, *both), difference_interval(found, found, *both)):
         assert of.classes == 2 and (of.low is None, of.high is None) == (not enough, not enough)
     alone = mean_interval(found, "auroc", ["Edema"])
-    assert (alone.low, alone.high) == ends[0] == percentile_interval(found.drawn["auroc"][:, 0])
+    drawn = found.drawn["auroc"][:, 0]
+    assert (alone.low, alone.high) == ends[0] == bootstrap.percentile_interval(drawn)
 
 
 def test_a_class_that_every_resample_separates_without_error_has_no_interval():
@@ -107,7 +97,7 @@ def test_a_class_that_every_resample_separates_without_error_has_no_interval():
     found = resample(labels, scores, CLASSES[:2], np.arange(40), seed=3)
     assert found.values["auroc"][0] == 1
     for metric in AREAS:
-        separated, other = class_intervals(found, metric)
+        separated, other = bootstrap.class_intervals(found, metric)
         assert np.isnan(separated).all() and other[0] < found.values[metric][1] < other[1]
         alone = mean_interval(found, metric, CLASSES[:1])
         ahead = difference_interval(found, found, metric, CLASSES[:1])
@@ -141,7 +131,7 @@ def test_neither_is_defined_where_a_model_lacks_a_class_or_the_split_has_none():
         assert difference_interval(partial, whole, "auroc", classes) is None
         assert difference_interval(whole, partial, "auroc", classes) is None
     once = resample(column(1, 0), column(2, 1), ["Mass"], ["p", "q"], seed=3, resamples=1)
-    assert mean_interval(once, "auroc", ["Mass"]) == Estimate(1, None, None, 1)  # no ends
+    assert mean_interval(once, "auroc", ["Mass"]) == bootstrap.Estimate(1, None, None, 1)  # no ends
 
 
 @pytest.mark.parametrize("how", [{"seed": 1}, {"resamples": 30}, {"patients": PATIENTS + 1}])

@@ -43,10 +43,8 @@ def test_bins_and_their_error_are_those_of_a_loop_over_predictions(given, number
     assert [(each.low, each.high) for each in bins] == list(pairwise(edges))
     for found, expected in zip(bins, members, strict=True):
         assert found.predictions == len(expected)
-        wanted = tuple(np.mean(expected, axis=0)) if expected else (None, None)
-        assert (found.observed, found.probability) == (
-            pytest.approx(wanted) if expected else wanted
-        )
+        means = pytest.approx(tuple(np.mean(expected, axis=0))) if expected else (None, None)
+        assert (found.observed, found.probability) == means
 
 
 def test_there_are_ten_bins_and_each_counts_by_its_predictions():

@@ -14,8 +14,7 @@ UNION = ("Edema", "Fibrosis", "Hernia", "Mass")
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch):
-    few = partial(resample, resamples=50)
-    monkeypatch.setattr("cxr_study.evaluation.scores.resample", few)
+    monkeypatch.setattr("cxr_study.evaluation.scores.resample", partial(resample, resamples=50))
 
 
 def split(labels, labelled=("Edema", "Mass"), patients=None):
@@ -30,27 +29,21 @@ def split(labels, labelled=("Edema", "Mass"), patients=None):
 # Four images, each of ten patients. Edema: 3 of 4 pairs in order, 0.75; Fibrosis: no positives;
 # Hernia: all in order, 1; Mass: one image has no label, and of two pairs one is in order, 0.5.
 LABELS = 10 * [[1, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, np.nan]]
-SCORES = pd.DataFrame(
-    {
-        "Mass": 10 * [0.5, 0.6, 0.1, 0.9],
-        "Edema": 10 * [0.9, 0.1, 0.3, 0.4],
-        "Hernia": 10 * [0.9, 0.1, 0.2, 0.3],
-        "Fibrosis": 10 * [0.1, 0.2, 0.3, 0.4],
-    }
-)
+SCORES = pd.DataFrame({
+    "Mass": 10 * [0.5, 0.6, 0.1, 0.9], "Edema": 10 * [0.9, 0.1, 0.3, 0.4],
+    "Hernia": 10 * [0.9, 0.1, 0.2, 0.3], "Fibrosis": 10 * [0.1, 0.2, 0.3, 0.4],
+})  # fmt: skip
 
 
 def test_every_class_is_scored_by_its_own_column_whatever_the_order():
     rows, means = score("local", split(LABELS)(SCORES), UNION, seed=0)
-    assert [row.class_name for row in rows] == list(UNION)
-    assert [row.auroc for row in rows] == [0.75, None, 1.0, 0.5]
-    assert (rows[1].low, rows[1].high) == (None, None)
-    assert [(row.positives, row.negatives) for row in rows] == [
-        (20, 20), (0, 40), (10, 30), (10, 20),
+    assert [(r.class_name, r.auroc, r.positives, r.negatives, r.labelled, r.labels)
+            for r in rows] == [
+        ("Edema", 0.75, 20, 20, True, "site"), ("Fibrosis", None, 0, 40, False, "truth"),
+        ("Hernia", 1.0, 10, 30, False, "truth"), ("Mass", 0.5, 10, 20, True, "site"),
     ]  # fmt: skip
+    assert (rows[1].low, rows[1].high) == (None, None)
     assert {(row.model, row.site) for row in (*rows, *means)} == {("local", "nih")}
-    sources = [(row.labelled, row.labels) for row in rows]
-    assert sources == [(True, "site"), (False, "truth"), (False, "truth"), (True, "site")]
     found = {mean.classes: (mean.auroc, mean.defined, mean.of) for mean in means}
     assert found == {"all": (0.75, 3, 4), "labelled": (0.625, 2, 2), "unlabelled": (1.0, 1, 2)}
     _, means = score("global", split(LABELS, labelled=UNION)(SCORES), UNION, seed=0)
@@ -58,18 +51,15 @@ def test_every_class_is_scored_by_its_own_column_whatever_the_order():
 
 
 def test_a_class_that_the_model_lacks_is_not_defined():
-    own = SCORES[["Edema", "Mass"]]
-    rows, means = score("local", split(LABELS)(own), UNION, seed=0)
-    assert [row.auroc for row in rows] == [0.75, None, None, 0.5]
-    assert rows[2].positives == 10
-    unlabelled = next(mean for mean in means if mean.classes == "unlabelled")
-    assert (unlabelled.auroc, unlabelled.low) == (None, None)
-    assert (unlabelled.defined, unlabelled.of) == (0, 2)
+    rows, means = score("local", split(LABELS)(SCORES[["Edema", "Mass"]]), UNION, seed=0)
+    assert [row.auroc for row in rows] == [0.75, None, None, 0.5] and rows[2].positives == 10
+    (mean,) = [mean for mean in means if mean.classes == "unlabelled"]
+    assert (mean.auroc, mean.low, mean.defined, mean.of) == (None, None, 0, 2)
 
 
 def test_intervals_hold_the_value_and_resample_patients():
     rng = np.random.default_rng(0)
-    labels = np.repeat((np.arange(40) % 2)[:, None], 1, axis=1)
+    labels = (np.arange(40) % 2)[:, None]
     scores = pd.DataFrame({"Edema": labels[:, 0] + rng.normal(size=40)})
     alone = score("global", split(labels)(scores), ("Edema",), seed=1)
     (row,), means = alone
@@ -109,8 +99,8 @@ def test_classes_of_too_few_patients_are_no_part_of_means_and_differences():
     labels = np.array(LABELS)
     labels[36:, 2:] = 0  # nine positives of Hernia and of Mass
     rows, means = score("global", split(labels)(SCORES), UNION, seed=0)
-    assert [row.few for row in rows] == [False, False, True, True]
-    assert [row.low is None for row in rows] == [False, True, True, True]
+    found = [(row.few, row.low is None) for row in rows]
+    assert found == [(False, False), (False, True), (True, True), (True, True)]
     edema, hernia, mass = (rows[c].auroc for c in (0, 2, 3))
     found_means = {m.classes: (m.auroc, m.defined, m.of, m.few, m.with_few) for m in means}
     every = pytest.approx((edema + hernia + mass) / 3)

@@ -19,16 +19,11 @@ def site(cache, tmp_path):
         Image.fromarray(pixels).save(tmp_path / f"images/{name}.png")
     (tmp_path / "labels.csv").write_text(
         "image,patient,view,sex,age,Mass,Edema,Hernia\n"
-        "f.png,001,PA,F,50,0,0,0\n"
-        "e.png,002,AP,M,60.5,-1,1,0\n"
-        "d.png,003,PA,,,1,0,0\n"
-        "c.png,002,PA,M,61,1,,0\n"
-        "b.png,004,PA,F,40,0,1,1\n"
-        "a.png,005,PA,F,40,0,1,1\n"
+        "f.png,001,PA,F,50,0,0,0\ne.png,002,AP,M,60.5,-1,1,0\nd.png,003,PA,,,1,0,0\n"
+        "c.png,002,PA,M,61,1,,0\nb.png,004,PA,F,40,0,1,1\na.png,005,PA,F,40,0,1,1\n"
     )
-    (tmp_path / "split.csv").write_text(
-        "patient,split\n001,train\n002,test\n003,validation\n004,test\n005,train\n"
-    )
+    rows = "001,train\n002,test\n003,validation\n004,test\n005,train\n"
+    (tmp_path / "split.csv").write_text(f"patient,split\n{rows}")
 
     def write(**keys):
         keys = {
@@ -52,8 +47,7 @@ def test_the_test_split_has_all_facts_and_the_pixels_of_each_image(site, tmp_pat
         ["c.png", "002", "PA", "M", 61, None, 1],
         ["b.png", "004", "PA", "F", 40, 1, 0],
     ]
-    assert test.rows.dtype == np.int64
-    assert test.pixels[test.rows][:, 0, 0].tolist() == [4, 2, 1]
+    assert (test.rows.dtype, test.pixels[test.rows][:, 0, 0].tolist()) == (np.int64, [4, 2, 1])
     smoothed = load(site(uncertain="smooth-ones"), ["Mass"], 4).table
     np.testing.assert_array_equal(smoothed["Mass"], [NAN, 1, 0])
 

@@ -1,14 +1,8 @@
 import numpy as np
 import pytest
 
-from cxr_study.models.calibration_file import (
-    Curve,
-    SiteTest,
-    as_json,
-    calibration_path,
-    current_calibration,
-    read_calibration,
-)
+from cxr_study.models import calibration_file as files
+from cxr_study.models.calibration_file import Curve, SiteTest
 from made_up_calibration import calibrated
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 
@@ -25,10 +19,10 @@ def calibration(*sites, by_site=None):
 def test_a_file_reads_back_next_to_its_model_alone(tmp_path):
     made = calibration("a", "b", by_site={"a": SiteTest(sensitivity=OWN, ece=0.02)})
     model = tmp_path / "best.npz"
-    assert read_calibration(model, MODEL) is None
-    calibration_path(model).write_text(as_json(made))
-    assert read_calibration(model, MODEL) == current_calibration(model, MODEL) == made
-    assert current_calibration(model, Checkpoint({"head/Mass/kernel": np.zeros(2)})) is None
+    assert files.read_calibration(model, MODEL) is None
+    files.calibration_path(model).write_text(files.as_json(made))
+    assert files.read_calibration(model, MODEL) == files.current_calibration(model, MODEL) == made
+    assert files.current_calibration(model, Checkpoint({"head/Mass/kernel": np.zeros(2)})) is None
 
 
 @pytest.mark.parametrize(("sites", "by_site", "sensitivity"), [

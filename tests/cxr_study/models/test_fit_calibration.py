@@ -65,20 +65,17 @@ def test_thresholds_reach_the_sensitivity_or_the_highest_f1():
         assert of.sensitivity == positive[truth].mean()
         assert of.specificity == (~positive[~truth]).mean()
         assert made.threshold_rule == f"sensitivity {sensitivity}" and made.target == sensitivity
-        answer = made.applied(one.probabilities)["Mass positive"]
-        assert (answer == positive).mean() > 0.999
+        assert (made.applied(one.probabilities)["Mass positive"] == positive).mean() > 0.999
     made = calibrate(MODEL, [one])
     of = made.classes["Mass"]
     assert made.threshold_rule == "f1" and made.target is None
-    best = f1_score(truth, probabilities >= of.threshold)
-    assert (
-        best >= max(f1_score(truth, probabilities >= t) for t in np.linspace(0.05, 0.9, 50)) - 1e-9
-    )
+    at = [of.threshold, *np.linspace(0.05, 0.9, 50)]
+    best, *others = [f1_score(truth, probabilities >= threshold) for threshold in at]
+    assert best >= max(others) - 1e-9
 
 
 def test_classes_with_too_few_images_are_refused_and_all_of_them_is_an_error():
-    made = calibrate(MODEL, [site(Hernia=0.5)])
-    assert made.refused == {"Hernia": "no image has a label of it"}
+    assert calibrate(MODEL, [site(Hernia=0.5)]).refused == {"Hernia": "no image has a label of it"}
     with pytest.raises(CalibrationError, match="there are 8 and 52"):
         calibrate(MODEL, [site(images=60, mass=FEW)])
     one_patient = site()
@@ -117,12 +114,9 @@ def test_thresholds_have_intervals_and_are_tested_on_images_that_they_were_not_c
     assert low < of.threshold < high < low + 0.1
     positive = of.curve.apply(other.probabilities["Mass"].to_numpy(float)) >= of.threshold
     truth = other.images.table["Mass"] == 1
-    for share, right in (
-        (of.test_sensitivity, positive[truth]),
-        (of.test_specificity, ~positive[~truth]),
-        (of.test_ppv, truth[positive]),
-    ):
-        value, low, high = share
+    shares = of.test_sensitivity, of.test_specificity, of.test_ppv
+    rights = positive[truth], ~positive[~truth], truth[positive]
+    for (value, low, high), right in zip(shares, rights, strict=True):
         assert value == right.mean() and value - 0.05 < low < value < high < value + 0.05
     assert of.by_site["a"].sensitivity == of.test_sensitivity
     of = calibrate(MODEL, [one], [site(images=60, seed=2, mass=FEW)]).classes["Mass"]
@@ -161,13 +155,3 @@ def test_the_error_after_is_of_patients_that_were_not_seen():
     curve = made.curve.apply(noise.probabilities["Mass"].to_numpy(float))
     by_heart = calibration_error(reliability(noise.images.table["Mass"].to_numpy(), curve))
     assert made.ece_after > by_heart + 0.01
-
-
-def test_sites_are_pooled():
-    made = calibrate(MODEL, [site(400, "a"), site(400, "b", seed=1)])
-    assert made.sites == ("a", "b") and made.classes["Mass"].images == 800
-
-
-def test_a_sensitivity_in_percent_is_refused():
-    with pytest.raises(CalibrationError, match="above 0 and at most 1"):
-        calibrate(MODEL, [site()], sensitivity=90)

@@ -1,3 +1,5 @@
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -5,13 +7,7 @@ from PIL import Image
 from cxr_study.data.images import image_store
 from cxr_study.data.images.image_files import ImageError
 from cxr_study.models import images_to_predict
-from cxr_study.models.images_to_predict import (
-    FoundImage,
-    far_from_training,
-    file_flags,
-    find,
-    pixel_flags,
-)
+from cxr_study.models.images_to_predict import FoundImage, far_from_training, file_flags, find
 from deep_pictures import png_16
 from dicom_files import dataset, written
 from surgical_aggregation.aggregation.feature_statistics import statistics_of
@@ -79,23 +75,17 @@ def test_pixels_that_were_decoded_before_are_not_decoded_again(cache, tmp_path, 
     files = [one.path for one in find([folder])]
     prepared = image_store.prepare(folder, ["a", "b"], files, 32)
     picture(folder / "new.png", seed=9)
-    decoded = []
-    whole = images_to_predict.decoding.decode
-
-    def counted(data, size, bits):
-        decoded.append(len(data))
-        return whole(data, size, bits=bits)
-
+    counted = Mock(side_effect=images_to_predict.decoding.decode)
     monkeypatch.setattr(images_to_predict.decoding, "decode", counted)
     (read,) = images_to_predict.read(find([folder / "sub", folder]), 32)
     names = [str(folder / name) for name in ("sub/b.png", "a.png", "new.png", "sub/b.png")]
     assert [one.image for one in read] == names
-    assert decoded == [(folder / "new.png").stat().st_size]
+    assert [call.args[0] for call in counted.mock_calls] == [(folder / "new.png").read_bytes()]
     for one, row in ((read[1], 0), (read[3], 1), (read[0], 1)):
         assert (one.pixels == prepared.pixels[prepared.index["row"][row]]).all()
     picture(folder / "a.png", seed=77)  # a changed file is decoded again
     (again,) = images_to_predict.read(find([folder / "a.png"]), 32)
-    assert len(decoded) == 2 and not (again[0].pixels == read[1].pixels).all()
+    assert counted.call_count == 2 and not (again[0].pixels == read[1].pixels).all()
 
 
 def test_pictures_are_read_with_their_sites_bits_kept_ones_too(cache, tmp_path):
@@ -122,14 +112,10 @@ def test_images_come_in_chunks_in_order_and_what_is_missing_is_reported(tmp_path
 
 
 @pytest.mark.parametrize(("elements", "flags"), [
-    ({}, []),
     ({"Modality": "DX", "ViewPosition": "PA", "BodyPartExamined": "CHEST"}, []),
     ({"Modality": "CT"}, ["modality CT"]),
     ({"Modality": "CR", "ViewPosition": "LL"}, ["view LL"]),
-    ({"BodyPartExamined": "HAND"}, ["body part HAND"]),
     ({"SeriesDescription": "Thorax LAT"}, ["view LATERAL"]),
-    ({"PresentationIntentType": "FOR PROCESSING"}, ["for processing, not for presentation"]),
-    ({"WindowCenter": 7, "WindowWidth": 0}, ["window width 0"]),
 ])  # fmt: skip
 def test_a_dicom_header_tells_what_is_no_frontal_chest_radiograph(tmp_path, elements, flags):
     (tmp_path / "a.dcm").write_bytes(written(dataset(np.ones((40, 40), np.uint16), **elements)))
@@ -149,18 +135,16 @@ def test_colour_size_and_shape_of_a_picture_are_flagged(tmp_path):
 
 def test_pixels_without_contrast_are_flagged():
     ramp = np.linspace(0, 255, 32 * 32).reshape(32, 32).astype(np.uint8)
-    assert pixel_flags(ramp) == []
-    assert pixel_flags(np.full((32, 32), 7, np.uint8)) == ["constant"]
-    assert pixel_flags(100 + ramp // 16) == ["low contrast"]
+    pictures = ramp, np.full((32, 32), 7, np.uint8), 100 + ramp // 16
+    assert [*map(images_to_predict.pixel_flags, pictures)] == [[], ["constant"], ["low contrast"]]
 
 
 def test_an_image_is_far_away_if_it_is_so_from_every_site():
     rng = np.random.default_rng(0)
     sites = {name: statistics_of(rng.normal(at, 1, (500, 8))) for name, at in (("a", 0), ("b", 9))}
     images = np.array([[0.0] * 8, [9.0] * 8, [30.0] * 8])
-    assert far_from_training(images, sites).tolist() == [False, False, True]
-    assert far_from_training(images, {"a": sites["a"]}).tolist() == [False, True, True]
-    assert far_from_training(images, {}).tolist() == [False, False, False]
+    for known, far in ((sites, [0, 0, 1]), ({"a": sites["a"]}, [0, 1, 1]), ({}, [0, 0, 0])):
+        assert far_from_training(images, known).tolist() == far
 
 
 @pytest.mark.parametrize("lie", [

@@ -19,7 +19,7 @@ from cxr_study.models.calibration_file import CalibrationError
 from cxr_study.models.loaded_model import choose
 from dicom_files import dataset, written
 from rounding import last_places
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save
+from surgical_aggregation.checkpoints.checkpoint import load, save
 from tiny_model import CLASSES, SIZE, picture, saved
 
 README = Path(__file__).parents[3] / "README.md"
@@ -59,17 +59,14 @@ def test_the_readmes_example_does_what_it_says(home, tmp_path):
     (tmp_path / "b.dcm").symlink_to(home / "images/c")
     command = [sys.executable, "-c", example]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert all(word in done.stdout for word in ("a.png", "b.dcm"))
-    assert done.stderr == ""
+    assert "a.png" in done.stdout and "b.dcm" in done.stdout and done.stderr == ""
 
 
 def test_an_unreadable_image_has_a_row_that_says_why(home):
     table = load_model(home / "best.npz").predict(home / "images")
     assert table["image"].tolist() == ["a.png", "broken.png", "c", "sub/b.jpg"]
-    broken = table.iloc[1]
-    assert broken[list(CLASSES)].isna().all()
-    assert broken["flags"].startswith("cannot be read: no readable PNG, JPEG, TIFF, JPEG 2000, ")
-    assert table.drop(1)[list(CLASSES)].notna().all(axis=None)
+    assert table["flags"][1].startswith("cannot be read: no readable PNG, JPEG, TIFF, JPEG 2000, ")
+    assert table[list(CLASSES)].isna().to_numpy().tolist() == [[row == 1] * 3 for row in range(4)]
 
 
 def test_images_are_predicted_the_same_whatever_the_chunk(home, monkeypatch):
@@ -85,22 +82,13 @@ def test_images_are_predicted_the_same_whatever_the_chunk(home, monkeypatch):
     ({"Mass": {"curve": {"method": "isotonic", "x": [0], "y": [0]}}}, "'isotonic'. Recreate it"),
 ])  # fmt: skip
 def test_a_calibration_that_is_no_use_is_refused(home, tmp_path, classes, reason):
-    model = load(home / "best.npz")
-    save(model, tmp_path / "best.npz")
+    save(load(home / "best.npz"), tmp_path / "best.npz")
     of = {"sites": ["a"], "threshold_rule": "f1", "created": "", "version": "", "refused": {}}
     calibration = {"model_sha256": "0", **of, "classes": classes}
     (tmp_path / "best.calibration.json").write_text(json.dumps(calibration))
     with pytest.raises(CalibrationError, match=rf"best\.calibration\.json .*{reason}"):
         load_model(tmp_path / "best.npz").predict(home / "images/a.png")
     assert len(load_model(tmp_path / "best.npz").predict(home / "images/a.png", calibrated=False))
-
-
-def test_a_model_that_does_not_say_its_network_is_refused(home, tmp_path):
-    model = load(home / "best.npz")
-    older = {name: of for name, of in model.manifest.items() if name != "backbone"}
-    save(Checkpoint(model.variables, older), tmp_path / "old.npz")
-    with pytest.raises(CheckpointError, match=r"old\.npz: .*needs backbone"):
-        load_model(tmp_path / "old.npz")
 
 
 def test_pixels_are_let_go_so_that_memory_does_not_grow(home):

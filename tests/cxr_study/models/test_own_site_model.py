@@ -110,8 +110,7 @@ def test_it_is_measured_and_calibrated_on_the_sites_by_name(home):
     assert names == [("north", "light"), ("south", "light"), ("south", "red")]
     assert known["low"].min() > 0.9 and {*known["labels"]} == {"site"}
     assert {*(known["positives"] + known["negatives"])} == {119}
-    output = answer("model", "calibrate", "best.npz", *of)
-    assert "best.calibration.json: 2 classes" in output
+    assert "best.calibration.json: 2 classes" in answer("model", "calibrate", "best.npz", *of)
     made = json.loads((home / "best.calibration.json").read_text())
     assert made["classes"]["light"]["images"] == 238 and made["sites"] == ["north", "south"]
     answer("predict", "best.npz", "validation", "--out", "c.csv", *OF, "site=south")

@@ -39,10 +39,8 @@ def server(tmp_path):
     first = [site("b", bce=0.6, auroc=0.5, train_seconds=4.0), site("a", bce=0.4)]
     second = [site("a", bce=0.3, validate_seconds=1.0)]
     put_rounds(server, {"round": 0, "sites": first}, {"round": 1, "sites": second})
-    final = {
-        "a": {"SRV_last": {"bce": 0.25, "bce/Edema": 0.25}, "SRV_best": {"bce": 9.0}},
-        "b": {"SRV_last": {"bce": 0.75, "auroc": 0.9}},
-    }
+    final = {"a": {"SRV_last": {"bce": 0.25, "bce/Edema": 0.25}, "SRV_best": {"bce": 9.0}}}
+    final["b"] = {"SRV_last": {"bce": 0.75, "auroc": 0.9}}
     write_lines(server / "cross_site_val" / "cross_val_results.json", final)
     write_lines(
         server / "run_record.jsonl",

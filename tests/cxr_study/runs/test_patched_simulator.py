@@ -49,9 +49,9 @@ def test_each_site_receives_its_own_name(tmp_path, monkeypatch, run_site, names)
     sites, sending, received = ["north", "south"], threading.Barrier(2), []
     monkeypatch.setattr(sys, "executable", shutil.which("true"))  # as the sites' processes
     given = SimpleNamespace(workspace=str(tmp_path), log_config=None, set=None)
-    runner = patched_simulator.simulator_runner.SimulatorClientRunner(
-        "", given, [], {}, given, {"client_name": "none yet"}
-    )
+    shared = {"client_name": "none yet"}
+    flares = patched_simulator.simulator_runner.SimulatorClientRunner
+    runner = flares("", given, [], {}, given, shared)
 
     def send(data):  # when all sites are about to
         sending.wait(timeout=10)

@@ -31,11 +31,8 @@ def failed(reason, kind=None, **facts):
     return {"event": "failed", "reason": reason, "kind": kind, **facts}
 
 
-NO_DISK = [
-    "a: train failed: [Errno 28] No space left on device. Make room on that disk, and resume "
-    "the run.",
-    "The log of a is a.txt",
-]
+TO_DO = "No space left on device. Make room on that disk, and resume the run."
+NO_DISK = [f"a: train failed: [Errno 28] {TO_DO}", "The log of a is a.txt"]
 ENDED = "The server ended the run: "
 TAIL = [
     "The log of {0} is {0}.log, and ends with", "Traceback", "  1", "TypeError: no module x",

@@ -34,8 +34,7 @@ def simulated(monkeypatch):
     calls = []
 
     def simulate(folder, workspace, *, watch, **given):
-        job = Job.from_folder(folder)
-        calls.append(SimpleNamespace(job=job, workspace=workspace, **given))
+        calls.append(SimpleNamespace(job=Job.from_folder(folder), workspace=workspace, **given))
         events = [{"event": "round"}, {"event": "best", "value": 0.5}]
         watch(events)
         watch([*events, {"event": "round"}, {"event": "stopped"}])

@@ -54,10 +54,8 @@ class TestUnionHead:
         assert (site("nih").classes, site("chexpert").classes) == (NIH_CLASSES, CHEXPERT_CLASSES)
         for other_classes in ("absent", "unknown"):
             assert site(other_classes=other_classes).classes == UNION_CLASSES
-            refused = context(
-                engine=Engine(site=site(other_classes=other_classes)),
-                policy={"refuse_union_head": True},
-            )
+            engine = Engine(site=site(other_classes=other_classes))
+            refused = context(engine=engine, policy={"refuse_union_head": True})
             with pytest.raises(PolicyError, match="'refuse_union_head'"):
                 find_site("site", refused)
         assert not site().union_head
@@ -171,9 +169,7 @@ class TestSiteFile:
             return find_site("site", site_context("nih", engine, policy))
 
         assert found(None).classes == found("").classes == ("Mass", "Nodule")
-        with pytest.raises(
-            SiteError, match=rf"set by this site itself; the job names '{tmp_path}'"
-        ):
+        with pytest.raises(SiteError, match=rf"set by this site itself; .* names '{tmp_path}'"):
             _ = found(str(tmp_path)).classes
         with pytest.raises(SiteError, match=r"own file, nih\.yaml; the job names 'chexpert'"):
             _ = found(None, "chexpert").classes
@@ -181,10 +177,8 @@ class TestSiteFile:
 
 def test_training_labels_are_known_without_tensorflow(phantom):
     code = (
-        "import sys\n"
-        "from cxr_study.training.chest_xray_site import ChestXraySite\n"
+        "import sys; from cxr_study.training.chest_xray_site import ChestXraySite\n"
         f"site = ChestXraySite('nih', {str(phantom / 'sites')!r}, image_size=16)\n"
-        "assert site.training_labels.shape[1] == 14\n"
-        "sys.exit('tensorflow' in sys.modules)"
+        "sys.exit(site.training_labels.shape[1] != 14 or 'tensorflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

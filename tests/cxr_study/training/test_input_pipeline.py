@@ -35,8 +35,7 @@ def test_pixels_are_normalised_as_imagenet_and_batches_have_known_shapes_and_num
     np.testing.assert_array_equal(out, labels)  # missing labels stay as they are
     data = dataset(*flat(5), batch_size=2)
     assert [spec.shape.as_list() for spec in data.element_spec] == [[None, 8, 8, 3], [None, 1]]
-    assert data.cardinality() == 3
-    assert [len(labels) for _, labels in data] == [2, 2, 1]
+    assert (data.cardinality(), [len(labels) for _, labels in data]) == (3, [2, 2, 1])
 
 
 @pytest.mark.parametrize("augmentation", ["none", "radiology"])
@@ -124,8 +123,6 @@ class TestPasses:
         assert first != second
 
     def test_keras_makes_one_per_epoch(self, passes):
-        import keras
-
         layers = [keras.Input((8, 8, 3)), keras.layers.Flatten(), keras.layers.Dense(1)]
         model = keras.Sequential(layers)
         model.compile(loss="mse")

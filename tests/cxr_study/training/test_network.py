@@ -1,6 +1,7 @@
 """The network, its weights, and the body that is pre-trained for it."""
 
 import re
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -27,8 +28,7 @@ def test_the_body_has_its_size_and_the_same_unique_paths_in_every_build(backbone
     assert len(set(body_paths(few))) == len(body_paths(few))
     assert body_paths(few) == body_paths(many)
     for model, classes in ((few, 2), (many, 20)):
-        assert model.layers[-1].name == "head"
-        assert model.output_shape == (None, classes)
+        assert (model.layers[-1].name, model.output_shape) == ("head", (None, classes))
         head = [v.path for v in model.variables if v.path.startswith("head/")]
         assert head == ["head/kernel", "head/bias"]
     kinds = kinds_of(checkpoint.manifest, body)
@@ -47,9 +47,17 @@ def test_outputs_are_probabilities_and_a_hidden_layer_is_there_only_when_asked_f
     assert len(plain.layers) == len(hidden.layers) - 2
 
 
-@pytest.mark.filterwarnings("ignore:.*bfloat16.*")
-def test_in_mixed_precision_it_trains_with_the_same_variables_and_outputs_of_float32():
+@pytest.fixture
+def mixed():
     import keras
+
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+@pytest.mark.filterwarnings("ignore:.*bfloat16.*")
+def test_in_mixed_precision_it_trains_with_the_same_variables_and_outputs_of_float32(request):
     import tensorflow as tf
 
     from surgical_aggregation.site.training.local_model import LocalModel
@@ -57,39 +65,31 @@ def test_in_mixed_precision_it_trains_with_the_same_variables_and_outputs_of_flo
 
     plain = build("small_densenet", 2, image_size=16, hidden=4)
     tf.keras.utils.set_random_seed(1)
-    rng = np.random.default_rng(0)
-    images = rng.normal(size=(16, 16, 16, 3)).astype(np.float32)
+    images = np.random.default_rng(0).normal(size=(16, 16, 16, 3)).astype(np.float32)
     labels = (images.mean(axis=(1, 2))[:, :2] > 0).astype(np.float32)
     data = tf.data.Dataset.from_tensor_slices((images, labels)).batch(8)
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        network = build("small_densenet", 2, image_size=16, hidden=4)
-        assert network.output.dtype == "float32"
-        assert network.get_layer("hidden").compute_dtype == "bfloat16"
-        options = TrainingOptions(epochs=4, learning_rate=0.01, warmup_epochs=2)
-        model = LocalModel(network, ("Edema", "Mass"), options)
-        model.warm_up(("Edema", "Mass"), data)
-        before = model.evaluate(data, ("Edema", "Mass"))["bce"]
-        assert {part.dtype.name for part in model.predict(data)} == {"float32"}
-        model.train(data, lambda: False)
-        assert model.evaluate(data, ("Edema", "Mass"))["bce"] < before
-    finally:
-        keras.config.set_dtype_policy("float32")
-    assert [(v.path, v.dtype) for v in network.weights] == [
-        (v.path, "float32") for v in plain.weights
-    ]
+    request.getfixturevalue("mixed")
+    network = build("small_densenet", 2, image_size=16, hidden=4)
+    assert network.output.dtype == "float32"
+    assert network.get_layer("hidden").compute_dtype == "bfloat16"
+    options = TrainingOptions(epochs=4, learning_rate=0.01, warmup_epochs=2)
+    model = LocalModel(network, ("Edema", "Mass"), options)
+    model.warm_up(("Edema", "Mass"), data)
+    before = model.evaluate(data, ("Edema", "Mass"))["bce"]
+    assert {part.dtype.name for part in model.predict(data)} == {"float32"}
+    model.train(data, lambda: False)
+    assert model.evaluate(data, ("Edema", "Mass"))["bce"] < before
+    wanted = [(v.path, "float32") for v in plain.weights]
+    assert [(v.path, v.dtype) for v in network.weights] == wanted
 
 
+@pytest.mark.usefixtures("mixed")
 def test_a_network_of_keras_is_in_mixed_precision_too():
     import keras
 
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        network = build("mobilenetv2", 2, image_size=32)
-        assert {layer.compute_dtype for layer in network.layers[1:-1]} == {"bfloat16"}
-        assert keras.config.dtype_policy().name == "mixed_bfloat16"
-    finally:
-        keras.config.set_dtype_policy("float32")
+    network = build("mobilenetv2", 2, image_size=32)
+    assert {layer.compute_dtype for layer in network.layers[1:-1]} == {"bfloat16"}
+    assert keras.config.dtype_policy().name == "mixed_bfloat16"
 
 
 def test_weights_come_from_a_file_of_the_body(tmp_path):
@@ -119,14 +119,12 @@ def test_weights_that_cannot_be_read_are_refused_by_path(tmp_path, backbone, nam
     ("small_densenet", "imagenet", "small_densenet at 32 pixels with weights 'imagenet'"),
     ("densenet121", "imagenet", r"URL fetch failure .* cannot download, fetch them else"),
 ])  # fmt: skip
-def test_an_unknown_backbone_and_imagenet_weights_of_another_or_not_downloaded_are_refused(
+def test_an_unknown_backbone_and_weights_that_are_not_there_are_refused(
     backbone, weights, message, monkeypatch
 ):
     import keras
 
-    def offline(*args, **kwargs):
-        raise Exception("URL fetch failure on https://example.org")  # as Keras does
-
+    offline = Mock(side_effect=Exception("URL fetch failure on https://example.org"))  # as Keras
     monkeypatch.setattr(keras.src.applications.densenet.file_utils, "get_file", offline)
     with pytest.raises(ValueError, match=message):
         build(backbone, 2, image_size=32, weights=weights)

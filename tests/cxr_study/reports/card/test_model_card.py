@@ -52,8 +52,7 @@ def tables(text):
 
 def shown(text):
     """The card as a reader of Markdown shows it, which takes HTML as it is."""
-    body = text.split("---\n", 2)[2]
-    return Page(MarkdownIt("commonmark").enable("table").render(body))
+    return Page(MarkdownIt("commonmark").enable("table").render(text.split("---\n", 2)[2]))
 
 
 def test_the_hubs_own_library_reads_it(source):
@@ -72,26 +71,22 @@ def test_the_hubs_own_library_reads_it(source):
 def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
     text = markdown(source)
     for words in (
-        "**Research use only.**",
-        "**Phantom data.**",
+        "**Research use only.**", "**Phantom data.**", "| Edema | 70 / 630 | 70 / 630 |",
         "| nih | 2 | 700 | 100 | 200 | 350 | 50 | 99 |",
-        "| Edema | 70 / 630 | 70 / 630 |",
         "| Edema | 2 sites (chexpert and nih), rounds 0 and 1 |",
         "| Hernia | 1 site (x); imported from model ffffffffffffffff… |",
-        "| Fracture | not known |",
-        "| Edema | nih | yes | 0.875 (0.750\u20130.938) | 40 | 60 |",
+        "| Fracture | not known |", "| Edema | nih | yes | 0.875 (0.750\u20130.938) | 40 | 60 |",
         "| Edema | 1,200 | 30 | 0.100 | 0.050 | 0.250 (0.200 to 0.300) | 0.900 | 0.750 | 0.500 | "
         "0.500 (0.400 to 0.600) | 0.300 (0.200 to 0.400) |",
         "- nih, 2 of the classes that it labels: 0.060",
         "- nih, 1 of the classes that it does not label: 0.350",
-        "| Fracture | nih | no | 200 | 0.350 | 0.600 | 0.250 |",
+        "| Fracture | nih | no | 200 | 0.350 | 0.600 | 0.250 |", "| strategy | fedbn+ |",
         "together by surgical aggregation with NVIDIA FLARE",
         "A class's column is averaged over the sites that label it",
-        "| strategy | fedbn+ |",
         "names in what sites sent: SVTPrivacy (a\\_b). Filters",
         "**TO FILL IN: name and contact",
         "does not state: how pixels are resized and normalised; how batch normalisation was",
-    ):
+    ):  # fmt: skip
         assert words in text, words
 
 
@@ -123,8 +118,7 @@ def test_sites_count_as_contributors_by_the_models_manifest(source, model, contr
 def test_patients_at_two_sites_or_unknown_are_not_claimed_to_be_at_one(source, heading):
     claim = "Patients are in one split and at one site alone."
     assert claim in markdown(source)
-    warnings = (Notice(heading, "3 ids."),)
-    shared = replace(source.summary, warnings=warnings)
+    shared = replace(source.summary, warnings=(Notice(heading, "3 ids."),))
     assert claim not in markdown(replace(source, summary=shared))
 
 
@@ -205,8 +199,7 @@ def test_every_table_is_whole_whatever_is_known(source, summary):
 
 
 def test_names_are_text(source, summary):
-    sites = {EVIL: summary.sites["nih"]}
-    odd = replace(summary, sites=sites, test=(), means=(), rounds=())
+    odd = replace(summary, sites={EVIL: summary.sites["nih"]}, test=(), means=(), rounds=())
     text = markdown(replace(source, name=EVIL, summary=odd))
     assert "<script>" not in text and r"a\|b \*c\*" in text
     page = shown(text)

@@ -39,16 +39,13 @@ def pages(tmp_path, monkeypatch):
         columns = {f"{name} positive": positive for name in calibrated}
         table = pd.DataFrame([{**ROW, **columns, "flags": flags}], [7])
         classes = {name: SimpleNamespace(threshold=0.1) for name in calibrated}
+        lacking = dict.fromkeys(never, "no site had a negative image")
         model = SimpleNamespace(
-            classes=NAMES,
+            classes=NAMES, local=None, file=tmp_path / "best.npz",
             calibration=SimpleNamespace(classes=classes, threshold_rule="f1", sites=("a",)),
-            local=None,
             network=SimpleNamespace(normalisation=None, image_size=4),
-            file=tmp_path / "best.npz",
-            facts=SimpleNamespace(
-                never_learned=dict.fromkeys(never, "no site had a negative image")
-            ),
-        )
+            facts=SimpleNamespace(never_learned=lacking),
+        )  # fmt: skip
         (path,) = explanation_page.write(model, {7: image}, table, 2, tmp_path)
         return Page(path.read_text()).text, over
 
@@ -96,9 +93,8 @@ def test_the_heat_is_the_weighted_sum_of_the_pooled_maps(tmp_path, hidden):
         assert all(0 <= heat.min() and heat.max() <= 1 for heat in heats.values())
         return
     network = model.local.model
-    maps = keras.Model(network.input, network.get_layer("final_pool").input)(
-        normalised(pixels[None])
-    )[0].numpy()
+    to_maps = keras.Model(network.input, network.get_layer("final_pool").input)
+    maps = to_maps(normalised(pixels[None]))[0].numpy()
     kernel = network.get_layer("head").get_weights()[0]
     for k, name in enumerate(CLASSES[:2]):
         expected = np.maximum(maps @ kernel[:, k], 0)  # CAM: the head's own weights

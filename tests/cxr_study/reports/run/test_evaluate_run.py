@@ -47,29 +47,23 @@ def test_names_and_reasons_are_text_and_nothing_is_loaded_from_anywhere(summary)
 
 def test_it_says_how_good_the_model_is_and_what_went_wrong(summary, page):
     for words in (
-        "mean AUROC 0.81 (0.71\u20130.91) for 2 of 3 classes at nih",
-        "Phantom data. The pictures are generated",
-        "Research only, not for diagnosis",
-        "2 (best: 1)",
+        "mean AUROC 0.81 (0.71\u20130.91) for 2 of 3 classes at nih", "2 (best: 1)",
+        "Phantom data. The pictures are generated", "Research only, not for diagnosis",
         "Hernia labels it global not defined: no positive image in the test split 0 100",
         "Best round: 1 , with a mean validation BCE of 0.250 over the sites that",
-        "1 (best) 0.2500",
-        "Edema labels it global 0.875",
-        "Fracture does not label it global 0.750",
-        "None: the server accepted every result",
-    ):
+        "1 (best) 0.2500", "Edema labels it global 0.875",
+        "Fracture does not label it global 0.750", "None: the server accepted every result",
+    ):  # fmt: skip
         assert words in page.text
     refusals = (RefusedResult(1, "nih", "holds NaN"), RefusedResult(None, "nih", "late", "test"))
-    other = replace(summary, refusals=refusals, stopped_early=True)
-    text = Page(render(other, [])).text
+    text = Page(render(replace(summary, refusals=refusals, stopped_early=True), [])).text
     for words in ("1 nih holds NaN", "test nih late", "2 (stopped early; best: 1)"):
         assert words in text and words not in page.text
 
 
 def test_on_a_phone_every_row_is_a_card_with_the_names_of_its_columns(page):
     tables = re.findall(r'(?s)<table class="([^"]*)">.*?<tbody>(.*?)</tbody>', page.html)
-    scrolling = [kind for kind, _ in tables if "by-row" not in kind]
-    assert scrolling == ["matrix"] and len(tables) > 5
+    assert [kind for kind, _ in tables if "by-row" not in kind] == ["matrix"] and len(tables) > 5
     for kind, rows in tables:
         cells, labels = re.findall("<t[hd] |<t[hd]>", rows), rows.count(" data-label=")
         assert labels == (0 if kind == "matrix" else len(cells)), kind
@@ -133,7 +127,7 @@ def pick(pictures, count=6, probability=0.5):
     pixels = rows.astype(np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
     table = pd.DataFrame(labels, columns=list(UNION))
     images = Images(table, pixels, rows, "nih", frozenset("AB"))
-    chances = pd.DataFrame(probability, rows, UNION)
+    chances = pd.DataFrame(probability, rows, list(UNION))
     return choose(Predictions(images, chances, labels), UNION, count)
 
 
@@ -170,8 +164,7 @@ def evaluation(site, *unvalidated, labels=None):
 
 
 def warned(best=None, evaluations=(), data="real", **of_run):
-    run = replace(RUN, **of_run)
-    return list(warnings_of(run, best or Checkpoint({}), evaluations, data))
+    return list(warnings_of(replace(RUN, **of_run), best or Checkpoint({}), evaluations, data))
 
 
 @pytest.mark.parametrize(("changes", "expected"), [

@@ -82,7 +82,7 @@ SAME = tuple(replace(row, auroc=0.5) for row in SUMMARY.test)
     ({"refusals": (RefusedResult(1, "nih", "NaN"),)}, "Results left out.", "continued without 1"),
     ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Missing site.", "chexpert is not in round 1;"),
     ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Not yet converged.", "The last model is the best"),
-    ({"best": Best(1, 0.4, "average")}, "Not yet converged.", None),  # made of the rounds
+    ({"best": summary_json.Best(1, 0.4, "average")}, "Not yet converged.", None),  # made of the rounds
     ({"planned_rounds": 6}, "Not finished.", "2 of 6 rounds were made. surgagg continue"),
     ({"planned_rounds": 6, "stopped_early": True}, "Not finished.", None),
     ({"test": SAME}, "A constant model.", "the model gives every image the same"),
@@ -217,12 +217,8 @@ def test_the_models_of_a_table_are_those_that_were_measured_the_federations_firs
 
 @pytest.mark.usefixtures("no_figures")
 def test_classes_of_too_few_patients_are_listed_and_means_shown_with_and_without_them(summary):
-    test = [
-        replace(row, few=True, low=None, high=None, positives=2)
-        if row.class_name == "Fracture" and row.site == "nih"
-        else row
-        for row in summary.test
-    ]
+    changes = {("nih", "Fracture"): {"few": True, "low": None, "high": None, "positives": 2}}
+    test = [replace(row, **changes.get((row.site, row.class_name), {})) for row in summary.test]
     found = noted(summary, test=tuple(test))
     assert "Small test set: wide intervals." not in found
     few = found["Too few patients."]
