@@ -82,7 +82,7 @@ SAME = tuple(replace(row, auroc=0.5) for row in SUMMARY.test)
     ({"refusals": (RefusedResult(1, "nih", "NaN"),)}, "Results left out.", "continued without 1"),
     ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Missing site.", "chexpert is not in round 1;"),
     ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Not yet converged.", "The last model is the best"),
-    ({"best": summary_json.Best(1, 0.4, "average")}, "Not yet converged.", None),  # made of the rounds
+    ({"best": summary_json.Best(1, 0.4, "average")}, "Not yet converged.", None),
     ({"planned_rounds": 6}, "Not finished.", "2 of 6 rounds were made. surgagg continue"),
     ({"planned_rounds": 6, "stopped_early": True}, "Not finished.", None),
     ({"test": SAME}, "A constant model.", "the model gives every image the same"),
