@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from cxr_studies.baseline import BEST_FILE, ROUNDS_FILE, baseline_run
 from cxr_studies.baseline.baseline_run import BaselineRun
 from cxr_study.cli import options
 from cxr_study.cli.common import check_data, check_folder, clear_folder, console, joined, say, split
+from cxr_study.cli.options import command
 from cxr_study.jobs.job import check_names
 from cxr_study.jobs.presets import JobError, parse, with_preset
 
@@ -30,23 +31,18 @@ GROUPS: Mapping[Group, str] = {
 """Group of classes -> heading."""
 
 
-@app.command(epilog="Example:  surgagg baseline individual --phantom --out runs/individual")
+@command(app)
 def baseline(
-    method: Annotated[str, Argument(help="individual, centralised or centralised-partial.")],
-    out: Annotated[Path, Option(help="New folder for the models.")] = Path("runs/baseline"),
-    sites: Annotated[str, Option(help="Names, by comma.")] = "nih,chexpert",
+    method: str,
+    out: Path = Path("runs/baseline"),
+    sites: str = "nih,chexpert",
     site_files: options.SiteFiles = None,
     phantom: options.Phantom = False,
     initial_body: options.InitialBody = None,
     preset: options.Preset = None,
-    strategy: Annotated[
-        str | None,
-        Option(help="fedavg: batch normalisation trains; fedbn+ and fixbn freeze its statistics."),
-    ] = None,
-    rounds: Annotated[int | None, Option(help="Rounds, at most.", min=1)] = None,
-    patience: Annotated[
-        int | None, Option(help="Stop after so many without a better model; 0: no.", min=0)
-    ] = None,
+    strategy: str | None = None,
+    rounds: Annotated[int | None, Option(min=1)] = None,
+    patience: Annotated[int | None, Option(min=0)] = None,
     settings: options.Settings = None,
     force: options.Force = False,
 ) -> None:
@@ -56,6 +52,17 @@ def baseline(
     what a site does not label counts as absent. centralised-partial: it does not count.
 
     Rounds, the choice of the best model and early stopping are those of a federated run.
+
+    Options:
+        method: individual, centralised or centralised-partial.
+        out: New folder for the models.
+        sites: Names, by comma.
+        strategy: fedavg: batch normalisation trains; fedbn+ and fixbn freeze its statistics.
+        rounds: Rounds, at most.
+        patience: Stop after so many without a better model; 0: no.
+
+    Example:
+        surgagg baseline individual --phantom --out runs/individual
     """
     named = {"strategy": strategy, "num_rounds": rounds, "patience": patience}
     known = {name: value for name, value in named.items() if value is not None}

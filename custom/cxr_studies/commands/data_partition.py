@@ -8,41 +8,28 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from cxr_study.cli.common import console, say
 from cxr_study.cli.data import Seed, Share, fraction
+from cxr_study.cli.options import command
 
 app = typer.Typer()
 
 _COUNTED = ("patients", "images")
 
 
-@app.command(
-    epilog="Example:  surgagg data partition sites/nih.yaml --out nih4 --number 4 --label-skew 0.3"
-)
+@command(app)
 def partition(
-    pool: Annotated[
-        Path,
-        Argument(help="Site file of the whole data set, or folder of NIH's csv and any images."),
-    ],
-    out: Annotated[Path, Option(help="New folder for the sites.")],
-    number: Annotated[int, Option(help="Of sites.", min=1)] = 2,
-    sets: Annotated[
-        str, Option(help="published, drawn (from the seed), or a YAML file of class sets.")
-    ] = "published",
-    shared: Annotated[
-        int | None, Option(help="Number of classes that every site labels.", min=0)
-    ] = None,
+    pool: Path,
+    *,
+    out: Path,
+    number: Annotated[int, Option(min=1)] = 2,
+    sets: str = "published",
+    shared: Annotated[int | None, Option(min=0)] = None,
     share: Share = "1",
-    quantity_skew: Annotated[
-        float | None,
-        Option(metavar="ALPHA", help="Sites of unequal size; 1: uneven, 0.3: more so."),
-    ] = None,
-    label_skew: Annotated[
-        float | None,
-        Option(metavar="ALPHA", help="Unequal shares of the patients of each finding, likewise."),
-    ] = None,
+    quantity_skew: Annotated[float | None, Option(metavar="ALPHA")] = None,
+    label_skew: Annotated[float | None, Option(metavar="ALPHA")] = None,
     seed: Seed = 0,
 ) -> None:
     """Cut one data set into sites with different patients and different classes.
@@ -50,6 +37,18 @@ def partition(
     Sites have equally many patients, positive and negative ones alike, each split 70/10/20. With a
     skew their shares are drawn from a symmetric Dirichlet distribution: of all patients, or of the
     patients with the same rarest finding. Of a folder the rows with an image are used.
+
+    Options:
+        pool: Site file of the whole data set, or folder of NIH's csv and any images.
+        out: New folder for the sites.
+        number: Of sites.
+        sets: published, drawn (from the seed), or a YAML file of class sets.
+        shared: Number of classes that every site labels.
+        quantity_skew: Sites of unequal size; 1: uneven, 0.3: more so.
+        label_skew: Unequal shares of the patients of each finding, likewise.
+
+    Example:
+        surgagg data partition sites/nih.yaml --out nih4 --number 4 --label-skew 0.3
     """
     if out.exists():
         raise typer.BadParameter(f"--out needs a new folder; {out} exists.")

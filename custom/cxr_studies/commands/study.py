@@ -13,7 +13,9 @@ from typer import Argument, Option
 
 from cxr_deployment.commands.systems import PROJECT
 from cxr_studies.plan.shipped_files import names
+from cxr_study.cli import options
 from cxr_study.cli.common import check_data, say, split
+from cxr_study.cli.options import command
 
 app = typer.Typer(
     name="study",
@@ -24,43 +26,41 @@ app = typer.Typer(
 console = Console()
 
 
-@app.command(epilog="Example:  surgagg study run clients shared-classes --phantom --quick")
+@command(app)
 def run(
     studies: Annotated[
         list[str], Argument(help=f"Study files, or names: {', '.join(names('study_files'))}.")
     ],
-    data: Annotated[str, Option(help="Data file: which data, and which recipe.")] = "",
-    phantom: Annotated[bool, Option("--phantom", help="Drawn images, in place of --data.")] = False,
-    out: Annotated[Path, Option(help="Folder for all runs; finished ones are reused.")] = Path(
-        "runs/studies"
-    ),
-    quick: Annotated[
-        bool,
-        Option(
-            "--quick",
-            help="The scenarios of the quick form, one seed; --scenarios and --seeds win.",
-        ),
-    ] = False,
-    scenarios: Annotated[str, Option(help="Some scenarios, by comma. Default: all.")] = "",
-    methods: Annotated[str, Option(help="Some methods, by comma. Default: all.")] = "",
-    seeds: Annotated[
-        int | None, Option(help="How many: 0, 1, ... Default: the study's.", min=1)
-    ] = None,
-    at_once: Annotated[
-        int,
-        Option(help="Most runs at a time, e.g. 1 on one GPU; 0: as cores and memory allow.", min=0),
-    ] = 0,
-    poc: Annotated[
-        bool, Option("--poc", help="Federated runs with real services, TLS and an admin session.")
-    ] = False,
-    project: Annotated[
-        Path, Option(help="FLARE's project file for --poc, which has the sites.")
-    ] = PROJECT,
+    data: str = "",
+    phantom: options.Phantom = False,
+    out: Path = Path("runs/studies"),
+    quick: Annotated[bool, Option("--quick")] = False,
+    scenarios: str = "",
+    methods: str = "",
+    seeds: Annotated[int | None, Option(min=1)] = None,
+    at_once: Annotated[int, Option(min=0)] = 0,
+    poc: Annotated[bool, Option("--poc")] = False,
+    project: Path = PROJECT,
 ) -> None:
     """Run studies, several runs at a time, and write their reports.
 
     Federated runs in FLARE's simulator, or one after the other in a POC. A failed run does not stop
     the others; the same command resumes an interrupted one.
+
+    Options:
+        data: Data file: which data, and which recipe.
+        phantom: Drawn images, in place of --data.
+        out: Folder for all runs; finished ones are reused.
+        quick: The scenarios of the quick form, one seed; --scenarios and --seeds win.
+        scenarios: Some scenarios, by comma. Default: all.
+        methods: Some methods, by comma. Default: all.
+        seeds: How many: 0, 1, ... Default: the study's.
+        at_once: Most runs at a time, e.g. 1 on one GPU; 0: as cores and memory allow.
+        poc: Federated runs with real services, TLS and an admin session.
+        project: FLARE's project file for --poc, which has the sites.
+
+    Example:
+        surgagg study run clients shared-classes --phantom --quick
     """
     check_data(data, phantom, "a study needs --data <data file>")
     from cxr_studies.plan.data_file import read_data
@@ -118,9 +118,13 @@ def run(
         raise typer.Exit(1)
 
 
-@app.command("list", epilog="Example:  surgagg study list")
+@command(app, "list")
 def list_() -> None:
-    """List the studies that come with the package, and the folder of their files, to copy."""
+    """List the studies that come with the package, and the folder of their files, to copy.
+
+    Example:
+        surgagg study list
+    """
     from rich.table import Table
 
     from cxr_studies.plan.study_file import path_of, read_study
