@@ -21,6 +21,8 @@ from cxr_studies.papers.claims import read_claims
 from cxr_studies.plan.row import Row
 from cxr_study.common.progress import bar
 
+_OF_RESULT = ("rounds", "best_round", "code", "sources", "machine")
+
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
@@ -75,11 +77,7 @@ def runs(results: StudyResults) -> pd.DataFrame:
             "key": run.key,
             "sites": json.dumps(run.where["sites"]),
             "seconds": None if result is None else round(result.seconds, 1),
-            "rounds": None if result is None else result.rounds,
-            "best_round": None if result is None else result.best_round,
-            "code": None if result is None else result.code,
-            "sources": None if result is None else result.sources,
-            "machine": None if result is None else result.machine,
+            **{name: getattr(result, name, None) for name in _OF_RESULT},
         }
         for run in results.runs
         for result in [results.results.get(run.key)]

@@ -153,34 +153,32 @@ def compare_pairs(first: Sequence[float | None], second: Sequence[float | None])
     return PairedTest(test, statistic, p, normality, t, t_p, mean, pairs, len(first) - pairs)
 
 
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
+def holm(p_values: Sequence[float] | Floats) -> Floats:
     """Adjust the p values of a family of tests by Holm's step-down procedure.
 
     The probability that any true null hypothesis of the family is rejected is then at most the
     level of a single test.
 
     Args:
-        p_values: Of the family; None for a test that could not decide, which is no member.
+        p_values: Of the family; NaN for a test that could not decide, which is no member.
 
     Returns:
-        Adjusted p values in the same order, at most 1; None where the p value is None.
+        Adjusted p values in the same order, at most 1; NaN where the p value is NaN.
 
     Source:
         Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of
         Statistics 6, 1979, 65-70.
 
     Example:
-        >>> holm([0.01, None, 0.04])
-        [0.02, None, 0.04]
+        >>> holm([0.01, np.nan, 0.04]).tolist()
+        [0.02, nan, 0.04]
     """
     # statsmodels' multipletests gives the same, but looks for garbage in each call: 0.1 s.
-    members = np.array([p for p in p_values if p is not None])
-    order = members.argsort()
-    adjusted = np.empty(len(members))
-    steps = members[order] * np.arange(len(members), 0, -1)
+    adjusted = np.array(p_values, float)
+    order = adjusted.argsort()[: np.count_nonzero(~np.isnan(adjusted))]  # NaN sorts last
+    steps = adjusted[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
-    left = iter(adjusted.tolist())
-    return [None if p is None else next(left) for p in p_values]
+    return adjusted
 
 
 def significance_mark(p: float | None) -> str:
@@ -189,12 +187,12 @@ def significance_mark(p: float | None) -> str:
     The marks of arXiv:2301.06683, v1, do not include the limits.
 
     Args:
-        p: Adjusted p value, or None where no test could decide.
+        p: Adjusted p value; None or NaN where no test could decide.
 
     Returns:
-        "***" for p <= 0.001, "**" for p <= 0.01, "*" for p <= 0.05, else "ns"; "" for None.
+        "***" for p <= 0.001, "**" for p <= 0.01, "*" for p <= 0.05, else "ns"; "" without a test.
     """
-    if p is None:
+    if p is None or math.isnan(p):
         return ""
     for limit, stars in ((0.001, "***"), (0.01, "**"), (SIGNIFICANCE, "*")):
         if p <= limit:

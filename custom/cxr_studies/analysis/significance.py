@@ -229,14 +229,10 @@ def adjusted(lines: pd.DataFrame, family: list[str]) -> pd.DataFrame:
         A new data frame in the same order.
     """
 
-    def adjust(p_values: pd.Series) -> np.ndarray:
-        return np.array(holm([_known(p) for p in p_values]), float)
+    def adjust(p_values: pd.Series) -> pd.Series:
+        return pd.Series(holm(p_values.to_numpy(float)), p_values.index)
 
     families = lines.groupby(family)["p"]
     lines = lines.assign(tests=families.transform("count"), holm=families.transform(adjust))
-    frame: pd.DataFrame = lines.assign(mark=[significance_mark(_known(p)) for p in lines["holm"]])
+    frame: pd.DataFrame = lines.assign(mark=[significance_mark(p) for p in lines["holm"]])
     return frame
-
-
-def _known(p: float) -> float | None:
-    return None if np.isnan(p) else p

@@ -150,9 +150,8 @@ def test_p_is_adjusted_over_all_rows_and_scenarios_of_a_test_set_and_group():
     sizes = found[found["group"] == "all"].groupby(module.FAMILY)["tests"].first()
     assert sizes.loc[CLASSES].tolist() == [6, 6] and sizes.loc[SCENARIOS].tolist() == [2, 2]
     for _, family in found.groupby(module.FAMILY):
-        wanted = holm([None if np.isnan(p) else p for p in family["p"]])
-        values = [NAN if p is None else p for p in wanted]
-        assert family["holm"].tolist() == pytest.approx(values, nan_ok=True)
+        wanted = holm(family["p"])
+        assert family["holm"].tolist() == pytest.approx(wanted.tolist(), nan_ok=True)
         assert family["mark"].tolist() == [module.significance_mark(p) for p in wanted]
     assert set(found["mark"]) > {"ns", "*"}
 
