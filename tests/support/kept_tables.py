@@ -23,6 +23,11 @@ def minus(text):
     return text.replace("-", "\N{MINUS SIGN}")
 
 
+def change(value):
+    text = f"{value:+.3f}"
+    return minus(text if float(text) else "0.000")
+
+
 def between(value, low, high, signed=False):
     sign = "+" if signed else ""
     bounds = f"({minus(f'{low:.3f}')} to {minus(f'{high:.3f}')})"
@@ -34,8 +39,8 @@ def over_seeds(by_seed, signed=False):
     if by_seed.empty:
         return UNDEFINED
     half = by_seed.sem() * stats.t.ppf(0.975, len(by_seed) - 1)
-    mean = f"{by_seed.mean():{'+' if signed else ''}.3f}"
-    return f"{minus(mean if float(mean) else '0.000')} ± {half:.3f}"
+    mean = change(by_seed.mean()) if signed else f"{by_seed.mean():.3f}"
+    return f"{mean} ± {half:.3f}"
 
 
 def table(head, rows):
@@ -139,9 +144,10 @@ def real_pairs():
 GROUPS = ("shared", "unique", "elsewhere", "all")
 
 
-def _by_seed(study):
+def _by_seed(study, scenario="early stopping"):
     """(group, method, strategy) -> AUROC of each seed, by seed."""
     read = pd.read_csv(REPORTS / study / "means.csv")
+    read = read[read["scenario"] == scenario]
     here = read[(read["model"] == "global") | (read["model"] == read["test"])]
     means = here.groupby(["group", "method", "strategy", "seed"])["auroc"].mean()
     return {
@@ -150,9 +156,13 @@ def _by_seed(study):
     }
 
 
+def _personal(row):
+    return row[0] in ("individual", "personalised") or row[1] == "fedbn"
+
+
 def _of_seeds(found, row, group, less=None):
     nothing = pd.Series(dtype=float)
-    if "individual" in {row[0], *(less or ())} and group in ("elsewhere", "all"):
+    if group in ("elsewhere", "all") and any(map(_personal, filter(None, (row, less)))):
         return UNDEFINED  # each has its own classes alone
     own = found.get((group, row), nothing)
     if less is None:
@@ -196,7 +206,12 @@ def finalists():
             ("each site alone", ("individual", "fedavg")),
         )
     ]
-    head = ["`fedavg` with both, minus …", "shared", "unique, own site", "unique, other site"]
+    head = [
+        "batch norm averaged, with both, minus …",
+        "shared",
+        "unique, own site",
+        "unique, other site",
+    ]
     return table([*head, "all 20"], rows)
 
 
@@ -219,12 +234,41 @@ def preset():
     return table([*head, "all, minus published"], rows)
 
 
+def noise():
+    """Trainings of equal settings by newer code minus by older code, seed by seed."""
+    means = [
+        pd.read_csv(REPORTS / study / "means.csv").set_index(
+            ["method", "strategy", "model", "test", "group", "seed"]
+        )["auroc"]
+        for study in ("preset", "beyond-finalists")
+    ]
+    changes = (means[0] - means[1]).dropna()
+    rows = []
+    for title, row, model in (
+        ("surgical, batch norm frozen (published)", PUBLISHED, "global"),
+        ("each hospital alone, batch norm trained", ("individual", "fedavg"), None),
+    ):
+        for test, name in (("nih", "NIH"), ("chexpert", "CheXpert")):
+            here = changes[(*row, model or test, test)]
+            cells = [
+                ", ".join(map(change, here[group]))
+                for group in ("shared", "unique", *(["all"] if model else []))
+            ]
+            rows.append([title, name, *cells, *([] if model else [UNDEFINED])])
+    return table(["newer minus older, seeds 0, 1, 2", "at", "7 shared", "unique", "all 20"], rows)
+
+
 # --- NIH and CheXpert, as in the papers: means over seeds, by test set ----------------------------
 
 BATCH_NORM = {"fedavg": "averaged", "fedbn": "local", "fedbn+": "frozen"}
 OF_EACH = (("nih", "nih"), ("chexpert", "chexpert"), ("mimic", "all"))
 UNIQUE = (("nih", "unique"), ("chexpert", "unique"))
 WITHOUT_FEDERATION = ("individual", "centralised", "centralised-partial")
+
+
+def _batch_norm(method, strategy):
+    trained = method in WITHOUT_FEDERATION and strategy == "fedavg"
+    return "trained" if trained else BATCH_NORM[strategy]
 
 
 def _half(line):
@@ -242,15 +286,82 @@ def nih_chexpert():
     rows = [
         [
             method,
-            "trained"
-            if (method in WITHOUT_FEDERATION and strategy == "fedavg")
-            else BATCH_NORM[strategy],
+            _batch_norm(method, strategy),
             *(found.get((method, strategy, *place), UNDEFINED) for place in (*OF_EACH, *UNIQUE)),
         ]
         for method, strategy in dict.fromkeys(key[:2] for key in found)
     ]
     head = ["method", "batch norm", "NIH, its 14", "CheXpert, its 13", "MIMIC, all 20"]
     return table([*head, "NIH, unique", "CheXpert, unique"], rows)
+
+
+def methods():
+    found = _by_seed("methods")
+    order = ("surgical", "partial_loss", "vanilla", "personalised", *reversed(WITHOUT_FEDERATION))
+    rows = sorted({row for _, row in found}, key=lambda row: (order.index(row[0]), row[1]))
+    return table(
+        ["method", "batch norm", "shared", "unique, own site", "unique, other site", "all 20"],
+        [
+            [row[0], _batch_norm(*row), *(_of_seeds(found, row, group) for group in GROUPS)]
+            for row in rows
+        ],
+    )
+
+
+# --- the claims at convergence: surgical aggregation minus each other method ----------------------
+
+
+def _lead(study, other, sites, test, margin):
+    """The difference over seeds with its interval, and what that says about the claim."""
+    read = pd.read_csv(REPORTS / study / "means.csv", dtype={"scenario": str})
+    read = read[(read["scenario"] == sites) & (read["test"] == test) & (read["group"] == "all")]
+    by_row = read.set_index(["method", "strategy", "seed"])["auroc"].sort_index()
+    if other not in by_row.index.droplevel("seed"):
+        return UNDEFINED
+    lead = by_row[PUBLISHED] - by_row[other]
+    half = lead.sem() * stats.t.ppf(0.975, len(lead) - 1)
+    low, high = lead.mean() - half, lead.mean() + half
+    verdict = "holds: " if low > -margin else "**not**: " if high < -margin else ""
+    return verdict + between(lead.mean(), low, high, signed=True)
+
+
+def converged():
+    rows = [
+        [title, sites, test.upper()]
+        + [
+            _lead(study, other, sites, test, margin)
+            for study in ("clients-12-rounds", "clients-converged")
+        ]
+        for title, other, tests, margin in (
+            ("vanilla, frozen", ("vanilla", "fedbn+"), ("nih", "mimic"), 0),
+            ("partial loss, frozen", ("partial_loss", "fedbn+"), ("nih", "mimic"), 0),
+            ("centralised, frozen", ("centralised", "fedbn+"), ("nih", "mimic"), 0),
+            ("full labels, frozen", ("complete", "fedbn+"), ("nih",), 0.017),
+            ("**full labels, trained**", ("complete", "fedavg"), ("nih",), 0.017),
+        )
+        for sites in ("2", "4")
+        for test in tests
+    ]
+    return table(["against", "sites", "test", "12 rounds", "at convergence"], rows)
+
+
+# --- a server with many sites -------------------------------------------------------------------
+
+
+def many_sites():
+    read = pd.read_csv(REPORTS / "scale/many_sites.csv").sort_values("sites")
+    rows = [
+        [
+            f"{line.sites}",
+            f"{line.seconds:.1f}",
+            f"{line.cpu_seconds:.1f}",
+            f"{line.memory:,.0f}",
+            f"{line.wrong}",
+        ]
+        for line in read.itertuples()
+    ]
+    head = ["sites", "seconds a round", "CPU s of the server's job a round", "memory, MB"]
+    return table([*head, "wrong results"], rows)
 
 
 TABLES = {
@@ -261,7 +372,11 @@ TABLES = {
     "drawings": drawings,
     "finalists": finalists,
     "preset": preset,
+    "noise": noise,
     "nih-chexpert": nih_chexpert,
+    "methods": methods,
+    "converged": converged,
+    "many sites": many_sites,
 }
 
 
