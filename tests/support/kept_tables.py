@@ -245,8 +245,8 @@ def noise():
     changes = (means[0] - means[1]).dropna()
     rows = []
     for title, row, model in (
-        ("surgical, batch norm frozen (published)", PUBLISHED, "global"),
-        ("each hospital alone, batch norm trained", ("individual", "fedavg"), None),
+        ("surgical, frozen (published)", PUBLISHED, "global"),
+        ("alone, trained", ("individual", "fedavg"), None),
     ):
         for test, name in (("nih", "NIH"), ("chexpert", "CheXpert")):
             here = changes[(*row, model or test, test)]
