@@ -8,12 +8,13 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-_PACKAGES = ("surgical_aggregation", "cxr_study", "cxr_studies")
+_PACKAGES = ("surgical_aggregation", "cxr_phantom", "cxr_pretrained", "cxr_study", "cxr_studies")
+_SUFFIXES = {".py", ".yaml", ".csv", ".npz"}
 _CPUINFO = Path("/proc/cpuinfo")
 
 
 def sources() -> str:
-    """SHA-256 of all Python files of the packages that train and measure.
+    """SHA-256 of code and data files of the packages that draw, train and measure.
 
     Runs with the same digest are of one state of the code, whatever else a commit has changed.
 
@@ -23,7 +24,7 @@ def sources() -> str:
     sha = hashlib.sha256()
     for package in _PACKAGES:
         folder = Path(str(import_module(package).__file__)).parent
-        for file in sorted(folder.rglob("*.py")):
+        for file in sorted(file for file in folder.rglob("*") if file.suffix in _SUFFIXES):
             sha.update(f"{package}/{file.relative_to(folder).as_posix()}\0".encode())
             sha.update(file.read_bytes() + b"\0")
     return sha.hexdigest()[:12]

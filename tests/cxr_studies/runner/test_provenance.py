@@ -5,7 +5,7 @@ import pytest
 from cxr_studies.runner import provenance
 
 
-def test_the_digest_changes_with_any_python_file_and_with_nothing_else(tmp_path, monkeypatch):
+def test_the_digest_changes_with_any_code_or_data_file_and_with_nothing_else(tmp_path, monkeypatch):
     modules = {name: tmp_path / name / "__init__.py" for name in provenance._PACKAGES}
     for file in modules.values():
         (file.parent / "sub").mkdir(parents=True)
@@ -18,10 +18,13 @@ def test_the_digest_changes_with_any_python_file_and_with_nothing_else(tmp_path,
         lambda folder: (folder / "sub/a.py").write_text("a = 2"),
         lambda folder: (folder / "sub/a.py").rename(folder / "sub/b.py"),
         lambda folder: (folder / "b.py").touch(),
+        lambda folder: (folder / "sub/labels.csv").touch(),
+        lambda folder: (folder / "sub/names.yaml").touch(),
+        lambda folder: (folder / "sub/body.npz").touch(),
     ):
-        change(tmp_path / "cxr_study")
+        change(tmp_path / "cxr_phantom")
         seen.append(provenance.sources())
-    assert len(set(seen)) == 4 and all(len(digest) == 12 for digest in seen)
+    assert len(set(seen)) == 7 and all(len(digest) == 12 for digest in seen)
     (tmp_path / "cxr_study/notes.md").touch()
     assert provenance.sources() == seen[-1]
 
