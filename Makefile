@@ -75,7 +75,8 @@ mutants: .venv/installed-dev ## Change the product in 100 ways, one at a time; l
 	.venv/bin/python tests/mutants.py $(MUTANTS_ARGS)
 
 .PHONY: docs
-docs: .venv/installed-docs ## Build the documentation site, in site; a dead link fails
+docs: .venv/installed-docs .venv/installed-dev ## Build the site; dead links, undocumented names fail
+	.venv/bin/pytest -n 0 -q tests/test_public_names.py
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
 
 .PHONY: jobs

@@ -105,13 +105,13 @@ class Watch:
                 process = process or self._job_process()
                 if now := process and _status(process.pid):  # empty: it has ended
                     self.peak = {kind: max(most, now[kind]) for kind, most in self.peak.items()}
-                    self._look(process, now)
+                    self._record_rounds(process, now)
 
     def _job_process(self):
         found = processes.find_processes(self.system.server)
         return next((p for p in found if processes.any_runs([p], ".runner_process")), None)
 
-    def _look(self, process, now):
+    def _record_rounds(self, process, now):
         if self.record.is_file():
             self.lines = [json.loads(line) for line in self.record.read_text().splitlines()]
         made = [line for line in self.lines if line["event"] == "round"]

@@ -51,14 +51,14 @@ class Network(PocSystem):
 
     def nvflare(self, *arguments):
         """Run FLARE's command; what it printed."""
-        return self._said([sys.executable, "-m", "nvflare.cli", *map(str, arguments)])
+        return self._output_of([sys.executable, "-m", "nvflare.cli", *map(str, arguments)])
 
     def console(self, kit, *commands):
         """What an admin's console says to commands that are piped into it."""
         typed = "\n".join([kit.name, *commands, "bye", ""])
-        return self._said(["bash", str(kit / "startup" / "fl_admin.sh")], typed)
+        return self._output_of(["bash", str(kit / "startup" / "fl_admin.sh")], typed)
 
-    def _said(self, command, typed=""):
+    def _output_of(self, command, typed=""):
         done = subprocess.run(
             command, env=self.environment, cwd=self.root, input=typed, capture_output=True,
             text=True, timeout=120,

@@ -57,13 +57,13 @@ def strikes(plan, folder, who, round_, kinds):
     """Which of `kinds` strikes now: planned, and not yet struck, as a mark in the folder says."""
     for kind in kinds:
         item = f"{who}:{round_}:{kind}"
-        if item in plan and not mark(folder, item).exists():
-            mark(folder, item).touch()
+        if item in plan and not strike_file(folder, item).exists():
+            strike_file(folder, item).touch()
             return kind
     return None
 
 
-def mark(folder, item):
+def strike_file(folder, item):
     """The file that says that a planned fault has struck."""
     return Path(folder) / item.replace(":", "-")
 

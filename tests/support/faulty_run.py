@@ -22,7 +22,7 @@ from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import SERVER, finished_run
 from cxr_study.runs.job_results import read_events
-from faults import mark
+from faults import strike_file
 from simulated import THREE, UNDISTURBED, Run
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 
@@ -114,14 +114,14 @@ class FaultyRun(Run):
         self._close()
         self.parts.append(Part(job_id, made=self.parts[-1].made if self.parts else 0))
 
-    def look(self, session, status):
+    def record_progress(self, session, status):
         """Note how far the newest job is, and act upon the faults that have struck."""
         part = self.parts[-1]
         part.status = status
         made = self.parts[-2].made if len(self.parts) > 1 else 0
         part.made = max(part.made, made + deployed.rounds(self.system, part.job_id))
         part.rounds = list(range(made + 1, part.made + 1))
-        for item in [item for item in self.when if mark(self.struck, item).exists()]:
+        for item in [item for item in self.when if strike_file(self.struck, item).exists()]:
             self.when.pop(item)(session, part.job_id)
         if time.time() > part.began + LIMIT:
             raise TimeoutError(f"job {part.job_id} is {status} after {LIMIT} s")
@@ -155,7 +155,7 @@ class WatchedSession(FlareSession):
 
     def meta(self, job_id):
         meta = super().meta(job_id)
-        self.run.look(self, meta["status"])
+        self.run.record_progress(self, meta["status"])
         return meta
 
 

@@ -35,18 +35,18 @@ class GlobalModel(Checkpoint):
     """The server's model. Manifest and moments never leave the server."""
 
     @cached_property
-    def _parts(self) -> tuple[dict[str, Array], wire.Columns]:
+    def _body_and_columns(self) -> tuple[dict[str, Array], wire.Columns]:
         return wire.split(self.variables)
 
     @property
     def body(self) -> dict[str, Array]:
         """Body variables by path."""
-        return self._parts[0]
+        return self._body_and_columns[0]
 
     @property
     def columns(self) -> wire.Columns:
         """Class -> (kernel, bias)."""
-        return self._parts[1]
+        return self._body_and_columns[1]
 
     @property
     def features(self) -> int:
