@@ -191,6 +191,7 @@ def test_a_card_that_was_written_before_the_calibration_is_not_packaged(home, mo
     answer("model", "package", model, "--out", home / "after")
     card = (home / "after/README.md").read_text()
     assert "Calibrated on the validation split of a" in card
+    assert 'load_model("model.npz")' in card  # the checkpoint's name in a package
 
 
 def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypatch):
