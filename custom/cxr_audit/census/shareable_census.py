@@ -6,7 +6,8 @@ co-occurring classes, splits, names of images, and pictures.
 
 A site shares counts that add up to a total it shares as well, so a small count withheld alone would
 be the total minus the others. Withholding is statistical disclosure control for one release, not
-differential privacy: two releases that differ by a few images may reveal something about these.
+differential privacy: two releases that differ by a few images may reveal something about these, and
+two of equal data with another `min_count` a small count.
 """
 
 import json

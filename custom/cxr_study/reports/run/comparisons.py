@@ -19,8 +19,8 @@ def comparisons(summary: Summary) -> list[str]:
         summary: Of the run, with the differences that were measured.
 
     Returns:
-        A sentence for each hospital, or `NOT_MEASURED` where no site trained alone; then one for
-        each other model and kind of class with a difference, over all sites that have one.
+        A sentence for each hospital that trained alone, or `NOT_MEASURED` where none did; then one
+        for each other model and kind of class with a difference, over all sites that have one.
     """
     alone = [each for each in summary.differences if each.against == "local"]
     lines = [_against_own_model(each) for each in alone]
