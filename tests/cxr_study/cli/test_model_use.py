@@ -187,7 +187,7 @@ def test_a_card_that_was_written_before_the_calibration_is_not_packaged(home, mo
     output = answer("model", "package", model, "--out", home / "after", code=2)
     assert "model_card.md needs to state the model's calibration" in output
     assert not (home / "after").exists()
-    model_card.write(replace(source, calibration=calibration), home)
+    model_card.write(replace(source, calibration=calibration, chest=True), home)
     answer("model", "package", model, "--out", home / "after")
     card = (home / "after/README.md").read_text()
     assert "Calibrated on the validation split of a" in card
