@@ -28,6 +28,8 @@ from pathlib import Path
 import numpy as np
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
+from cxr_studies.plan.study_file import read_study
+from cxr_studies.report.figures.style import marker_style
 from cxr_study.cli.main import command
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
@@ -52,6 +54,12 @@ assert load_labels(read_site_file(site)).table.equals(labels.table)
 
 settings = {"backbone": "plain", "strategy": "silobn", "head_weighting": "root"}
 Job.asked("surgical", settings=settings)
+tails = Job.asked("tails", sites=["indiana", "ohio"])
+assert tails.settings == Job.of("surgical").settings | {"strategy": "tail"}
+JobRecipe(tails)
+(row,) = read_study("own.yaml").rows
+assert row.federated and row.title == "Surgical aggregation with local tails"
+assert marker_style(row)["marker"] == "h"
 found = weighting.find("head_weighting", "root", weighting.HEAD_WEIGHTINGS)
 result = SiteResult({}, {"Edema": None}, samples=16)
 assert found("a", result, "Edema") == 4.0
@@ -90,6 +98,27 @@ assert (training.variables()["lines/kernel"] != start.variables["lines/kernel"])
 """
 
 
+STUDY = {
+    "title": "Own strategies",
+    "source": "ours",
+    "factor": "sites",
+    "scenarios": [{"name": name, "cut": "nih", "sites": int(name)} for name in "24"],
+    "quick": ["2"],
+    "methods": {
+        "surgical": ["fedbn+", "silobn", "tail"],
+        "individual": ["fedavg"],
+    },
+    "seeds": 1,
+    "tests": ["nih"],
+}
+
+
+def write_study(folder, **keys):
+    path = folder / "own.yaml"
+    path.write_text(yaml.safe_dump({**STUDY, **keys}))
+    return path
+
+
 @pytest.fixture
 def parts(tmp_path):
     """Where the page's package is, as it is when installed."""
@@ -113,7 +142,8 @@ def installed(parts, monkeypatch):
     return parts
 
 
-def test_a_package_offers_a_reader_a_network_a_strategy_and_a_weighting(parts):
+def test_a_package_offers_a_reader_a_network_a_strategy_a_weighting_and_a_method(parts):
+    write_study(parts, methods={"tails": ["tail"]})
     (parts / "data/images").mkdir(parents=True)
     rows = [f"{n}.png,{n},PA,{'Edema;Mass' if n % 2 else ''}\n" for n in range(40)]
     (parts / "data/openi.csv").write_text("file,patient,view,findings\n" + "".join(rows))
@@ -127,24 +157,6 @@ def test_a_package_offers_a_reader_a_network_a_strategy_and_a_weighting(parts):
         env={"PYTHONPATH": f"{parts}:{ROOT}/components:{ROOT}/custom", "PATH": ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-
-
-STUDY = {
-    "title": "Own strategies",
-    "source": "ours",
-    "factor": "sites",
-    "scenarios": [{"name": name, "cut": "nih", "sites": int(name)} for name in "24"],
-    "quick": ["2"],
-    "methods": {"surgical": ["fedbn+", "silobn", "tail"], "individual": ["fedavg"]},
-    "seeds": 1,
-    "tests": ["nih"],
-}
-
-
-def write_study(folder, **keys):
-    path = folder / "own.yaml"
-    path.write_text(yaml.safe_dump({**STUDY, **keys}))
-    return path
 
 
 def test_a_study_has_the_strategies_of_a_package(installed):

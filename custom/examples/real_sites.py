@@ -4,8 +4,8 @@ Usage: python real_sites.py <NIH folder>... <pneumoniamnist.npz> <new folder>
 
 An NIH folder has `Data_Entry_2017*.csv` and any of its images; images and patients that occur in
 two folders are used once. Writes site files, and data files for studies: all three hospitals in
-five folds (study `real`) and in one split (`real-factors`, `real-last`), and NIH's halves in three
-folds of 128 pixels (`real-128`, if the images are that large).
+five folds (study `real`) and in one split (`real-factors`, `real-last`); and, of the folders whose
+images are large enough, NIH's halves in three folds of 128 pixels (`real-128`).
 """
 
 import sys
@@ -95,6 +95,13 @@ def write_children(npz, out):
     return path
 
 
+def large(folder, pixels):
+    """Whether the folder's images have at least so many pixels a side, judged by one of them."""
+    _, _, images = official_files("nih", folder)
+    with Image.open(next(images.rglob("*.png"))) as image:
+        return min(image.size) >= pixels
+
+
 def write_data_file(path, sites, **keys):
     """Write a data file for `surgagg study run`."""
     names = [str(site.relative_to(path.parent)) for site in sites]
@@ -106,20 +113,20 @@ def write_data_file(path, sites, **keys):
 def main(*given):
     """Write everything; see the module."""
     *folders, npz, out = map(Path, given)
-    halves = list(write_halves(folders, out))
-    sites = [*halves, write_children(npz, out)]
+    sites = [*write_halves(folders, out), write_children(npz, out)]
+    files = [("real.yaml", sites, 64, {"folds": 5}), ("one-split.yaml", sites, 64, {})]
+    if enough := [folder for folder in folders if large(folder, 128)]:
+        halves = list(write_halves(enough, out / "128"))
+        files.append(("128/halves.yaml", halves, 128, {"folds": 3}))
     network = {"backbone": "efficientnet_lite0", "batch_size": 32}
-    for name, those, pixels, folds in (
-        ("real", sites, 64, {"folds": 5}),
-        ("one-split", sites, 64, {}),
-        ("halves-128", halves, 128, {"folds": 3}),
-    ):
+    for name, those, pixels, folds in files:
         write_data_file(
-            out / f"{name}.yaml", those, **folds, initial_body="initial.npz", preset="radiology",
+            out / name, those, **folds, initial_body="initial.npz", preset="radiology",
             settings={**network, "image_size": pixels},
         )  # fmt: skip
-    body = f"{out / 'initial.npz'} --backbone efficientnet_lite0 --weights imagenet"
-    print(f"surgagg model init {body} --image-size 64")
+    for name, _, pixels, _ in files[::2]:
+        body = f"{(out / name).with_name('initial.npz')} --image-size {pixels}"
+        print(f"surgagg model init {body} --backbone efficientnet_lite0 --weights imagenet")
     print(f"surgagg study run real --data {out / 'real.yaml'}")
 
 

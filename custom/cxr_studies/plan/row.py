@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cxr_study.jobs.methods import BATCH_NORM, METHODS
 
 TITLES: Mapping[str, str] = {
+    **{name: method.title for name, method in METHODS.items() if not method.encrypted},
     "surgical": "Surgical aggregation",
     "partial_loss": "FL with partial loss",
     "vanilla": "Vanilla FL",
@@ -17,8 +18,9 @@ TITLES: Mapping[str, str] = {
     "centralised-partial": "Centralised, partial loss",
     "complete": "Centralised, fully labelled",
 }
-"""Method -> its name in tables. "complete" trains on a whole data set with the labels of all its
-classes, which the other methods have cut into sites: the baseline of the papers' ablations."""
+"""Method -> its name in tables, also for the methods of packages. "complete" trains on a whole data
+set with the labels of all its classes, which the other methods have cut into sites: the baseline of
+the papers' ablations."""
 
 SOLO_STRATEGIES: Mapping[str, str] = {
     "fedavg": "batch norm trained",

@@ -1,47 +1,19 @@
-"""The papers' methods of training together, and the names of all jobs."""
+"""The methods of training together, the papers' and those of packages, and the names of all jobs.
+
+Installed packages can offer further methods as entry points of the group `GROUP`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from cxr_study.jobs.method import Method
+from surgical_aggregation.extras import offered
 
 __all__ = ["METHODS"]
 
-
-@dataclass(frozen=True)
-class Method:
-    """A method of training together.
-
-    Attributes:
-        name: Name of its job.
-        title: Title for headings.
-        head: How the head is trained and aggregated, as a sentence.
-        strategy: Default treatment of batch norm; see `surgical_aggregation.aggregation.strategy`.
-        personal_head: Whether each site keeps a head of its own.
-        other_classes: How a site treats classes that it does not label: "omit", "absent" or
-            "unknown"; see `ChestXraySite`.
-        encrypted: Whether sites send homomorphically encrypted models.
-    """
-
-    name: str
-    title: str
-    head: str
-    strategy: str = "fedbn+"
-    personal_head: bool = False
-    other_classes: str = "omit"
-    encrypted: bool = False
-
-    @property
-    def union_head(self) -> bool:
-        """Whether the head of every site has the classes of all sites."""
-        return self.other_classes != "omit"
-
-    @property
-    def common_model(self) -> bool:
-        """Whether the server has a complete model for all sites that it can read."""
-        return not (self.personal_head or self.encrypted)
-
+GROUP = "cxr_study.methods"
 
 _METHODS = (
     Method(
@@ -75,8 +47,10 @@ _METHODS = (
         encrypted=True,
     ),
 )
-METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _METHODS})
-"""Name of the method -> method."""
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {method.name: method for method in (*_METHODS, *offered(GROUP), *_METHODS)}
+)
+"""Name of the method -> method. A package cannot replace a method of this software."""
 
 BATCH_NORM: Mapping[str, str] = {
     "fedavg": "batch norm averaged",

@@ -14,7 +14,8 @@ from nvflare.recipe.spec import ExecEnv, Recipe
 
 from cxr_study.jobs.flare_job import FlareJob
 from cxr_study.jobs.job import Job
-from cxr_study.jobs.methods import CENSUS, METHODS, Method
+from cxr_study.jobs.method import Method
+from cxr_study.jobs.methods import CENSUS, METHODS
 from cxr_study.jobs.presets import JobError
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.training.training_options import TrainingOptions

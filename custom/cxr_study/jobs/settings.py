@@ -62,7 +62,7 @@ def _row(
     methods: Sequence[str] = _TRAINING,
     *,
     words: Sequence[str] = (),
-    **limits: int,
+    **limits: float,
 ) -> Any:
     """A row of the table.
 
@@ -72,7 +72,7 @@ def _row(
         line: One line of help.
         methods: Names of the jobs that have it. Default: all that train.
         words: Texts that it can be; installed packages may add some if it is one of `_OFFERED`.
-        limits: Smallest and largest value, `ge` and `le`.
+        limits: Smallest and largest value, `ge` and `le`; or one that it must stay below, `lt`.
     """
     facts: Any = {"side": side, "methods": tuple(methods), "words": tuple(words)}
     return Field(default, title=line, json_schema_extra=facts, **limits)  # type: ignore[call-overload]
@@ -118,10 +118,10 @@ class JobSettings(BaseModel):
     server_optimizer: str = _server(
         "none", "takes the mean change as a gradient", _READABLE, words=OPTIMIZERS)
     server_learning_rate: float = _server(
-        0.0, "of it; 0: its own, of fedavgm 1, of fedadam 0.003", _READABLE)
-    server_momentum: float = _server(0.9, "of it", _READABLE)
+        0.0, "of it; 0: its own, of fedavgm 1, of fedadam 0.003", _READABLE, ge=0)
+    server_momentum: float = _server(0.9, "of it", _READABLE, ge=0, lt=1)
     average_decay: float = _server(
-        0.0, "of an average of late rounds; 0: none", _COMMON)
+        0.0, "of an average of late rounds; 0: none", _COMMON, ge=0, lt=1)
     refit_model: str = _server(
         NONE, "whose columns are refitted at the end", _COMMON, words=REFITTED)
     tracking: str = _server(
@@ -139,15 +139,15 @@ class JobSettings(BaseModel):
     union: str = _site("", "classes by comma; empty: the 20 of NIH and CheXpert", _UNION)
     batch_size: int = _site(64, "images", _MEASURING, ge=1)
     augmentation: str = _site("radiology", "of training images", words=tuple(AUGMENTATIONS))
-    epochs: int = _site(1, "per round")
-    learning_rate: float = _site(1e-3, "of Adam; the papers, for real images: 5e-5")
-    warmup_epochs: int = _site(15, "of columns that the server does not have")
-    warmup_learning_rate: float = _site(5e-3, "of these")
-    gradient_clip: float = _site(0.0, "largest global norm of a gradient; 0: no limit")
-    proximal: float = _site(0.0, "FedProx's mu; 0: off")
+    epochs: int = _site(1, "per round", ge=1)
+    learning_rate: float = _site(1e-3, "of Adam; the papers, for real images: 5e-5", ge=0)
+    warmup_epochs: int = _site(15, "of columns that the server does not have", ge=0)
+    warmup_learning_rate: float = _site(5e-3, "of these", ge=0)
+    gradient_clip: float = _site(0.0, "largest global norm of a gradient; 0: no limit", ge=0)
+    proximal: float = _site(0.0, "FedProx's mu; 0: off", ge=0)
     class_weighting: str = _site(
         "none", "balanced: positives weigh as much as negatives", words=training.CLASS_WEIGHTINGS)
-    focal_gamma: float = _site(0.0, "of the focal loss; 0: off")
+    focal_gamma: float = _site(0.0, "of the focal loss; 0: off", ge=0)
     pseudo_labels: str = _site(
         "none", "for classes that the site does not label", _OPEN, words=training.PSEUDO_LABELS)
     pseudo_labels_from: int = _site(4, "round from which they count", _OPEN, ge=0)
@@ -285,4 +285,6 @@ def _need(name: str) -> str:
     need = _KINDS.get(schema["type"], "a text")
     if "maximum" in schema:
         return f"{need} from {schema['minimum']} to {schema['maximum']}"
+    if "exclusiveMaximum" in schema:
+        return f"{need} from {schema['minimum']} to below {schema['exclusiveMaximum']}"
     return f"{need}, {schema['minimum']} or more" if "minimum" in schema else need

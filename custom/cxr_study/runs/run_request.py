@@ -11,7 +11,8 @@ from typing import Any
 from cxr_study.common.offered_data import DRAWINGS, PHANTOM, demo_data
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs.job import SITE, Job
-from cxr_study.jobs.methods import METHODS, Method
+from cxr_study.jobs.method import Method
+from cxr_study.jobs.methods import METHODS
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs.finished_run import PUBLISHED, RunFolderError, checkpoint_folder
 

@@ -126,7 +126,7 @@ class TestAsked:
     @pytest.mark.parametrize(("job", "how", "message"), [
         ("surgical", {"settings": {"union": "X"}}, "job 'surgical' has no setting 'union'"),
         ("surgical", {"given": ["num_round=3"]}, "has no setting 'num_round'; nearest known: num"),
-        ("surgical", {"given": ["epochs=0"]}, "epochs must be at least 1"),
+        ("surgical", {"given": ["epochs=0"]}, "'epochs' needs a whole number, 1 or more; got 0"),
         ("evaluation", {"settings": {"strategy": "x"}}, "'evaluation' has no setting 'strategy'"),
         ("personalised", {"preset": "recommended"},
          "has no setting 'average_decay', which preset 'recommended' sets. Leave"),
@@ -216,7 +216,7 @@ class TestPerSite:
         ({"x": {"seed": 1}}, "given for site 'x', which is not in the job; known: a, client"),
         ({"a": {"sed": 1}}, "a site of job 'surgical' has no setting 'sed'; nearest known: s"),
         ({"a": {"num_rounds": 1}}, "a site of job 'surgical' has no setting 'num_rounds'"),
-        ({"a": {"epochs": 0}}, "epochs must be at least 1"),
+        ({"a": {"epochs": 0}}, "'epochs' needs a whole number, 1 or more; got 0"),
         ({"a": {"strategy": "fedbn"}}, "setting 'strategy' must be the same at every site; it is "
          "given for site 'a'. Set it for all of them: strategy=fedbn"),
         ({"client": {"seed": 1}}, "cannot be called 'client'"),

@@ -28,9 +28,9 @@ SURGICAL = Job.of("surgical")
     ("hidden", 10**9, "a whole number from 0 to 16384"),
     ("seed", 2**32, "a whole number from 0 to 4294967295"),  # NumPy's and Keras's limit
     ("batch_size", 0, "a whole number, 1 or more"),
-    ("learning_rate", "fast", "a number; got 'fast'"),
-    ("learning_rate", float("nan"), "a number; got nan"),
-    ("server_momentum", float("inf"), "a number; got inf"),
+    ("learning_rate", "fast", "a number, 0 or more; got 'fast'"),
+    ("learning_rate", float("nan"), "a number, 0 or more; got nan"),
+    ("server_momentum", float("inf"), "a number from 0 to below 1; got inf"),
     ("mixed_precision", 1, "true or false; got 1"),
     ("strategy", 121, "a text; got 121"),
 ])  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from cxr_studies.plan.run_folder import SERVER
 from cxr_study.jobs.methods import BATCH_NORM
 from cxr_study.reports.page import drawing as page
 
-METHODS: Mapping[str, tuple[str, str]] = {
+METHODS: Mapping[str, tuple[str, str]] = defaultdict(lambda: ("#777777", "h")) | {
     "surgical": ("#0072B2", "o"),
     "partial_loss": ("#D55E00", "s"),
     "vanilla": ("#009E73", "^"),
@@ -27,8 +28,9 @@ METHODS: Mapping[str, tuple[str, str]] = {
     "centralised-partial": ("#882255", "X"),
     "complete": ("#000000", "*"),
 }
-"""Method -> color and marker: Okabe and Ito's, with Tol's wine for their yellow, which is faint on
-white. Where colors are equally dark in print, markers differ."""
+"""Method -> color and marker, the same for all methods of packages: Okabe and Ito's colors, with
+Tol's wine for their yellow, which is faint on white. Where colors are equally dark in print,
+markers differ."""
 
 STRATEGIES: Mapping[str, tuple[Any, str]] = {
     "fedavg": ((0, (4, 1.6)), "none"),
