@@ -29,9 +29,8 @@ def change(value):
 
 
 def between(value, low, high, signed=False):
-    sign = "+" if signed else ""
     bounds = f"({minus(f'{low:.3f}')} to {minus(f'{high:.3f}')})"
-    return f"{minus(f'{value:{sign}.3f}')} {bounds}"
+    return f"{change(value) if signed else minus(f'{value:.3f}')} {bounds}"
 
 
 def over_seeds(by_seed, signed=False):
@@ -53,9 +52,9 @@ def table(head, rows):
 PUBLISHED = ("surgical", "fedbn+")
 
 
-def _over_folds():
+def _over_folds(study="real"):
     """(row, other row or None, group) -> mean AUROC or difference, with its interval."""
-    read = pd.read_csv(REPORTS / "real/folds.csv", keep_default_na=False)
+    read = pd.read_csv(REPORTS / study / "folds.csv", keep_default_na=False)
     found = {}
     for line in read.itertuples():
         other = (line.other_method, line.other_strategy) if line.other_method else None
@@ -137,6 +136,46 @@ def real_pairs():
     ]
     head = ["site", "finding", "patients", "published", "`recommended`", "alone, as `recommended`"]
     return table(head, rows)
+
+
+FULL_AVERAGED = ("surgical", "fedavg full")
+
+FACTORS = {
+    PUBLISHED: {
+        "**published: batch norm frozen**": PUBLISHED,
+        "… learning rate 1e-4": ("surgical", "fedbn+ slow"),
+        "… learning rate 1e-3": ("surgical", "fedbn+ fast"),
+        "… batches of 16": ("surgical", "fedbn+ small-batches"),
+        "… batches of 64": ("surgical", "fedbn+ large-batches"),
+        "… FedAvgM, momentum 0.5": ("surgical", "fedbn+ momentum"),
+        "… weight averaging": ("surgical", "fedbn+ average"),
+        "… refit": ("surgical", "fedbn+ refit"),
+        "… weight averaging and refit (`recommended`)": ("surgical", "fedbn+ full"),
+        "… statistics frozen": ("surgical", "fixbn"),
+        "… statistics frozen, both options": ("surgical", "fixbn full"),
+        "… batch norm averaged": ("surgical", "fedavg"),
+    },
+    FULL_AVERAGED: {
+        "**batch norm averaged, both options**": FULL_AVERAGED,
+        "… weight averaging alone": ("surgical", "fedavg average"),
+        "… refit alone": ("surgical", "fedavg refit"),
+        "… learning rate 1e-4": ("surgical", "fedavg full-slow"),
+        "… batches of 64": ("surgical", "fedavg full-large-batches"),
+        "… FedAvgM, momentum 0.5": ("surgical", "fedavg full-momentum"),
+    },
+}
+
+
+def real_factors():
+    """One factor at a time from both ends, each against its own end."""
+    found = _over_folds("real-factors")
+    rows = [
+        [title, *(_cell(found, row, other, "own") for other in (None, end))]
+        + [_cell(found, row, None, "elsewhere, few")]
+        for end, titles in FACTORS.items()
+        for title, row in titles.items()
+    ]
+    return table(["", "own findings", "minus the line in bold above", "others' findings"], rows)
 
 
 # --- on drawings: means over both sites' test patients, over seeds -------------------------------
@@ -369,6 +408,7 @@ TABLES = {
     "real short": real_short,
     "real sites": real_sites,
     "real pairs": real_pairs,
+    "real factors": real_factors,
     "drawings": drawings,
     "finalists": finalists,
     "preset": preset,
