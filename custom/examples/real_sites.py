@@ -4,8 +4,8 @@ Usage: python real_sites.py <NIH folder>... <pneumoniamnist.npz> <new folder>
 
 An NIH folder has `Data_Entry_2017*.csv` and any of its images; images and patients that occur in
 two folders are used once. Writes site files, and data files for studies: all three hospitals in
-five folds (`real`, `real-factors`, `real-last`) and in one split; and, of the folders whose images
-are large enough, NIH's halves in three folds of 128 pixels (`real-128`).
+five folds (`real`, `real-factors`, `real-last`); and, of the folders whose images are large enough,
+NIH's halves in three folds of 128 pixels (`real-128`).
 """
 
 import sys
@@ -114,17 +114,17 @@ def main(*given):
     """Write everything; see the module."""
     *folders, npz, out = map(Path, given)
     sites = [*write_halves(folders, out), write_children(npz, out)]
-    files = [("real.yaml", sites, 64, {"folds": 5}), ("one-split.yaml", sites, 64, {})]
+    files = [("real.yaml", sites, 64, 5)]
     if enough := [folder for folder in folders if large(folder, 128)]:
         halves = list(write_halves(enough, out / "128"))
-        files.append(("128/halves.yaml", halves, 128, {"folds": 3}))
+        files.append(("128/halves.yaml", halves, 128, 3))
     network = {"backbone": "efficientnet_lite0", "batch_size": 32}
     for name, those, pixels, folds in files:
         write_data_file(
-            out / name, those, **folds, initial_body="initial.npz", preset="radiology",
+            out / name, those, folds=folds, initial_body="initial.npz", preset="radiology",
             settings={**network, "image_size": pixels},
         )  # fmt: skip
-    for name, _, pixels, _ in files[::2]:
+    for name, _, pixels, _ in files:
         body = f"{(out / name).with_name('initial.npz')} --image-size {pixels}"
         print(f"surgagg model init {body} --backbone efficientnet_lite0 --weights imagenet")
     print(f"surgagg study run real --data {out / 'real.yaml'}")

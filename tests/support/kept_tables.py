@@ -170,8 +170,12 @@ def real_factors():
     """One factor at a time from both ends, each against its own end."""
     found = _over_folds("real-factors")
     rows = [
-        [title, *(_cell(found, row, other, "own") for other in (None, end))]
-        + [_cell(found, row, None, "elsewhere, few")]
+        [
+            title,
+            _cell(found, row, None),
+            _cell(found, row, end),
+            _cell(found, row, None, "elsewhere, few"),
+        ]
         for end, titles in FACTORS.items()
         for title, row in titles.items()
     ]
