@@ -150,7 +150,7 @@ FACTORS = {
         "… FedAvgM, momentum 0.5": ("surgical", "fedbn+ momentum"),
         "… weight averaging": ("surgical", "fedbn+ average"),
         "… refit": ("surgical", "fedbn+ refit"),
-        "… weight averaging and refit (`recommended`)": ("surgical", "fedbn+ full"),
+        "… both options (`recommended`)": ("surgical", "fedbn+ full"),
         "… statistics frozen": ("surgical", "fixbn"),
         "… statistics frozen, both options": ("surgical", "fixbn full"),
         "… batch norm averaged": ("surgical", "fedavg"),

@@ -118,10 +118,10 @@ class JobSettings(BaseModel):
     server_optimizer: str = _server(
         "none", "takes the mean change as a gradient", _READABLE, words=OPTIMIZERS)
     server_learning_rate: float = _server(
-        0.0, "of it; 0: its own, of fedavgm 1, of fedadam 0.003", _READABLE, ge=0)
+        0.0, "of it; 0: 1 of fedavgm, 0.003 of fedadam", _READABLE, ge=0)
     server_momentum: float = _server(0.9, "of it", _READABLE, ge=0, lt=1)
     average_decay: float = _server(
-        0.0, "of an average of late rounds; 0: none", _COMMON, ge=0, lt=1)
+        0.0, "of an average of rounds; 0: none", _COMMON, ge=0, lt=1)
     refit_model: str = _server(
         NONE, "whose columns are refitted at the end", _COMMON, words=REFITTED)
     tracking: str = _server(

@@ -120,7 +120,8 @@ def bars(
     titles = [f"mean AUROC on {TESTS[test]}" for test in tests]
     figure, panels = style.panels(titles, (), height=_ROW * len(shown), most_across=across)
     names = [style.row_name(row, shown, "\n") for row in shown]
-    page.name_rows(panels[0], names, labelsize=8)
+    for axes in panels:
+        page.name_rows(axes, names, labelsize=8)
     panels[0].set_ylim(len(shown) - 0.5, -0.5)
     panels[0].locator_params(axis="x", nbins=4)
     for axes, test in zip(panels, tests, strict=True):

@@ -51,7 +51,8 @@ def fold_differences(
         [_TITLES[group] for group in groups], (), height=_ROW * len(rows) + 0.2, most_across=2
     )
     names = [style.row_name(row, [*rows, ours], "\n") for row in rows]
-    page.name_rows(panels[0], names, labelsize=8)
+    for axes in panels:
+        page.name_rows(axes, names, labelsize=8)
     panels[0].set_ylim(len(rows) - 0.5, -0.5)
     for axes, group in zip(panels, groups, strict=True):
         axes.axvline(0, color=page.MUTED, linewidth=0.9)
