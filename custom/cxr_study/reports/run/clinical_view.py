@@ -42,12 +42,12 @@ class ModelFiles:
 
     Attributes:
         calibrations: The calibration of each model; None: it has none that fits it.
-        cards: Addresses of the model cards, relative to the report.
+        cards: The model cards: address relative to the report, and text.
         chest: Whether the images are known to be chest X-rays. Default False.
     """
 
     calibrations: Mapping[str, CalibrationFile | None] = field(default_factory=dict)
-    cards: Mapping[str, str] = field(default_factory=dict)
+    cards: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     chest: bool = False
 
     def calibration(self, site: str) -> CalibrationFile | None:

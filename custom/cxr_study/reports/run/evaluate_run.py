@@ -107,8 +107,11 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
     examples = [example for each in known for example in choose(each, summary.union)]
     calibrations = {site: current_calibration(path, of) for site, (of, path) in models.items()}
     cards = _write_cards(run, models, calibrations, summary)
-    links = {site: quote(Path(os.path.relpath(card, folder)).as_posix()) for site, card in cards}
-    files = ModelFiles(calibrations, links, chest=not run.job.has_own_site)
+    shown = {
+        site: (quote(Path(os.path.relpath(card, folder)).as_posix()), card.read_text("utf-8"))
+        for site, card in cards
+    }
+    files = ModelFiles(calibrations, shown, chest=not run.job.has_own_site)
     page = write_report(summary, examples, folder, files)
     return Report(summary, page, table, tuple(card for _, card in cards))
 

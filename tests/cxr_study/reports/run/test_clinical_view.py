@@ -198,13 +198,15 @@ def test_subgroups_are_compared_with_a_warning_of_the_lowest_or_it_is_stated_why
     assert text_of(changed).count(unmeasured) == 1
 
 
-def test_names_are_text_and_the_card_is_linked_and_not_loaded(summary):
-    files = ModelFiles(cards={GLOBAL: "../models/model_card.md", EVIL: "%3Cb%3E"})
+def test_names_are_text_and_the_page_links_and_holds_each_card(summary):
+    cards = {GLOBAL: ("../models/model_card.md", "# The card"), EVIL: ("%3Cb%3E", f"# {EVIL}'s")}
+    files = ModelFiles(cards=cards)
     renamed = replace(summary, sites={EVIL: summary.sites["nih"]}, union=(EVIL,))
     page = Page(render(renamed, [], files))
     assert "b" not in page.tags and page.text.count(EVIL) > 3 and page.needs_nothing_else()
     assert ("href", "../models/model_card.md") in page.attributes
     assert f"model card of {EVIL}" in page.text
+    assert all(text in page.text for _, text in cards.values())
     assert page.text.index("model card") < page.text.index("mean AUROC")
     assert "model card" not in text_of(summary).replace("model_card", "")
 
