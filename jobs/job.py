@@ -18,7 +18,7 @@ from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import METHODS
 from cxr_study.jobs.presets import PRESETS
 from cxr_study.jobs.recipe import JobRecipe
-from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES
 
 
 def main() -> None:

@@ -36,9 +36,10 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.recipe import JobRecipe
 from cxr_study.training.chest_xray_site import ChestXraySite
-from surgical_aggregation.aggregation import strategy, weighting
+from surgical_aggregation.aggregation import batch_norm_strategy as strategies
+from surgical_aggregation.aggregation import weighting
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.strategy import VariableKinds
+from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.site.contract.architecture import initial_body
@@ -66,15 +67,15 @@ assert found("a", result, "Edema") == 4.0
 assert SurgicalAggregator(head_weighting="root", strategy="silobn").strategy == "silobn"
 paths = ["bn/gamma", "bn/moving_mean", "scale", "conv/kernel"]
 kinds = VariableKinds(frozenset({"bn/gamma", "bn/moving_mean"}), frozenset({"scale"}))
-assert strategy.kept_at_site("silobn", paths, kinds) == {"bn/moving_mean", "scale"}
+assert strategies.kept_at_site("silobn", paths, kinds) == {"bn/moving_mean", "scale"}
 body = load(PRETRAINED_BODY)
-kinds = strategy.kinds_of(body.manifest, body.variables)
-strategy.check_body("tail", body.variables, kinds)
-assert 5 < len(strategy.kept_at_site("tail", body.variables, kinds)) < len(body.variables) / 2
-assert strategy.has_personal("silobn") and not strategy.has_personal("fedbn+")
+kinds = strategies.kinds_of(body.manifest, body.variables)
+strategies.check_body("tail", body.variables, kinds)
+assert 5 < len(strategies.kept_at_site("tail", body.variables, kinds)) < len(body.variables) / 2
+assert strategies.has_personal("silobn") and not strategies.has_personal("fedbn+")
 for unknown in ("os:system", "radiology_parts.method:SiloBN", "radiology_parts.method.SiloBN"):
     try:
-        strategy.find(unknown)
+        strategies.find(unknown)
     except ValueError as error:
         assert "('fedavg', 'fedbn', 'fedbn+', 'fixbn', 'silobn', 'tail'); got" in str(error)
     else:

@@ -18,7 +18,8 @@ from cxr_study.common.offered_data import is_demo_data
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs.components import ALLOWED
 from cxr_study.training import backbones
-from surgical_aggregation.aggregation import strategy, weighting
+from surgical_aggregation.aggregation import batch_norm_strategy as strategies
+from surgical_aggregation.aggregation import weighting
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 SCOPE = "cxr"
@@ -33,7 +34,7 @@ _SERVER_REQUESTS = "surgical_aggregation.kit.server_requests.ServerRequests"
 _VARIABLES = ("CXR_INITIAL_BODY", "CXR_MODEL", "CXR_SITES")
 """Variables of a service's environment that a job's settings may refer to."""
 
-_EXTENSION_GROUPS = (strategy.GROUP, weighting.GROUP, backbones.GROUP)
+_EXTENSION_GROUPS = (strategies.GROUP, weighting.GROUP, backbones.GROUP)
 """Groups of entry points by which packages offer strategies, weightings and backbones."""
 
 _OURS = "surgical-aggregation"

@@ -30,7 +30,7 @@ from cxr_deployment.flare_session import FlareSession
 from cxr_deployment.poc_system import PocSystem
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
-from surgical_aggregation.aggregation.strategy import VariableKinds
+from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 from surgical_aggregation.wire import variables as wire
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from surgical_aggregation.aggregation.strategy import MOVING_MEAN, MOVING_VARIANCE
+from surgical_aggregation.aggregation.batch_norm_strategy import MOVING_MEAN, MOVING_VARIANCE
 from surgical_aggregation.checkpoints.checkpoint import digest
 
 

@@ -15,7 +15,7 @@ from nvflare.apis.fl_constant import FLContextKey, ReservedKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.aggregation.strategy import VariableKinds
+from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds
 from surgical_aggregation.server.access.job_sites import set_site
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.site.local_notes import notes_file

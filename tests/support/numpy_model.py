@@ -6,7 +6,7 @@ from collections import namedtuple
 import numpy as np
 
 from surgical_aggregation.aggregation import metrics
-from surgical_aggregation.aggregation.strategy import VariableKinds
+from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.task_abort import check, never

@@ -11,7 +11,7 @@ import numpy as np
 
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
-from surgical_aggregation.aggregation.strategy import VariableKinds
+from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 from tiny_site import FEATURES, INPUTS
 

@@ -10,9 +10,13 @@ import numpy as np
 
 from surgical_aggregation.aggregation import one_sided, site_result
 from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.batch_norm_strategy import (
+    Strategy,
+    VariableKinds,
+    kept_at_site,
+)
 from surgical_aggregation.aggregation.class_names import Spellings, shown, twins, unfit
 from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, Limits, SiteResult
-from surgical_aggregation.aggregation.strategy import Strategy, VariableKinds, kept_at_site
 
 _OTHER_KINDS = (
     ". Does the site use the server's strategy, and was the initial body made from the sites' "
@@ -29,7 +33,7 @@ class Expected:
         body: The global model's body variables, by path.
         features: Number of features, the length of a column's kernel.
         kinds: Kinds of the body's variables.
-        strategy: See `aggregation.strategy`.
+        strategy: See `aggregation.batch_norm_strategy`.
         personal_head: Whether heads stay at their sites. Default False.
         columns_only: Whether sites send columns and no body. Default False.
         known: Classes of the global model and of the round's results so far.

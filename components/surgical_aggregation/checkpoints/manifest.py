@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, create_model
 
 from surgical_aggregation import __version__
+from surgical_aggregation.aggregation.batch_norm_strategy import Strategy, has_personal
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.strategy import Strategy, has_personal
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS, CANDIDATE
 
 Spans = tuple[tuple[int, int], ...]
@@ -62,7 +62,7 @@ class Manifest(Mapping[str, Any]):
         return rest if record is None else rest.with_facts(**{BEST_OF_ROUNDS: record})
 
     def with_strategy(self, strategy: str | Strategy) -> Manifest:
-        """A copy for a model trained with a strategy; see `aggregation.strategy`."""
+        """A copy for a model trained with a strategy; see `aggregation.batch_norm_strategy`."""
         if isinstance(strategy, str):
             return self.with_facts(strategy=strategy)
         kind = type(strategy)

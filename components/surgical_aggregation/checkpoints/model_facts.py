@@ -80,7 +80,7 @@ class ModelFacts:
             their meaning is the application's.
         created: Date, ISO 8601.
         version: Version of this software that wrote the model.
-        strategy: See `aggregation.strategy`.
+        strategy: See `aggregation.batch_norm_strategy`.
         initial_body_sha256: See `checkpoint.digest`.
         round: Number of rounds made.
         validation: Sites' metrics; None: not measured.

@@ -11,8 +11,8 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
+from surgical_aggregation.aggregation.batch_norm_strategy import Strategy
 from surgical_aggregation.aggregation.one_sided import NEGATIVE
-from surgical_aggregation.aggregation.strategy import Strategy
 from surgical_aggregation.site import site_answer
 from surgical_aggregation.site.class_declaration import declare_versions, note_withheld
 from surgical_aggregation.site.contract.restricted_site import find_site
@@ -83,7 +83,7 @@ class KerasExecutor(Executor):
         threads: Number of CPU threads of this site, `MOST_THREADS` at most. Default 0: all cores,
             shared among simulated sites.
         strategy: Strategy as an object, if the job gives it by class path (see
-            `aggregation.strategy`); replaces the option of that name. Default None.
+            `aggregation.batch_norm_strategy`); replaces the option of that name. Default None.
     """
 
     site_id: str = "site"

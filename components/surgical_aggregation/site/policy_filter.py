@@ -7,8 +7,8 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 
 from surgical_aggregation.aggregation.averaging import Variables
+from surgical_aggregation.aggregation.batch_norm_strategy import HEAD_LAYER
 from surgical_aggregation.aggregation.metrics import disclosed
-from surgical_aggregation.aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.site.contract.restricted_site import find_site, withheld_classes
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note_error

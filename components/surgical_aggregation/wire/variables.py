@@ -16,7 +16,7 @@ from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
-from surgical_aggregation.aggregation.strategy import HEAD_LAYER
+from surgical_aggregation.aggregation.batch_norm_strategy import HEAD_LAYER
 
 __all__ = ["classes_of", "label", "split"]
 

@@ -25,7 +25,7 @@ from cxr_study.jobs.methods import JOBS
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
 from cxr_study.runs.run_request import check_sites
-from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES
 
 if TYPE_CHECKING:
     from cxr_deployment.deployed_run import DeployedRun

@@ -43,7 +43,7 @@ from cxr_study.common.yaml_files import (
     read_model,
 )
 from cxr_study.data.readers import DATASETS
-from surgical_aggregation.aggregation.strategy import find
+from surgical_aggregation.aggregation.batch_norm_strategy import find
 from surgical_aggregation.extras import PartError
 
 ALL_SITES = "all"

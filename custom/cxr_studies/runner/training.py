@@ -30,7 +30,7 @@ from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.job_results import METRICS, json_lines, read_events
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import LostSiteError, simulate
-from surgical_aggregation.aggregation import strategy
+from surgical_aggregation.aggregation import batch_norm_strategy as strategies
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models import model_files
 from surgical_aggregation.site import site_memory
@@ -182,7 +182,7 @@ def _job(run: Run, **more: object) -> Job:
 def _is_personal(run: Run) -> bool:
     """Whether every site of a federation ends with a model of its own."""
     head = METHODS[run.row.method].personal_head
-    return strategy.has_personal(run.row.job_strategy, personal_head=head)
+    return strategies.has_personal(run.row.job_strategy, personal_head=head)
 
 
 def _wants_last_model(run: Run) -> bool:

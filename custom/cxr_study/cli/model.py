@@ -152,7 +152,7 @@ def init(
     from cxr_study.common.errors import InputError
     from cxr_study.training.network import Network, build
     from cxr_study.training.own_site import own_site
-    from surgical_aggregation.aggregation import strategy
+    from surgical_aggregation.aggregation import batch_norm_strategy as strategies
     from surgical_aggregation.site.contract.architecture import initial_body
 
     if site is not None:
@@ -172,10 +172,10 @@ def init(
     save(checkpoint, file)
     digest = checkpoint.manifest["initial_body_sha256"]
     say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
-    kinds = strategy.kinds_of(checkpoint.manifest, checkpoint.variables)
+    kinds = strategies.kinds_of(checkpoint.manifest, checkpoint.variables)
     try:
-        strategy.check_body("fedbn+", checkpoint.variables, kinds)
-    except strategy.StrategyError:
+        strategies.check_body("fedbn+", checkpoint.variables, kinds)
+    except strategies.StrategyError:
         say("Random weights: use strategy fedavg or fedbn; fedbn+ and fixbn freeze statistics.")
 
 

@@ -15,7 +15,8 @@ class Method:
         name: Name of its job, for commands, studies and scripts.
         title: Title for headings.
         head: How the head is trained and aggregated, as a sentence.
-        strategy: Default treatment of batch norm; see `surgical_aggregation.aggregation.strategy`.
+        strategy: What happens to batch norm by default; see
+            `surgical_aggregation.aggregation.batch_norm_strategy`.
         personal_head: Whether each site keeps a head of its own.
         other_classes: How a site treats classes that it does not label: "omit", "absent" or
             "unknown"; see `ChestXraySite`.

@@ -17,8 +17,8 @@ from cxr_study.jobs.presets import JobError
 from cxr_study.training.augmentation import AUGMENTATIONS
 from cxr_study.training.backbones import BACKBONES, HIDDEN_UNITS
 from surgical_aggregation.aggregation import moments, weighting
+from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES, has_personal
 from surgical_aggregation.aggregation.moments import OPTIMIZERS
-from surgical_aggregation.aggregation.strategy import STRATEGIES, has_personal
 from surgical_aggregation.aggregation.weighting import HEAD_WEIGHTINGS, SITE_WEIGHTINGS
 from surgical_aggregation.site.training import training_options as training
 from surgical_aggregation.wire.headers import NONE, TRACKERS

@@ -188,14 +188,14 @@ def _check_published_start(method: Method, start: Path) -> None:
     """Check that the method as published can start from a model, before the other runs are made.
 
     Raises:
-        StrategyError: See `strategy.check_body`.
+        StrategyError: See `strategies.check_body`.
     """
-    from surgical_aggregation.aggregation import strategy
+    from surgical_aggregation.aggregation import batch_norm_strategy as strategies
     from surgical_aggregation.checkpoints.checkpoint import load
 
     body = load(start)
-    kinds = strategy.kinds_of(body.manifest, body.variables)
-    strategy.check_body(method.strategy, body.variables, kinds)
+    kinds = strategies.kinds_of(body.manifest, body.variables)
+    strategies.check_body(method.strategy, body.variables, kinds)
 
 
 def check_body(site_files: Path | None, initial_body: Path | None) -> None:

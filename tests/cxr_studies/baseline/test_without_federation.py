@@ -8,7 +8,7 @@ import pytest
 from cxr_studies.baseline.without_federation import train_alone
 from cxr_study.common.errors import InputError
 from numpy_model import BATCH_NORM, ArraySite, LocalModel
-from surgical_aggregation.aggregation.strategy import StrategyError
+from surgical_aggregation.aggregation.batch_norm_strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.checkpoints.manifest import made_now
 from surgical_aggregation.site.training import trainer

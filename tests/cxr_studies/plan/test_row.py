@@ -3,7 +3,7 @@ import pytest
 from cxr_studies.baseline import baseline_run
 from cxr_studies.plan.row import BATCH_NORM, TITLES, Row
 from cxr_study.jobs.methods import METHODS
-from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES
 
 
 def test_every_way_to_train_has_a_title_of_its_own_and_every_strategy_words():

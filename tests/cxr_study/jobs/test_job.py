@@ -13,7 +13,7 @@ from cxr_study.jobs.job import ALIKE, Job, check_names
 from cxr_study.jobs.job_export import write
 from cxr_study.jobs.methods import JOBS, METHODS
 from cxr_study.jobs.presets import PRESETS, JobError
-from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES
 
 SURGICAL = Path(__file__).parents[3] / "jobs" / "surgical"
 SERVER = "app_server/config/config_fed_server.json"

@@ -16,7 +16,7 @@ from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
 from cxr_study.runs.run_request import InitialBodyError, RunRequest, check, check_network
 from cxr_study.training.network import input_facts
-from surgical_aggregation.aggregation.strategy import StrategyError
+from surgical_aggregation.aggregation.batch_norm_strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 JOBS = Path(__file__).parents[3] / "jobs"

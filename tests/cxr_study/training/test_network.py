@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cxr_study.training.network import build
-from surgical_aggregation.aggregation.strategy import kinds_of
+from surgical_aggregation.aggregation.batch_norm_strategy import kinds_of
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.architecture import initial_body
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from surgical_aggregation.aggregation import result_checks
+from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds
 from surgical_aggregation.aggregation.class_names import Spellings
 from surgical_aggregation.aggregation.result_checks import Expected, fault, oversize
 from surgical_aggregation.aggregation.site_result import Limits, SiteResult, limits
-from surgical_aggregation.aggregation.strategy import VariableKinds
 
 BODY = {"conv/kernel": np.zeros((2, 2), np.float32), "bn/gamma": np.ones(2, np.float32)}
 COLUMN = (np.zeros(3, np.float32), np.zeros(1, np.float32))

@@ -19,8 +19,8 @@ from nvflare.app_common.aggregators.model_aggregator import ModelAggregator
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
+from surgical_aggregation.aggregation import batch_norm_strategy as strategies
 from surgical_aggregation.aggregation import result_checks
-from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation import weighting as weightings
 from surgical_aggregation.aggregation.averaging import Array, column_similarity, mean_by_name
 from surgical_aggregation.aggregation.class_names import Spellings
@@ -63,7 +63,7 @@ class SurgicalAggregator(ModelAggregator):
 
     Args:
         strategy: Which body variables sites keep or freeze, and so which they send; see
-            `aggregation.strategy`. Must equal the sites'. Default "fedbn+".
+            `aggregation.batch_norm_strategy`. Must equal the sites'. Default "fedbn+".
         personal_head: Whether heads stay at their sites; results must then have no columns. Default
             False.
         body_weighting: The paper's strategy f: "mean" (default, the papers), "samples", or another,

@@ -18,8 +18,8 @@ from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation import moments as server_moments
 from surgical_aggregation.aggregation.averaging import Array
+from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds, kinds_of
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.strategy import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.server.access.class_filters import model_controllers

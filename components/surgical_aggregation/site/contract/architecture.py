@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from surgical_aggregation.aggregation.strategy import HEAD_LAYER, VariableKinds
+from surgical_aggregation.aggregation.batch_norm_strategy import HEAD_LAYER, VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.site.contract.site import SiteError

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 from nvflare.app_opt.tf.fedprox_loss import TFFedProxLoss
 
+from surgical_aggregation.aggregation import batch_norm_strategy as strategies
 from surgical_aggregation.aggregation import metrics
-from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.site.contract import architecture
 from surgical_aggregation.site.contract.site import SiteError, check_body, shapes_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surgical_aggregation.aggregation import batch_norm_strategy as strategies
 from surgical_aggregation.aggregation import one_sided
-from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 from surgical_aggregation.site.training.local_model import LocalModel

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from surgical_aggregation.aggregation import strategy as strategies
-from surgical_aggregation.aggregation.strategy import Strategy
+from surgical_aggregation.aggregation import batch_norm_strategy as strategies
+from surgical_aggregation.aggregation.batch_norm_strategy import Strategy
 
 CLASS_WEIGHTINGS = ("none", "balanced")
 
@@ -20,8 +20,8 @@ class TrainingOptions:
     """Options of a site's training; each default is the papers' value, or off.
 
     Attributes:
-        strategy: How batch normalisation is handled; see `aggregation.strategy`. Must equal the
-            server's. Default "fedbn+".
+        strategy: How batch normalisation is handled; see `aggregation.batch_norm_strategy`. Must
+            equal the server's. Default "fedbn+".
         personal_head: Whether the head stays at the site, which trains its own. Default False.
         epochs: Passes over the training split per round, E. Default 1.
         learning_rate: Of Adam. Default 5e-5, the papers' for DenseNet121.

@@ -32,7 +32,7 @@ from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from cxr_study.training.network import Network
 from surgical_aggregation import __version__
-from surgical_aggregation.aggregation.strategy import has_personal
+from surgical_aggregation.aggregation.batch_norm_strategy import has_personal
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.site.training import tensorflow_setup

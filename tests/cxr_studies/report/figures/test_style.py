@@ -7,7 +7,7 @@ from cxr_studies.plan import study_file
 from cxr_studies.plan.row import TITLES, Row
 from cxr_studies.report.figures import style
 from drawn_texts import legend
-from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES
 
 
 def test_methods_differ_by_colour_and_marker_and_strategies_by_line_and_filling():

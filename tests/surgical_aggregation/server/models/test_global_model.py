@@ -4,8 +4,8 @@ from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.app_common.app_constant import AppConstants
 
 from flare import Engine, column, context, lists
+from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.aggregation.strategy import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel

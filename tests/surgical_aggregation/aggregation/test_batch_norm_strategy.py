@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from surgical_aggregation.aggregation import strategy
-from surgical_aggregation.aggregation.strategy import VariableKinds, kinds_of
+from surgical_aggregation.aggregation import batch_norm_strategy as strategies
+from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints.manifest import Manifest
 from surgical_aggregation.extras import PartError
 
@@ -17,7 +17,7 @@ KINDS = VariableKinds(BATCH_NORM, CONSTANT)
 PATHS = BATCH_NORM | CONSTANT | {"block1/kernel", "block2/kernel"}
 
 
-class LastBlock(strategy.Strategy):
+class LastBlock(strategies.Strategy):
     """The last block stays at the site."""
 
     def personal(self, body, kinds):
@@ -29,16 +29,16 @@ class LastBlock(strategy.Strategy):
     ("fedbn", BATCH_NORM, BATCH_NORM), ("fedbn+", BATCH_NORM, set()),
 ])  # fmt: skip
 def test_what_becomes_of_batch_norm(name, kept, personal):
-    assert strategy.kept_at_site(name, PATHS, KINDS) == kept | CONSTANT
-    assert strategy.find(name).personal(PATHS, KINDS) == personal
-    assert strategy.has_personal(name) == bool(personal)
-    assert strategy.has_personal(name, personal_head=True)
+    assert strategies.kept_at_site(name, PATHS, KINDS) == kept | CONSTANT
+    assert strategies.find(name).personal(PATHS, KINDS) == personal
+    assert strategies.has_personal(name) == bool(personal)
+    assert strategies.has_personal(name, personal_head=True)
 
 
 def test_one_of_ones_own_sees_the_paths_of_all_variables():
     own = LastBlock()
-    assert strategy.kept_at_site(own, PATHS, KINDS) == CONSTANT | {"block2/kernel"}
-    assert strategy.has_personal(own) and strategy.find(own) is own
+    assert strategies.kept_at_site(own, PATHS, KINDS) == CONSTANT | {"block2/kernel"}
+    assert strategies.has_personal(own) and strategies.find(own) is own
     manifest = Manifest().with_strategy(own)
     assert manifest.has_personal_body and manifest["strategy"].endswith(".LastBlock")
     assert not Manifest().with_strategy("fedbn+").has_personal_body
@@ -47,13 +47,13 @@ def test_one_of_ones_own_sees_the_paths_of_all_variables():
 def test_an_unknown_name_is_refused_and_never_imported():
     for name in ("fedprox", "os:system", "os.system", "test_strategy:LastBlock", ""):
         with pytest.raises(PartError, match=r"strategy must be one of \('fedavg', 'fedbn',"):
-            strategy.find(name)
-        assert not strategy.has_personal(name)
+            strategies.find(name)
+        assert not strategies.has_personal(name)
     with pytest.raises(PartError, match=r"strategy must be .*, or a class path .*; got {'path': "):
-        strategy.find({"path": "os.system"})
+        strategies.find({"path": "os.system"})
 
 
-class Keeps(strategy.Strategy):
+class Keeps(strategies.Strategy):
     def __init__(self, *paths):
         self.paths = paths
 
@@ -67,13 +67,13 @@ class Keeps(strategy.Strategy):
 def test_a_strategy_that_keeps_what_the_body_lacks_is_refused_with_what_it_has(keeps, got):
     body = {"conv/kernel": np.ones(1), "conv/bias": np.ones(1)}
     message = rf"strategy 'Keeps' .* it names {got}.* The body has 2, such as conv/bias, conv/kern"
-    with pytest.raises(strategy.StrategyError, match=message):
-        strategy.check_body(Keeps(*keeps), body, VariableKinds())
-    strategy.check_body(Keeps("conv/bias"), body, VariableKinds())
-    with pytest.raises(strategy.StrategyError, match=r"'fedbn' .* it names none"):
-        strategy.check_body("fedbn", body, VariableKinds())
+    with pytest.raises(strategies.StrategyError, match=message):
+        strategies.check_body(Keeps(*keeps), body, VariableKinds())
+    strategies.check_body(Keeps("conv/bias"), body, VariableKinds())
+    with pytest.raises(strategies.StrategyError, match=r"'fedbn' .* it names none"):
+        strategies.check_body("fedbn", body, VariableKinds())
     for other in ("fedavg", "fedbn+"):
-        strategy.check_body(other, body, VariableKinds())
+        strategies.check_body(other, body, VariableKinds())
 
 
 @pytest.mark.parametrize("name", ["fedbn+", "fixbn"])
@@ -82,11 +82,11 @@ def test_batch_norm_that_has_seen_no_image_cannot_be_frozen_but_trained(name):
     body = fresh | {path.replace("bn", "late"): value for path, value in fresh.items()}
     kinds = VariableKinds(frozenset(body), CONSTANT)
     message = rf"strategy '{re.escape(name)}'.*all 4 variables.*'fedavg' or 'fedbn', or .*trained"
-    frozen = strategy.find(name)
-    with pytest.raises(strategy.StrategyError, match=message):
+    frozen = strategies.find(name)
+    with pytest.raises(strategies.StrategyError, match=message):
         frozen.check_start(body, kinds)
     for other in ("fedavg", "fedbn"):
-        strategy.find(other).check_start(body, kinds)
+        strategies.find(other).check_start(body, kinds)
     frozen.check_start(body, VariableKinds())  # without batch normalisation
     for seen in ("late/moving_mean", "late/moving_variance"):  # of one layer is enough
         frozen.check_start(body | {seen: np.float32([0.1, 0.9])}, kinds)
