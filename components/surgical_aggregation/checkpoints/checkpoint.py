@@ -39,7 +39,7 @@ class Checkpoint:
     Attributes:
         variables: Every variable by its name on the wire (see `wire.variables`).
         manifest: Facts about the model.
-        moments: State of the server across rounds (see `aggregation.moments`).
+        moments: State of the server across rounds (see `aggregation.server_optimizer`).
     """
 
     variables: dict[str, Array]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surgical_aggregation.aggregation.moments import without
+from surgical_aggregation.aggregation.server_optimizer import without
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from cxr_studies.baseline import BEST_FILE, ROUNDS_FILE
 from cxr_study.common.errors import InputError
+from surgical_aggregation.aggregation.average_of_rounds import average, averaged
 from surgical_aggregation.aggregation.batch_norm_strategy import check_body
 from surgical_aggregation.aggregation.metrics import mean_over, of_classes
-from surgical_aggregation.aggregation.moments import average, averaged
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.checkpoints.manifest import Manifest, made_now, with_round
 from surgical_aggregation.site.training.training_options import TrainingOptions

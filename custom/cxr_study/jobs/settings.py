@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import fields
 from functools import partial
 from typing import Any, Literal
 
@@ -16,18 +15,15 @@ from cxr_study.jobs.methods import CENSUS, EVALUATION, METHODS
 from cxr_study.jobs.presets import JobError
 from cxr_study.training.augmentation import AUGMENTATIONS
 from cxr_study.training.backbones import BACKBONES, HIDDEN_UNITS
-from surgical_aggregation.aggregation import moments, weighting
-from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES, has_personal
-from surgical_aggregation.aggregation.moments import OPTIMIZERS
+from surgical_aggregation.aggregation import weighting
+from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES, find, has_personal
+from surgical_aggregation.aggregation.server_optimizer import OPTIMIZERS
 from surgical_aggregation.aggregation.weighting import HEAD_WEIGHTINGS, SITE_WEIGHTINGS
 from surgical_aggregation.site.training import training_options as training
 from surgical_aggregation.wire.headers import NONE, TRACKERS
 
 Side = Literal["server", "site", "both"]
 """Where a setting acts."""
-
-_CLOSED = ("augmentation", "backbone", "send", "tracking", "refit_model")
-"""Settings whose values are checked here; components check those of the others."""
 
 _OFFERED = ("strategy", "weighting", "body_weighting", "head_weighting")
 """Settings that also accept the name of a part that an installed package offers."""
@@ -167,9 +163,9 @@ class JobSettings(BaseModel):
     def _check_together(self) -> JobSettings:
         """Refuse what components would refuse only after the start of the job."""
         given = self.model_fields_set
-        for name in _CLOSED:
+        for name, _ in _FIELDS:
             value, words = getattr(self, name), _facts(name)["words"]
-            if value not in words:
+            if words and name not in _OFFERED and value not in words:
                 if len(words) > FEW:
                     raise JobError(
                         f"setting {name!r} has no value {value!r}; {nearest(value, words)}."
@@ -177,14 +173,7 @@ class JobSettings(BaseModel):
                 raise JobError(f"setting {name!r} must be one of {words}; got {value!r}.")
         if "strategy" not in given:
             return self
-        options = {field.name for field in fields(training.TrainingOptions)} & given
-        training.TrainingOptions(**{name: getattr(self, name) for name in options})
-        moments.check(
-            self.server_optimizer,
-            self.server_learning_rate,
-            self.server_momentum,
-            self.average_decay,
-        )
+        find(self.strategy)
         if self.server_optimizer == "fedadam" and self.server_learning_rate >= TOO_FAST:
             raise JobError(
                 "server_optimizer 'fedadam' moves every weight by about server_learning_rate a "

@@ -1,6 +1,6 @@
 """Candidates for the best model that are made after training from the rounds' models.
 
-    average   the mean over the late rounds, see `aggregation.moments`
+    average   the mean over the late rounds, see `aggregation.average_of_rounds`
     refit     the best model so far or the last one, with refitted columns, see `ModelRefit`
 
 A candidate has the round of the model that it was made from. It is the context's global model while
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from nvflare.apis.fl_context import FLContext
 
+from surgical_aggregation.aggregation.average_of_rounds import averaged
 from surgical_aggregation.aggregation.averaging import Variables
-from surgical_aggregation.aggregation.moments import averaged
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.server.models.evaluated_model import CheckpointLocator
 from surgical_aggregation.server.models.global_model import GlobalModel

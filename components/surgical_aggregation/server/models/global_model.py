@@ -16,9 +16,10 @@ from nvflare.app_common.abstract.model import ModelLearnable, ModelLearnableKey
 from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.aggregation import moments as server_moments
+from surgical_aggregation.aggregation import average_of_rounds
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds, kinds_of
+from surgical_aggregation.aggregation.server_optimizer import check, step
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.manifest import Manifest
@@ -116,12 +117,12 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     Args:
         optimizer: "none" (default): the average becomes the model. "fedavgm" or "fedadam": the
-            server takes a step towards it, see `aggregation.moments`.
+            server takes a step towards it, see `aggregation.server_optimizer`.
         learning_rate: Of the optimizer, 0 or more. Default 0.0: the optimizer's own, 1.0 for
             fedavgm and 0.003 for fedadam, which moves a variable by about this much per round.
         momentum: Of the optimizer, in [0, 1). Default 0.9.
         average_decay: Decay of the average over late rounds, in [0, 1); the average is a candidate
-            for the best model, see `aggregation.moments`. Default 0.0: no average.
+            for the best model, see `aggregation.average_of_rounds`. Default 0.0: no average.
 
     Raises:
         ValueError: A setting is out of range.
@@ -134,7 +135,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     def __post_init__(self) -> None:
         super().__init__()
-        server_moments.check(self.optimizer, self.learning_rate, self.momentum, self.average_decay)
+        check(self.optimizer, self.learning_rate, self.momentum, self.average_decay)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """End a run under FLARE's FedAvg, which would ignore these settings."""
@@ -160,14 +161,14 @@ class MergeIntoGlobalModel(ShareableGenerator):
     def merged(self, aggregate: DXO, fl_ctx: FLContext) -> GlobalModel:
         """The current global model, updated with an aggregate of `SurgicalAggregator`."""
         last = GlobalModel.current(fl_ctx)
-        stepped, moments = server_moments.step(
+        stepped, moments = step(
             self.optimizer, last.variables, aggregate.data, last.moments,
             statistics=last.kinds.statistics, learning_rate=self.learning_rate,
             momentum=self.momentum,
         )  # fmt: skip
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         accepted = fl_ctx.get_prop(headers.ACCEPTED) or {}
-        moments |= server_moments.average(last.moments, stepped, stepped, self.average_decay)
+        moments |= average_of_rounds.average(last.moments, stepped, stepped, self.average_decay)
         made = {**stepped, **moments}
         if lost := [name for name, value in made.items() if not np.isfinite(value).all()]:
             drop = {"round": round_, "reason": _reason(lost, accepted)}

@@ -14,6 +14,7 @@ from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.site.contract import architecture
 from surgical_aggregation.site.contract.site import SiteError, check_body, shapes_of
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
+from surgical_aggregation.site.training.column_warm_up import warmed_up
 from surgical_aggregation.site.training.fused_kernels import FusedAdam, fuse
 from surgical_aggregation.site.training.loss import TaughtOutputs, Teacher, training_loss
 from surgical_aggregation.site.training.task_abort import Stop, check, never
@@ -207,7 +208,7 @@ class LocalModel:
         return features.numpy(), probabilities.numpy()
 
     def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset, stop: Stop = never) -> None:
-        """Train the columns of some classes on the frozen body, with a separate Adam.
+        """Train the columns of some classes on the frozen body.
 
         The features of the split, which is not augmented, are computed once. The columns of other
         classes are unchanged; so are all columns if `stop` ends the warm-up.
@@ -217,27 +218,16 @@ class LocalModel:
             data: The training split without augmentation.
             stop: Called after every batch.
 
-        Source:
-            Kulkarni et al., ML4H 2024: 15 epochs at 5e-3 before federation.
+        See `column_warm_up`.
         """
         features, _, labels = self.predict(data, stop)
         index = [self.classes.index(name) for name in classes]
-        layer = keras.layers.Dense(len(index), activation="sigmoid", dtype="float32")
-        head = keras.Sequential([keras.Input(features.shape[1:]), layer])
         kernel, bias = self._head.get_weights()
-        layer.set_weights([kernel[:, index], bias[index]])
-        weights = None if self._loss_weights is None else self._loss_weights[:, index]
-        head.compile(
-            optimizer=keras.optimizers.Adam(self.options.warmup_learning_rate),
-            loss=training_loss(weights, self.options.focal_gamma),
-        )
-        head.optimizer.build(head.trainable_variables)  # or its first step is traced twice
-        epochs = self.options.warmup_epochs
-        head.fit(
-            features, labels[:, index], batch_size=64, epochs=epochs, verbose=0,
-            callbacks=[_StopWhen(stop)],
+        kernel[:, index], bias[index] = warmed_up(
+            FeatureSplit(features, labels[:, index]), kernel[:, index], bias[index],
+            None if self._loss_weights is None else self._loss_weights[:, index],
+            self.options, _StopWhen(stop),
         )  # fmt: skip
-        kernel[:, index], bias[index] = layer.get_weights()
         self._head.set_weights([kernel, bias])
 
     def refit(

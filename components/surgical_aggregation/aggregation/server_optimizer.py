@@ -1,4 +1,4 @@
-"""The server's state across rounds: moments of its optimizer, and an average of late models.
+"""The server's optimizer: a step from the last model towards the round's aggregate.
 
 With x the last global model, a the round's aggregate, d = a - x the round's step, learning rate h
 and momentum b, per variable
@@ -8,20 +8,12 @@ and momentum b, per variable
     fedadam   m' = b m + (1 - b) d
               v' = c v + (1 - c) d^2                   x' = x + h m' / (sqrt(v') + t)
 
-A variable that no site sends in a round keeps its value and its moments. With x' the model after
-the round and g the decay, the average of the late models is
-
-    a' = g a + (1 - g) x'       for every variable that a site sent in the round,
-
-and a' = x' the first time. About the last 1 / (1 - g) rounds dominate. A column whose sites are
-absent keeps its average.
+A variable that no site sends in a round keeps its value and its moments. Averages of late models,
+see `average_of_rounds`, are kept with the moments.
 
 Source:
     FedAvgM: Hsu, Qi and Brown, arXiv:1909.06335. FedAdam: Reddi et al., "Adaptive Federated
     Optimization", ICLR 2021, Algorithm 2, without bias correction and with v starting at t^2.
-    Averages of the models late in training: Izmailov et al., UAI 2018 (SWA), and in a federation
-    FedSWA, arXiv:2507.20016. These weight all late models equally; with a decay, the first late
-    round need not be known in advance.
 """
 
 from __future__ import annotations
@@ -40,8 +32,6 @@ SQUARE_DECAY = 0.99
 
 ADAPTIVITY = 1e-3
 """t, FedAdam's adaptivity, Reddi et al.'s tau."""
-
-_AVERAGE = "average/"
 
 
 def _fedavgm(d: Array, moments: Moments, momentum: float) -> Step:
@@ -138,47 +128,3 @@ def step(
 def without(moments: Variables, names: set[str]) -> dict[str, Array]:
     """Moments without those of the variables `names`."""
     return {k: value for k, value in moments.items() if k.partition("/")[2] not in names}
-
-
-def average(
-    moments: Variables, model: Variables, sent: Collection[str], decay: float
-) -> dict[str, Array]:
-    """Update the average of the late models after a round, computed in float64; see the module.
-
-    Args:
-        moments: Moments after the last round, with its averages.
-        model: Variables of the model after the round, by name.
-        sent: Names of the variables that a site sent.
-        decay: g above; 0: no average.
-
-    Returns:
-        `average/<name>` -> average, in the variable's dtype, but at least float32.
-
-    Example:
-        >>> import numpy as np
-        >>> after = average({"average/w": np.float32([1])}, {"w": np.float32([5])}, ["w"], 0.75)
-        >>> after["average/w"].tolist()
-        [2.0]
-    """
-    if not decay:
-        return {}
-    import numpy as np
-
-    averages = {name: value for name, value in moments.items() if name.startswith(_AVERAGE)}
-    for name in sent:
-        mean = model[name].astype(np.float64)
-        if (before := averages.get(f"{_AVERAGE}{name}")) is not None:
-            mean = decay * before.astype(np.float64) + (1 - decay) * mean
-        kept = np.promote_types(model[name].dtype, np.float32)
-        averages[f"{_AVERAGE}{name}"] = np.asarray(mean, kept)
-    return averages
-
-
-def averaged(model: Variables, moments: Variables) -> dict[str, Array] | None:
-    """The model with averages in place of the variables that have one; None: there are none."""
-    if not any(name.startswith(_AVERAGE) for name in moments):
-        return None
-    return {
-        name: moments.get(f"{_AVERAGE}{name}", value).astype(value.dtype)
-        for name, value in model.items()
-    }

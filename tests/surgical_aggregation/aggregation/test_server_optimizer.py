@@ -1,11 +1,11 @@
-"""Steps of the server's optimizer against a naive loop, and means of late models."""
+"""Steps of the server's optimizer against a naive loop."""
 
 import math
 
 import numpy as np
 import pytest
 
-from surgical_aggregation.aggregation.moments import average, averaged, check, step, without
+from surgical_aggregation.aggregation.server_optimizer import check, step, without
 
 NAMES = ("conv/kernel", "bn/gamma", "head/Mass/kernel", "head/Mass/bias")
 RATES = {"learning_rate": 1.0, "momentum": 0.5}
@@ -110,44 +110,3 @@ def test_without_drops_a_variables_moments_of_every_kind():
 def test_settings_out_of_range_are_refused(settings, reason):
     with pytest.raises(ValueError, match=reason):
         check(*settings)
-
-
-class TestAverage:
-    """Means of late models, of two variables."""
-
-    def model(self, *values, dtype=np.float32):
-        pairs = zip(NAMES[1:3], values, strict=True)
-        return {name: np.array([value], dtype) for name, value in pairs}
-
-    def test_it_is_the_mean_of_the_rounds_with_weights_that_fall_by_the_decay(self):
-        values, decay, moments = (4.0, 2.0, 7.0, -1.0), 0.75, {}
-        for value in values:
-            moments = average(moments, self.model(value, value), NAMES[1:3], decay)
-        weights = [decay**3, *((1 - decay) * decay**age for age in (2, 1, 0))]
-        assert sum(weights) == 1
-        for found in averaged(self.model(0, 0), moments).values():
-            np.testing.assert_allclose(found, np.dot(weights, values), rtol=1e-6)
-
-    def test_it_is_computed_in_float64(self):
-        before, after = np.random.default_rng(0).normal(size=(2, 1000)).astype(np.float32)
-        (found,) = average({"average/w": before}, {"w": after}, ["w"], 0.9).values()
-        exact = 0.9 * before.astype(np.float64) + (1 - 0.9) * after.astype(np.float64)
-        np.testing.assert_array_equal(found, exact.astype(np.float32))
-
-    def test_a_column_that_nobody_sent_keeps_its_mean_while_others_go_on(self):
-        moments = average({}, self.model(4, 4), NAMES[1:3], 0.5)
-        moments = average(moments, self.model(8, 5), NAMES[1:2], 0.5)  # the holder was away
-        found = averaged(self.model(8, 5) | {"late": np.ones(1)}, moments)
-        assert [value.tolist() for value in found.values()] == [[6], [4], [1]]
-
-    def test_float16_is_averaged_in_float32_and_handed_out_as_it_came(self):
-        half = self.model(1, 1, dtype=np.float16)
-        moments = average({}, half, NAMES[1:2], 0.9)
-        assert {value.dtype for value in moments.values()} == {np.dtype(np.float32)}
-        assert averaged(half, moments)[NAMES[1]].dtype == np.float16
-
-    def test_without_a_decay_or_an_average_there_is_none_and_other_moments_are_not_its(self):
-        velocity, model = {f"velocity/{NAMES[1]}": np.float32([9])}, self.model(1, 1)
-        assert average(velocity, model, NAMES[1:3], 0.0) == {}
-        assert averaged(model, velocity) is None
-        assert set(average(velocity, model, NAMES[1:2], 0.5)) == {f"average/{NAMES[1]}"}
