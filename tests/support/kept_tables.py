@@ -50,6 +50,12 @@ def table(head, rows):
 # --- on real pictures: AUROC over folds, with intervals by patient -------------------------------
 
 PUBLISHED = ("surgical", "fedbn+")
+BATCH_NORM = {
+    "fedavg": "averaged",
+    "fedbn": "local",
+    "fedbn+": "frozen",
+    "fixbn": "statistics frozen",
+}
 
 
 def _over_folds(study="real"):
@@ -182,6 +188,30 @@ def real_factors():
     return table(["", "own findings", "minus the line in bold above", "others' findings"], rows)
 
 
+def real_last():
+    """The best model with early stopping, the last of 16 rounds, and their paired difference."""
+    read = pd.read_csv(REPORTS / "real-last/folds.csv", keep_default_na=False)
+    paired = pd.read_csv(REPORTS / "real-last/last_minus_best.csv", keep_default_na=False)
+    paired["scenario"], paired["strategy"] = "", paired["other_strategy"]
+    alone = read[read["other_method"] == ""]
+    found = {
+        (line.scenario, line.strategy, line.group): (line.auroc, line.auroc_low, line.auroc_high)
+        for line in pd.concat([alone, paired]).itertuples()
+    }
+    rows = [
+        [
+            BATCH_NORM[strategy],
+            between(*found["early stopping", strategy, "own"]),
+            between(*found["last", strategy, "own"]),
+            between(*found["", strategy, "own"], signed=True),
+            between(*found["", strategy, "elsewhere, few"], signed=True),
+        ]
+        for strategy in ("fedbn+", "fixbn", "fedavg")
+    ]
+    head = ["batch norm", "own: best", "own: last of 16", "own: last minus best"]
+    return table([*head, "others': last minus best"], rows)
+
+
 # --- on drawings: means over both sites' test patients, over seeds -------------------------------
 
 GROUPS = ("shared", "unique", "elsewhere", "all")
@@ -303,7 +333,6 @@ def noise():
 
 # --- NIH and CheXpert, as in the papers: means over seeds, by test set ----------------------------
 
-BATCH_NORM = {"fedavg": "averaged", "fedbn": "local", "fedbn+": "frozen"}
 OF_EACH = (("nih", "nih"), ("chexpert", "chexpert"), ("mimic", "all"))
 UNIQUE = (("nih", "unique"), ("chexpert", "unique"))
 WITHOUT_FEDERATION = ("individual", "centralised", "centralised-partial")
@@ -413,6 +442,7 @@ TABLES = {
     "real sites": real_sites,
     "real pairs": real_pairs,
     "real factors": real_factors,
+    "real last": real_last,
     "drawings": drawings,
     "finalists": finalists,
     "preset": preset,
