@@ -201,8 +201,8 @@ def real_last():
     rows = [
         [
             BATCH_NORM[strategy],
-            between(*found["early stopping", strategy, "own"]),
-            between(*found["last", strategy, "own"]),
+            f"{found['early stopping', strategy, 'own'][0]:.3f}",
+            f"{found['last', strategy, 'own'][0]:.3f}",
             between(*found["", strategy, "own"], signed=True),
             between(*found["", strategy, "elsewhere, few"], signed=True),
         ]
