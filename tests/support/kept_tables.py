@@ -299,6 +299,7 @@ def preset():
         for title, row in (
             ("surgical, batch norm frozen (published)", PUBLISHED),
             ("**… as `recommended`**", RECOMMENDED),
+            ("… batch norm statistics frozen", ("surgical", "fixbn")),
             ("each hospital alone, batch norm trained", ("individual", "fedavg")),
             ("each hospital alone, as `recommended`", ALONE),
         )
