@@ -46,6 +46,7 @@ ABOVE_QUICK = {
     "surgical_aggregation/test_contract.py": "slow",
     "surgical_aggregation/site/test_executor.py": "slow",
     "surgical_aggregation/site/training/test_fused_kernels.py": "slow",
+    "surgical_aggregation/site/training/test_column_warm_up.py": "slow",
     "surgical_aggregation/site/training/test_local_model.py": "slow",
     "surgical_aggregation/site/training/test_trainer.py": "slow",
     "surgical_aggregation/site/training/test_loss.py": "slow",
