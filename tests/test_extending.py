@@ -34,7 +34,10 @@ from cxr_study.cli.main import command
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.jobs.job import Job
+from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.presets import JobError
 from cxr_study.jobs.recipe import JobRecipe
+from cxr_study.runs.run_request import RunRequest, check
 from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.aggregation import batch_norm_strategy as strategies
 from surgical_aggregation.aggregation import weighting
@@ -58,6 +61,13 @@ Job.asked("surgical", settings=settings)
 tails = Job.asked("tails", sites=["indiana", "ohio"])
 assert tails.settings == Job.of("surgical").settings | {"strategy": "tail"}
 JobRecipe(tails)
+try:
+    check(RunRequest(tails, Path("run"), Path("sites"), published=True))
+except JobError as error:
+    assert "needs one of the jobs surgical, vanilla, partial_loss, by name" in str(error)
+else:
+    raise AssertionError("no paper published it")
+assert "evaluation" not in METHODS
 (row,) = read_study("own.yaml").rows
 assert row.federated and row.title == "Surgical aggregation with local tails"
 assert marker_style(row)["marker"] == "h"
@@ -132,6 +142,9 @@ def parts(tmp_path):
     (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     groups = re.findall(r'^"(\S+)" = { (.*) }$', toml, re.MULTILINE)
     points = "".join(f"[{group}]\n{found.replace(', ', chr(10))}\n" for group, found in groups)
+    points = points.replace("tails =", "evaluation = radiology_parts.jobs:NOT_ONE\ntails =")
+    with (tmp_path / "radiology_parts/jobs.py").open("a") as module:
+        module.write('NOT_ONE = Method("evaluation", "", "")\n')
     (info / "entry_points.txt").write_text(points.replace('"', ""))
     return tmp_path
 

@@ -98,8 +98,8 @@ def write_children(npz, out):
 def large(folder, pixels):
     """Whether the folder's images have at least so many pixels a side, judged by one of them."""
     _, _, images = official_files("nih", folder)
-    with Image.open(next(images.rglob("*.png"))) as image:
-        return min(image.size) >= pixels
+    first = next(images.rglob("*.png"), None)
+    return first is not None and min(Image.open(first).size) >= pixels
 
 
 def write_data_file(path, sites, **keys):

@@ -73,7 +73,8 @@ def train_alone(
     Raises:
         InputError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
-        StrategyError: The initial checkpoint does not fit the strategy; see `strategy.check_body`.
+        StrategyError: The initial checkpoint does not fit the strategy; see
+            `batch_norm_strategy.check_body`.
     """
     from surgical_aggregation.site.training.trainer import LocalTraining
 

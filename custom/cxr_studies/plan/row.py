@@ -30,6 +30,9 @@ SOLO_STRATEGIES: Mapping[str, str] = {
 """Strategy -> what happens to batch norm without a federation, in words."""
 
 
+_BASELINES = ("individual", "centralised", "centralised-partial", "complete")
+
+
 @dataclass(frozen=True)
 class Row:
     """A line of the tables: a method with a strategy, and perhaps with a variant of it.
@@ -67,7 +70,7 @@ class Row:
     @property
     def federated(self) -> bool:
         """Whether it is a FLARE job."""
-        return self.method in METHODS
+        return self.method not in _BASELINES
 
     @property
     def pooled(self) -> bool:

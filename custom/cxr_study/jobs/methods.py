@@ -15,42 +15,36 @@ __all__ = ["METHODS"]
 
 GROUP = "cxr_study.methods"
 
+# fmt: off
 _METHODS = (
-    Method(
-        "surgical",
-        "Surgical aggregation",
-        "A class's column is averaged over the sites that label it; a site gets its own.",
-    ),
-    Method(
-        "personalised",
-        "Personalised federated learning",
-        "The body is averaged; every site keeps its own head.",
-        personal_head=True,
-    ),
-    Method(
-        "vanilla",
-        "Vanilla federated learning",
-        "Every site predicts the union; classes that it does not label count as absent.",
-        strategy="fedavg",
-        other_classes="absent",
-    ),
-    Method(
-        "partial_loss",
-        "Federated learning with partial loss",
-        "Every site predicts the union; classes that it does not label do not count.",
-        other_classes="unknown",
-    ),
-    Method(
-        "surgical_he",
-        "Surgical aggregation under homomorphic encryption",
-        "As surgical; the server adds and divides what it cannot read.",
-        encrypted=True,
-    ),
+    Method("surgical", "Surgical aggregation",
+           "A class's column is averaged over the sites that label it; a site gets its own."),
+    Method("personalised", "Personalised federated learning",
+           "The body is averaged; every site keeps its own head.", personal_head=True),
+    Method("vanilla", "Vanilla federated learning",
+           "Every site predicts the union; classes that it does not label count as absent.",
+           strategy="fedavg", other_classes="absent"),
+    Method("partial_loss", "Federated learning with partial loss",
+           "Every site predicts the union; classes that it does not label do not count.",
+           other_classes="unknown"),
+    Method("surgical_he", "Surgical aggregation under homomorphic encryption",
+           "As surgical; the server adds and divides what it cannot read.", encrypted=True),
 )
+# fmt: on
+PAPERS = tuple(method.name for method in _METHODS)
+"""Names of the papers' methods."""
+
+EVALUATION = "evaluation"
+"""Name of the job that evaluates a model at the sites and trains none."""
+
+CENSUS = "census"
+"""Name of the job that counts images and labels at the sites, before training."""
+
+_OFFERED = (each for each in offered(GROUP) if each.name not in (*PAPERS, EVALUATION, CENSUS))
 METHODS: Mapping[str, Method] = MappingProxyType(
-    {method.name: method for method in (*_METHODS, *offered(GROUP), *_METHODS)}
+    {method.name: method for method in (*_METHODS, *_OFFERED)}
 )
-"""Name of the method -> method. A package cannot replace a method of this software."""
+"""Name of the method -> method. One of a package with the name of a job of this software is not."""
 
 BATCH_NORM: Mapping[str, str] = {
     "fedavg": "batch norm averaged",
@@ -59,12 +53,6 @@ BATCH_NORM: Mapping[str, str] = {
     "fixbn": "batch norm statistics frozen",
 }
 """Strategy -> what happens to batch norm, in words for pages."""
-
-EVALUATION = "evaluation"
-"""Name of the job that evaluates a model at the sites and trains none."""
-
-CENSUS = "census"
-"""Name of the job that counts images and labels at the sites, before training."""
 
 JOBS = (*METHODS, EVALUATION, CENSUS)
 """Names of all jobs."""

@@ -166,11 +166,8 @@ class JobSettings(BaseModel):
         for name, _ in _FIELDS:
             value, words = getattr(self, name), _facts(name)["words"]
             if words and name not in _OFFERED and value not in words:
-                if len(words) > FEW:
-                    raise JobError(
-                        f"setting {name!r} has no value {value!r}; {nearest(value, words)}."
-                    )
-                raise JobError(f"setting {name!r} must be one of {words}; got {value!r}.")
+                need = nearest(value, words) if len(words) > FEW else f"it must be one of {words}"
+                raise JobError(f"setting {name!r} has no value {value!r}; {need}.")
         if "strategy" not in given:
             return self
         find(self.strategy)

@@ -12,7 +12,7 @@ from cxr_study.common.offered_data import DRAWINGS, PHANTOM, demo_data
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs.job import SITE, Job
 from cxr_study.jobs.method import Method
-from cxr_study.jobs.methods import METHODS
+from cxr_study.jobs.methods import METHODS, PAPERS
 from cxr_study.jobs.presets import JobError
 from cxr_study.runs.finished_run import PUBLISHED, RunFolderError, checkpoint_folder
 
@@ -146,8 +146,8 @@ def check(request: RunRequest) -> None:
             "(nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
         )
     _check_replaced(request)
-    if request.published and (job.method not in METHODS or not METHODS[job.method].common_model):
-        known = [name for name, method in METHODS.items() if method.common_model]
+    known = [name for name in PAPERS if METHODS[name].common_model]
+    if request.published and job.method not in known:
         raise JobError(
             f"--published needs one of the jobs {', '.join(known)}, by name; got {job.name!r}. "
             "Leave it out."

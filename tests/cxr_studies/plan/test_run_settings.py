@@ -46,7 +46,7 @@ def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, repor
 
 @pytest.mark.parametrize(("row", "settings", "reported"), [
     (Row("surgical", "fedbn+ a"), {"refit_lest": True}, "no setting 'refit_lest'"),
-    (Row("surgical", "fedbn+ a"), {"refit_model": "first"}, "refit_model' must be one of"),
+    (Row("surgical", "fedbn+ a"), {"refit_model": "first"}, "no value 'first'; it must be one of"),
     (Row("surgical", "fedavg a"), {"pseudo_labels": "soft"}, "no setting 'pseudo_labels'"),
     (Row("individual", "fedavg a"), {"server_momentum": 0.5}, "no setting 'server_momentum'"),
     (Row("surgical", "fedavg a"), {"seed": 2}, "'seed' is the study's"),

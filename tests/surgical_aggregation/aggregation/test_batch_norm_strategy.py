@@ -45,7 +45,7 @@ def test_one_of_ones_own_sees_the_paths_of_all_variables():
 
 
 def test_an_unknown_name_is_refused_and_never_imported():
-    for name in ("fedprox", "os:system", "os.system", "test_strategy:LastBlock", ""):
+    for name in ("fedprox", "os:system", "os.system", "test_batch_norm_strategy:LastBlock", ""):
         with pytest.raises(PartError, match=r"strategy must be one of \('fedavg', 'fedbn',"):
             strategies.find(name)
         assert not strategies.has_personal(name)

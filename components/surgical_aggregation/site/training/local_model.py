@@ -208,7 +208,7 @@ class LocalModel:
         return features.numpy(), probabilities.numpy()
 
     def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset, stop: Stop = never) -> None:
-        """Train the columns of some classes on the frozen body.
+        """Train the columns of some classes on the frozen body; see `column_warm_up`.
 
         The features of the split, which is not augmented, are computed once. The columns of other
         classes are unchanged; so are all columns if `stop` ends the warm-up.
@@ -217,8 +217,6 @@ class LocalModel:
             classes: Classes whose columns to train.
             data: The training split without augmentation.
             stop: Called after every batch.
-
-        See `column_warm_up`.
         """
         features, _, labels = self.predict(data, stop)
         index = [self.classes.index(name) for name in classes]

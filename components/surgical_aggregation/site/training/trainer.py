@@ -133,7 +133,7 @@ class LocalTraining:
 
     @property
     def has_personal(self) -> bool:
-        """Whether the site ends with a personal model; see `strategy.has_personal`."""
+        """Whether the site ends with a personal model; see `batch_norm_strategy.has_personal`."""
         options = self.options
         return strategies.has_personal(options.strategy, personal_head=options.personal_head)
 

@@ -26,7 +26,7 @@ from cxr_study.common.wording import counted, format_rounds, join_names
 from cxr_study.common.yaml_files import read_yaml
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import PATIENTS, Summary
-from cxr_study.jobs.methods import BATCH_NORM, METHODS
+from cxr_study.jobs.methods import BATCH_NORM, METHODS, PAPERS
 from cxr_study.models.calibration_file import CalibrationFile
 from cxr_study.reports.page.html import environment
 from surgical_aggregation.checkpoints.manifest import Spans
@@ -157,6 +157,7 @@ def markdown(source: CardSource) -> str:
         summary=summary,
         results=[row for row in of_hub if (row.model, row.classes) == ("global", "all")],
         method=METHODS.get(summary.job) if summary else None,
+        published=summary is not None and summary.job in PAPERS,
         recipe=recipe,
         batch_norm=BATCH_NORM,
         calibration=source.calibration,

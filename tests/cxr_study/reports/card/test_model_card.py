@@ -6,6 +6,7 @@ from markdown_it import MarkdownIt
 
 from cxr_study.common.wording import Notice
 from cxr_study.evaluation.summary_json import PATIENTS, Contribution
+from cxr_study.jobs.method import Method
 from cxr_study.reports.card import model_card
 from cxr_study.reports.card.model_card import CardSource, markdown, placeholder, trained_by, write
 from html_page import Page
@@ -66,6 +67,14 @@ def test_the_hubs_own_library_reads_it(source):
     named = ModelCard(markdown(real)).data.eval_results
     assert {row.dataset_type for row in named} == {"nih", "chexpert"}
     assert card.text.lstrip().startswith("# Two hospitals")
+
+
+def test_a_method_of_a_package_is_not_the_papers(source, monkeypatch):
+    assert "the body is averaged over all sites" in markdown(source)
+    own = Method("tails", "Local tails", "The last block stays.", strategy="tail")
+    monkeypatch.setattr(model_card, "METHODS", {"tails": own})
+    text = markdown(replace(source, summary=replace(source.summary, job="tails")))
+    assert "Local tails: The last block stays.\n" in text and "ML4H" not in text
 
 
 def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
