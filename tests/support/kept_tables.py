@@ -188,6 +188,23 @@ def real_factors():
     return table(["", "own findings", "minus the line in bold above", "others' findings"], rows)
 
 
+def real_128():
+    """NIH's halves at 128 pixels, each against published and against alone."""
+    found = _over_folds("real-128")
+    rows = [
+        [title, *(_cell(found, row, other, group) for group in ("shared", "unique", "elsewhere"))]
+        for title, row, other in (
+            ("published: batch norm frozen", PUBLISHED, None),
+            ("**`recommended`**", RECOMMENDED, None),
+            ("alone, as `recommended`", ALONE, None),
+            ("`recommended` minus published", RECOMMENDED, PUBLISHED),
+            ("`recommended` minus alone", RECOMMENDED, ALONE),
+            ("published minus alone", PUBLISHED, ALONE),
+        )
+    ]
+    return table(["", "shared (4 pairs)", "own, unshared (2)", "others' findings (2)"], rows)
+
+
 def real_last():
     """The best model with early stopping, the last of 16 rounds, and their paired difference."""
     read = pd.read_csv(REPORTS / "real-last/folds.csv", keep_default_na=False)
@@ -444,6 +461,7 @@ TABLES = {
     "real pairs": real_pairs,
     "real factors": real_factors,
     "real last": real_last,
+    "real 128": real_128,
     "drawings": drawings,
     "finalists": finalists,
     "preset": preset,
