@@ -2,7 +2,8 @@
 
 python tests/benchmarks/last_model.py <data file> <folder of studies> <csv>
 
-Reads the runs of the study `real-last`, and prints what validation would have chosen in each.
+Takes the runs of the study `real-last`, trains those that are missing, and prints what validation
+would have chosen in each.
 """
 
 import sys

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _AVERAGE = "average/"
 
 
+def check(decay: float) -> None:
+    """Raise `ValueError` for a decay out of range."""
+    if not 0 <= decay < 1:
+        raise ValueError(f"average_decay must be at least 0 and below 1; got {decay!r}.")
+
+
 def average(
     moments: Variables, model: Variables, sent: Collection[str], decay: float
 ) -> dict[str, Array]:

@@ -58,15 +58,14 @@ OWN_RATES = {"none": 1.0, "fedavgm": 1.0, "fedadam": 0.003}
 """h by default. FedAdam moves each value by about h per round, whatever d is."""
 
 
-def check(optimizer: str, learning_rate: float, momentum: float, average_decay: float) -> None:
+def check(optimizer: str, learning_rate: float, momentum: float) -> None:
     """Raise `ValueError` for an unknown optimizer or settings out of range."""
     if optimizer not in OPTIMIZERS:
         raise ValueError(f"optimizer must be one of {OPTIMIZERS}; got {optimizer!r}.")
     if not learning_rate >= 0:
         raise ValueError(f"learning_rate must be 0 or more; got {learning_rate!r}.")
-    for name, value in (("momentum", momentum), ("average_decay", average_decay)):
-        if not 0 <= value < 1:
-            raise ValueError(f"{name} must be at least 0 and below 1; got {value!r}.")
+    if not 0 <= momentum < 1:
+        raise ValueError(f"momentum must be at least 0 and below 1; got {momentum!r}.")
 
 
 def step(

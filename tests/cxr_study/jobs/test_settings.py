@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import JOBS
 from cxr_study.jobs.presets import JobError
 from cxr_study.jobs.settings import JobSettings, acting_at, checked, defaults, table
+from surgical_aggregation.site.training.training_options import TrainingOptions
 
 FOLDERS = Path(__file__).parents[3] / "jobs"
 
@@ -96,6 +98,17 @@ def test_the_pages_table_is_what_the_code_says(side):
     rows = [row for where, *row in table() if where == side]
     lines = [f"| `{name}` | {default} | {need} | {line} |" for name, default, need, line in rows]
     assert rows and "\n".join(lines) in text
+
+
+@pytest.mark.parametrize("name", sorted({each.name for each in fields(TrainingOptions)}))
+def test_what_the_table_refuses_as_too_small_the_component_refuses_too(name):
+    least = JobSettings.model_json_schema()["properties"].get(name, {}).get("minimum")
+    if least is None:
+        assert not isinstance(getattr(TrainingOptions(), name), float), name  # each has a range
+        return
+    TrainingOptions(**{name: least})
+    with pytest.raises(ValueError, match=f"{name} must be at least {least}"):
+        TrainingOptions(**{name: least - 1})
 
 
 def test_the_table_has_every_setting_and_lines_that_are_short():

@@ -1,8 +1,11 @@
 """Means of the models of late rounds, of two variables."""
 
-import numpy as np
+import math
 
-from surgical_aggregation.aggregation.average_of_rounds import average, averaged
+import numpy as np
+import pytest
+
+from surgical_aggregation.aggregation.average_of_rounds import average, averaged, check
 
 NAMES = ("conv/kernel", "bn/gamma", "head/Mass/kernel")
 
@@ -48,3 +51,9 @@ def test_without_a_decay_or_an_average_there_is_none_and_other_moments_are_not_i
     assert average(velocity, plain, NAMES[1:3], 0.0) == {}
     assert averaged(plain, velocity) is None
     assert set(average(velocity, plain, NAMES[1:2], 0.5)) == {f"average/{NAMES[1]}"}
+
+
+@pytest.mark.parametrize("decay", [-0.1, 1.0, math.nan])
+def test_a_decay_out_of_range_is_refused(decay):
+    with pytest.raises(ValueError, match="average_decay must be at least 0 and below 1; got"):
+        check(decay)

@@ -135,7 +135,8 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     def __post_init__(self) -> None:
         super().__init__()
-        check(self.optimizer, self.learning_rate, self.momentum, self.average_decay)
+        check(self.optimizer, self.learning_rate, self.momentum)
+        average_of_rounds.check(self.average_decay)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """End a run under FLARE's FedAvg, which would ignore these settings."""
