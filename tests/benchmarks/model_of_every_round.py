@@ -9,7 +9,7 @@ and tests those that each of `RULES` would have chosen. Sites that train alone c
 import shutil
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,11 +60,12 @@ MODELS, RECORDS = "every_round", "records"
 @contextmanager
 def models_kept(work, place):
     """Copy every new last.npz below `work` to <place>/<owner>/<round>.npz while a block runs."""
-    over = threading.Event()
+    over, seen = threading.Event(), {}
 
     def keep():
         while not over.wait(0.25):
-            copy()
+            with suppress(OSError):  # a folder is removed while it is searched
+                copy()
 
     def copy():
         for file in work.rglob("last.npz"):
@@ -72,6 +73,9 @@ def models_kept(work, place):
             half = place / f"{owner}.half.npz"
             place.mkdir(parents=True, exist_ok=True)
             try:
+                written = file.stat().st_mtime_ns
+                if seen.get(file) == written:
+                    continue
                 shutil.copyfile(file, half)
                 made = load(half).manifest.get("round", 0)
             except (OSError, ValueError):  # replaced or removed meanwhile
@@ -79,6 +83,7 @@ def models_kept(work, place):
             target = place / owner / f"{made}.npz"
             target.parent.mkdir(exist_ok=True)
             half.replace(target)
+            seen[file] = written
 
     watcher = threading.Thread(target=keep, daemon=True)
     watcher.start()
@@ -135,9 +140,7 @@ def chosen(curve, metric, rounds, patience):
     for round_, sites in enumerate(curve):
         if not 0 < round_ <= last:
             continue
-        loss = {
-            site: bce if metric == "bce" else 1 - auroc for site, (bce, auroc) in sites.items()
-        }
+        loss = {site: bce if metric == "bce" else 1 - auroc for site, (bce, auroc) in sites.items()}
         kept.consider(Measured(round_, frozenset(), loss, dict.fromkeys(loss, ())))
         if patience and round_ - kept.best.round >= patience:
             last = min(last, round_ + 1)  # which is measured at the end of training

@@ -7,7 +7,8 @@ drop answers, and mercy has none, to show what FLARE alone answers.
 import time
 
 import pytest
-from nvflare.apis.fl_constant import ServerCommandNames
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import ReturnCode, ServerCommandNames
 
 import deployed
 import tiny_job
@@ -76,6 +77,7 @@ def answers(network):
                 if site == "server":
                     asked["clients"] = (site, job_id)
                     asked["command"] = (cell, ServerCommandNames.GET_RUN_INFO)
+                    asked["event"] = (cell, EventType.FATAL_SYSTEM_ERROR if guarded else "harmless")
                 else:
                     asked["shell"] = (site, f"cat {network.kit(site) / 'secret'}")
                     asked["heartbeat"] = (cell, job_id)
@@ -98,6 +100,7 @@ def test_without_guards_a_site_reads_files_class_names_and_processes(answers):
     assert "Process ID" in answers[False, "manage", "server"]
     assert "clients" in answers[False, "clients", "server"]
     assert answers[False, "command", "server"]
+    assert answers[False, "event", "server"] == ReturnCode.OK
 
 
 def test_a_sites_guards_answer_no_other_site_in_its_service_or_in_a_job(answers, network):
@@ -109,7 +112,7 @@ def test_a_sites_guards_answer_no_other_site_in_its_service_or_in_a_job(answers,
 
 def test_the_servers_guard_protects_itself_and_sites_without_one(answers, network):
     asked = [key for key in answers if key[0]]
-    assert len(asked) == 9 and not any(answers[key] for key in asked)
+    assert len(asked) == 10 and not any(answers[key] for key in asked)
     log = (network.server / "log.txt").read_text()
     assert "is for 'mercy', and sites may not send each other messages" in log
     assert "dropped the message 'process_info' of 'nih': it is not the server" in log

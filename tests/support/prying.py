@@ -7,13 +7,20 @@ from pathlib import Path
 
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import FLContextKey, ReservedTopic, ServerCommandNames
+from nvflare.apis.fl_constant import (
+    FedEventHeader,
+    FLContextKey,
+    ReservedKey,
+    ReservedTopic,
+    ServerCommandNames,
+)
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.fuel.f3.cellnet.core_cell import Message as CellMessage
 from nvflare.fuel.f3.cellnet.defs import CellChannel
 from nvflare.private.admin_defs import Message
 from nvflare.private.defs import CellMessageHeaderKeys, SysCommandTopic, new_cell_message
+from nvflare.widgets.fed_event import FED_EVENT_TOPIC
 
 ASK, ANSWER = "ask.json", "answer.json"
 
@@ -52,16 +59,29 @@ def _shell(command):
     }  # fmt: skip
 
 
-def _heartbeat(job):
-    """A request to a job's process, which answers with the public properties of its context."""
+def _auxiliary(topic, job, **headers):
     request, peer = Shareable(), FLContext()
     peer.put(FLContextKey.CURRENT_RUN, job, private=False, sticky=False)
+    peer.put(ReservedKey.IDENTITY_NAME, "mercy", private=False, sticky=False)
     request.set_peer_context(peer)
     request.set_peer_props(peer.get_all_public_props())
+    for name, value in headers.items():
+        request.set_header(name, value)
     return {
-        "channel": CellChannel.AUX_COMMUNICATION, "topic": ReservedTopic.JOB_HEART_BEAT,
+        "channel": CellChannel.AUX_COMMUNICATION, "topic": topic,
         "request": new_cell_message({}, request),
     }  # fmt: skip
+
+
+def _heartbeat(job):
+    """A request to a job's process, which answers with the public properties of its context."""
+    return _auxiliary(ReservedTopic.JOB_HEART_BEAT, job)
+
+
+def _event(kind):
+    """An event that another process should fire."""
+    facts = {FedEventHeader.EVENT_TYPE: kind, FedEventHeader.TIMESTAMP: time.time()}
+    return _auxiliary(FED_EVENT_TOPIC, "any", **facts, **{FedEventHeader.ORIGIN: "mercy"})
 
 
 def _manage(topic):
@@ -87,14 +107,15 @@ def _clients(job):
 
 REQUESTS = {
     "command": _command, "clients": _clients,
-    "shell": _shell, "heartbeat": _heartbeat, "manage": _manage,
+    "shell": _shell, "heartbeat": _heartbeat, "manage": _manage, "event": _event,
 }  # fmt: skip
 
 
 def _text(payload):
     """An answer as text; None without one."""
     if isinstance(payload, Shareable):
-        return str(payload.get_peer_context().get_all_public_props())
+        peer = payload.get_peer_context()
+        return str(peer.get_all_public_props() if peer else payload.get_return_code())
     return None if payload is None else str(getattr(payload, "body", payload))
 
 

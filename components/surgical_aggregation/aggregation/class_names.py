@@ -8,6 +8,11 @@ from collections.abc import Iterable
 LONGEST = 200
 """Default limit of a class name, in bytes of UTF-8."""
 
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Characters without a shape that Python counts as printable."""
+
 _LOOK_ALIKE = 0.85  # edit ratio: Oedema and Edema 0.91, Pneumonitis and Pneumonia 0.80
 
 
@@ -32,7 +37,7 @@ def unfit(name: str, longest: int = LONGEST) -> str | None:
         name: The text.
         longest: Largest size in bytes of UTF-8. Default 200.
     """
-    if not name.isprintable() or name != name.strip() or not name:
+    if not name.isprintable() or _INVISIBLE.search(name) or name != name.strip() or not name:
         return f"a class name must be printable text without outer spaces; got {shown(name)}"
     if re.search(r"(?:^|[;,])\s*[=+@-]", fold(name)):
         return f"a class name must not begin like a formula, with =, +, - or @; got {shown(name)}"

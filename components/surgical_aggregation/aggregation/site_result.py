@@ -52,8 +52,9 @@ class SiteResult:
 class Limits:
     """Limits on a result; one that exceeds a limit is refused as a whole.
 
-    They are checked after FLARE has received and decoded the message, and protect the later steps:
-    the checks, memory and disk during the round, the global model and its file.
+    `result_bytes` is checked while arrays arrive, too; the others after FLARE has received and
+    decoded the message. They protect the later steps: the checks, memory and disk during the round,
+    the global model and its file.
 
     Attributes:
         class_name_bytes: Bytes of a class name in UTF-8. Default 200.

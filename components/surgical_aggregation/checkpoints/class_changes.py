@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from surgical_aggregation.aggregation.class_names import shown, twins
 from surgical_aggregation.aggregation.server_optimizer import without
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.wire import variables as wire
@@ -18,7 +19,8 @@ def check_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str]) 
     """Validate the classes to import; returns them sorted.
 
     Raises:
-        ValueError: The source lacks one, the model already has one, or none is given.
+        ValueError: The source lacks one or has no usable column for it, the model already has one,
+            perhaps in another spelling, or none is given.
     """
     wanted = _known(classes, wire.classes_of(source.variables), "import")
     own = wire.classes_of(into.variables)
@@ -27,6 +29,16 @@ def check_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str]) 
             f"the model already has {twice}, and columns are never replaced. Import the other "
             "classes, or remove these first"
         )
+    if pair := twins([*own, *wanted]):
+        raise ValueError(f"{shown(pair[0])} and {shown(pair[1])} are spellings of one class")
+    columns, features = wire.split(source.variables)[1], into.manifest.get("head_features")
+    for name in wanted:
+        right = [part.shape for part in columns[name]] == [(features,), (1,)]
+        if not right or any(p.dtype.kind != "f" or not np.isfinite(p).all() for p in columns[name]):
+            raise ValueError(
+                f"the column of {shown(name)} must be {features} weights and a bias, all finite "
+                "numbers; ask who made the model for another"
+            )
     return tuple(wanted)
 
 

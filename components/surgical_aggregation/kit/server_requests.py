@@ -3,11 +3,13 @@
 FLARE 2.9 forwards messages between sites. It answers any site on the channels of its own processes:
 a site of no job can stop the server, or abort a job and see its errors. It handles what a bulk
 message holds without the filters of its cells, lets a site reply for another one, and connects to
-any address that a site offers, where the site could act as the server. It counts the ids of its
-streams, and a site that knows an id can end the stream. It ends a job's process when a site reports
-that a message was too large, and reserves the memory that a stream's header asks for. It accepts
-any origin with a token that is signed and no longer registered; and since it signs a site's name
-and token as one text, a site can move letters from one to the other and pass for another site.
+any address that a site offers, where the site could act as the server. It fires
+any event that a site names in the server's processes, also one that ends a job or removes its best
+model. It counts the ids of its streams, and a site that knows an id can end the stream. It ends a
+job's process when a site reports that a message was too large, and reserves the memory that a
+stream's header asks for. It accepts any origin with a token that is signed and no longer
+registered; and since it signs a site's name and token as one text, a site can move letters from one
+to the other and pass for another site.
 """
 
 import secrets
@@ -33,8 +35,10 @@ from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.fuel.f3.streaming.stream_types import BlobSizeError
 from nvflare.private.defs import CellMessageHeaderKeys
 from nvflare.private.fed.server.server_commands import ServerCommands
+from nvflare.widgets.fed_event import FED_EVENT_TOPIC
 
 from surgical_aggregation.kit.site_requests import message_topic
+from surgical_aggregation.wire import flare_internals
 
 _INTERNAL = (NET_MANAGER, CellChannel.SERVER_PARENT_LISTENER)
 """Channels by which FLARE's cells are inspected and stopped, and its job processes report."""
@@ -49,13 +53,14 @@ _RESERVED = 64 * 2**20
 class ServerRequests(FLComponent):
     """Drop messages with a false origin, between sites, and for the server's own processes alone.
 
-    Also dropped: bulk messages, replies and errors for another site, offers of a connection, tokens
-    that are none, and streams that would reserve much memory. A message that was too large for one
-    site fails for that site alone.
+    Also dropped: sites' events, bulk messages, replies and errors for another site, offers of a
+    connection, tokens that are none, and streams that would reserve much memory. A message that was
+    too large for one site fails for that site alone, as does a result that cannot be decoded.
 
     Runs on the server, in its service, as a component of its local/resources.json, where it sees
     all messages of sites; and in every job's process, whose streams get random ids. A job whose
-    sites send messages to each other cannot run on this server.
+    sites send each other messages, or events to the server (FLARE's `ConvertToFedEvent`), cannot
+    run on this server.
     """
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
@@ -63,6 +68,8 @@ class ServerRequests(FLComponent):
         # A job's process has this part of resources.json only while it builds the job's components.
         if event_type in (EventType.SYSTEM_BOOTSTRAP, EventType.BEFORE_BUILD_COMPONENT):
             byte_streamer.gen_stream_id = partial(secrets.randbits, 62)
+        if event_type == EventType.BEFORE_BUILD_COMPONENT:  # sites may already send results
+            flare_internals.refuse_unreadable_results(fl_ctx.get_prop(FLContextKey.CURRENT_JOB_ID))
         if event_type == EventType.SYSTEM_BOOTSTRAP:
             cell = fl_ctx.get_prop(FLContextKey.SITE_OBJ).cell.core_cell
             cell.add_incoming_filter("*", "*", self.drop)
@@ -111,6 +118,8 @@ def _internal(message: Message) -> bool:
         if channel in _INTERNAL or (channel == CellChannel.SERVER_COMMAND and not of_sites):
             return True
         if (channel, topic) == (CellChannel.CELLNET, _TOPIC_BULK):  # could hold any message
+            return True
+        if topic == FED_EVENT_TOPIC:  # could fire any event
             return True
     return False
 

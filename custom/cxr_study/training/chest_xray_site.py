@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import normalisation
 from cxr_study.training.network import Network
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
+from surgical_aggregation.site.contract.site_policy import withheld
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     import keras
@@ -104,6 +105,9 @@ class ChestXraySite(Site):
             )
         union = _names(self.union) if self.union else UNION_CLASSES
         strange = [name for name in labelled if name not in union]
+        if strange:  # a withheld class must not show in whether the site participates
+            stay = withheld(self.policy, labelled, lambda: self._labels_of(labelled))
+            strange = [name for name in strange if name not in stay]
         if strange:
             whose = "that the job names" if self.union else "of NIH and CheXpert"
             raise SiteError(
@@ -179,6 +183,9 @@ class ChestXraySite(Site):
             first_pass=first_pass,
             normalisation=normalisation(self.backbone),
         )
+
+    def _labels_of(self, classes: Sequence[str]) -> NDArray[np.float32]:
+        return self._images.of("train").table[list(classes)].to_numpy(np.float32)
 
     @cached_property
     def _file(self) -> Path:

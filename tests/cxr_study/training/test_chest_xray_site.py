@@ -14,6 +14,7 @@ from cxr_study.training.chest_xray_site import ChestXraySite
 from flare import Engine, context, site_context
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.wire.privacy_json import PolicyError
 
 
@@ -76,6 +77,21 @@ class TestUnionHead:
             nih.labels.table.insert(5, "Scoliosis", 1.0)
         with pytest.raises(SiteError, match=message):
             _ = nih.classes
+
+    def test_a_withheld_class_does_not_show_in_whether_the_site_participates(self, site):
+        nih = site(other_classes="unknown", union="Infiltration,Nodule")
+        train = nih.labels.table.query("split == 'train'")
+        assert train["Infiltration"].sum() > (positives := int(train["Hernia"].sum()))
+        for outside, fewest, shows in [
+            ("Zebra", 0, False), ("Hernia", 0, True),
+            ("Hernia", positives, True), ("Hernia", positives + 1, False),
+        ]:  # fmt: skip
+            nih.policy = SitePolicy(share=("Infiltration", outside), min_positives=fewest)
+            if shows:
+                with pytest.raises(SiteError, match="the site also labels Hernia"):
+                    _ = nih.classes
+            else:
+                assert nih.classes == ("Infiltration", "Nodule")
 
 
 class TestData:

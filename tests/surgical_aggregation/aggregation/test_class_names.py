@@ -26,7 +26,9 @@ def test_every_character_is_folded_to_the_end_and_other_names_stay_apart():
     assert len({fold(name) for name in ("Edema", "Oedema", "\u00c9dema", "Edema 2")}) == 4
 
 
-@pytest.mark.parametrize("name", ["", " Edema", "Edema\n", "Ede\0ma", "\ud800"])
+@pytest.mark.parametrize(
+    "name", ["", " Edema", "Edema\n", "Ede\0ma", "\ud800", "Edema\ufe0f", "\u3164Edema"]
+)
 def test_a_name_is_printable_text(name):
     assert "printable text without outer spaces" in unfit(name)
 

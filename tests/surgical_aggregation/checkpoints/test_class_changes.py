@@ -75,6 +75,20 @@ class TestImport:
         with pytest.raises(ValueError, match=rf"{reason} \(sha256 [0-9a-f]+… and [0-9a-f]+…\)"):
             import_classes(model("Nodule", body=body), self.source, ["Edema"])
 
+    @pytest.mark.parametrize("part", [
+        np.zeros((2, 2), np.float32), np.zeros(3, np.float32), np.zeros(2, bool),
+        np.float32([0, np.nan]), np.float32([np.inf, 0]),
+    ])  # fmt: skip
+    def test_a_column_that_no_model_can_use_is_refused(self, part):
+        source = Checkpoint({**self.source.variables, "head/Edema/kernel": part}, {})
+        with pytest.raises(ValueError, match="column of 'Edema' must be 2 weights and a bias, all"):
+            import_classes(model("Nodule"), source, ["Edema"])
+        assert import_classes(model("Nodule"), source, ["Mass"])
+
+    def test_another_spelling_of_an_own_class_is_refused(self):
+        with pytest.raises(ValueError, match="'EDEMA' and 'Edema' are spellings of one class"):
+            import_classes(model("EDEMA"), self.source, ["Edema"])
+
 
 class TestRemove:
     def test_takes_columns_and_moments_of_the_classes_and_of_no_other(self):

@@ -14,8 +14,10 @@ from nvflare.fuel.f3.streaming import byte_streamer, stream_const
 from nvflare.fuel.f3.streaming.blob_streamer import BlobStream
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.private.defs import CellMessageHeaderKeys
+from nvflare.widgets.fed_event import FED_EVENT_TOPIC
 
 from surgical_aggregation.kit.server_requests import ServerRequests
+from surgical_aggregation.wire import flare_internals
 
 UUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 CHANNEL, TOPIC = MessageHeaderKey.CHANNEL, MessageHeaderKey.TOPIC
@@ -76,6 +78,14 @@ def test_management_in_a_stream_is_dropped_and_named(caplog):
     assert "dropped the message 'stop_cell' of 'nih': it is not the server" in caplog.text
 
 
+@pytest.mark.parametrize("keys", [MessageHeaderKey, StreamHeaderKey])
+def test_events_of_a_site_are_dropped_for_flare_would_fire_any_in_the_servers_processes(keys):
+    event = {keys.CHANNEL: "aux_communication", keys.TOPIC: FED_EVENT_TOPIC}
+    for target in ("server", "server.job"):
+        assert dropped("nih.job", target=target, headers=event)
+    assert not dropped("server.job", target="nih.job", headers=event)
+
+
 def test_a_bulk_message_of_a_site_is_dropped_for_flare_handles_its_content_unfiltered():
     sent = []
     bulk = MagicMock(fire_and_forget=lambda **message: sent.append(message) or {"server": ""})
@@ -121,8 +131,12 @@ def test_the_filter_is_there_before_the_start_and_a_streams_id_tells_no_other(ev
     core = SimpleNamespace(add_incoming_filter=lambda *arguments: added.append(arguments))
     server = SimpleNamespace(cell=SimpleNamespace(core_cell=core))
     fl_ctx.set_prop(FLContextKey.SITE_OBJ, server, private=True, sticky=False)
+    fl_ctx.set_prop(FLContextKey.CURRENT_JOB_ID, "job", private=True, sticky=False)
+    refusing = []
+    monkeypatch.setattr(flare_internals, "refuse_unreadable_results", refusing.append)
     guard.handle_event(event, fl_ctx)
     assert added == [("*", "*", guard.drop)] * (event == EventType.SYSTEM_BOOTSTRAP)
+    assert refusing == ["job"] * (event == EventType.BEFORE_BUILD_COMPONENT)  # before any result
     args = MagicMock(), 1, "", "", "nih", {}, BlobStream(b"", None), False, False, False
     sent = [byte_streamer.TxTask(*args).sid for _ in range(2)]
     if event == EventType.SYSTEM_START:

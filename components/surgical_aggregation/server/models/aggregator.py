@@ -105,7 +105,8 @@ class SurgicalAggregator(ModelAggregator):
         super().handle_event(event_type, fl_ctx)
         if event_type == EventType.START_RUN:
             end_run = partial(self._end_run, fl_ctx.get_engine())
-            flare_internals.receive_arrays(partial(ArraysFile, job_folder(fl_ctx), end_run))
+            most = limits_by_name(self.limits).result_bytes
+            flare_internals.receive_arrays(partial(ArraysFile, job_folder(fl_ctx), most, end_run))
             flare_internals.receive_results_of(len(fl_ctx.get_engine().get_clients()))
             flare_internals.forget_sent_messages()
             for workflow in class_filters.model_controllers(fl_ctx):

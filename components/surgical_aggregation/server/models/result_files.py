@@ -39,11 +39,14 @@ class ArraysFile:
 
     Args:
         folder: Folder with room for the results of all sites.
+        limit: Largest size of the arrays, in bytes. Default None: any.
         on_error: Called with the error if the file cannot be written. Default None.
     """
 
     folder: Path
+    limit: int | None = None
     on_error: Callable[[NoRoomError], object] | None = None
+    _bytes: int = 0
     _places: dict[str, tuple[tuple[int, ...], DTypeLike, int]] = field(default_factory=dict)
 
     @cached_property
@@ -55,8 +58,12 @@ class ArraysFile:
         """Append arrays, by name.
 
         Raises:
+            ValueError: There are more than `limit` bytes.
             NoRoomError: They cannot be written; the earlier ones are discarded, too.
         """
+        self._bytes += sum(value.nbytes for value in arrays.values())
+        if self.limit is not None and self._bytes > self.limit:
+            raise ValueError(f"it has more than {self.limit} bytes, the limit 'result_bytes'")
         try:
             for name, value in arrays.items():
                 fits, place = value.dtype.kind in _NUMBERS, self._file.tell()

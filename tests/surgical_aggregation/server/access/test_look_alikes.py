@@ -56,5 +56,8 @@ def test_a_site_that_labels_both_tells_them_apart():
     ({"look_alikes": "never"}, True), (None, False),
 ])  # fmt: skip
 def test_the_servers_policy_may_refuse_them(policy, ends):
-    events = named({"a": ["Pneumonia"], "b": ["Pneumonie"]}, policy=policy)[1]
-    assert (EventType.FATAL_SYSTEM_ERROR in events) == ends
+    filler = [f"A{n}" for n in range(look_alikes.MOST)]  # behind which nothing is compared
+    for more in ({}, {"c": filler}):
+        declared = {"a": ["Pneumonia"], "b": ["Pneumonie"], **more}
+        events = named({**more, **declared}, policy=policy)[1]
+        assert (EventType.FATAL_SYSTEM_ERROR in events) == ends
