@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-POSITIVE, NEGATIVE = "positive", "negative"
+POSITIVE, NEGATIVE, LABELLED = "positive", "negative", "labelled"
 
 
 def lacking(classes: Sequence[str], labels: NDArray[np.floating]) -> dict[str, str]:
-    """Classes without a positive, or without a negative, among a site's training labels.
+    """Classes without a positive, a negative or any label among a site's training labels.
 
-    The column of such a class learns one answer for every image.
+    The column of such a class learns one answer for every image, or nothing.
 
     Args:
         classes: Names of the columns of `labels`.
@@ -20,8 +20,7 @@ def lacking(classes: Sequence[str], labels: NDArray[np.floating]) -> dict[str, s
             shape (images, classes).
 
     Returns:
-        Class -> the kind that it lacks, `POSITIVE` or `NEGATIVE`. A class without any label is left
-        out.
+        Class -> the kind of image that it lacks: `POSITIVE`, `NEGATIVE`, or `LABELLED` (both).
 
     Example:
         >>> lacking(["Edema", "Mass"], np.array([[1.0, 0.0], [0.0, 0.0]]))
@@ -31,9 +30,9 @@ def lacking(classes: Sequence[str], labels: NDArray[np.floating]) -> dict[str, s
         np.atleast_1d(present.any(axis=0)) for present in (labels > 0.5, labels < 0.5)
     )
     return {
-        name: NEGATIVE if positive else POSITIVE
+        name: NEGATIVE if positive else POSITIVE if negative else LABELLED
         for name, positive, negative in zip(classes, positives, negatives, strict=True)
-        if positive != negative
+        if not (positive and negative)
     }
 
 
@@ -47,10 +46,10 @@ def fault(lacks: object, classes: Collection[str]) -> str | None:
     if not isinstance(lacks, Mapping):
         return f"what classes lack must be given by class; got {type(lacks).__name__}"
     for name, what in lacks.items():
-        if name not in classes or what not in (POSITIVE, NEGATIVE):
+        if name not in classes or what not in (POSITIVE, NEGATIVE, LABELLED):
             return (
-                f"of the classes trained, each may lack {POSITIVE!r} or {NEGATIVE!r}; got "
-                f"{name!r:.60}: {what!r:.60}"
+                f"of the classes trained, each may lack {POSITIVE!r}, {NEGATIVE!r} or "
+                f"{LABELLED!r}; got {name!r:.60}: {what!r:.60}"
             )
     return None
 
@@ -59,13 +58,13 @@ def never_learned(facts: Mapping[str, Any]) -> str | None:
     """Why a class was never learned, from its facts in a manifest; None: some site could teach it.
 
     Args:
-        facts: `sites` that trained the class, and `lacking`: site -> kind of label that it lacked.
+        facts: `sites` that trained the class, and `lacking`: site -> kind of image that it lacked.
     """
     by_site = facts.get("lacking", {})
-    lacks = {by_site.get(site) for site in facts.get("sites", ())}
+    lacks = {by_site.get(site) for site in facts.get("sites", ())} or {*by_site.values()}
     if not lacks or None in lacks:
         return None
-    kinds = [kind for kind in (POSITIVE, NEGATIVE) if kind in lacks]
+    kinds = [kind for kind in (POSITIVE, NEGATIVE) if kind in lacks] or [LABELLED]
     if len(kinds) == 1:
         return f"no site had a {kinds[0]} image"
     return "no site had both a positive and a negative image"

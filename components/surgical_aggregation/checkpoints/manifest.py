@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, ValidationError, create_model
 
 from surgical_aggregation import __version__
 from surgical_aggregation.aggregation.batch_norm_strategy import Strategy, has_personal
+from surgical_aggregation.aggregation.one_sided import LABELLED
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.wire.headers import BEST_OF_ROUNDS, CANDIDATE
 
@@ -175,26 +176,31 @@ def with_round(
     Args:
         facts: The facts before the round.
         round_: The round.
-        sites: Sites that trained the class in it.
-        lacking: Site -> kind of label that it lacks, see `one_sided.lacking`. Default: none.
+        sites: Sites that sent its column.
+        lacking: Site -> kind of image that it lacks, see `one_sided.lacking`; one without a label
+            did not train the class, and of one that could teach it before nothing is recorded.
+            Default: none.
 
     Example:
         >>> with_round({"sites": ["a"], "last_round": 0, "rounds": [[0, 0, ["a"]]]}, 1, ["a"])
         {'sites': ['a'], 'last_round': 1, 'rounds': [[0, 1, ['a']]]}
     """
-    trained = sorted(sites)
+    trained = sorted(site for site in sites if lacking.get(site) != LABELLED)
     rounds = [list(each) for each in facts.get("rounds", ())]
     if rounds and rounds[-1][1:] == [round_ - 1, trained]:
         rounds[-1][1] = round_
-    else:
+    elif trained:
         rounds.append([round_, round_, trained])
-    lacks = {site: kind for site, kind in facts.get("lacking", {}).items() if site not in sites}
-    lacks = dict(sorted({**lacks, **lacking}.items()))
+    before = facts.get("lacking", {})
+    taught = {*facts.get("sites", ())} - before.keys()
+    lacks = {site: kind for site, kind in before.items() if site not in sites}
+    lacks |= {site: kind for site, kind in lacking.items() if site not in taught}
+    lacks = dict(sorted(lacks.items()))
     rest = {name: value for name, value in facts.items() if name != "lacking"}
     return {
         **rest,
-        "sites": sorted({*facts.get("sites", ()), *sites}),
-        "last_round": round_,
+        "sites": sorted({*facts.get("sites", ()), *trained}),
+        "last_round": round_ if trained else facts.get("last_round"),
         "rounds": rounds,
         **({"lacking": lacks} if lacks else {}),
     }
@@ -273,7 +279,7 @@ def _facts(needs: dict[str, Any], has: dict[str, Any]) -> Any:
 
 _CLASS = _facts({}, {
     "sites": Names, "last_round": Count | None, "rounds": list[tuple[Count, Count, Names]],
-    "lacking": dict[Text, Literal["positive", "negative"]],
+    "lacking": dict[Text, Literal["positive", "negative", "labelled"]],
     "imported": _facts({"model_sha256": Text}, {}),
 })  # fmt: skip
 _COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden")

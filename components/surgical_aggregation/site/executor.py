@@ -12,7 +12,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from surgical_aggregation.aggregation.batch_norm_strategy import Strategy
-from surgical_aggregation.aggregation.one_sided import NEGATIVE
+from surgical_aggregation.aggregation.one_sided import LABELLED, NEGATIVE
 from surgical_aggregation.site import site_answer
 from surgical_aggregation.site.class_declaration import declare_versions, note_withheld
 from surgical_aggregation.site.contract.restricted_site import find_site
@@ -140,6 +140,8 @@ class KerasExecutor(Executor):
         features = self.report_features and site.policy.report_features
         training, threads = LocalTraining(site, options), self._threads(fl_ctx)
         for name, what in training.lacking.items():
+            if what == LABELLED:  # of a union's head
+                continue
             learned = "present" if what == NEGATIVE else "absent"
             text = (
                 f"{name} has no {what} training image here, so its column learns {learned!r} only"

@@ -63,6 +63,17 @@ def test_rounds_are_joined_while_the_same_sites_train_a_class_and_cut_before_a_r
     assert before_round(trained, 4)["last_round"] == 2 and before_round(trained, 0) == {}
 
 
+def test_who_has_no_label_trained_nothing_and_who_taught_a_class_lacks_nothing_later():
+    first = manifest.with_round({}, 0, ["a", "b", "c"], {"b": "labelled", "c": "positive"})
+    assert first["rounds"] == [[0, 0, ["a", "c"]]] and first["sites"] == ["a", "c"]
+    assert first["lacking"] == {"b": "labelled", "c": "positive"}
+    later = manifest.with_round(first, 1, ["a", "b", "c"], {"a": "positive", "c": "negative"})
+    assert later["lacking"] == {"c": "negative"} and later["sites"] == ["a", "b", "c"]
+    none = manifest.with_round({}, 3, ["a"], {"a": "labelled"})
+    assert none == {"sites": [], "last_round": None, "rounds": [], "lacking": {"a": "labelled"}}
+    assert manifest.Manifest({"classes": {"Edema": none}, "head_features": 2})
+
+
 def test_a_range_of_rounds_that_a_file_names_is_not_counted_out():
     most = 1_000_000
     rounds = [[0, most, ["south"]], [2, 3, ["north", "south"]]]

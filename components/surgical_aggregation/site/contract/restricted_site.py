@@ -34,6 +34,7 @@ class PermittedSite(Site):
         super().__init__()
         self.site = site
         self.withheld = withheld
+        self.union_head = site.union_head
 
     @property
     def classes(self) -> tuple[str, ...]:

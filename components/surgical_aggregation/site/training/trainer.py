@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,6 +49,7 @@ class LocalTraining:
         personal: The site's personal variables by path; None: there are none yet.
 
     Raises:
+        SiteError: A class has no label, and the head is not that of a union.
         ValueError: The site's data or model is unusable.
     """
 
@@ -65,8 +67,13 @@ class LocalTraining:
             c: int(n) for c, n in zip(self.classes, (labels == 1).sum(0), strict=True)
         }
         self.lacking = one_sided.lacking(self.classes, labels)
+        missing = tuple(self.lacking.get(c) == one_sided.LABELLED for c in self.classes)
+        if any(missing) and not site.union_head:
+            raise SiteError(
+                "each class needs a labelled training image; there is none of "
+                f"{', '.join(compress(self.classes, missing))}. Leave it out of the site's classes."
+            )
         weights = balanced_weights(labels) if options.class_weighting == "balanced" else None
-        missing = tuple(bool(np.isnan(of_class).all()) for of_class in labels.T)
         self.model = LocalModel(model, self.classes, options, weights, missing)
         self.head = frozenset(self.model.dense_head({}))
         head = self.head if options.personal_head else frozenset()

@@ -81,7 +81,7 @@ def classes(table: pd.DataFrame) -> list[str]:
 
 
 def describe_one_sided(table: pd.DataFrame) -> list[str]:
-    """Describe classes that have only positive or only negative labels and cannot be learned.
+    """Describe classes that lack positive, negative or all labels and cannot be learned.
 
     Args:
         table: Labels to train with, after the policies: the rows of the training split.
@@ -92,8 +92,12 @@ def describe_one_sided(table: pd.DataFrame) -> list[str]:
     from surgical_aggregation.aggregation import one_sided as sides  # imports NumPy
 
     names = classes(table)
+    would = {
+        sides.POSITIVE: "it would predict no for every image",
+        sides.NEGATIVE: "it would predict yes for every image",
+        sides.LABELLED: "no job can train it; leave it out",
+    }
     return [
-        f"{name}: no {what} training image, so it would predict "
-        f"{'yes' if what == sides.NEGATIVE else 'no'} for every image"
+        f"{name}: no {what} training image, so {would[what]}"
         for name, what in sides.lacking(names, table[names].to_numpy(float)).items()
     ]

@@ -189,7 +189,8 @@ def trained_by(training: ClassTraining | None) -> str:
         format_rounds(rounds) + f" by {len(sites)}" * (len(spans) > 1)
         for sites, rounds in spans.items()
     ]
-    text = f"{counted(len(training.sites), 'site')} ({join_names(training.sites)})"
+    names = f" ({join_names(training.sites)})" * bool(training.sites)
+    text = counted(len(training.sites), "site") + names
     never = [f"never learned: {training.never_learned}"] if training.never_learned else []
     origin = training.imported or {}
     imported = [f"imported from model {origin['model_sha256'][:16]}…"] if origin else []

@@ -13,4 +13,5 @@ def test_classes_without_a_positive_or_a_negative_are_named():
     assert describe_one_sided(table) == [
         "Mass: no negative training image, so it would predict yes for every image",
         "Hernia: no positive training image, so it would predict no for every image",
+        "Nodule: no labelled training image, so no job can train it; leave it out",
     ]

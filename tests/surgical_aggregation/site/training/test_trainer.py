@@ -96,11 +96,15 @@ def test_pseudo_labels_are_of_classes_without_a_label_from_the_round_asked_for(t
     labels = np.zeros((20, 3), np.float32)
     labels[:, 1], labels[3:, 2] = np.nan, np.nan
     monkeypatch.setattr(type(tiny_site), "training_labels", labels)
+    with pytest.raises(SiteError, match="labelled training image; there is none of Mass"):
+        LocalTraining(tiny_site, TrainingOptions())
+    tiny_site.union_head = True  # which has classes that the site does not label
     monkeypatch.setattr(LocalModel, "train", train)
     site = LocalTraining(tiny_site, TrainingOptions(pseudo_labels="soft", pseudo_labels_from=2))
     for round_ in (1, 2):
         site.train(round_)
     assert asked == [((False, True, False), False), ((False, True, False), True)]
+    assert site.lacking == {"Edema": "positive", "Mass": "labelled", "Hernia": "positive"}
 
 
 @pytest.mark.parametrize(("option", "value"), [
