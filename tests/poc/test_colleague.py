@@ -77,7 +77,8 @@ def answers(network):
                 if site == "server":
                     asked["clients"] = (site, job_id)
                     asked["command"] = (cell, ServerCommandNames.GET_RUN_INFO)
-                    asked["event"] = (cell, EventType.FATAL_SYSTEM_ERROR if guarded else "harmless")
+                    event = EventType.FATAL_SYSTEM_ERROR if guarded else "harmless"
+                    asked["event"] = (cell, (event, job_id))
                 else:
                     asked["shell"] = (site, f"cat {network.kit(site) / 'secret'}")
                     asked["heartbeat"] = (cell, job_id)

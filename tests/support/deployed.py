@@ -16,6 +16,7 @@ from cxr_deployment import processes
 from cxr_deployment.flare_session import FlareSession
 from cxr_deployment.poc_system import _KITS, MARK, PocProject, PocSystem
 from cxr_deployment.site_kit import localise_server, localise_site
+from cxr_study.runs.job_results import read_events
 from surgical_aggregation.checkpoints.checkpoint import load
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
@@ -109,9 +110,8 @@ def poc_system(folder, sites, *, permitted=None, project=PROJECT, **environment)
     system = PocSystem(folder / "poc")
     system.prepare(project, sites=list(sites))
     if permitted is not None:
-        localise_server(
-            system.server, folder / "storage", permitted=permitted, byoc="anyone", force=True
-        )
+        own = {"permitted": permitted, "byoc": "anyone", "force": True}
+        localise_server(system.server, folder / "storage", **own)
     try:
         system.start({"CXR_INITIAL_BODY": str(body), **environment})
         yield system
@@ -150,18 +150,11 @@ def ended(session, system, job_id):
     """Wait for a job's end; what it left: status, folder, record, and models if there are any."""
     meta = wait(session, job_id)
     server = session.download(job_id, system.folder / "downloads") / "workspace"
-    record = server / "run_record.jsonl"
-    lines = record.read_text().splitlines() if record.is_file() else []
     models = {path.stem: load(path) for path in sorted((server / "models").glob("*.npz"))}
     return SimpleNamespace(
-        job_id=job_id,
-        meta=meta,
-        status=meta["status"],
-        server=server,
-        record=[json.loads(line) for line in lines],
-        last=models.get("last"),
-        best=models.get("best"),
-    )
+        job_id=job_id, meta=meta, status=meta["status"], server=server, record=read_events(server),
+        last=models.get("last"), best=models.get("best"),
+    )  # fmt: skip
 
 
 def wait(session, job_id, *, until=lambda meta: False, timeout=180.0):

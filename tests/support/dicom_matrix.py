@@ -81,10 +81,10 @@ def _file(kind, high, scale, voi, shown):
 def dcm2pnm(data, voi):
     """The grey levels of a file as dcmtk shows them, by spaces; "" where it refuses."""
     how = ("+Wl" if voi.startswith("lut") else "+Wi", "1")
+    how = ("+Wm",) if not voi or voi.startswith("mlut") else how
     with TemporaryDirectory() as folder:
         file, shown = Path(folder, "a.dcm"), Path(folder, "a.pgm")
         file.write_bytes(data)
-        how = ("+Wm",) if not voi or voi.startswith("mlut") else how
         subprocess.run(["dcm2pnm", "-q", "-O", *how, "+opb", file, shown], check=False)
         lines = shown.read_text().splitlines() if shown.exists() else []
     return " ".join(" ".join(line for line in lines if not line.startswith("#")).split()[4:])

@@ -14,11 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-NEEDED = {
-    "keras": {"keras", "tensorflow"},
-    "savedmodel": {"tensorflow", "keras"},  # TensorFlow imports Keras
-    "onnx": {"onnxruntime"},
-}
+NEEDED = {"keras": {"keras", "tensorflow"}, "onnx": {"onnxruntime"}}
+NEEDED["savedmodel"] = NEEDED["keras"]  # TensorFlow imports Keras
 KNOWN = {"keras", "tensorflow", "onnxruntime", "onnx", "tf2onnx"}
 FACTS = "surgical_aggregation.json"
 

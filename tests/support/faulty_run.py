@@ -67,9 +67,8 @@ class FaultyRun(Run):
 
     def run(self):
         """Run it until all rounds are made, and the last model is tested; returns itself."""
-        job = tiny_job.make(
-            self.folder, THREE, job=self.job, settings=self.settings, plan=self.plan
-        )
+        how = {"job": self.job, "settings": self.settings, "plan": self.plan}
+        job = tiny_job.make(self.folder, THREE, **how)
         with _opening:  # one at a time: what FLARE prints is kept off this process's output
             session = WatchedSession(self).__enter__()
         try:

@@ -49,13 +49,11 @@ def table(head, rows):
 
 # --- on real pictures: AUROC over folds, with intervals by patient -------------------------------
 
-PUBLISHED = ("surgical", "fedbn+")
+PUBLISHED, OURS = "surgical fedbn+", "surgical fedavg recommended"
+RECOMMENDED, ALONE = "surgical fedbn+ extras", "individual fedbn+ extras"
 BATCH_NORM = {
-    "fedavg": "averaged",
-    "fedbn": "local",
-    "fedbn+": "frozen",
-    "fixbn": "statistics frozen",
-}
+    "fedavg": "averaged", "fedbn": "local", "fedbn+": "frozen", "fixbn": "statistics frozen",
+}  # fmt: skip
 
 
 def _over_folds(study="real"):
@@ -63,9 +61,9 @@ def _over_folds(study="real"):
     read = pd.read_csv(REPORTS / study / "folds.csv", keep_default_na=False)
     found = {}
     for line in read.itertuples():
-        other = (line.other_method, line.other_strategy) if line.other_method else None
+        other = f"{line.other_method} {line.other_strategy}" if line.other_method else None
         value = (line.auroc, line.auroc_low, line.auroc_high)
-        found[(line.method, line.strategy), other, line.group] = value
+        found[f"{line.method} {line.strategy}", other, line.group] = value
     return found
 
 
@@ -74,36 +72,30 @@ def _cell(found, row, other, group="own"):
     return UNDEFINED if value is None else between(*value, signed=other is not None)
 
 
-RECOMMENDED, ALONE = ("surgical", "fedbn+ extras"), ("individual", "fedbn+ extras")
+def _against(found, titles, other):
+    """Lines of titles -> rows: alone, minus another row, and on others' findings."""
+    columns = (None, "own"), (other, "own"), (None, "elsewhere, few")
+    return [[title, *(_cell(found, row, *of) for of in columns)] for title, row in titles.items()]
 
 
 REAL = {
     "published: batch norm frozen": PUBLISHED,
     "**`recommended`**": RECOMMENDED,
-    "`recommended`, statistics frozen": ("surgical", "fixbn extras"),
-    "`recommended`, batch norm averaged": ("surgical", "fedavg extras"),
-    "initial body, head fitted": ("surgical", "fedbn+ columns"),
-    "partial loss, as `recommended`": ("partial_loss", "fedbn+ extras"),
-    "pooled data, as `recommended`": ("centralised-partial", "fedbn+ extras"),
-    "pooled data, batch norm trained": ("centralised-partial", "fedavg"),
+    "`recommended`, statistics frozen": "surgical fixbn extras",
+    "`recommended`, batch norm averaged": "surgical fedavg extras",
+    "initial body, head fitted": "surgical fedbn+ columns",
+    "partial loss, as `recommended`": "partial_loss fedbn+ extras",
+    "pooled data, as `recommended`": "centralised-partial fedbn+ extras",
+    "pooled data, batch norm trained": "centralised-partial fedavg",
     "alone, as `recommended`": ALONE,
-    "alone, statistics frozen": ("individual", "fixbn extras"),
-    "alone, initial body, head fitted": ("individual", "fedbn+ columns"),
+    "alone, statistics frozen": "individual fixbn extras",
+    "alone, initial body, head fitted": "individual fedbn+ columns",
 }
 SHORT = [*list(REAL)[:2], *list(REAL)[5:7], list(REAL)[8]]
 
 
 def real(titles=tuple(REAL)):
-    found = _over_folds()
-    rows = [
-        [
-            title,
-            _cell(found, REAL[title], None),
-            _cell(found, REAL[title], PUBLISHED),
-            _cell(found, REAL[title], None, "elsewhere, few"),
-        ]
-        for title in titles
-    ]
+    rows = _against(_over_folds(), {title: REAL[title] for title in titles}, PUBLISHED)
     return table(["", "own findings", "minus published", "others' findings"], rows)
 
 
@@ -116,12 +108,11 @@ def real_sites():
     found = _over_folds()
     groups = [group for row, other, group in found if (row, other) == (RECOMMENDED, ALONE)]
     own = [group for group in groups if group.startswith("own, ")]
+    pairs = (ALONE, None), (RECOMMENDED, ALONE), (PUBLISHED, ALONE)
     rows = [
         [
             group.replace("own, ", "**") + "**" * (group in own),
-            _cell(found, ALONE, None, group),
-            _cell(found, RECOMMENDED, ALONE, group),
-            _cell(found, PUBLISHED, ALONE, group),
+            *(_cell(found, *pair, group) for pair in pairs),
         ]
         for site in own
         for group in (site, *(g for g in groups if g.startswith(f"{site.removeprefix('own, ')}: ")))
@@ -144,30 +135,30 @@ def real_pairs():
     return table(head, rows)
 
 
-FULL_AVERAGED = ("surgical", "fedavg full")
+FULL_AVERAGED = "surgical fedavg full"
 
 FACTORS = {
     PUBLISHED: {
         "**published: batch norm frozen**": PUBLISHED,
-        "… learning rate 1e-4": ("surgical", "fedbn+ slow"),
-        "… learning rate 1e-3": ("surgical", "fedbn+ fast"),
-        "… batches of 16": ("surgical", "fedbn+ small-batches"),
-        "… batches of 64": ("surgical", "fedbn+ large-batches"),
-        "… FedAvgM, momentum 0.5": ("surgical", "fedbn+ momentum"),
-        "… weight averaging": ("surgical", "fedbn+ average"),
-        "… refit": ("surgical", "fedbn+ refit"),
-        "… both options (`recommended`)": ("surgical", "fedbn+ full"),
-        "… statistics frozen": ("surgical", "fixbn"),
-        "… statistics frozen, both options": ("surgical", "fixbn full"),
-        "… batch norm averaged": ("surgical", "fedavg"),
+        "… learning rate 1e-4": "surgical fedbn+ slow",
+        "… learning rate 1e-3": "surgical fedbn+ fast",
+        "… batches of 16": "surgical fedbn+ small-batches",
+        "… batches of 64": "surgical fedbn+ large-batches",
+        "… FedAvgM, momentum 0.5": "surgical fedbn+ momentum",
+        "… weight averaging": "surgical fedbn+ average",
+        "… refit": "surgical fedbn+ refit",
+        "… both options (`recommended`)": "surgical fedbn+ full",
+        "… statistics frozen": "surgical fixbn",
+        "… statistics frozen, both options": "surgical fixbn full",
+        "… batch norm averaged": "surgical fedavg",
     },
     FULL_AVERAGED: {
         "**batch norm averaged, both options**": FULL_AVERAGED,
-        "… weight averaging alone": ("surgical", "fedavg average"),
-        "… refit alone": ("surgical", "fedavg refit"),
-        "… learning rate 1e-4": ("surgical", "fedavg full-slow"),
-        "… batches of 64": ("surgical", "fedavg full-large-batches"),
-        "… FedAvgM, momentum 0.5": ("surgical", "fedavg full-momentum"),
+        "… weight averaging alone": "surgical fedavg average",
+        "… refit alone": "surgical fedavg refit",
+        "… learning rate 1e-4": "surgical fedavg full-slow",
+        "… batches of 64": "surgical fedavg full-large-batches",
+        "… FedAvgM, momentum 0.5": "surgical fedavg full-momentum",
     },
 }
 
@@ -175,33 +166,23 @@ FACTORS = {
 def real_factors():
     """One factor at a time from both ends, each against its own end."""
     found = _over_folds("real-factors")
-    rows = [
-        [
-            title,
-            _cell(found, row, None),
-            _cell(found, row, end),
-            _cell(found, row, None, "elsewhere, few"),
-        ]
-        for end, titles in FACTORS.items()
-        for title, row in titles.items()
-    ]
+    rows = [line for end, titles in FACTORS.items() for line in _against(found, titles, end)]
     return table(["", "own findings", "minus the line in bold above", "others' findings"], rows)
 
 
 def real_128():
     """NIH's halves at 128 pixels, each against published and against alone."""
     found = _over_folds("real-128")
-    rows = [
-        [title, *(_cell(found, row, other, group) for group in ("shared", "unique", "elsewhere"))]
-        for title, row, other in (
-            ("published: batch norm frozen", PUBLISHED, None),
-            ("**`recommended`**", RECOMMENDED, None),
-            ("alone, as `recommended`", ALONE, None),
-            ("`recommended` minus published", RECOMMENDED, PUBLISHED),
-            ("`recommended` minus alone", RECOMMENDED, ALONE),
-            ("published minus alone", PUBLISHED, ALONE),
-        )
-    ]
+    titles = {
+        "published: batch norm frozen": (PUBLISHED, None),
+        "**`recommended`**": (RECOMMENDED, None),
+        "alone, as `recommended`": (ALONE, None),
+        "`recommended` minus published": (RECOMMENDED, PUBLISHED),
+        "`recommended` minus alone": (RECOMMENDED, ALONE),
+        "published minus alone": (PUBLISHED, ALONE),
+    }
+    groups = ("shared", "unique", "elsewhere")
+    rows = [[title, *(_cell(found, *of, each) for each in groups)] for title, of in titles.items()]
     return table(["", "shared (4 pairs)", "own, unshared (2)", "others' findings (2)"], rows)
 
 
@@ -216,13 +197,9 @@ def real_last():
         for line in pd.concat([alone, paired]).itertuples()
     }
     rows = [
-        [
-            BATCH_NORM[strategy],
-            f"{found['early stopping', strategy, 'own'][0]:.3f}",
-            f"{found['last', strategy, 'own'][0]:.3f}",
-            between(*found["", strategy, "own"], signed=True),
-            between(*found["", strategy, "elsewhere, few"], signed=True),
-        ]
+        [BATCH_NORM[strategy]]
+        + [f"{found[of, strategy, 'own'][0]:.3f}" for of in ("early stopping", "last")]
+        + [between(*found["", strategy, of], signed=True) for of in ("own", "elsewhere, few")]
         for strategy in ("fedbn+", "fixbn", "fedavg")
     ]
     head = ["batch norm", "own: best", "own: last of 16", "own: last minus best"]
@@ -232,25 +209,26 @@ def real_last():
 # --- on drawings: means over both sites' test patients, over seeds -------------------------------
 
 GROUPS = ("shared", "unique", "elsewhere", "all")
+UNIQUE = ("unique, own site", "unique, other site")
 
 
 def _by_seed(study, scenario="early stopping"):
-    """(group, method, strategy) -> AUROC of each seed, by seed."""
+    """(group, row) -> AUROC of each seed, by seed."""
     read = pd.read_csv(REPORTS / study / "means.csv")
     read = read[read["scenario"] == scenario]
     here = read[(read["model"] == "global") | (read["model"] == read["test"])]
     means = here.groupby(["group", "method", "strategy", "seed"])["auroc"].mean()
     return {
-        (group, (method, strategy)): each.droplevel([0, 1, 2]).dropna()
+        (group, f"{method} {strategy}"): each.droplevel([0, 1, 2]).dropna()
         for (group, method, strategy), each in means.groupby(level=[0, 1, 2])
     }
 
 
 def _personal(row):
-    return row[0] in ("individual", "personalised") or row[1] == "fedbn"
+    return row.startswith(("individual ", "personalised ")) or row.endswith(" fedbn")
 
 
-def _of_seeds(found, row, group, less=None):
+def _of_seeds(found, group, row, less=None):
     nothing = pd.Series(dtype=float)
     if group in ("elsewhere", "all") and any(map(_personal, filter(None, (row, less)))):
         return UNDEFINED  # each has its own classes alone
@@ -261,98 +239,87 @@ def _of_seeds(found, row, group, less=None):
     return over_seeds((own - other).dropna(), signed=True)
 
 
-OURS = ("surgical", "fedavg recommended")
+def _all_groups(found, titles, of=lambda row: (row,)):
+    """Lines of titles -> rows, one cell for each of `GROUPS`."""
+    return [
+        [title, *(_of_seeds(found, group, *of(row)) for group in GROUPS)]
+        for title, row in titles.items()
+    ]
 
 
 def drawings():
-    found = _by_seed("beyond-finalists")
-    rows = [
-        [title, *facts, *(_of_seeds(found, row, group) for group in GROUPS)]
-        for title, facts, row in (
-            ("each hospital alone", ["14, 13", "no"], ("individual", "fedavg")),
-            ("FL with partial loss", ["20", "yes"], ("partial_loss", "fedavg")),
-            ("… with soft pseudo-labels", ["20", "yes"], ("partial_loss", "fedavg soft")),
-            ("batch norm frozen (published)", ["20", "no"], PUBLISHED),
-            ("batch norm averaged", ["20", "no"], ("surgical", "fedavg")),
-            ("**… with weight averaging, refit**", ["**20**", "**no**"], OURS),
-            ("pooled data", ["20", "yes"], ("centralised-partial", "fedavg")),
-        )
-    ]
-    head = ["", "classes", "sites learn all names", "7 shared", "unique, own site"]
-    return table([*head, "unique, other site", "all 20"], rows)
+    titles = {
+        "each hospital alone | 14, 13 | no": "individual fedavg",
+        "FL with partial loss | 20 | yes": "partial_loss fedavg",
+        "… with soft pseudo-labels | 20 | yes": "partial_loss fedavg soft",
+        "batch norm frozen (published) | 20 | no": PUBLISHED,
+        "batch norm averaged | 20 | no": "surgical fedavg",
+        "**… with weight averaging, refit** | **20** | **no**": OURS,
+        "pooled data | 20 | yes": "centralised-partial fedavg",
+    }
+    head = ["", "classes", "sites learn all names", "7 shared", *UNIQUE, "all 20"]
+    return table(head, _all_groups(_by_seed("beyond-finalists"), titles))
 
 
 def finalists():
-    found = _by_seed("beyond-finalists")
-    rows = [
-        [title, *(_of_seeds(found, OURS, group, row) for group in GROUPS)]
-        for title, row in (
-            ("surgical, batch norm frozen (published)", PUBLISHED),
-            ("surgical, batch norm averaged", ("surgical", "fedavg")),
-            ("partial loss, batch norm frozen", ("partial_loss", "fedbn+")),
-            ("partial loss, batch norm averaged", ("partial_loss", "fedavg")),
-            ("partial loss, soft pseudo-labels", ("partial_loss", "fedavg soft")),
-            ("pooled data, partial loss", ("centralised-partial", "fedavg")),
-            ("each site alone", ("individual", "fedavg")),
-        )
-    ]
-    head = [
-        "batch norm averaged, with both, minus …",
-        "shared",
-        "unique, own site",
-        "unique, other site",
-    ]
-    return table([*head, "all 20"], rows)
+    titles = {
+        "surgical, batch norm frozen (published)": PUBLISHED,
+        "surgical, batch norm averaged": "surgical fedavg",
+        "partial loss, batch norm frozen": "partial_loss fedbn+",
+        "partial loss, batch norm averaged": "partial_loss fedavg",
+        "partial loss, soft pseudo-labels": "partial_loss fedavg soft",
+        "pooled data, partial loss": "centralised-partial fedavg",
+        "each site alone": "individual fedavg",
+    }
+    head = ["batch norm averaged, with both, minus …", "shared", *UNIQUE, "all 20"]
+    rows = _all_groups(_by_seed("beyond-finalists"), titles, lambda other: (OURS, other))
+    return table(head, rows)
 
 
 def preset():
+    titles = {
+        "surgical, batch norm frozen (published)": PUBLISHED,
+        "**… as `recommended`**": RECOMMENDED,
+        "… batch norm statistics frozen": "surgical fixbn",
+        "each hospital alone, batch norm trained": "individual fedavg",
+        "each hospital alone, as `recommended`": ALONE,
+    }
     found = _by_seed("preset")
-
-    def less(row, group):
-        return UNDEFINED if row == PUBLISHED else _of_seeds(found, row, group, PUBLISHED)
-
-    rows = [
-        [title, *(_of_seeds(found, row, group) for group in GROUPS), less(row, "all")]
-        for title, row in (
-            ("surgical, batch norm frozen (published)", PUBLISHED),
-            ("**… as `recommended`**", RECOMMENDED),
-            ("… batch norm statistics frozen", ("surgical", "fixbn")),
-            ("each hospital alone, batch norm trained", ("individual", "fedavg")),
-            ("each hospital alone, as `recommended`", ALONE),
-        )
-    ]
-    head = ["", "7 shared", "unique, own site", "unique, other site", "all 20"]
-    return table([*head, "all, minus published"], rows)
+    rows = _all_groups(found, titles)
+    for line, row in zip(rows, titles.values(), strict=True):
+        minus_published = _of_seeds(found, "all", row, PUBLISHED)
+        line.append(UNDEFINED if row == PUBLISHED else minus_published)
+    return table(["", "7 shared", *UNIQUE, "all 20", "all, minus published"], rows)
 
 
 def noise():
     """Trainings of equal settings by newer code minus by older code, seed by seed."""
-    means = [
-        pd.read_csv(REPORTS / study / "means.csv").set_index(
-            ["method", "strategy", "model", "test", "group", "seed"]
-        )["auroc"]
+    names = ["method", "strategy", "model", "test", "group", "seed"]
+    newer, older = (
+        pd.read_csv(REPORTS / study / "means.csv").set_index(names)["auroc"]
         for study in ("preset", "beyond-finalists")
-    ]
-    changes = (means[0] - means[1]).dropna()
+    )
+    changes = (newer - older).dropna()
     rows = []
     for title, row, model in (
-        ("surgical, frozen (published)", PUBLISHED, "global"),
+        ("surgical, frozen (published)", ("surgical", "fedbn+"), "global"),
         ("alone, trained", ("individual", "fedavg"), None),
     ):
         for test, name in (("nih", "NIH"), ("chexpert", "CheXpert")):
             here = changes[(*row, model or test, test)]
-            cells = [
-                ", ".join(map(change, here[group]))
-                for group in ("shared", "unique", *(["all"] if model else []))
-            ]
-            rows.append([title, name, *cells, *([] if model else [UNDEFINED])])
+            cells = [", ".join(map(change, here[group])) for group in ("shared", "unique")]
+            cells.append(", ".join(map(change, here["all"])) if model else UNDEFINED)
+            rows.append([title, name, *cells])
     return table(["newer minus older, seeds 0, 1, 2", "at", "7 shared", "unique", "all 20"], rows)
 
 
 # --- NIH and CheXpert, as in the papers: means over seeds, by test set ----------------------------
 
-OF_EACH = (("nih", "nih"), ("chexpert", "chexpert"), ("mimic", "all"))
-UNIQUE = (("nih", "unique"), ("chexpert", "unique"))
+PLACES = {
+    "NIH, its 14": ("nih", "nih"), "CheXpert, its 13": ("chexpert", "chexpert"),
+    "MIMIC, all 20": ("mimic", "all"), "NIH, unique": ("nih", "unique"),
+    "CheXpert, unique": ("chexpert", "unique"),
+}  # fmt: skip
 WITHOUT_FEDERATION = ("individual", "centralised", "centralised-partial")
 
 
@@ -369,33 +336,23 @@ def nih_chexpert():
     read = pd.read_csv(REPORTS / "nih-chexpert/seeds.csv", dtype={"scenario": str})
     read = read[(read["scenario"] == "20") & read["auroc"].notna()]
     read = read[(read["model"] == "global") | (read["model"] == read["test"])]
-    found = {
-        (line.method, line.strategy, line.test, line.group): _half(line)
-        for line in read.itertuples()
-    }
+    found = {(of.method, of.strategy, of.test, of.group): _half(of) for of in read.itertuples()}
     rows = [
-        [
-            method,
-            _batch_norm(method, strategy),
-            *(found.get((method, strategy, *place), UNDEFINED) for place in (*OF_EACH, *UNIQUE)),
-        ]
-        for method, strategy in dict.fromkeys(key[:2] for key in found)
+        [row[0], _batch_norm(*row)]
+        + [found.get((*row, *place), UNDEFINED) for place in PLACES.values()]
+        for row in dict.fromkeys(key[:2] for key in found)
     ]
-    head = ["method", "batch norm", "NIH, its 14", "CheXpert, its 13", "MIMIC, all 20"]
-    return table([*head, "NIH, unique", "CheXpert, unique"], rows)
+    return table(["method", "batch norm", *PLACES], rows)
 
 
 def methods():
     found = _by_seed("methods")
     order = ("surgical", "partial_loss", "vanilla", "personalised", *reversed(WITHOUT_FEDERATION))
-    rows = sorted({row for _, row in found}, key=lambda row: (order.index(row[0]), row[1]))
-    return table(
-        ["method", "batch norm", "shared", "unique, own site", "unique, other site", "all 20"],
-        [
-            [row[0], _batch_norm(*row), *(_of_seeds(found, row, group) for group in GROUPS)]
-            for row in rows
-        ],
-    )
+    rows = [tuple(row.split(" ", 1)) for row in {row for _, row in found}]
+    rows.sort(key=lambda row: (order.index(row[0]), row[1]))
+    titles = {f"{row[0]} | {_batch_norm(*row)}": " ".join(row) for row in rows}
+    head = ["method", "batch norm", "shared", *UNIQUE, "all 20"]
+    return table(head, _all_groups(found, titles))
 
 
 # --- the claims at convergence: surgical aggregation minus each other method ----------------------
@@ -408,7 +365,7 @@ def _lead(study, other, sites, test, margin):
     by_row = read.set_index(["method", "strategy", "seed"])["auroc"].sort_index()
     if other not in by_row.index.droplevel("seed"):
         return UNDEFINED
-    lead = by_row[PUBLISHED] - by_row[other]
+    lead = by_row["surgical", "fedbn+"] - by_row[other]
     half = lead.sem() * stats.t.ppf(0.975, len(lead) - 1)
     low, high = lead.mean() - half, lead.mean() + half
     verdict = "holds: " if low > -margin else "**not**: " if high < -margin else ""
@@ -418,11 +375,8 @@ def _lead(study, other, sites, test, margin):
 def converged():
     rows = [
         [title, sites, test.upper()]
-        + [
-            _lead(study, other, sites, test, margin)
-            for study in ("clients-12-rounds", "clients-converged")
-        ]
-        for title, other, tests, margin in (
+        + [_lead(f"clients-{of}", row, sites, test, margin) for of in ("12-rounds", "converged")]
+        for title, row, tests, margin in (
             ("vanilla, frozen", ("vanilla", "fedbn+"), ("nih", "mimic"), 0),
             ("partial loss, frozen", ("partial_loss", "fedbn+"), ("nih", "mimic"), 0),
             ("centralised, frozen", ("centralised", "fedbn+"), ("nih", "mimic"), 0),
@@ -440,14 +394,9 @@ def converged():
 
 def many_sites():
     read = pd.read_csv(REPORTS / "scale/many_sites.csv").sort_values("sites")
+    forms = {"sites": "d", "seconds": ".1f", "cpu_seconds": ".1f", "memory": ",.0f", "wrong": "d"}
     rows = [
-        [
-            f"{line.sites}",
-            f"{line.seconds:.1f}",
-            f"{line.cpu_seconds:.1f}",
-            f"{line.memory:,.0f}",
-            f"{line.wrong}",
-        ]
+        [format(getattr(line, name), form) for name, form in forms.items()]
         for line in read.itertuples()
     ]
     head = ["sites", "seconds a round", "CPU s of the server's job a round", "memory, MB"]
@@ -455,22 +404,13 @@ def many_sites():
 
 
 TABLES = {
-    "real": real,
-    "real short": real_short,
-    "real sites": real_sites,
-    "real pairs": real_pairs,
-    "real factors": real_factors,
-    "real last": real_last,
-    "real 128": real_128,
-    "drawings": drawings,
-    "finalists": finalists,
-    "preset": preset,
-    "noise": noise,
-    "nih-chexpert": nih_chexpert,
-    "methods": methods,
-    "converged": converged,
-    "many sites": many_sites,
+    make.__name__.replace("_", " "): make
+    for make in (
+        *(real, real_short, real_sites, real_pairs, real_factors, real_last, real_128),
+        *(drawings, finalists, preset, noise, methods, converged, many_sites),
+    )
 }
+TABLES["nih-chexpert"] = nih_chexpert
 
 
 def documents():

@@ -39,9 +39,9 @@ class NumpySite(ArraySite):
         self.epochs = epochs
 
     def handle_event(self, event_type, fl_ctx):
-        pretends = (
-            self._entry.get("pretends", {}) if event_type == EventType.ABOUT_TO_START_RUN else {}
-        )
+        if event_type != EventType.ABOUT_TO_START_RUN:
+            return
+        pretends = self._entry.get("pretends", {})
         if "version" in pretends:
             versions_sent = {versions.OURS: pretends["version"]} if pretends["version"] else {}
             class_declaration.installed_versions = lambda: versions_sent

@@ -111,9 +111,8 @@ class OneProcess:
             if not self.aggregator.accept(arrived, server):
                 done.refused[name] = server.get_prop(REFUSAL)["reason"]
         if len(done.refused) < len(SITES):
-            learnable = self.merge.shareable_to_learnable(
-                self.aggregator.aggregate(context(**at)), context(**at)
-            )
+            averaged = self.aggregator.aggregate(context(**at))
+            learnable = self.merge.shareable_to_learnable(averaged, context(**at))
             self.model = done.model = GlobalModel.from_learnable(learnable)
         self.aggregator.reset(context(**at))
         self.round += 1

@@ -50,27 +50,25 @@ class Prying(FLComponent):
             (kit / "answer.part").rename(kit / ANSWER)
 
 
+def _asked(channel, topic, payload, **headers):
+    return {"channel": channel, "topic": topic, "request": new_cell_message(headers, payload)}
+
+
 def _shell(command):
     """An admin's request to run a command, which does not ask for rights."""
     request = Message(topic=SysCommandTopic.SHELL, body=command)
-    return {
-        "channel": CellChannel.CLIENT_MAIN, "topic": SysCommandTopic.SHELL,
-        "request": new_cell_message({}, request),
-    }  # fmt: skip
+    return _asked(CellChannel.CLIENT_MAIN, SysCommandTopic.SHELL, request)
 
 
 def _auxiliary(topic, job, **headers):
     request, peer = Shareable(), FLContext()
     peer.put(FLContextKey.CURRENT_RUN, job, private=False, sticky=False)
-    peer.put(ReservedKey.IDENTITY_NAME, "mercy", private=False, sticky=False)
+    peer.put(ReservedKey.IDENTITY_NAME, "nih", private=False, sticky=False)
     request.set_peer_context(peer)
     request.set_peer_props(peer.get_all_public_props())
     for name, value in headers.items():
         request.set_header(name, value)
-    return {
-        "channel": CellChannel.AUX_COMMUNICATION, "topic": topic,
-        "request": new_cell_message({}, request),
-    }  # fmt: skip
+    return _asked(CellChannel.AUX_COMMUNICATION, topic, request)
 
 
 def _heartbeat(job):
@@ -78,10 +76,11 @@ def _heartbeat(job):
     return _auxiliary(ReservedTopic.JOB_HEART_BEAT, job)
 
 
-def _event(kind):
-    """An event that another process should fire."""
+def _event(what):
+    """An event that a job's process should fire."""
+    kind, job = what
     facts = {FedEventHeader.EVENT_TYPE: kind, FedEventHeader.TIMESTAMP: time.time()}
-    return _auxiliary(FED_EVENT_TOPIC, "any", **facts, **{FedEventHeader.ORIGIN: "mercy"})
+    return _auxiliary(FED_EVENT_TOPIC, job, **facts, **{FedEventHeader.ORIGIN: "nih"})
 
 
 def _manage(topic):
@@ -91,18 +90,13 @@ def _manage(topic):
 
 def _command(topic):
     """A command to a job's process on the server, as its parent gives."""
-    return {
-        "channel": CellChannel.SERVER_COMMAND, "topic": topic,
-        "request": new_cell_message({}, Shareable()),
-    }  # fmt: skip
+    return _asked(CellChannel.SERVER_COMMAND, topic, Shareable())
 
 
 def _clients(job):
     """A job's process asks for its sites and their tokens."""
-    return {
-        "channel": CellChannel.SERVER_PARENT_LISTENER, "topic": ServerCommandNames.GET_CLIENTS,
-        "request": new_cell_message({CellMessageHeaderKeys.JOB_ID: job}, {}),
-    }  # fmt: skip
+    listener, topic = CellChannel.SERVER_PARENT_LISTENER, ServerCommandNames.GET_CLIENTS
+    return _asked(listener, topic, {}, **{CellMessageHeaderKeys.JOB_ID: job})
 
 
 REQUESTS = {

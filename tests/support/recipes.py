@@ -25,6 +25,10 @@ def simulated(recipe, sites, folder):
     return str(run.get_result())
 
 
+def received(folder):
+    return {path.name: path.read_text() for path in folder.glob("app*/config/*")}
+
+
 def in_poc(recipe, sites, folder):
     """What it left at server and sites, and how a second one began; in a POC that ends here."""
     recipe.set_per_site_config({sites[0]: {"learning_rate": 0.3}})  # soon gets worse
@@ -38,12 +42,7 @@ def in_poc(recipe, sites, folder):
             "status": env.get_job_status(job),
             "classes": sorted(load(result / "models/last.npz").manifest["classes"]),
             "record": (result / "run_record.jsonl").read_text().splitlines(),
-            "received": {
-                site: {
-                    p.name: p.read_text() for p in kit.parent.glob(f"{site}/{job}/app*/config/*")
-                }
-                for site in sites
-            },
+            "received": {site: received(kit.parent / site / job) for site in sites},
             "submitted": submitted.get_status(),
         }
         submitted.abort()

@@ -164,9 +164,8 @@ def plain(job, folder, sites, **variables):
     for _ in range(3):  # FLARE's races: a port taken meanwhile, a process with another site's name
         shutil.rmtree(workspace, ignore_errors=True)
         with log.open("w") as output:
-            process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, env=environment
-            )
+            to = {"stdout": output, "stderr": subprocess.STDOUT}
+            process = subprocess.Popen(command, env=environment, **to)
         with suppress(subprocess.TimeoutExpired):
             process.wait(120)
         for member in processes(workspace):
@@ -179,11 +178,8 @@ def plain(job, folder, sites, **variables):
 
 def processes(folder):
     """Processes of FLARE's simulator that work in a folder."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any(str(folder) in word for word in process.info["cmdline"] or ())
-    ]
+    found = psutil.process_iter(["cmdline"])
+    return [p for p in found if any(str(folder) in word for word in p.info["cmdline"] or ())]
 
 
 def same(one, other):
@@ -196,7 +192,5 @@ def same(one, other):
 def distance(one, other):
     """Relative L2 distance of two models' common variables."""
     names = sorted(one.variables.keys() & other.variables.keys())
-    ours, theirs = (
-        np.concatenate([model.variables[name].ravel() for name in names]) for model in (one, other)
-    )
+    ours, theirs = (np.concatenate([of.variables[n].ravel() for n in names]) for of in (one, other))
     return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))

@@ -20,17 +20,8 @@ KERAS, NUMPY = "tiny_site.TinySite", "numpy_site.NumpySite"
 UNION_HEAD = "tiny_site.UnionHeadSite"
 """What a site is: the tiny network in Keras, or in NumPy; see `numpy_site`."""
 
-CLASSES = (
-    *(
-        KERAS,
-        NUMPY,
-        UNION_HEAD,
-        "faults.FaultyServer",
-        "faults.FaultyExecutor",
-        "faults.FaultyResult",
-    ),
-    "faults.Impostor",
-)
+FAULTS = ("FaultyServer", "FaultyExecutor", "FaultyResult", "Impostor")
+CLASSES = (KERAS, NUMPY, UNION_HEAD, *(f"faults.{name}" for name in FAULTS))
 """Of a tiny job, besides those of the product."""
 
 
@@ -108,17 +99,12 @@ def add_result_filter(client, path, args):
 def initial_body(path):
     """Write the body that the tiny network starts from; returns the path. Needs no Keras."""
     kernel = np.random.default_rng(7).uniform(-0.9, 0.9, (INPUTS, FEATURES))
-    body = {"dense/kernel": kernel} | {
-        name: np.full(FEATURES, value)
-        for name, value in {
-            "dense/bias": 0, "bn/gamma": 1, "bn/beta": 0, "bn/moving_mean": 0.1,
-            "bn/moving_variance": 0.9,
-        }.items()
-    }  # fmt: skip
-    batch_norm = frozenset(name for name in body if name.startswith("bn/"))
+    batch_norm = {"bn/gamma": 1, "bn/beta": 0, "bn/moving_mean": 0.1, "bn/moving_variance": 0.9}
+    vectors = {"dense/bias": 0, **batch_norm}
+    body = {"dense/kernel": kernel, **{n: np.full(FEATURES, v) for n, v in vectors.items()}}
     body = {name: value.astype(np.float32) for name, value in body.items()}
     manifest = {"head_features": FEATURES, "initial_body_sha256": digest(body)}
-    save(Checkpoint(body, manifest | VariableKinds(batch_norm).facts()), path)
+    save(Checkpoint(body, manifest | VariableKinds(frozenset(batch_norm)).facts()), path)
     return path
 
 

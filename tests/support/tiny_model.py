@@ -26,16 +26,13 @@ def checkpoint(classes=CLASSES, seed=0, body_seed=0, hidden=0, **facts):
     body = initial_body(model, **network.facts())
     rng = np.random.default_rng(seed)
     features = model.get_layer("head").kernel.shape[0]
-    columns = {
-        name: (
-            (3 * rng.normal(size=features)).astype(np.float32),
-            rng.normal(size=1).astype(np.float32),
-        )
-        for name in classes
-    }
-    trained = {
-        name: {"sites": ["a"], "last_round": 1, "rounds": [[0, 1, ["a"]]]} for name in classes
-    }
+
+    def drawn(size, scale=1):
+        return (scale * rng.normal(size=size)).astype(np.float32)
+
+    columns = {name: (drawn(features, 3), drawn(1)) for name in classes}
+    trained = {"sites": ["a"], "last_round": 1, "rounds": [[0, 1, ["a"]]]}
+    trained = {name: dict(trained) for name in classes}
     manifest = {**body.manifest, "classes": trained, "round": 2, **facts}
     return Checkpoint(wire.join(body.variables, columns), manifest)
 

@@ -15,18 +15,12 @@ from nvflare.apis.signal import Signal
 
 from flare import Engine, context
 from surgical_aggregation.server.access.class_filters import SelectHead
-from surgical_aggregation.wire.headers import (
-    CONTRIBUTION_REFUSED,
-    REFUSAL,
-    REQUEST_REFUSED,
-    SITE_SILENT,
-)
+from surgical_aggregation.wire import headers
 
 _NAMES = {
-    CONTRIBUTION_REFUSED: "refused",
-    SITE_SILENT: "silent",
-    REQUEST_REFUSED: "request_refused",
-}
+    headers.CONTRIBUTION_REFUSED: "refused", headers.SITE_SILENT: "silent",
+    headers.REQUEST_REFUSED: "request_refused",
+}  # fmt: skip
 
 SECONDS = 10.0
 """What a test waits for at most."""
@@ -42,7 +36,7 @@ class ListeningEngine(Engine):
 
     def fire_event(self, event_type, fl_ctx):
         if what := _NAMES.get(event_type):
-            refusal = fl_ctx.get_prop(REFUSAL)
+            refusal = fl_ctx.get_prop(headers.REFUSAL)
             self.announced.append((what, refusal["site"], refusal["reason"]))
         super().fire_event(event_type, fl_ctx)
 
@@ -66,15 +60,10 @@ class RunningTask:
         self.fl_ctx = fl_ctx = self.context()
         self.communicator.initialize_run(fl_ctx)
         controller.initialize(fl_ctx)
-        self.task = Task(
-            name="train",
-            data=DXO(DataKind.WEIGHTS, data={}).to_shareable(),
-            result_received_cb=received,
-        )
-        self.thread = threading.Thread(
-            target=controller.broadcast_and_wait,
-            args=[self.task, fl_ctx, None, needed, wait, self.signal],
-        )
+        data = DXO(DataKind.WEIGHTS, data={}).to_shareable()
+        self.task = Task(name="train", data=data, result_received_cb=received)
+        given = [self.task, fl_ctx, None, needed, wait, self.signal]
+        self.thread = threading.Thread(target=controller.broadcast_and_wait, args=given)
         self.thread.start()
         while self.task.schedule_time is None and self.thread.is_alive():
             self.thread.join(0.01)
@@ -99,9 +88,8 @@ class RunningTask:
         fl_ctx = self.context(site, **facts)
         result = Shareable() if result is None else result
         fl_ctx.set_prop(FLContextKey.TASK_NAME, "train", private=True, sticky=False)
-        self.communicator.process_submission(
-            Client(site, "token"), "train", task_id, result, fl_ctx
-        )
+        client = Client(site, "token")
+        self.communicator.process_submission(client, "train", task_id, result, fl_ctx)
 
     def fail(self, site, code):
         self.answer(site, make_reply(code))
