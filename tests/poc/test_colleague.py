@@ -4,8 +4,6 @@ nih asks. chexpert has the guards that `surgagg deploy kit site` writes; nih has
 drop answers, and mercy has none, to show what FLARE alone answers.
 """
 
-import time
-
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import ReturnCode, ServerCommandNames
@@ -65,12 +63,9 @@ def answers(network):
         job = tiny_job.make(folder, SITES, settings=settings, code="installed")
         with FlareSession(network.lead) as session:
             job_id = session.submit(job)
-            meta = deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")
+            meta = deployed.wait(session, job_id, holds=lambda meta: meta["status"] == "RUNNING")
             assert meta["status"] == "RUNNING"
-            deadline = time.monotonic() + 60
-            while deployed.rounds(network, job_id) < 1:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+            deployed.until(lambda job_id=job_id: deployed.rounds(network, job_id))
             for site in ("chexpert", "mercy", "server"):
                 timeout = 4.0 if guarded or site == "chexpert" else 30.0
                 cell, asked = f"{site}.{job_id}", {"manage": (site, "process_info")}
@@ -84,10 +79,8 @@ def answers(network):
                     asked["heartbeat"] = (cell, job_id)
                 for kind, what in asked.items():
                     found[guarded, kind, site] = ask(kit, kind, *what, timeout)
-            made = deployed.rounds(network, job_id)
-            while deployed.rounds(network, job_id) == made:  # the guards do not disturb the job
-                assert time.monotonic() < deadline + 60
-                time.sleep(0.2)
+            made = deployed.rounds(network, job_id)  # the guards do not disturb the job
+            deployed.until(lambda job=job_id, made=made: deployed.rounds(network, job) > made)
             session.abort(job_id)
         network.stop()
         resources.write_text(whole)

@@ -7,7 +7,6 @@ started again. Every job that a fault ended is continued.
 
 import json
 import threading
-import time
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -57,9 +56,8 @@ def offline(system, site, until, struck):
                     how(process)
 
         def wake():
-            deadline = time.monotonic() + faults.LONGEST
-            while deployed.rounds(system, job_id) < until and time.monotonic() < deadline:
-                time.sleep(0.1)
+            with suppress(AssertionError):  # else it would sleep for ever
+                deployed.until(lambda: deployed.rounds(system, job_id) >= until, faults.LONGEST)
             each(psutil.Process.resume)
             faults.back(struck, site).touch()
 

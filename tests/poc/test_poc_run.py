@@ -123,7 +123,7 @@ def endless(system, folder):
     job = tiny_job.make(folder, TWO, settings=settings)
     with FlareSession(system.lead) as session:
         job_id = session.submit(job)
-        deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")
+        deployed.wait(session, job_id, holds=lambda meta: meta["status"] == "RUNNING")
     return job_id
 
 

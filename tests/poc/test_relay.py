@@ -75,7 +75,7 @@ def run(network):
     job = tiny_job.make(network.folder.parent / "job", TWO, settings=UNDISTURBED, plan=[HELD])
     with FlareSession(network.lead) as session:
         job_id = session.submit(job)
-        deployed.wait(session, job_id, until=lambda _: deployed.rounds(network, job_id))
+        deployed.wait(session, job_id, holds=lambda _: deployed.rounds(network, job_id))
         return SimpleNamespace(
             at_server=network.connections(network.project.port),
             at_relay=network.connections(network.relay_port),

@@ -79,10 +79,7 @@ class Network(PocSystem):
         self.wait()
 
     def wait(self):
-        deadline = time.monotonic() + 60
-        while processes.connection_error("localhost", self.project.port):
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        until(lambda: not processes.connection_error("localhost", self.project.port))
 
     def start_sites(self):
         for site in self.project.sites:
@@ -140,6 +137,15 @@ def keeps_open(port, kit=None):
             return False
 
 
+def until(holds, seconds=60.0):
+    """Wait until something holds, so many seconds at most; what it gives."""
+    deadline = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < deadline, holds
+        time.sleep(0.2)
+    return found
+
+
 def run(system, job):
     """Submit a job as the lead; what it left."""
     with FlareSession(system.lead) as session:
@@ -157,14 +163,14 @@ def ended(session, system, job_id):
     )  # fmt: skip
 
 
-def wait(session, job_id, *, until=lambda meta: False, timeout=180.0):
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
+def wait(session, job_id, *, holds=lambda meta: False, timeout=180.0):
+    """Wait until something holds of a job, or it has ended; its facts."""
+
+    def meta():
         meta = session.meta(job_id)
-        if until(meta) or meta["status"].startswith("FINISHED"):
-            return meta
-        time.sleep(0.3)
-    raise TimeoutError(f"job {job_id} is {meta['status']} after {timeout} s")
+        return (meta["status"].startswith("FINISHED") or holds(meta)) and meta
+
+    return until(meta, timeout)
 
 
 def rounds(system, job_id):
