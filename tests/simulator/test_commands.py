@@ -29,28 +29,25 @@ def surgagg(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def initial_body(surgagg):
-    call = surgagg(
-        "model", "init", "initial.npz", "--backbone", "tiny_densenet", "--weights", "none",
-        "--image-size", 32,
-    )  # fmt: skip
-    assert call.code == 0, call.err
-    assert "Random weights: use strategy fedavg or fedbn" in call.out
+    of = ("--backbone", "tiny_densenet", "--weights", "none", "--image-size", 32)
+    output = surgagg.output_of("surgagg", "model", "init", "initial.npz", *of)
+    assert "Random weights: use strategy fedavg or fedbn" in output
     path = surgagg.home / "initial.npz"
-    manifest = load(path).manifest
-    assert manifest["initial_body_sha256"] == digest(load(path).variables)
-    assert manifest["weights"] == "none"
-    save(with_statistics(load(path)), path)
+    made = load(path)
+    assert made.manifest["initial_body_sha256"] == digest(made.variables)
+    assert made.manifest["weights"] == "none"
+    save(with_statistics(made), path)
     return path
 
 
 def finished(surgagg, initial_body, job, out, *options):
     """Make a small run; what it left."""
-    call = surgagg("run", job, "--initial-body", initial_body, "--out", out, *SMALL, *options)
-    assert call.code == 0, call.err
+    of = ("--initial-body", initial_body, "--out", out, *SMALL, *options)
+    output = surgagg.output_of("surgagg", "run", job, *of)
     folder = surgagg.home / out
     summary = Summary.from_json((folder / "report/summary.json").read_text())
     html = (folder / "report/report.html").read_text()
-    return SimpleNamespace(out=call.out, folder=folder, summary=summary, html=html)
+    return SimpleNamespace(out=output, folder=folder, summary=summary, html=html)
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +144,7 @@ class TestRun:
 @pytest.mark.data
 @pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
 def test_real_images_are_cut_into_two_sites_and_the_report_names_its_limits(surgagg, initial_body):
-    cut = surgagg("data", "partition", MINI, "--out", "runs/real-sites")
-    assert cut.code == 0, cut.err
+    surgagg.output_of("surgagg", "data", "partition", MINI, "--out", "runs/real-sites")
     real = finished(
         surgagg, initial_body, "surgical", "runs/real", "--site-files", "runs/real-sites",
         "--sites", "nih-1,nih-2", "--set", "num_rounds=1", "--preset", "recommended",

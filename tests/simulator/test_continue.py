@@ -1,6 +1,5 @@
 """A run that is continued, and one that stops early, in FLARE's simulator."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -65,13 +64,7 @@ def test_other_sites_keep_the_columns_and_get_a_best_model_of_their_own(continue
     assert grown.best.manifest["best"]["round"] >= FIRST + 1
     union = ("Edema", "Fracture", "Nodule/Mass", "Support Devices")
     assert wire.classes_of(grown.best.variables) == union
-    lines = (grown.server / "metrics/round_metrics.jsonl").read_text().splitlines()
-    warmed = {
-        site["name"]: metric["value"]
-        for site in json.loads(lines[0])["sites"]
-        for metric in site["metrics"]
-        if metric["name"] == "warmed_up"
-    }
+    warmed = {site: of["warmed_up"] for site, of in grown.round_metrics()[FIRST].items()}
     assert warmed == {"north": 0, "west": 1}  # Support Devices alone
 
 

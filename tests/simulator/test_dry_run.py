@@ -20,16 +20,12 @@ FAULTS = {
     "class": ({}, r"the site is not permitted to train \['Hernia'\]"),
     "minor": ({"version": OTHER_MINOR}, re.escape(OF.format(OTHER_MINOR))),
     "early": ({"version": None}, re.escape(OF.format("unknown (an earlier one declares none)"))),
-    "network": (
-        {"layer": "deep"},
-        r"e\.g\. \['deep/kernel'\]; backbone is 'tiny' there and 'deep' here\. Start",
-    ),
-    "disk": (
-        {"free_disk": 9},
-        r"it needs 0\.0 MB of disk space for its models .* 0\.0 MB are free",
-    ),
+    "network": ({"layer": "deep"},
+                r"e\.g\. \['deep/kernel'\]; backbone is 'tiny' there and 'deep' here\. Start"),
+    "disk": ({"free_disk": 9},
+             r"it needs 0\.0 MB of disk space for its models .* 0\.0 MB are free"),
     "files": ({"damaged": True}, r"the reason is in local_notes/simulate_job\.txt there"),
-}
+}  # fmt: skip
 """Site -> what it pretends, and why the lead reads that it cannot take part."""
 
 OWN = {name: f"Own {name}" for name in FAULTS} | {"class": "Hernia"}

@@ -66,14 +66,10 @@ def test_a_site_of_ones_own_trains_in_colour_and_is_reported(surgagg):
     twice = surgagg(*made, "--backbone", "vgg16")
     assert twice.code == 2
     assert "your own Site defines the network; leave out --backbone" in twice.err
-    call = surgagg(*made)
-    assert call.code == 0, call.err
-    assert "use strategy fedavg" in call.out
-    output = surgagg.example("skin_photos.py", "data")
-    assert "result  runs/skin/surgical" in output
-    call = surgagg(*report)
-    assert call.code == 0, call.err
-    assert "One model for 3 classes" in call.out and "Measured at the sites" in call.out
+    assert "use strategy fedavg" in surgagg.output_of("surgagg", *made)
+    assert "result  runs/skin/surgical" in surgagg.example("skin_photos.py", "data")
+    output = surgagg.output_of("surgagg", *report)
+    assert "One model for 3 classes" in output and "Measured at the sites" in output
     best = load(surgagg.home / "runs/skin/surgical/server/simulate_job/models/best.npz")
     trained = {name: tuple(found["sites"]) for name, found in best.manifest["classes"].items()}
     assert trained == {"Redness": ("north", "south"), "Bruise": ("north",), "Jaundice": ("south",)}

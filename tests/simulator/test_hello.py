@@ -18,13 +18,6 @@ ROUNDS = 4
 """Of the example."""
 
 
-def python(folder, *words):
-    """Run Python in a folder; what it says."""
-    done = Typist(folder).run("python", *words)
-    assert done.code == 0, done.out[-3000:] + done.err[-3000:]
-    return done.out
-
-
 def through_federated_training(job):
     """Put the product's workflow in the place of FLARE's, and nothing else."""
     file = job / "app_server/config/config_fed_server.json"
@@ -43,7 +36,7 @@ def through_federated_training(job):
 def hello(tmp_path_factory):
     """Folder of the example's run, and what it said."""
     folder = tmp_path_factory.mktemp("hello")
-    return folder / "runs/hello", python(folder, EXAMPLE / "job.py")
+    return folder / "runs/hello", Typist(folder).example("hello_surgical/job.py")
 
 
 def test_it_trains_one_model_for_the_classes_of_both_sites(hello):
@@ -63,8 +56,9 @@ def test_fedavg_makes_the_model_of_federated_training_bit_for_bit(hello, tmp_pat
     recipe.export(str(tmp_path / "jobs"))
     job = tmp_path / "jobs/hello_surgical"
     through_federated_training(job)
-    simulator = ("-m", "nvflare.private.fed.app.simulator.simulator", job)
-    python(tmp_path, *simulator, "-w", tmp_path / "training", "-c", "north,south", "-t", "2")
+    simulator = ("python", "-m", "nvflare.private.fed.app.simulator.simulator", job)
+    of_sites = ("-w", tmp_path / "training", "-c", "north,south", "-t", "2")
+    Typist(tmp_path).output_of(*simulator, *of_sites)
     folders = (hello[0] / "hello_surgical", tmp_path / "training")
     fedavg, training = (load(folder / MODEL) for folder in folders)
     assert {name: of["sites"] for name, of in fedavg.manifest["classes"].items()} == CLASSES

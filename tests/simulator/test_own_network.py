@@ -1,5 +1,7 @@
 """A network of a researcher's own file, with every command, in a folder that is no package."""
 
+from functools import partial
+
 import pandas as pd
 import pytest
 
@@ -35,11 +37,7 @@ def surgagg(tmp_path_factory):
 
 
 def test_it_is_trained_compared_used_and_exported(surgagg):
-    def done(*words):
-        call = surgagg(*words)
-        assert call.code == 0, call.out[-2000:] + call.err[-3000:]
-        return call.out
-
+    done = partial(surgagg.output_of, "surgagg")
     settings = ("warmup_epochs=1", "image_size=32", "num_rounds=1", "backbone=STRIPES")
     small = [word for setting in settings for word in ("--set", setting)]
     data = ("--site-files", "phantom/sites", "--initial-body", "body.npz", *small)

@@ -1,7 +1,5 @@
 """The surgical job in FLARE's simulator: models, curves, faults, evaluation of its model."""
 
-import json
-
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -61,11 +59,10 @@ class TestTracking:
             assert {tag for tag in found if tag.split("/")[0] == metric} == tags
             assert all(list(found[tag]) == [0, 1, 2, 3] for tag in tags)  # 3: the final model
         assert list(found["train_loss"]) == [0, 1, 2]
-        lines = (runs.first.server / "metrics/round_metrics.jsonl").read_text().splitlines()
-        for round_, entry in enumerate(map(json.loads, lines)):
-            (measured,) = [s["metrics"] for s in entry["sites"] if s["name"] == site]
-            values = {metric["name"]: metric["value"] for metric in measured}
-            assert entry["round"] == round_ and "train_loss" in values
+        rounds = runs.first.round_metrics()
+        assert list(rounds) == [0, 1, 2]
+        for round_, values in ((round_, of[site]) for round_, of in rounds.items()):
+            assert "train_loss" in values
             for tag in {*found} & {*values}:
                 assert found[tag][round_] == np.float32(values[tag]), tag
         final = runs.first.measured()[site]
@@ -131,15 +128,12 @@ def evaluated(runs, tmp_path_factory):
 
 
 def test_every_site_measures_the_same_as_in_the_training_job_bit_for_bit(runs, evaluated):
-    trained, again = (
-        {
-            (row.class_name, row.site): (row.auroc, row.bce)
-            for row in read(run.server).itertuples()
-            if row.site in SITES
-        }
-        for run in (runs.first, evaluated)
-    )
-    assert again == trained
+    def measured(run):
+        rows = [row for row in read(run.server).itertuples() if row.site in SITES]
+        return {(row.class_name, row.site): (row.auroc, row.bce) for row in rows}
+
+    trained = measured(runs.first)
+    assert measured(evaluated) == trained
     assert set(trained) == {(name, site) for site in SITES for name in SITES[site]["classes"]}
     for row in read(evaluated.server).itertuples():  # counts travel where they are asked for
         assert row.positives + row.negatives == ALL[row.site]["images"]

@@ -14,7 +14,7 @@ import psutil
 
 import tiny_job
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
-from cxr_study.runs.job_results import read_events
+from cxr_study.runs.job_results import json_lines, read_events
 from cxr_study.runs.simulator_process import simulate
 from once import once
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -92,6 +92,16 @@ class Run:
     def measured(self):
         """What the sites measured: site -> model -> metrics."""
         return json.loads((self.server / "cross_site_val/cross_val_results.json").read_text())
+
+    def round_metrics(self):
+        """What FLARE keeps of the rounds: round -> site -> metric -> value."""
+        found = {}
+        for line in json_lines(self.server / "metrics/round_metrics.jsonl"):
+            found[line["round"]] = {
+                site["name"]: {metric["name"]: metric["value"] for metric in site["metrics"]}
+                for site in line["sites"]
+            }
+        return found
 
     def received(self, site):
         return (self.folder / "received" / site).read_bytes()

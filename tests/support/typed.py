@@ -56,8 +56,12 @@ class Typist:
         )  # fmt: skip
         return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
 
+    def output_of(self, *command):
+        """Run a program, which must end well; what it says."""
+        done = self.run(*command)
+        assert done.code == 0, done.out[-3000:] + done.err[-3000:]
+        return done.out
+
     def example(self, name, *arguments):
         """Run an example; what it says."""
-        done = self.run("python", EXAMPLES / name, *arguments)
-        assert done.code == 0, done.out[-2000:] + done.err[-3000:]
-        return done.out
+        return self.output_of("python", EXAMPLES / name, *arguments)
