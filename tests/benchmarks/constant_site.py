@@ -56,11 +56,8 @@ class ConstantExecutor(Executor):
         self, site: str, table: str, folder: str, absent: float = 0.0, seconds: float = 0.0
     ):
         super().__init__()
-        self.site = site
-        self.table = table
-        self.folder = folder
-        self.absent = absent
-        self.seconds = seconds
+        self.site, self.table, self.folder = site, table, folder
+        self.absent, self.seconds = absent, seconds
 
     def handle_event(self, event_type, fl_ctx):
         if event_type == EventType.START_RUN:

@@ -37,12 +37,8 @@ class Session:
     deaf = False  # whether a job ignores an abort
 
     def __init__(self, plan, kit=None, planned=10, present=SITES):
-        self.plan = list(plan)
-        self.kit = kit
-        self.planned = planned
-        self.present = set(present)
-        self.jobs = []
-        self.aborted = []
+        self.plan, self.kit, self.planned = list(plan), kit, planned
+        self.present, self.jobs, self.aborted = set(present), [], []
 
     def missing(self, sites, patience=0.0):
         return sorted({*sites} - self.present)

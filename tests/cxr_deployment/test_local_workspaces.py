@@ -35,7 +35,7 @@ def kit(tmp_path):
     return tmp_path
 
 
-def test_everything_of_a_job_is_found_the_oldest_first(kit):
+def test_everything_of_a_job_is_found_the_oldest_first_and_its_removal_leaves_all_else(kit):
     old, new = find_job_files(kit)
     assert (old.job, new.job) == (OLD, NEW)
     found = {path.relative_to(kit).as_posix() for path in old.paths}
@@ -44,6 +44,10 @@ def test_everything_of_a_job_is_found_the_oldest_first(kit):
     assert round(old.age_days) == 90 and round(new.age_days) == 1  # of the newest file
     assert not old.running
     assert find_job_files(kit, older_than=2) == [old] and find_job_files(kit, older_than=91) == []
+    old.remove()
+    assert [one.job for one in find_job_files(kit)] == [NEW]
+    rest = {path.relative_to(kit).as_posix() for path in kit.rglob("*") if path.is_file()}
+    assert rest == {f"checkpoints/{NEW}/last.npz", *OTHERS}
 
 
 @pytest.fixture
@@ -80,13 +84,6 @@ def test_what_a_server_does_not_need_is_removed(kit, stored, status, days, neede
     assert old.size > 12 and kit / f"jobs/{OLD}" in old.paths
     old.remove()
     assert not (kit / f"jobs/{OLD}").exists() and [one.job for one in find_job_files(kit)] == [NEW]
-
-
-def test_removal_leaves_all_else(kit):
-    find_job_files(kit, [OLD])[0].remove()
-    assert [one.job for one in find_job_files(kit)] == [NEW]
-    rest = {path.relative_to(kit).as_posix() for path in kit.rglob("*") if path.is_file()}
-    assert rest == {f"checkpoints/{NEW}/last.npz", *OTHERS}
 
 
 @pytest.mark.parametrize("module", ["nvflare.private.fed.app.client.worker_process", "surgagg"])

@@ -204,8 +204,7 @@ class Impostor(FLComponent):
 
     def __init__(self, site: str, claims: dict):
         super().__init__()
-        self.site = site
-        self.claims = claims
+        self.site, self.claims = site, claims
 
     def handle_event(self, event_type, fl_ctx):
         if event_type == EventType.START_RUN and self.site in self.claims:

@@ -31,11 +31,8 @@ class Engine:
     """
 
     def __init__(self, folder=None, **components):
-        self.components = components
-        self._folder = folder
-        self.events = []
-        self.logged = []
-        self.sites = []
+        self.components, self._folder = components, folder
+        self.events, self.logged, self.sites = [], [], []
 
     @cached_property
     def folder(self):

@@ -64,9 +64,7 @@ class LocalModel:
     kinds = VariableKinds(frozenset(BATCH_NORM))
 
     def __init__(self, model, classes, options, loss_weights=None, missing=None):
-        self.classes = classes
-        self.options = options
-        self._values = model
+        self.classes, self.options, self._values = classes, options, model
         self._momenta = {name: np.zeros_like(value) for name, value in model.items()}
 
     def set_body(self, body):

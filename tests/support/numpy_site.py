@@ -34,9 +34,7 @@ class NumpySite(ArraySite):
 
     def __init__(self, site: str, table: str, plan: list = (), folder: str = "", epochs: int = 1):
         super().__init__(site, table)
-        self.plan = plan
-        self.folder = folder
-        self.epochs = epochs
+        self.plan, self.folder, self.epochs = plan, folder, epochs
 
     def handle_event(self, event_type, fl_ctx):
         if event_type != EventType.ABOUT_TO_START_RUN:

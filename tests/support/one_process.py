@@ -33,9 +33,7 @@ class NetworkSite(Site):
 
     def __init__(self, site, build, shape):
         super().__init__()
-        self.site = site
-        self.build = build
-        self.shape = shape
+        self.site, self.build, self.shape = site, build, shape
 
     @property
     def classes(self):

@@ -22,8 +22,7 @@ class TinySite(Site):
 
     def __init__(self, site: str, table: str):
         super().__init__()
-        self.site = site
-        self.table = table
+        self.site, self.table = site, table
 
     @property
     def classes(self):

@@ -31,8 +31,7 @@ class ListeningEngine(Engine):
 
     def __init__(self, sites, controller):
         super().__init__(workflow=controller)
-        self.sites = list(sites)
-        self.announced = []
+        self.sites, self.announced = list(sites), []
 
     def fire_event(self, event_type, fl_ctx):
         if what := _NAMES.get(event_type):
@@ -49,11 +48,8 @@ class RunningTask:
     """
 
     def __init__(self, controller, sites, needed, wait=0, runner=None, received=None, meta=None):
-        self.controller = controller
-        self.engine = ListeningEngine(sites, controller)
-        self.signal = Signal()
-        self.runner = runner
-        self.meta = meta
+        self.controller, self.runner, self.meta = controller, runner, meta
+        self.engine, self.signal = ListeningEngine(sites, controller), Signal()
         self.manager = FLContextManager(engine=self.engine, identity_name="server", job_id="job")
         self.communicator = WFCommServer()
         controller.set_communicator(self.communicator)

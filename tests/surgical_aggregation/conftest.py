@@ -27,11 +27,11 @@ def logged(monkeypatch):
     """Texts that components log, by level."""
     texts = {level: [] for level in ("info", "warning", "error")}
     for level, lines in texts.items():
-        monkeypatch.setattr(
-            FLComponent,
-            f"log_{level}",
-            lambda self, fl_ctx, text, fire_event=True, lines=lines: lines.append(text),
-        )
+
+        def log(self, fl_ctx, text, fire_event=True, lines=lines):
+            lines.append(text)
+
+        monkeypatch.setattr(FLComponent, f"log_{level}", log)
     return texts
 
 

@@ -13,7 +13,7 @@ import tenseal
 from nvflare.app_opt.he import intime_accumulate_model_aggregator as flares
 
 import encrypted
-from flare import context, global_model, result
+from flare import column, context, global_model, result
 from surgical_aggregation.encryption import contexts as kits
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
@@ -30,9 +30,8 @@ KERNEL = np.ones(SHAPE, np.float32)
 
 
 def train(value, classes, samples=None, kind=DataKind.WEIGHTS):
-    column = (np.full(2, value, np.float32), np.float32([-value]))
-    body = {"conv/kernel": value * KERNEL}
-    return result(body, dict.fromkeys(classes, column), samples=samples, kind=kind)
+    columns = dict.fromkeys(classes, column(value))
+    return result({"conv/kernel": value * KERNEL}, columns, samples=samples, kind=kind)
 
 
 def secret(value, classes, weighting="mean", **facts):

@@ -18,7 +18,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 from nvflare.app_common.workflows.fedavg import FedAvg
 
-from flare import Engine, context, global_model, result
+from flare import Engine, column, context, global_model, result
 from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, WeightingError
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.best_model_selector import BestModelSelector
@@ -27,10 +27,6 @@ from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
 
 VARIANCE = "bn/moving_variance"
-
-
-def column(value):
-    return (np.full(2, value, np.float32), np.float32([-value]))
 
 
 BODY = {"conv/kernel": np.zeros(2, np.float32), VARIANCE: np.ones(2, np.float32)}

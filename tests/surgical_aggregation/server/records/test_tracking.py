@@ -25,8 +25,7 @@ class Server:
     """A server with the component, for which tests set the sites' metrics."""
 
     def __init__(self, component, folder):
-        self.component = component
-        self.engine = Engine(folder)
+        self.component, self.engine = component, Engine(folder)
         self.engine.sites = ["north", "south"]
         self.fire(EventType.START_RUN, **{FLContextKey.PROCESS_TYPE: ProcessType.SERVER_JOB})
 

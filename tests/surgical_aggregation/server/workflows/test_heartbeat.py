@@ -18,8 +18,7 @@ class Network(Engine):
 
     def __init__(self, *sites):
         super().__init__()
-        self.sites = list(sites)
-        self.away = set()
+        self.sites, self.away = list(sites), set()
 
     def send_aux_request(self, targets, topic, request, timeout, fl_ctx, optional):
         assert topic == ReservedTopic.JOB_HEART_BEAT and optional

@@ -22,15 +22,17 @@ def interval(sites, own, event=EventType.START_RUN, **settings):
     return answer.get_header(TaskConstant.WAIT_TIME), engine
 
 
-@pytest.mark.parametrize("sites, seconds", [(1, 0.1), (10, 0.1), (11, 0.11), (200, 2.0)])
-def test_sites_ask_a_hundred_times_a_second_but_none_sooner_than_flares_interval(sites, seconds):
-    assert interval(sites, own=0.1)[0] == seconds
+FEWER, EARLIER = {"requests_per_second": 2}, {"event": EventType.ABOUT_TO_START_RUN}
 
 
-def test_fewer_requests_are_a_longer_interval_when_the_run_starts():
-    assert interval(4, own=0.1, requests_per_second=2)[0] == 2.0
-    assert interval(4, own=5.0, requests_per_second=2)[0] == 5.0
-    assert interval(200, own=0.1, event=EventType.ABOUT_TO_START_RUN)[0] == 0.1
+@pytest.mark.parametrize(("sites", "own", "how", "seconds"), [
+    (1, 0.1, {}, 0.1), (10, 0.1, {}, 0.1), (11, 0.1, {}, 0.11), (200, 0.1, {}, 2.0),
+    (4, 0.1, FEWER, 2.0), (4, 5.0, FEWER, 5.0), (200, 0.1, EARLIER, 0.1),
+])  # fmt: skip
+def test_from_the_start_on_sites_ask_so_often_and_none_sooner_than_flares_interval(
+    sites, own, how, seconds
+):
+    assert interval(sites, own, **how)[0] == seconds
 
 
 def test_no_requests_at_all_are_refused_before_the_run():

@@ -38,8 +38,7 @@ class StopAt:
     """Returns True at the nth call."""
 
     def __init__(self, number):
-        self.asked = 0
-        self.number = number
+        self.asked, self.number = 0, number
 
     def __call__(self):
         self.asked += 1
