@@ -117,17 +117,11 @@ def test_digest_of_an_encrypted_initial_body_becomes_that_of_the_decrypted_one()
 
 
 @pytest.mark.parametrize("filter_", [EncryptResult, DecryptTask])
-def test_without_the_sites_context_nothing_leaves_or_comes(filter_, packed):
-    without = filter_()
+def test_without_the_sites_keys_nothing_leaves_or_comes_and_it_gets_instructions(filter_, packed):
+    fl_ctx, without = encrypted.insecure(context("server")), filter_()
     without.tenseal_context_file = "elsewhere.tenseal"
     with pytest.raises(ValueError, match=r"elsewhere\.tenseal"):
         processed({"a": packed}, filter_=without)
-
-
-@pytest.mark.parametrize("filter_", [EncryptResult, DecryptTask])
-def test_a_site_without_its_keys_does_not_participate_and_gets_instructions(filter_):
-    fl_ctx, without = encrypted.insecure(context("server")), filter_()
-    without.tenseal_context_file = "elsewhere.tenseal"
     without.handle_event(EventType.START_RUN, fl_ctx)
     needed = r"needs elsewhere\.tenseal in the startup folder: .* `nvflare poc prepare -he`"
     with pytest.raises(SiteError, match=needed):
