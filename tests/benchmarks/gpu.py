@@ -204,9 +204,8 @@ def main():
         else:
             found = f"{found} | "
         loop, precision, xla, batch = line
-        print(
-            f"| {loop} | {precision} | {'yes' if xla else 'no'} | {batch} | {found} |", flush=True
-        )
+        compiled = "yes" if xla else "no"
+        print(f"| {loop} | {precision} | {compiled} | {batch} | {found} |", flush=True)
     return None
 
 

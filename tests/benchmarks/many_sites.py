@@ -54,10 +54,8 @@ def drawn_classes(number):
 
 def write_body(path, megabytes, variables):
     size = int(megabytes * 2**20 / 4 / variables)
-    body = {
-        f"layer_{n:03d}/kernel": np.full(size, drawn("body", n), np.float32)
-        for n in range(variables)
-    }
+    values = {f"layer_{n:03d}/kernel": drawn("body", n) for n in range(variables)}
+    body = {name: np.full(size, value, np.float32) for name, value in values.items()}
     facts = {"head_features": FEATURES, "initial_body_sha256": digest(body)}
     save(Checkpoint(body, {**facts, **VariableKinds().facts()}), path)
 
@@ -83,9 +81,8 @@ class Watch:
     def __init__(self, system, job_id, folder, dead):
         self.system, self.folder = system, folder
         self.record = system.server / job_id / "run_record.jsonl"
-        self.dead = dead
+        self.dead, self.peak = dead, {"RssAnon": 0, "RssFile": 0}
         self.lines = []  # of the record, which FLARE takes away when the job is over
-        self.peak = {"RssAnon": 0, "RssFile": 0}
         self.rounds = []  # of each: its line, CPU seconds and memory at its end
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -207,11 +204,9 @@ def measure(folder, number, wanted):
 
 
 def wait(session, job_id):
-    while True:
-        status = session.meta(job_id)["status"]
-        if status.startswith("FINISHED"):
-            return status
+    while not (status := session.meta(job_id)["status"]).startswith("FINISHED"):
         time.sleep(2)
+    return status
 
 
 def report(wanted, sites, status, watch, received, seconds):

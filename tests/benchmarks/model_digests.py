@@ -19,16 +19,13 @@ import numpy as np
 
 RECIPE = ("num_rounds=2", "batch_size=64", "warmup_epochs=1")
 RUNS = {
-    "surgical": ("surgical",),
-    "surgical, recommended": (
-        *("surgical", "--preset", "recommended", "--set", "server_optimizer=fedavgm"),
-        *("--set", "head_weighting=positives", "--set", "report_counts=true"),
-        *("--set", "send=differences"),
-    ),
-    "surgical, fedbn": ("surgical", "--set", "strategy=fedbn"),
-    "vanilla": ("vanilla",),
-    "partial_loss": ("partial_loss", "--set", "pseudo_labels=soft"),
-    "personalised": ("personalised", "--set", "strategy=fedbn"),
+    "surgical": "surgical",
+    "surgical, recommended": "surgical --preset recommended --set server_optimizer=fedavgm "
+    "--set head_weighting=positives --set report_counts=true --set send=differences",
+    "surgical, fedbn": "surgical --set strategy=fedbn",
+    "vanilla": "vanilla",
+    "partial_loss": "partial_loss --set pseudo_labels=soft",
+    "personalised": "personalised --set strategy=fedbn",
 }
 START = "from cxr_study.cli import start; start()"
 
@@ -56,7 +53,16 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder, "run")
             recipe = [word for one in RECIPE for word in ("--set", one)]
-            command = [sys.executable, "-c", START, "run", *words, "--phantom", "--out", str(run)]
+            command = [
+                sys.executable,
+                "-c",
+                START,
+                "run",
+                *words.split(),
+                "--phantom",
+                "--out",
+                str(run),
+            ]
             done = subprocess.run([*command, *recipe], capture_output=True, text=True, check=False)
             made[name] = digests(run) if done.returncode == 0 else done.stdout + done.stderr
         print(f"{name}: {len(made[name])} checkpoints", flush=True)

@@ -64,7 +64,8 @@ def test_other_sites_keep_the_columns_and_get_a_best_model_of_their_own(continue
     assert grown.best.manifest["best"]["round"] >= FIRST + 1
     union = ("Edema", "Fracture", "Nodule/Mass", "Support Devices")
     assert wire.classes_of(grown.best.variables) == union
-    warmed = {site: of["warmed_up"] for site, of in grown.round_metrics()[FIRST].items()}
+    first, *_ = grown.round_metrics().values()
+    warmed = {site: metrics["warmed_up"] for site, metrics in first.items()}
     assert warmed == {"north": 0, "west": 1}  # Support Devices alone
 
 
