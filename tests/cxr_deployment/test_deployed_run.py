@@ -139,54 +139,43 @@ def failed(number, rounds):
 RUNS = {
     "ends well": ([(DONE, 10)], {}, [FIRST], [1]),
     "breaks": ([(BROKE, 3), (BROKE, 2), (DONE, 5)], {}, [FIRST, SECOND, THIRD], [1, 2, 3]),
-    "breaks, and the next makes no round": (
-        [(BROKE, 3), (BROKE, 0), (DONE, 7)], {}, [FIRST, SECOND, SECOND], [1, 3],
-    ),
+    "breaks, and the next makes no round":
+        ([(BROKE, 3), (BROKE, 0), (DONE, 7)], {}, [FIRST, SECOND, SECOND], [1, 3]),
     "ends well without all its rounds": ([(DONE, 3), (DONE, 7)], {}, [FIRST, SECOND], [1, 2]),
     "stops early": ([(DONE, 3)], {"planned": 3}, [FIRST], [1]),
     "breaks in the test": ([(BROKE, 10), (DONE, 0)], {}, [FIRST, SECOND], [1, 2]),
     "a site does not come": ([(DONE, 10)], {"present": ["north"]}, [FIRST], [1]),
-    "continues another, and makes no round": (
-        [(BROKE, 0), (DONE, 10)], {"settings": BY_HAND}, [("job-a", 0)] * 2, [2],
-    ),
-    "continues another for rounds of its own, and makes none at first": (
-        [(BROKE, 0), (BROKE, 4), (DONE, 6)], {"settings": {**BY_HAND, "num_rounds": 10}},
-        [("job-a", 10), ("job-a", 10), ("job-2,job-a", 0)], [2, 3],
-    ),
+    "continues another, and makes no round":
+        ([(BROKE, 0), (DONE, 10)], {"settings": BY_HAND}, [("job-a", 0)] * 2, [2]),
+    "continues another for rounds of its own, and makes none at first":
+        ([(BROKE, 0), (BROKE, 4), (DONE, 6)], {"settings": {**BY_HAND, "num_rounds": 10}},
+         [("job-a", 10), ("job-a", 10), ("job-2,job-a", 0)], [2, 3]),
     "trains nothing": ([(DONE, 0)], {"name": "evaluation"}, [(None, None)], [1]),
     "is lost elsewhere": ([("lost", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
     "is lost there without a word": ([("mute", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
-    "is lost before it began": (
-        [("mute", 0), (DONE, 10)], {"of_run": {"workspaces": {"server": Path("no")}}},
-        [FIRST, SECOND], [2],
-    ),
-    "is lost, and not to be continued": (
-        [("lost", 4)], {"of_run": {"retries": 0}}, [FIRST], failed(1, 4),
-    ),
+    "is lost before it began":
+        ([("mute", 0), (DONE, 10)], {"of_run": {"workspaces": {"server": Path("no")}}},
+         [FIRST, SECOND], [2]),
+    "is lost, and not to be continued":
+        ([("lost", 4)], {"of_run": {"retries": 0}}, [FIRST], failed(1, 4)),
     "makes no round": ([(BROKE, 0)], {}, [FIRST], failed(1, 0)),
-    "continues another, and may not try again": (
-        [(BROKE, 0)], {"settings": BY_HAND, "of_run": {"retries": 0}}, [("job-a", 0)],
-        "DeployedRunError: job job-1 failed after 0 of an unknown number of rounds: ",
-    ),
-    "breaks too often": (
-        [(BROKE, 3), (BROKE, 2)], {"of_run": {"retries": 1}}, [FIRST, SECOND], failed(2, 5),
-    ),
-    "aborted": (
-        [("FINISHED:ABORTED", 3)], {}, [FIRST],
-        f"{failed(1, 3)}it was aborted by an admin. Resume: .*--set continues=job-1 and",
-    ),
+    "continues another, and may not try again":
+        ([(BROKE, 0)], {"settings": BY_HAND, "of_run": {"retries": 0}}, [("job-a", 0)],
+         "DeployedRunError: job job-1 failed after 0 of an unknown number of rounds: "),
+    "breaks too often":
+        ([(BROKE, 3), (BROKE, 2)], {"of_run": {"retries": 1}}, [FIRST, SECOND], failed(2, 5)),
+    "aborted":
+        ([("FINISHED:ABORTED", 3)], {}, [FIRST],
+         f"{failed(1, 3)}it was aborted by an admin. Resume: .*--set continues=job-1 and"),
     "never started": ([("FINISHED:FAILED_TO_RUN", 3)], {}, [FIRST], failed(1, 3)),
-    "the server is gone": (
-        [(BROKE, 2), (GONE, 0)], {}, [FIRST, SECOND],
-        "DeployedRunError: no FLARE server answers\nJob job-2 is no longer watched.*"
-        "--set continues=job-2,job-1 and --set num_rounds=0",
-    ),
-    "a second job is not taken": (
-        [(BROKE, 2), ("not taken", 0)], {}, [FIRST], "DeployedRunError: .*continues=job-1 and",
-    ),
-    "the first job is not taken": (
-        [("not taken", 0)], {}, [], "SessionError: no FLARE server answers$",
-    ),
+    "the server is gone":
+        ([(BROKE, 2), (GONE, 0)], {}, [FIRST, SECOND],
+         "DeployedRunError: no FLARE server answers\nJob job-2 is no longer watched.*"
+         "--set continues=job-2,job-1 and --set num_rounds=0"),
+    "a second job is not taken":
+        ([(BROKE, 2), ("not taken", 0)], {}, [FIRST], "DeployedRunError: .*continues=job-1 and"),
+    "the first job is not taken":
+        ([("not taken", 0)], {}, [], "SessionError: no FLARE server answers$"),
 }  # fmt: skip
 """What happens -> how each job ends and its rounds, more, what is asked for, the jobs kept or the
 error."""

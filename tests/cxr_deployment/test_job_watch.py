@@ -165,19 +165,16 @@ def test_flares_scheduler_tries_as_often_and_waits_as_long_as_is_reported():
 
 ENDS = {
     "aborted": ({"status": "FINISHED:ABORTED"}, "it was aborted by an admin.", True),
-    "not started": (
-        {"status": "FINISHED:FAILED_TO_RUN",
-         "job_deploy_detail": ["server: OK", "a: OK", "b: BYOC not permitted", "1 < 2"]},
-        "it could not be started: b: BYOC not permitted; 1 < 2", True,
-    ),
-    "not scheduled": (
-        {"status": "FINISHED:CANT_SCHEDULE",
-         "schedule_history": ["2026: too few"] * 2 + ["2026: max", "2026: scheduled"]},
-        "it could not be started: too few; max", True,
-    ),
-    "not loaded": (
-        {"status": "FINISHED:ABNORMAL"}, "FINISHED:ABNORMAL, and no file on this machine", True,
-    ),
+    "not started":
+        ({"status": "FINISHED:FAILED_TO_RUN",
+          "job_deploy_detail": ["server: OK", "a: OK", "b: BYOC not permitted", "1 < 2"]},
+         "it could not be started: b: BYOC not permitted; 1 < 2", True),
+    "not scheduled":
+        ({"status": "FINISHED:CANT_SCHEDULE",
+          "schedule_history": ["2026: too few"] * 2 + ["2026: max", "2026: scheduled"]},
+         "it could not be started: too few; max", True),
+    "not loaded":
+        ({"status": "FINISHED:ABNORMAL"}, "FINISHED:ABNORMAL, and no file on this machine", True),
     "killed": ({"status": "FINISHED:ABNORMAL", "seen": 1}, "FINISHED:ABNORMAL, and no file", False),
     "lost": ({"status": "RUNNING", "lost": True}, "the server was restarted while it ran", False),
 }  # fmt: skip

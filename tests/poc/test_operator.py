@@ -40,9 +40,8 @@ SOON = 10.0
 def command(*arguments):
     """`surgagg deploy ...`; always ended."""
     words = [sys.executable, "-c", CODE, "deploy", *map(str, arguments)]
-    with subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, **pipes) as process:
         try:
             yield process
         finally:

@@ -82,9 +82,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize(("spoilt", "reason"), SPOILT.items(), ids=["class", "events"])
-def test_a_configuration_that_is_no_use_is_named_with_its_log_and_not_tried_again(
-    system, folder, tmp_path, spoilt, reason
-):
+def test_a_useless_configuration_is_named_and_not_retried(system, folder, tmp_path, spoilt, reason):
     """To an admin elsewhere, who has nothing but a startup kit."""
     settings = {"warmup_epochs": 1, "initial_body": str(folder / "body.npz"), "continues": "x"}
     job = tiny_job.make(tmp_path, TWO, settings=settings)

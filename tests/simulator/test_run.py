@@ -19,9 +19,8 @@ class TestResult:
         assert list(wire.classes_of(runs.first.best.variables)) == UNION
         assert list(wire.classes_of(runs.first.last.variables)) == UNION
         classes = runs.first.last.manifest["classes"]
-        assert {name: facts["sites"] for name, facts in classes.items()} == {
-            name: [site for site in SITES if name in SITES[site]["classes"]] for name in UNION
-        }
+        labelled = {c: [site for site in SITES if c in SITES[site]["classes"]] for c in UNION}
+        assert {name: facts["sites"] for name, facts in classes.items()} == labelled
 
     def test_the_final_model_was_measured_and_the_best_tested_on_each_sites_classes(self, runs):
         measured = runs.first.measured()

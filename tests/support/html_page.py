@@ -49,9 +49,8 @@ class Page(HTMLParser):
         ids = [value for name, value in self.attributes if name == "id"]
         programs = {"script", "link", "iframe", "object"} & set(self.tags)
         once = len(ids) == len(set(ids)) and references(self.html) <= set(ids)
-        return (
-            inside and not outside and not programs and once and "default-src 'none'" in self.html
-        )
+        alone = inside and not outside and not programs
+        return alone and once and "default-src 'none'" in self.html
 
 
 def references(html):

@@ -24,9 +24,8 @@ def class_auroc(site, class_name, labelled, auroc, positives=40, model="global")
     """A row of the test table; without an AUROC there is no interval either."""
     low, high = (None, None) if auroc is None else (auroc - 0.125, auroc + 0.0625)
     labels = "site" if labelled else "truth"
-    return ClassAuroc(
-        model, site, class_name, labelled, auroc, low, high, positives, 100 - positives, labels
-    )
+    found = (auroc, low, high, positives, 100 - positives)
+    return ClassAuroc(model, site, class_name, labelled, *found, labels)
 
 
 def site_round(bce, train_seconds=10.0):

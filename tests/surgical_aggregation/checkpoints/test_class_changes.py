@@ -3,13 +3,9 @@
 import numpy as np
 import pytest
 
+from surgical_aggregation.checkpoints import class_changes
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
-from surgical_aggregation.checkpoints.class_changes import (
-    import_classes,
-    keep,
-    remove,
-    with_columns,
-)
+from surgical_aggregation.checkpoints.class_changes import import_classes, keep, remove
 from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.wire import variables as wire
 
@@ -53,10 +49,9 @@ class TestImport:
         lacks = {"sites": ["E"], "rounds": [], "last_round": 4, "lacking": {"E": "positive"}}
         manifest = {**self.source.manifest, "classes": {"Edema": lacks}}
         source = Checkpoint(self.source.variables, manifest)
-        columns, fitted = wire.split(source.variables)[1], {"refit": {"site": "me", "images": 80}}
-        after = with_columns(
-            model("Nodule"), source, {"Edema": columns["Edema"]}, {"Edema": fitted}
-        )
+        fitted = {"refit": {"site": "me", "images": 80}}
+        own = {"Edema": wire.split(source.variables)[1]["Edema"]}
+        after = class_changes.with_columns(model("Nodule"), source, own, {"Edema": fitted})
         of = facts_of(after).trained["Edema"]
         assert (of.sites, of.rounds, of.last_round, of.never_learned) == (("me",), (), None, None)
         assert of.imported["refit"] == fitted["refit"]

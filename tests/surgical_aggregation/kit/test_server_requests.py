@@ -55,9 +55,7 @@ def dropped(*facts, **headers):
     ("server.job", "server.job", "server", "server_parent_listener", ""),
     ("admin-1", "admin-1", "server.job", "_net_manager", "is not the server"),
 ])  # fmt: skip
-def test_dropped_are_false_origins_messages_between_sites_and_management(
-    sender, origin, target, channel, why, caplog
-):
+def test_what_no_site_may_send_is_dropped(sender, origin, target, channel, why, caplog):
     found = dropped(sender, origin, target, {CHANNEL: channel})
     assert found == bool(why) and why in caplog.text
 
@@ -153,9 +151,7 @@ def test_the_filter_is_there_before_the_start_and_a_streams_id_tells_no_other(ev
     (StreamHeaderKey.SIZE, 64 * 2**20, ""),
     (StreamHeaderKey.SIZE, 64 * 2**20 + 1, "would reserve 67108865 bytes"),
 ])  # fmt: skip
-def test_dropped_are_letters_moved_from_a_name_to_its_token_and_streams_that_reserve_memory(
-    header, value, why, caplog
-):
+def test_odd_tokens_and_streams_that_reserve_memory_are_dropped(header, value, why, caplog):
     headers = {CHANNEL: "task", header: value}
     assert dropped(headers=headers) == bool(why) and why in caplog.text
     headers[StreamHeaderKey.PAYLOAD_ENCODING] = Encoding.FOBS  # as results have

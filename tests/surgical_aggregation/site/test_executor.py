@@ -123,9 +123,7 @@ def test_tensorflow_is_set_up_before_a_policy_can_look_at_batches(site, monkeypa
 
 
 @pytest.mark.parametrize("mixed", [True, False])
-def test_where_the_machine_gains_nothing_mixed_precision_is_logged_as_float32(
-    site, monkeypatch, tmp_path, caplog, mixed
-):
+def test_mixed_precision_may_be_float32_and_is_logged(site, monkeypatch, tmp_path, caplog, mixed):
     monkeypatch.setattr(tensorflow_setup, "configure", lambda *args: args[2] and mixed)
     executor = KerasExecutor(mixed_precision=True, threads=2)
     fl_ctx = context(engine=Engine(tmp_path, site=site))

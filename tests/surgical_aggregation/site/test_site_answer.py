@@ -40,9 +40,7 @@ def test_a_filter_that_would_let_models_pass_is_refused_by_name(each, send, need
 @pytest.mark.parametrize(("trains", "pixels", "refused"), [
     (True, 128, False), (False, 64, False), (False, 128, True),
 ], ids=["training", "equal", "another size"])  # fmt: skip
-def test_a_model_is_measured_at_its_own_size_alone_though_its_shapes_fit_any(
-    tmp_path, trains, pixels, refused
-):
+def test_a_model_is_measured_at_its_own_size_alone(tmp_path, trains, pixels, refused):
     (tmp_path / "server").mkdir()
     here = SimpleNamespace(network_facts={"image_size": 64})
     body = {"conv/kernel": np.zeros(2, np.float32)}

@@ -108,9 +108,7 @@ class TestCheckResult:
         assert CheckResult().process(reply, context("a")) is reply
 
     @pytest.mark.parametrize(("sent", "declared", "sender", "reason"), REFUSED)
-    def test_what_differs_from_the_declaration_is_refused_in_one_line_of_the_log(
-        self, sent, declared, sender, reason, caplog
-    ):
+    def test_what_differs_is_refused_in_one_log_line(self, sent, declared, sender, reason, caplog):
         code, why = checked(sent, declared, **sender)
         (line,) = [record.getMessage() for record in caplog.records]
         assert code == ReturnCode.EXECUTION_RESULT_ERROR and reason in why

@@ -36,9 +36,7 @@ def named(declared, policy=None):
     (one_finding, "Pneumonia", "Pneumonie", "nearly the same"),
     (one_finding, "Pleuraerguss", "Épanchement pleural", "both are called Pleural E"),
 ])  # fmt: skip
-def test_two_spellings_at_two_sites_are_reported_once_by_the_rules_of_installed_packages(
-    judge, nih, south, reason, monkeypatch
-):
+def test_two_spellings_are_reported_once_as_packages_rule(judge, nih, south, reason, monkeypatch):
     if judge is None:  # as on a server without the application
         monkeypatch.setattr(look_alikes, "offered", lambda group: ())
     found, events = named({"nih": [nih, "Hernia"], "south": [south]})

@@ -78,9 +78,7 @@ def test_a_site_that_dies_with_its_first_task_before_any_answer_is_gone_too(watc
     ("a-job", EventType.ABOUT_TO_END_RUN, True), ("a-job", EventType.END_RUN, True),
     ("simulate_job", EventType.END_RUN, False),
 ])  # fmt: skip
-def test_looks_from_the_start_of_a_run_to_its_end_whatever_fails_but_not_in_the_simulator(
-    job, end, watched, monkeypatch, caplog
-):
+def test_looks_all_the_run_but_in_the_simulator(job, end, watched, monkeypatch, caplog):
     poll = Mock(side_effect=RuntimeError("no network"))
     monkeypatch.setattr(SiteWatch, "poll_sites", poll)
     for silence in (0, -1, float("nan"), float("inf")):

@@ -96,9 +96,7 @@ def test_a_result_with_a_body_is_not_taken(tmp_path, monkeypatch):
     ({"model": "none"}, []), ({"best": None}, ["there is no best model to refit"]),
     ({"best": {**BEST, CANDIDATE: REFIT}}, []),  # an earlier job has refitted them
 ])  # fmt: skip
-def test_without_a_wish_or_a_best_model_to_be_fitted_nothing_is_sent(
-    tmp_path, monkeypatch, logged, panics, how, warned
-):
+def test_without_a_model_to_fit_nothing_is_sent(tmp_path, monkeypatch, logged, panics, how, warned):
     run = Run(tmp_path, monkeypatch, **how)
     assert run.tasks == [] == panics and CANDIDATE not in run.model.manifest
     assert logged["warning"] == warned

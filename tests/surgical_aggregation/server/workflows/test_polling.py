@@ -29,9 +29,7 @@ FEWER, EARLIER = {"requests_per_second": 2}, {"event": EventType.ABOUT_TO_START_
     (1, 0.1, {}, 0.1), (10, 0.1, {}, 0.1), (11, 0.1, {}, 0.11), (200, 0.1, {}, 2.0),
     (4, 0.1, FEWER, 2.0), (4, 5.0, FEWER, 5.0), (200, 0.1, EARLIER, 0.1),
 ])  # fmt: skip
-def test_from_the_start_on_sites_ask_so_often_and_none_sooner_than_flares_interval(
-    sites, own, how, seconds
-):
+def test_sites_ask_so_often_and_none_sooner_than_flares_interval(sites, own, how, seconds):
     assert interval(sites, own, **how)[0] == seconds
 
 

@@ -22,9 +22,7 @@ from tiny_site import tiny_model
     # A root of the error has no slope at 0, where a sigmoid saturates.
     ([1, 0, 0], [1, 0, 0.5], None, 0.5, np.log(2) * 0.5**0.5 / 3),
 ], ids=["not labelled", "no label", "weights", "smoothed", "focal", "a root"])  # fmt: skip
-def test_an_images_loss_is_the_mean_over_its_labelled_classes(
-    labels, probabilities, weights, focal_gamma, expected
-):
+def test_it_is_a_mean_over_labelled_classes(labels, probabilities, weights, focal_gamma, expected):
     given = tf.constant([probabilities])
     with tf.GradientTape() as tape:
         tape.watch(given)
