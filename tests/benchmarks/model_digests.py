@@ -53,17 +53,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder, "run")
             recipe = [word for one in RECIPE for word in ("--set", one)]
-            command = [
-                sys.executable,
-                "-c",
-                START,
-                "run",
-                *words.split(),
-                "--phantom",
-                "--out",
-                str(run),
-            ]
-            done = subprocess.run([*command, *recipe], capture_output=True, text=True, check=False)
+            asked = [*words.split(), "--phantom", "--out", str(run), *recipe]
+            command = [sys.executable, "-c", START, "run", *asked]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
             made[name] = digests(run) if done.returncode == 0 else done.stdout + done.stderr
         print(f"{name}: {len(made[name])} checkpoints", flush=True)
         Path(out).write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
