@@ -176,7 +176,7 @@ def test_a_site_that_is_rebooted_takes_part_in_the_job_that_continues(system, jo
     made = job(["south:1:hold"], site_silence=8)
 
     def reboot():
-        deployed.until((tmp_path / "struck/south-1-hold").exists)
+        deployed.until((tmp_path / "struck/south-1-hold").exists, 180)
         processes.terminate(system.kit("south"))
         processes.start(system.kit("south"), system.environment)
 
@@ -195,7 +195,7 @@ def test_a_job_is_watched_from_its_id_and_again_from_its_folder(system, job, tmp
         job_id = session.submit(made)
         out = ("watch", job_id, "--kit", system.lead, "--out", tmp_path / "out")
         with command(*out) as watching:
-            deployed.until((tmp_path / "struck/south-1-hold").exists)
+            deployed.until((tmp_path / "struck/south-1-hold").exists, 180)
             while "training: round 1" not in watching.stdout.readline():
                 pass
             text = ended(watching, signal.SIGTERM)
