@@ -59,7 +59,6 @@ def test_a_policy_keeps_its_site_out_of_a_job_with_a_union_head(site, tmp_path, 
 
 def test_what_the_policy_withholds_is_noted_once_at_the_site_alone(site, tmp_path, caplog):
     """The log does not reveal whether it withholds anything: FLARE may stream any log."""
-    caplog.set_level("INFO")
     logs = []
     for policy in ({"share": ["Edema", "Nodule/Mass"]}, {"share": ["Edema"]}):
         caplog.clear()
@@ -154,7 +153,6 @@ def test_a_personal_head_is_not_refitted_for_the_server(start, body):
 
 
 def test_a_personal_head_trains_no_withheld_class_either(start, site, body, monkeypatch, caplog):
-    caplog.set_level("INFO")
     whole, sent = site.arrays, []
     for edema in (0, 1):
         labelled = [edema, 0], [True, False]

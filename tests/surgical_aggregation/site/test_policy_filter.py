@@ -78,7 +78,6 @@ def test_a_model_with_permitted_classes_passes_whole(passed, data, kind):
     {**BODY, "head/odd": np.zeros(4)},
 ])  # fmt: skip
 def test_a_model_with_another_head_stays_and_the_notes_alone_say_why(passed, data, kind, caplog):
-    caplog.set_level("INFO")
     reply = passed(model(data, kind), WITHHOLDS_MASS)
     assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR and "DXO" not in reply
     assert "policy withholds the result; see local_notes/job.txt" in caplog.text

@@ -23,11 +23,6 @@ def site(array_site):
     return array_site
 
 
-@pytest.fixture(autouse=True)
-def _everything_logged(caplog):
-    caplog.set_level("INFO")
-
-
 def assert_same(one, other):
     for name, value in weights(one).items():
         assert value.tobytes() == weights(other)[name].tobytes()

@@ -84,7 +84,6 @@ def test_columns_that_are_new_to_the_server_are_warmed_up(process):
 @pytest.mark.parametrize("send", ["weights", "differences"])
 @pytest.mark.parametrize("strategy", ["fedavg", "fedbn+"])
 def test_a_refit_gives_columns_alone_and_trains_nothing(process, caplog, strategy, send):
-    caplog.set_level("INFO")
     north = process(strategy=strategy, send=send, seed=1)
     twin = process(strategy=strategy, send=send, seed=1)
     assert set(north.sent(round_=0).data) == set(twin.sent(round_=0).data)
@@ -135,8 +134,6 @@ def test_every_batch_of_a_split_is_made_once(process, site, name, splits):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_failure_is_explained_in_the_notes_alone(start, process, site, monkeypatch, caplog, name):
-    caplog.set_level("INFO")
-
     def fragile():
         yield from ()
         raise OSError("/data/p17.png is truncated")
@@ -212,7 +209,6 @@ def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
     process, site, monkeypatch, caplog, policy, reported, fitting
 ):
     """An attacker who knows that all 64 images are labelled tries every number of positives."""
-    caplog.set_level("INFO")
 
     def arrays(split):
         rng = np.random.default_rng(len(split))
@@ -239,7 +235,6 @@ def test_withheld_counts_cannot_be_rebuilt_from_what_many_rounds_report(
     ({"policy": {}, "report_counts": True}, 1), ({"policy": {"report_counts": True}}, 0),
 ], ids=["the policy keeps them", "the job asks for none"])  # fmt: skip
 def test_else_counts_stay(process, caplog, args, lines):
-    caplog.set_level("INFO")
     north = process(**args)
     for dxo in map(north.sent, TASKS):
         names = {*dxo.data, *dxo.meta}
