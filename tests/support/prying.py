@@ -108,8 +108,7 @@ REQUESTS = {
 def _text(payload):
     """An answer as text; None without one."""
     if isinstance(payload, Shareable):
-        peer = payload.get_peer_context()
-        return str(peer.get_all_public_props() if peer else payload.get_return_code())
+        return str(payload.get_peer_context().get_all_public_props())
     return None if payload is None else str(getattr(payload, "body", payload))
 
 
