@@ -1,9 +1,10 @@
 """Entry points that installed packages offer, and what to install for a missing package."""
 
+import logging
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from importlib.metadata import entry_points, requires
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points, requires
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,12 +23,45 @@ _CALLED = {
 }
 """Module -> name of its package, if the two differ."""
 
+_warn_once = cache(logging.getLogger(__name__).warning)
 
-def offered(group: str) -> Iterator[Any]:
-    """Load the entry points of a group, without those whose module is not installed."""
-    for entry in entry_points(group=group):
-        with suppress(ModuleNotFoundError):
-            yield entry.load()
+
+class EntryPointError(ValueError):
+    """An entry point of an installed package cannot be used."""
+
+
+def load(point: EntryPoint, kind: Any) -> Any:
+    """Load an entry point: a part, or a class that is called without arguments to make it.
+
+    Args:
+        point: The entry point.
+        kind: Type of the part.
+
+    Raises:
+        EntryPointError: Its module cannot be imported, or the part is of another type.
+    """
+    try:
+        loaded = point.load()
+        part = loaded() if isinstance(loaded, type) else loaded
+        if not isinstance(part, kind):
+            raise TypeError(f"a {kind.__name__} is needed; got {part!r:.60}")
+    except Exception as error:
+        absent = isinstance(error, ModuleNotFoundError) and missing(error)
+        raise EntryPointError(
+            f"{point.name!r} ({point.value}), which the package {point.dist and point.dist.name} "
+            f"offers in the group of entry points {point.group!r}, cannot be used: "
+            + (absent or f"{type(error).__name__}: {error}. Correct or remove the package.")
+        ) from error
+    return part
+
+
+def offered(group: str, kind: Any) -> Iterator[tuple[str, Any]]:
+    """Load the entry points of a group with their names; broken ones are logged and left out."""
+    for point in entry_points(group=group):
+        try:
+            yield point.name, load(point, kind)
+        except EntryPointError as error:
+            _warn_once(str(error))
 
 
 def offered_body(name: str | None, *, simulated: bool = False) -> Path | None:
@@ -40,7 +74,8 @@ def offered_body(name: str | None, *, simulated: bool = False) -> Path | None:
         name: Name of the body; None or "": none is named.
         simulated: Whether the job runs in FLARE's simulator. Default False.
     """
-    found = (offer(name, simulated=simulated) for offer in offered(INITIAL_BODIES))
+    offers = offered(INITIAL_BODIES, Callable)
+    found = (offer(name, simulated=simulated) for _, offer in offers)
     return next((body for body in found if body is not None), None)
 
 
@@ -48,7 +83,7 @@ class PartError(ValueError):
     """A setting names a part that does not exist."""
 
 
-def find_part(argument: str, given: str | T, group: str, own: Mapping[str, T]) -> T:
+def find_part(argument: str, given: str | T, group: str, own: Mapping[str, T], kind: Any) -> T:
     """Find the part (a strategy, weighting, reader, ...) that a setting names.
 
     A name is never imported: it must be in `own`, or an entry point of a package that the operator
@@ -58,14 +93,16 @@ def find_part(argument: str, given: str | T, group: str, own: Mapping[str, T]) -
     Args:
         argument: Name of the setting, for the error.
         given: A name, or the part itself.
-        group: Group of entry points, each a part or a class that is called without arguments.
+        group: Group of entry points, see `load`.
         own: Name -> part of this software.
+        kind: Type of a part that is an entry point.
 
     Returns:
         The part.
 
     Raises:
         PartError: There is no part of this name; or a class path is where FLARE builds no object.
+        EntryPointError: The part of this name cannot be used.
     """
     if isinstance(given, dict):
         raise PartError(
@@ -80,8 +117,7 @@ def find_part(argument: str, given: str | T, group: str, own: Mapping[str, T]) -
     if given not in offers:
         known = (*own, *sorted(offers))
         raise PartError(f"{argument} must be one of {known}; got {given!r}.")
-    loaded: Any = offers[given].load()
-    found: T = loaded() if isinstance(loaded, type) else loaded
+    found: T = load(offers[given], kind)
     return found
 
 

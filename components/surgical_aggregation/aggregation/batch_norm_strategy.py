@@ -157,7 +157,7 @@ STRATEGIES = tuple(_OWN)
 
 def find(strategy: str | Strategy) -> Strategy:
     """The strategy that a setting names; raises `PartError`."""
-    return find_part("strategy", strategy, GROUP, _OWN)
+    return find_part("strategy", strategy, GROUP, _OWN, Strategy)
 
 
 def check_body(strategy: str | Strategy, body: Variables, kinds: VariableKinds) -> None:

@@ -32,7 +32,7 @@ class WeightingError(ValueError):
 
 def find(argument: str, weighting: str | Weighting, own: tuple[str, ...]) -> Weighting:
     """The weighting that a setting names, with those in `own` built in; raises `PartError`."""
-    return find_part(argument, weighting, GROUP, {name: _OWN[name] for name in own})
+    return find_part(argument, weighting, GROUP, {name: _OWN[name] for name in own}, Callable)
 
 
 def mean(site: str, result: SiteResult, name: str | None) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ from cxr_study.cli import data, evaluate, model, model_use, run
 from cxr_study.cli.common import console, say
 from cxr_study.runs.finished_run import InterruptedRunError, JobFailedError
 from surgical_aggregation import __version__
-from surgical_aggregation.extras import missing
+from surgical_aggregation.extras import missing, offered
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """click's UsageError; typer may bundle its own copy of click."""
@@ -57,14 +56,11 @@ for _commands in (run.app, model_use.app):
     app.add_typer(_commands)
 for _name, _group in list(_GROUPS.items())[1:]:
     app.add_typer(_group, name=_name)
-for _entry in entry_points(group=COMMANDS):
-    try:
-        _GROUPS[_entry.name.rpartition(".")[0]].add_typer(_entry.load())
-    except (ImportError, AttributeError, KeyError) as _error:  # the other commands still work
-        say(
-            f"surgagg: {_entry.name} ({_entry.value}) cannot be loaded: {_error}",
-            Console(stderr=True),
-        )
+for _name, _commands in offered(COMMANDS, typer.Typer):
+    if _group := _GROUPS.get(_name.rpartition(".")[0]):
+        _group.add_typer(_commands)
+    else:
+        say(f"surgagg: {_name!r} of {COMMANDS!r} names no group of commands", Console(stderr=True))
 
 
 def _version(wanted: bool) -> None:

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from surgical_aggregation.extras import offered_body
+from surgical_aggregation.extras import PartError, find_part, offered_body
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,10 +25,6 @@ PHANTOM = "phantom"
 
 DRAWINGS = "drawings"
 """Name of the phantom's initial body, pre-trained on drawings; given in place of a checkpoint."""
-
-
-class DemoDataError(ValueError):
-    """No installed package offers the requested demo data."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +54,10 @@ def demo_data(name: str = PHANTOM) -> DemoData:
         name: Of the entry point. Default: the phantom.
 
     Raises:
-        DemoDataError: No installed package offers them, or a module that they need is missing.
+        PartError: No installed package offers them.
+        EntryPointError: What the package offers cannot be used.
     """
-    try:
-        (entry,) = entry_points(group=GROUP, name=name)
-        found: DemoData = entry.load()
-    except (ValueError, ModuleNotFoundError) as error:
-        raise _missing(name, error) from error
-    return found
+    return find_part("demo data", name, GROUP, {}, DemoData)
 
 
 def site_files(given: str | Path | None) -> Path:
@@ -75,7 +67,8 @@ def site_files(given: str | Path | None) -> Path:
         given: A folder, or the name of demo data. None and "" mean the phantom.
 
     Raises:
-        DemoDataError: See `demo_data`.
+        PartError: See `demo_data`.
+        EntryPointError: Likewise.
     """
     name = str(given or PHANTOM)
     return demo_data(name).site_files() if is_demo_data(name) else Path(name)
@@ -85,17 +78,11 @@ def drawings() -> Path:
     """Checkpoint file of the body that was pre-trained on drawings, see `DRAWINGS`.
 
     Raises:
-        DemoDataError: No installed package offers it.
+        PartError: No installed package offers it.
     """
     if body := offered_body(DRAWINGS):
         return body
-    raise _missing(DRAWINGS)
-
-
-def _missing(name: str, error: Exception | None = None) -> DemoDataError:
-    absent = f": {error}" if isinstance(error, ModuleNotFoundError) else ""
-    comes_with = "cxr_phantom, which is part of 'surgical-aggregation[cxr]'"
-    return DemoDataError(
-        f"{name!r} needs an installed package that offers it, and there is none{absent}. "
-        + (f"Install {comes_with}." if name in (PHANTOM, DRAWINGS) else "Install it.")
+    raise PartError(
+        f"{DRAWINGS!r} needs an installed package that offers it, and there is none. Install "
+        "cxr_phantom, which is part of 'surgical-aggregation[cxr]'."
     )

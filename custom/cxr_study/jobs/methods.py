@@ -40,7 +40,8 @@ EVALUATION = "evaluation"
 CENSUS = "census"
 """Name of the job that counts images and labels at the sites, before training."""
 
-_OFFERED = (each for each in offered(GROUP) if each.name not in (*PAPERS, EVALUATION, CENSUS))
+_OURS = (*PAPERS, EVALUATION, CENSUS)
+_OFFERED = (method for _, method in offered(GROUP, Method) if method.name not in _OURS)
 METHODS: Mapping[str, Method] = MappingProxyType(
     {method.name: method for method in (*_METHODS, *_OFFERED)}
 )

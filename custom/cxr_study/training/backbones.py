@@ -130,7 +130,7 @@ def offered(backbone: str) -> Backbone | None:
     if backbone in _NAMED and backbone not in _OURS:
         found = load_object(_NAMED[backbone])
         return found if isinstance(found, Backbone) else Backbone(found)
-    return find_part("backbone", backbone, GROUP, dict.fromkeys(_OURS))
+    return find_part("backbone", backbone, GROUP, dict.fromkeys(_OURS), Backbone)
 
 
 def normalisation(backbone: str) -> Normalisation:

@@ -150,12 +150,18 @@ def test_every_option_and_argument_is_explained():
 COMMANDS = """
 [surgagg.commands]
 data.mine = my_commands:app
-data.broken = my_commands_that_are_gone:app
+data.gone = my_commands_that_are_gone:app
+date.mine = my_commands:app
+[cxr_study.methods]
+torn = my_torn_method:METHOD
+[surgical_aggregation.strategies]
+sept = my_commands:MINE
 """
 MINE = """
 import typer
 
 app = typer.Typer()
+MINE = {}
 
 
 @app.command()
@@ -164,16 +170,31 @@ def mine(name: str) -> None:
 """
 
 
-def test_an_installed_package_adds_its_commands_and_a_broken_one_keeps_none_away(tmp_path):
+@pytest.mark.parametrize(("words", "code", "said"), [
+    ("data mine x", 0, "mine: x"),
+    ("--help", 0, "Usage: surgagg"),
+    ("run torn --phantom", 2, "surgagg: there is no job 'torn'"),
+    ("run surgical --phantom --set strategy=sept", 2, "'sept' (my_commands:MINE), which the package"
+     " my-commands offers in the group of entry points 'surgical_aggregation.strategies', cannot be"
+     " used: TypeError: a Strategy is needed; got {}. Correct or remove the package."),
+])  # fmt: skip
+def test_what_is_broken_of_a_package_is_named_and_keeps_nothing_else_away(
+    tmp_path, words, code, said
+):
     info = tmp_path / "my_commands-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-commands\nVersion: 1\n")
     (info / "entry_points.txt").write_text(COMMANDS)
     (tmp_path / "my_commands.py").write_text(MINE)
+    (tmp_path / "my_torn_method.py").write_text("METHOD = Method(")
     path = os.pathsep.join([str(tmp_path), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", "from cxr_study.cli import start; start()", "data", "mine", "x"],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
+        [sys.executable, "-c", "from cxr_study.cli import start; start()", *words.split()],
+        cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "mine: x\n"), done.stderr
-    assert "data.broken (my_commands_that_are_gone:app) cannot be loaded: No module" in done.stderr
+    assert done.returncode == code and said in done.stdout + done.stderr, done.stderr
+    torn, gone, other = done.stderr.splitlines()[:3]
+    assert torn.startswith("'torn' (my_torn_method:METHOD), which the package my-commands offers")
+    assert "'cxr_study.methods', cannot be used: SyntaxError: '(' was never closed" in torn
+    assert "'data.gone' (my_commands_that_are_gone:app)" in gone and "No module named" in gone
+    assert other == "surgagg: 'date.mine' of 'surgagg.commands' names no group of commands"

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from cxr_study.common import offered_data
-from cxr_study.common.offered_data import DemoDataError
 from cxr_study.data.sites.site_file import find_site_file
-from surgical_aggregation.extras import offered_body
+from surgical_aggregation.extras import EntryPointError, PartError, offered_body
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
 ENTRY_POINTS = """
@@ -64,18 +63,16 @@ def test_the_phantom_is_offered_by_its_package():
 
 
 def test_without_its_package_a_name_says_what_to_install(toy, monkeypatch):
-    with pytest.raises(DemoDataError, match=r"'half' needs an installed package .*that_is_gone"):
+    with pytest.raises(EntryPointError, match=r"'half' .*package toy-data .*that_is_gone"):
         offered_data.demo_data("half")
-    monkeypatch.setattr(offered_data, "entry_points", lambda **_: ())
     monkeypatch.setattr(offered_data, "offered_body", lambda _: None)
-    for ask in (offered_data.demo_data, offered_data.drawings):
-        with pytest.raises(DemoDataError, match=r"cxr_phantom.*surgical-aggregation\[cxr\]"):
-            ask()
+    with pytest.raises(PartError, match=r"cxr_phantom.*surgical-aggregation\[cxr\]"):
+        offered_data.drawings()
 
 
 @pytest.mark.parametrize(("command", "code", "message"), [
-    ("study list", 0, "data.phantom (cxr_phantom.commands.data_phantom:app) cannot be loaded"),
-    ("run surgical --phantom", 2, "'phantom' needs an installed package that offers it"),
+    ("study list", 0, "'data.phantom' (cxr_phantom.commands.data_phantom:app), which the"),
+    ("run surgical --phantom", 2, "'phantom' (cxr_phantom.demo_data:PHANTOM), which the package"),
     ("run surgical --site-files sites --initial-body drawings", 2, "'drawings' needs an installed"),
 ])  # fmt: skip
 def test_without_the_phantom_a_command_that_needs_it_says_so(command, code, message):

@@ -45,7 +45,7 @@ class LookAlikes(FLComponent):
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Read the policy at the start, then compare declared classes."""
         if event_type == EventType.START_RUN:
-            self._judges = [*offered(GROUP)] or [resemblance]
+            self._judges = [judge for _, judge in offered(GROUP, Callable)] or [resemblance]
             try:
                 properties = privacy_json.scope_properties(fl_ctx, POLICY) or {}
                 policy = properties.get("look_alikes", NOTE)

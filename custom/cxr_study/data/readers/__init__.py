@@ -108,7 +108,9 @@ def dataset_of(name: str) -> Dataset:
         ValueError: There is no such data set.
         InputError: `module:name` cannot be loaded, or is not a `Dataset`.
     """
-    found = load_object(name) if ":" in name else find_part("dataset", name, GROUP, DATASETS)
+    if ":" not in name:
+        return find_part("dataset", name, GROUP, DATASETS, Dataset)
+    found = load_object(name)
     if not isinstance(found, Dataset):
         raise InputError(f"dataset {name!r} needs to be a Dataset of {__name__}.")
     return found
