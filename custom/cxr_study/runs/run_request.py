@@ -14,7 +14,7 @@ from cxr_study.jobs.job import SITE, Job
 from cxr_study.jobs.method import Method
 from cxr_study.jobs.methods import METHODS, PAPERS
 from cxr_study.jobs.presets import JobError
-from cxr_study.runs.finished_run import PUBLISHED, RunFolderError, checkpoint_folder
+from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
 
 
 class InitialBodyError(ValueError):
@@ -70,11 +70,6 @@ class RunRequest:
     def local_workspace(self, site: str) -> Path:
         """FLARE's workspace of the run of one site alone."""
         return self.folder / "local" / site
-
-    @property
-    def published_workspace(self) -> Path:
-        """FLARE's workspace of the run as published."""
-        return self.folder / PUBLISHED / "workspace"
 
     def start(self, workspace: Path) -> Path | None:
         """Checkpoint that the run in a workspace starts from.

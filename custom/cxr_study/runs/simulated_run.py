@@ -134,9 +134,9 @@ def run(request: RunRequest, *, console: Console) -> None:
     """
     federated = [(request.job, request.folder / "job", request.workspace, "federated run")]
     if request.published:
-        published = request.folder / finished_run.PUBLISHED / "job"
-        as_published = (_published(request.job), published, request.published_workspace)
-        federated.append((*as_published, "as published"))
+        home = request.folder / finished_run.PUBLISHED
+        as_published = (_published(request.job), home / "job", home / "workspace", "as published")
+        federated.append(as_published)
     alone = list(_alone(request)) if request.local_models else []
     for job, folder, _, _ in (*federated, *alone):
         job_export.write(job, folder)
