@@ -49,8 +49,9 @@ GLOBAL = "global"
 """Name of the model that all sites have in common."""
 
 SERVER = "server"
-"""Name of the server's model where every site has its own batch norm: body and columns are
-averaged, batch norm is the initial body's. No hospital would use it; it is tested all the same."""
+"""Name of the server's model where every site keeps variables of the body, such as batch norm: body
+and columns are averaged, the kept variables are the initial body's. No hospital would use it; it is
+tested all the same."""
 
 FEATURES_OF = 500
 """Largest number of images of a test set whose features are kept, spread evenly over it."""

@@ -125,6 +125,7 @@ def notes(table: Table) -> tuple[str, ...]:
         if column[0].metric == "auroc"
     ]
     marked = any(map(any, marks))
+    of_server = {line.row.job_strategy for line in table.lines if line.model == SERVER}
     notes_if = {
         _numbers_of_classes(table): any(cell.ours.seeds for cell in cells),
         f"Bold: best of the column{apart}.": any(cell.best for cell in cells),
@@ -156,9 +157,12 @@ def notes(table: Table) -> tuple[str, ...]:
         "Published marks, with the same limits, and p values are against surgical aggregation "
         "with batch norm frozen, without a correction.": any(cell.published_mark for cell in cells),
         "Server's model: the sites' body and columns averaged, with the initial body's batch norm. "
-        "Which one FedFBN's FedBN (Global) has is not published.": any(
-            line.model == SERVER for line in table.lines
-        ),
+        "Which one FedFBN's FedBN (Global) has is not published.": "fedbn" in of_server,
+        **{
+            f"Server's model of strategy {name}: columns and body averaged, with the initial "
+            "body's values of the variables that the strategy keeps at the sites.": True
+            for name in sorted(of_server - {"fedbn"})
+        },
         **dict.fromkeys(_mixed(table), True),
     }
     return tuple(text for text, holds in notes_if.items() if holds)

@@ -53,10 +53,14 @@ def test_a_table_that_needs_all_notes_has_them():
             (0.8, {}), (0.8, {"scenario": "4"}), (0.9, {"group": "shared", "classes": 7}),
             (0.7, {"method": "vanilla", "classes": 13}), (0.9, {"method": "complete"}),
             (None, {"method": "personalised", "model": "nih"}),
-            (0.6, {"method": "personalised", "model": "server"}),
+            (0.6, {"strategy": "fedbn", "model": "server"}),
+            (0.6, {"strategy": "silobn", "model": "server"}),
         )),
         columns=columns,
-        rows=(SURGICAL, VANILLA, COMPLETE, Row("personalised", "fedbn+")),
+        rows=(
+            SURGICAL, VANILLA, COMPLETE, Row("personalised", "fedbn+"),
+            Row("surgical", "fedbn"), Row("surgical", "silobn"),
+        ),
         published=[
             published(classes=13, mark="ns"),
             replace(published(scenario="4"), source="arxiv2301.06683v1"),
@@ -71,7 +75,7 @@ def test_a_table_that_needs_all_notes_has_them():
         "\N{EN DASH}: not defined", "Average: ", "Rows without a global model: ",
         "Published without a federation: ", "No difference: ",
         "Against surgical aggregation, ", "No mark in a column: ",
-        "Published marks, ", "Server's model: ",
+        "Published marks, ", "Server's model: the", "Server's model of strategy silobn: columns",
         "Published of Surgical aggregation: ML4H 2024 (NIH); arXiv:2301.06683 v1 (4).",
     )  # fmt: skip
     for note, beginning in zip(found[2:], beginnings, strict=True):
