@@ -29,8 +29,12 @@ from cxr_study.evaluation.summary_json import PATIENTS, Summary
 from cxr_study.jobs.methods import BATCH_NORM, METHODS, PAPERS
 from cxr_study.models.calibration_file import CalibrationFile
 from cxr_study.reports.page.html import environment
+from surgical_aggregation.aggregation.batch_norm_strategy import kept_at_site, kinds_of
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.checkpoints.manifest import Spans
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
+from surgical_aggregation.extras import PartError
+from surgical_aggregation.wire import variables as wire
 
 FILE = "model_card.md"
 """Name of the card, in the folder of the model."""
@@ -91,6 +95,7 @@ class CardSource:
         best: Which of its run's models it is, in words; "": that of the best round.
         compared: Against which other models it was measured, and by how much it is ahead.
         file: Name of the model's file. Default "best.npz".
+        body: What is averaged of the body, see `averaged_body`. Default "": not known.
     """
 
     name: str
@@ -104,6 +109,7 @@ class CardSource:
     best: str = ""
     compared: Sequence[str] = ()
     file: str = "best.npz"
+    body: str = ""
 
 
 def write(source: CardSource, folder: Path) -> Path:
@@ -197,6 +203,21 @@ def trained_by(training: ClassTraining | None) -> str:
     if refit := origin.get("refit"):
         imported = [f"fitted on {counted(refit['images'], 'image')} of {refit['site']}", *imported]
     return "; ".join([", ".join([text, *by]), *never, *imported])
+
+
+def averaged_body(checkpoint: Checkpoint) -> str:
+    """Write what is averaged of a model's body, by the strategy that it was trained with.
+
+    Returns:
+        A clause; "" where no package here has the strategy.
+    """
+    manifest, body = checkpoint.manifest, wire.split(checkpoint.variables)[0]
+    try:
+        kept = kept_at_site(str(manifest.get("strategy")), body, kinds_of(manifest, body))
+    except PartError:
+        return ""
+    but = f", except {len(kept)} of its {len(body)} variables, which no site sends" * bool(kept)
+    return f"the body is averaged over all sites{but}"
 
 
 def _contributed(source: CardSource) -> Mapping[str, Spans]:

@@ -190,12 +190,11 @@ def summarise(
         for name in ("test", "means", "differences", "subgroups", "calibration")
     }
     of_best = best.manifest["best"]
-    notes = [_NOTES[data], _PERSONAL if personal else ""]
     return Summary(
         title=title,
         job=run.job.name,
         data=data,
-        note=" ".join(filter(None, notes)),
+        note=f"{_NOTES[data]} {_PERSONAL * personal}".strip(),
         version=__version__,
         backbone=network.get("backbone", "the sites' own"),
         image_size=network.get("image_size"),
@@ -286,6 +285,7 @@ def _write_cards(
             best=run_view.best_model(summary),
             compared=comparisons(measured),
             file=path.name,
+            body=model_card.averaged_body(checkpoint),
         )
         cards.append((site, model_card.write(source, path.parent)))
     return cards
@@ -324,15 +324,12 @@ def render(summary: Summary, examples: Sequence[Example], files: ModelFiles = NO
     """
     from cxr_study.reports.run import run_figures  # here, for not every report needs matplotlib
 
-    shown = [(example, picture(example.image, example.site)) for example in examples]
-    page = template(__package__)
-    found, figures = list(notices(summary)), run_figures
-    return page.render(
+    return template(__package__).render(
         summary=summary,
         files=files,
         clinical=clinical_view,
         view=run_view,
-        found=found,
-        examples=shown,
-        figures=figures,
+        found=list(notices(summary)),
+        examples=[(example, picture(example.image, example.site)) for example in examples],
+        figures=run_figures,
     )

@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from markdown_it import MarkdownIt
 
@@ -8,10 +9,18 @@ from cxr_study.common.wording import Notice
 from cxr_study.evaluation.summary_json import PATIENTS, Contribution
 from cxr_study.jobs.method import Method
 from cxr_study.reports.card import model_card
-from cxr_study.reports.card.model_card import CardSource, markdown, placeholder, trained_by, write
+from cxr_study.reports.card.model_card import (
+    CardSource,
+    averaged_body,
+    markdown,
+    placeholder,
+    trained_by,
+    write,
+)
 from html_page import Page
 from made_up_calibration import calibrated
 from made_up_summary import DEGENERATE
+from surgical_aggregation.aggregation import batch_norm_strategy as strategies
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.checkpoints.model_facts import ClassTraining, facts_of
 from surgical_aggregation.wire import variables as wire
@@ -40,6 +49,7 @@ CALIBRATION = calibrated(
 @pytest.fixture
 def source(summary):
     how = {"filters": ["SVTPrivacy (a_b)"], "chest": True}
+    how["body"] = averaged_body(Checkpoint({}, {"strategy": "fedavg"}))
     return CardSource("Two hospitals", facts(), summary, {"strategy": "fedbn+"}, CALIBRATION, **how)
 
 
@@ -70,11 +80,31 @@ def test_the_hubs_own_library_reads_it(source):
 
 
 def test_a_method_of_a_package_is_not_the_papers(source, monkeypatch):
-    assert "the body is averaged over all sites" in markdown(source)
+    assert "the body is averaged over all sites. A class's" in markdown(source)
     own = Method("tails", "Local tails", "The last block stays.", strategy="tail")
     monkeypatch.setattr(model_card, "METHODS", {"tails": own})
     text = markdown(replace(source, summary=replace(source.summary, job="tails")))
     assert "Local tails: The last block stays.\n" in text and "ML4H" not in text
+
+
+class Tail(strategies.Strategy):
+    def personal(self, body, kinds):
+        return frozenset(path for path in body if path.startswith("tail"))
+
+    def frozen(self, body, kinds):
+        return kinds.statistics
+
+
+def test_what_is_averaged_of_the_body_follows_the_strategy(source, monkeypatch):
+    monkeypatch.setitem(strategies._OWN, "tail", Tail())
+    paths = ("conv", "tail/kernel", "tail/bias", "bn/moving_mean", "bn/moving_variance")
+    body = dict.fromkeys(paths, np.ones(1))
+    text = averaged_body(Checkpoint(body, {"strategy": "tail"}))
+    assert text == (
+        "the body is averaged over all sites, except 4 of its 5 variables, which no site sends"
+    )
+    assert f": {text}. A class's" in markdown(replace(source, body=text))
+    assert averaged_body(Checkpoint(body, {"strategy": "of a package that is gone"})) == ""
 
 
 def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
