@@ -181,6 +181,20 @@ class ClassAuroc:
     labels: Literal["site", "truth"]
     few: bool = False
 
+    @property
+    def left_out(self) -> str:
+        """Why it is in no mean: why it is not defined, or few patients; "": it is in some."""
+        if self.auroc is not None:
+            return "too few patients" * self.few
+        if self.positives is None or self.negatives is None:
+            return "the site keeps the reason to itself"
+        return {
+            (False, False): "the test split has no label of it",
+            (False, True): "no positive image in the test split",
+            (True, False): "no negative image in the test split",
+            (True, True): "the model has no such class",
+        }[self.positives > 0, self.negatives > 0]
+
 
 @dataclass(frozen=True)
 class MeanAuroc:

@@ -119,7 +119,7 @@ def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round
     if final := _evaluations(servers[-1], "SRV_last"):
         measured[max([made, *(number + 1 for number in measured)])] = final
     if not measured:
-        raise ResultsError(f"{servers[-1] / METRICS} does not exist; has the run finished?")
+        raise ResultsError(f"{servers[-1] / METRICS} holds no round; has the run finished?")
     return tuple(_round(number, sites, personal) for number, sites in sorted(measured.items()))
 
 

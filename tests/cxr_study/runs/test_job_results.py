@@ -68,7 +68,7 @@ def test_every_round_and_then_the_final_model_with_what_each_site_measured(serve
     put_rounds(tmp_path / "later", again, {"round": 2, "sites": [site("a")]})
     rounds = job_results.rounds(server, tmp_path / "later")
     assert [(e.round, e.mean_validation_bce) for e in rounds] == [(0, 0.5), (1, 0.1), (2, None)]
-    with pytest.raises(ResultsError, match=r"round_metrics\.jsonl does not exist; has the run"):
+    with pytest.raises(ResultsError, match=r"round_metrics\.jsonl holds no round; has the run"):
         job_results.rounds(tmp_path)
 
 

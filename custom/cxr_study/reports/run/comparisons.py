@@ -4,11 +4,11 @@ Differences are those of `summary.json`: of mean AUROC, paired by patient, with 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 
-from cxr_study.common.wording import counted, join_names
-from cxr_study.evaluation.summary_json import Compared, Difference, Group, Summary
+from cxr_study.common.wording import counted, join_names, shortened
+from cxr_study.evaluation.summary_json import ClassAuroc, Compared, Difference, Group, Summary
 from cxr_study.reports.page import numbers
 
 
@@ -19,19 +19,15 @@ def comparisons(summary: Summary) -> list[str]:
         summary: Of the run, with the differences that were measured.
 
     Returns:
-        A sentence for each hospital that trained alone, or `NOT_MEASURED` where none did; then one
-        for each other model and kind of class with a difference, over all sites that have one.
+        A sentence for each hospital, or `NOT_MEASURED` where none trained alone; then one for each
+        other model and kind of class with a difference, over all sites that have one.
     """
     alone = [each for each in summary.differences if each.against == "local"]
     lines = [_against_own_model(each) for each in alone]
     compared = {each.site for each in alone}
-    trained = dict.fromkeys(row.site for row in summary.test if row.model == "local")
-    lines += [
-        f"{site}: not compared with the model that it trains alone, for every class has too few "
-        "patients."
-        for site in trained
-        if site not in compared
-    ]
+    if any(row.model == "local" for row in summary.test):
+        sites = dict.fromkeys(row.site for row in summary.test)
+        lines += [_not_compared(summary, site) for site in sites if site not in compared]
     lines = lines or [NOT_MEASURED]
     for against, group in product(_OTHERS, _ON):
         by_site = [
@@ -44,11 +40,30 @@ def comparisons(summary: Summary) -> list[str]:
     return lines
 
 
+def why_left_out(rows: Iterable[ClassAuroc]) -> str:
+    """List the reasons why AUROCs are in no mean, each with its classes."""
+    classes: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.left_out:
+            classes.setdefault(row.left_out, {})[row.class_name] = None
+    reasons = [f"{why} ({shortened([*names])})" for why, names in classes.items()]
+    return "; ".join(reasons) or "no AUROC is defined"
+
+
 NOT_MEASURED = (
     "Whether a hospital is better off than by itself was not measured: surgagg run --local-models "
     "trains each site alone as well, surgagg baseline individual at any time."
 )
 """In place of the hospitals' sentences, where no site trained alone."""
+
+
+def _not_compared(summary: Summary, site: str) -> str:
+    """State why a hospital's model is not compared with the one that it trains alone."""
+    models = ("global", "local")
+    rows = [r for r in summary.test if r.site == site and r.labelled and r.model in models]
+    trained = any(row.model == "local" for row in rows)
+    why = why_left_out(rows) if trained else "there is no such model"
+    return f"{site}: not compared with the model that it trains alone: {why}."
 
 
 def _against_own_model(each: Difference) -> str:

@@ -169,7 +169,7 @@ def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
         row: Of the global model or a local one, which have different marks.
     """
     if row.auroc is None:
-        reason = f"not defined: {run_view.undefined_reason(row)}"
+        reason = f"not defined: {row.left_out}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
         looks: dict[str, Any] = {"color": page.MUTED, "fontsize": 7.5, "fontstyle": "italic"}
         page.write_at_row(axes, 0.01, y, reason, bbox=box, **looks)

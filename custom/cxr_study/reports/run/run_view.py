@@ -11,7 +11,7 @@ from cxr_study.common.wording import counted, format_rounds, join_names, shorten
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.jobs.methods import BATCH_NORM, METHODS
 from cxr_study.reports.page import numbers
-from cxr_study.reports.run.comparisons import comparisons
+from cxr_study.reports.run.comparisons import comparisons, why_left_out
 from surgical_aggregation.checkpoints.manifest import rounds_in, spans
 
 CHANCE = 0.5
@@ -122,7 +122,8 @@ def unlabelled_headline(summary: Summary) -> str:
 
     Returns:
         With the number of sites where the whole interval is above chance; or why there is no such
-        mean: every site labels every class, models are personal, or the test splits lack labels.
+        mean: every site labels every class, models are personal, sites measured by themselves, or
+        the reasons of each class.
     """
     if summary.personal:
         return "A site's model has only the classes that the site labels."
@@ -132,10 +133,11 @@ def unlabelled_headline(summary: Summary) -> str:
     rows = [mean(summary, "global", site, "unlabelled") for site in lacking]
     measured = [row for row in rows if row is not None and row.auroc is not None]
     if not measured:
-        return (
-            "How well the model predicts the classes that a site does not label could not be "
-            "measured: the test splits have no labels of them, or of too few patients."
-        )
+        why = why_left_out(r for r in summary.test if r.model == "global" and not r.labelled)
+        if summary.data == "elsewhere":
+            why = "every site measured only those that it labels"
+        text = "How well the model predicts the classes that a site does not label could not be"
+        return f"{text} measured: {why}."
     text = f"On the classes that a site does not label: {_across_sites(summary, 'unlabelled')}"
     above = sum(row.low is not None and row.low > CHANCE for row in measured)
     where = f" at {above} of {len(lacking)} sites"
@@ -236,22 +238,6 @@ def measurable(summary: Summary) -> list[ClassAuroc]:
     """
     here = summary.data != "elsewhere"
     return [row for row in summary.test if row.labelled or (here and row.model == "global")]
-
-
-def undefined_reason(row: ClassAuroc) -> str:
-    """Explain why an AUROC is not defined, from the numbers of positive and negative images.
-
-    Args:
-        row: Without an AUROC. With images of both kinds, the model lacks the class.
-    """
-    if row.positives is None or row.negatives is None:
-        return "the site keeps the reason to itself"
-    return {
-        (False, False): "the test split has no label of it",
-        (False, True): "no positive image in the test split",
-        (True, False): "no negative image in the test split",
-        (True, True): "the model has no such class",
-    }[row.positives > 0, row.negatives > 0]
 
 
 def absent(summary: Summary) -> list[str]:

@@ -32,7 +32,12 @@ def test_headlines_give_the_range_of_many_sites_and_where_unlabelled_classes_bea
     means = [replace(row, site=name, auroc=value) for name, value in aurocs.items()]
     many, unmeasured = headlines(summary, sites=dict.fromkeys(aurocs, site), means=tuple(means))
     assert many.endswith("0.50 to 0.90 (median 0.80) at 4 sites.")
-    assert "could not be measured" in unmeasured
+    assert unmeasured.endswith("could not be measured: no AUROC is defined.")
+    few = [replace(row, few=not row.labelled) for row in summary.test]
+    _, unmeasured = headlines(summary, means=(), test=tuple(few))
+    assert unmeasured.endswith("measured: too few patients (Fracture and Hernia).")
+    _, unmeasured = headlines(summary, means=(), data="elsewhere")
+    assert unmeasured.endswith("measured: every site measured only those that it labels.")
     one, gained = headlines(summary)
     personal, none = headlines(summary, personal=True)
     assert personal.startswith("A model for every site: mean AUROC ") and personal != one
@@ -125,10 +130,11 @@ def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, 
     (9, 0, "no negative image in the test split"),
     (0, 0, "the test split has no label of it"),
     (9, 9, "the model has no such class"),
+    (None, 9, "the site keeps the reason to itself"),
 ])  # fmt: skip
 def test_why_an_auroc_is_not_defined_follows_from_counts(summary, positives, negatives, reason):
     row = replace(summary.test[2], positives=positives, negatives=negatives)
-    assert run_view.undefined_reason(row) == reason
+    assert row.left_out == reason
 
 
 def test_rounds_name_the_best_model(summary):
@@ -186,7 +192,7 @@ def test_whether_a_run_paid_is_stated_for_each_hospital(
 ):
     changed = replace(summary, differences=(Difference("nih", value, low, high, few=few),))
     expected = ITS_OWN.format(words, advice)
-    assert run_view.headlines(changed)[2:] == [expected]
+    assert run_view.headlines(changed)[2] == expected
     assert expected in Page(render(changed, [])).text
 
 
@@ -197,8 +203,12 @@ def test_other_models_have_a_line_by_kind_of_class_and_without_own_models_it_is_
         Difference("chexpert", 0.1, 0.0, 0.2, against="published", classes="unlabelled"),
     )
     none = replace(summary, differences=())
-    (line,) = comparisons(none)  # nih alone has a local model
-    assert line.startswith("nih: not compared") and "too few patients" in line
+    few = [replace(row, few=row.auroc is not None) for row in summary.test]
+    assert comparisons(replace(none, test=tuple(few))) == [
+        "nih: not compared with the model that it trains alone: too few patients (Edema); no "
+        "positive image in the test split (Hernia).",
+        "chexpert: not compared with the model that it trains alone: there is no such model.",
+    ]
     federated = tuple(row for row in summary.test if row.model == "global")
     assert comparisons(replace(summary, differences=others, test=federated)) == [
         NOT_MEASURED,
@@ -231,7 +241,7 @@ def test_classes_of_too_few_patients_are_listed_and_means_shown_with_and_without
     first = run_view.headline(changed)
     assert "for 1 of 3 classes at nih and" in first
     assert first.endswith("With 1 class of too few patients, the mean at nih would be 0.70.")
-    (line,) = comparisons(changed)
+    line, _ = comparisons(changed)
     assert "without 2 classes of too few patients, against" in line
     assert row.over in Page(render(changed, [])).text
     none = replace(row, auroc=None, low=None, high=None, defined=0)
