@@ -46,6 +46,14 @@ def drawn(tmp_path_factory):
     return once(tmp_path_factory, "drawn", make) / "phantom"
 
 
+@pytest.fixture(scope="module")
+def drawn_sites(drawn, tmp_path_factory):
+    """The folder of its site files, with a cache of the module's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURGAGG_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield str(drawn / "sites")
+
+
 @pytest.fixture
 def phantom(drawn, tmp_path):
     """A copy of it that a test may change."""
@@ -68,9 +76,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     for name, what in TIERS.items():
-        config.addinivalue_line(
-            "markers", f"{name}: {what}; set by folder or file in support/tiers.py"
-        )
+        line = f"{name}: {what}; set by folder or file in support/tiers.py"
+        config.addinivalue_line("markers", line)
     if config.getoption("tier") == ["quick"]:
         sys.modules["tensorflow"] = sys.modules["keras"] = None  # an import would fail
         sys.addaudithook(_start_nothing_slow)
@@ -139,6 +146,5 @@ def pytest_terminal_summary(terminalreporter):
     if _tests:
         terminalreporter.section("tiers")
         for name in filter(_seconds.get, TIERS):
-            terminalreporter.line(
-                f"{name:10}{_tests[name]:6,} tests {_seconds[name]:8.1f} s of the workers' time"
-            )
+            seconds = f"{_seconds[name]:8.1f} s of the workers' time"
+            terminalreporter.line(f"{name:10}{_tests[name]:6,} tests {seconds}")

@@ -28,11 +28,6 @@ def test_distance_is_0_for_the_same_grey_values_and_1_for_no_common_one(site):
     np.testing.assert_allclose(across.distances, [[0, 0, 1], [0, 0, 1], [1, 1, 0]])
 
 
-def test_two_sites_of_one_name_are_refused(site):
-    with pytest.raises(CensusError, match="more than one is called 'a'"):
-        compare([site("a"), site("a")])
-
-
 def hashed(site, images):
     pixels = np.stack([np.asarray(image.convert("L").resize((64, 64))) for image in images])
     names = [f"{site}{number}" for number in range(len(images))]

@@ -15,43 +15,33 @@ from flare import Engine, site_context
 JOB = Path(__file__).parents[3] / "jobs/census"
 
 
-@pytest.fixture(scope="module")
-def sites(drawn, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SURGAGG_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield str(drawn / "sites")
-
-
 def counts(statistics):
     ((dataset, features),) = statistics.features().items()
     return {f.feature_name: statistics.count(dataset, f.feature_name) for f in features}
 
 
-def test_every_feature_has_a_count_and_all_make_a_shared_census(sites, monkeypatch):
-    census = from_counts("nih", counts(CensusStatistics("nih", sites)))
+def test_every_feature_has_a_count_and_all_make_a_shared_census(drawn_sites, monkeypatch):
+    census = from_counts("nih", counts(CensusStatistics("nih", drawn_sites)))
     assert len(census.classes) == 14 and census.images == 200 and census.min_count == 10
-    demo = DemoData((), lambda: Path(sites), None)
+    demo = DemoData((), lambda: Path(drawn_sites), None)
     monkeypatch.setattr(offered_data, "demo_data", lambda _: demo)
     assert CensusStatistics("nih").features()
 
 
-def test_small_counts_are_no_features(sites):
-    cells = [
-        n
-        for name, n in counts(CensusStatistics("nih", sites)).items()
-        if name.startswith(("label", "age", "sex"))
-    ]
+def test_small_counts_are_no_features(drawn_sites):
+    found = counts(CensusStatistics("nih", drawn_sites)).items()
+    cells = [n for name, n in found if name.startswith(("label", "age", "sex"))]
     assert cells and not [n for n in cells if 0 < n < 10]
     with pytest.raises(ValueError, match=r"none/nih\.yaml does not exist"):
-        CensusStatistics("nih", f"{sites}/none").features()
+        CensusStatistics("nih", f"{drawn_sites}/none").features()
 
 
 class TestPolicy:
     @pytest.fixture
-    def statistics(self, sites, tmp_path):
+    def statistics(self, drawn_sites, tmp_path):
         def make(site="nih", **policy):
             statistics = CensusStatistics(site)
-            policy = {"site_files": sites, **policy}
+            policy = {"site_files": drawn_sites, **policy}
             statistics.initialize(site_context("nih", Engine(tmp_path), policy))
             return statistics
 
@@ -64,9 +54,7 @@ class TestPolicy:
         ({"report_counts": True, "share": "Edema"}, "'share' needs a list"),
         ({"report_counts": True, "site": "chexpert"}, "nih.yaml; the job names 'chexpert'"),
     ])  # fmt: skip
-    def test_a_site_that_counts_nothing_says_why_in_its_notes_alone(
-        self, statistics, tmp_path, policy, reason
-    ):
+    def test_a_site_that_counts_nothing_notes_why(self, statistics, tmp_path, policy, reason):
         with pytest.raises(ValueError) as raised:  # FLARE logs it with its trace
             statistics(**policy).features()
         trace = "".join(traceback.format_exception(raised.value))

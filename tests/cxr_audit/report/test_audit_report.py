@@ -1,5 +1,6 @@
 import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -9,15 +10,10 @@ from cxr_audit.report.audit_report import write_audit, write_cross_site
 
 
 @pytest.fixture(scope="module")
-def audit(drawn, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("audit") / "out"
-    reported = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SURGAGG_CACHE", str(folder.parent / "cache"))
-        path = write_audit(
-            sorted(drawn.glob("sites/*.yaml")), folder, size=16, min_count=10,
-            progress=lambda done, total: reported.append((done, total)),
-        )  # fmt: skip
+def audit(drawn_sites, tmp_path_factory):
+    folder, reported = tmp_path_factory.mktemp("audit") / "out", []
+    how = {"size": 16, "min_count": 10, "progress": lambda *done: reported.append(done)}
+    path = write_audit(sorted(Path(drawn_sites).glob("*.yaml")), folder, **how)
     assert path == folder / "audit.html" and reported
     return folder
 

@@ -37,16 +37,13 @@ def test_notices_of_a_site_say_what_is_wrong_with_it_unknown_patients_first(cens
     unknown = dataclasses.replace(census, patients_known=False)
     found = {notice.heading: notice.text for notice in audit_view.site_notices(unknown)}
     beginnings = {
-        "Patients unknown.": "nih has no patient",
-        "Duplicates across splits.": "1 image",
+        "Patients unknown.": "nih has no patient", "Duplicates across splits.": "1 image",
         "2 images cannot be used.": "1 missing and 1 duplicate.",
-        "No positive image in train.": "Mass.",
-        "No positive image in validation.": "Edema.",
-        "No positive image in test.": "Mass.",
-        "Fewer than 30 positive test images.": "Edema (1).",
+        "No positive image in train.": "Mass.", "No positive image in validation.": "Edema.",
+        "No positive image in test.": "Mass.", "Fewer than 30 positive test images.": "Edema (1).",
         "More uncertain than positive labels.": "Mass (3 uncertain, 1 positive; policy ignore)",
         "Most images are not labelled for": "Mass.",
-    }
+    }  # fmt: skip
     assert list(found) == list(beginnings)
     for heading, beginning in beginnings.items():
         assert found[heading].startswith(beginning), heading

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_studies.baseline.pooled_site import ImageRows, PooledSite, pool
 from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_store import Images
@@ -11,19 +10,15 @@ from cxr_study.training.chest_xray_site import ChestXraySite
 from surgical_aggregation.site.contract.site import SiteError
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """Makes a site of a small phantom study, with a cache of its own."""
-    folder = tmp_path_factory.mktemp("study")
-    write_phantom(folder / "phantom", images_per_site=60, size=16)
+@pytest.fixture
+def members(drawn_sites):
+    """Makes sites of the study."""
 
-    def make(name, **settings):
-        settings = {"image_size": 16, "batch_size": 8, **settings}
-        return ChestXraySite(name, str(folder / "phantom/sites"), **settings)
+    def make(*names, **settings):
+        how = {"image_size": 16, "batch_size": 8, "other_classes": "unknown", **settings}
+        return [ChestXraySite(name, drawn_sites, **how) for name in names]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SURGAGG_CACHE", str(folder / "cache"))
-        yield make
+    return make
 
 
 def arrays(data):
@@ -33,13 +28,6 @@ def arrays(data):
 
 
 class TestPooledSite:
-    @pytest.fixture
-    def members(self, site):
-        def make(*names, **settings):
-            return [site(name, **{"other_classes": "unknown", **settings}) for name in names]
-
-        return make
-
     def test_a_split_is_one_members_after_the_other(self, members):
         both = members("nih", "chexpert")
         pooled = arrays(PooledSite(both).data("validation"))

@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cxr_phantom.writers.write_phantom import write_phantom
 from cxr_study.common import offered_data
 from cxr_study.common.offered_data import DemoData
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
@@ -18,23 +18,13 @@ from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.wire.privacy_json import PolicyError
 
 
-@pytest.fixture(scope="module")
-def phantom(tmp_path_factory):
-    """A small phantom study, with a cache of its own."""
-    folder = tmp_path_factory.mktemp("study")
-    write_phantom(folder / "phantom", images_per_site=60, size=16)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SURGAGG_CACHE", str(folder / "cache"))
-        yield folder / "phantom"
-
-
 @pytest.fixture
-def site(phantom):
+def site(drawn_sites):
     """Makes a site of the study."""
 
     def make(name="nih", **settings):
         settings = {"image_size": 16, "batch_size": 8, **settings}
-        return ChestXraySite(name, str(phantom / "sites"), **settings)
+        return ChestXraySite(name, drawn_sites, **settings)
 
     return make
 
@@ -102,8 +92,8 @@ class TestData:
         np.testing.assert_array_equal(labels, expected(nih, "validation"))
         np.testing.assert_array_equal(images, arrays(nih.data("validation"))[0])
         seen = [arrays(nih.data(split))[0] for split in ("train", "validation", "test")]
-        assert sum(len(images) for images in seen) == 60
-        assert len(np.unique(np.concatenate(seen), axis=0)) == 60
+        assert sum(len(images) for images in seen) == 200
+        assert len(np.unique(np.concatenate(seen), axis=0)) == 200
         assert len(next(iter(site(batch_size=5).data("train")))[0]) == 5
 
     @pytest.mark.parametrize(("other_classes", "label"), [("absent", 0.0), ("unknown", np.nan)])
@@ -162,11 +152,11 @@ def test_sites_start_from_one_hidden_layer_though_their_heads_differ(site):
 
 
 class TestSiteFile:
-    def test_a_site_without_file_is_refused_with_those_there_are(self, site, phantom, monkeypatch):
-        message = rf"{phantom}/sites/mayo\.yaml does not exist; .* has sites \['chexpert', 'nih'\]"
+    def test_one_without_a_file_is_refused_with_those_there_are(self, drawn_sites, monkeypatch):
+        message = rf"{drawn_sites}/mayo\.yaml does not exist; .* has sites \['chexpert', 'nih'\]"
         with pytest.raises(SiteError, match=message):
-            _ = site("mayo").classes
-        drawn = DemoData((), lambda: phantom / "sites", None)
+            _ = ChestXraySite("mayo", drawn_sites).classes
+        drawn = DemoData((), lambda: Path(drawn_sites), None)
         monkeypatch.setattr(offered_data, "demo_data", lambda _: drawn)
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (
@@ -176,11 +166,11 @@ class TestSiteFile:
         with pytest.raises(SiteError, match=message):
             _ = ChestXraySite("mayo").classes
 
-    def test_the_policys_folder_is_used_and_no_other(self, phantom, tmp_path, monkeypatch):
+    def test_the_policys_folder_is_used_and_no_other(self, drawn_sites, tmp_path, monkeypatch):
         monkeypatch.setattr(offered_data, "demo_data", None)
 
         def found(sites, site="nih"):
-            policy = {"site_files": str(phantom / "sites"), "share": ["Mass", "Nodule"]}
+            policy = {"site_files": drawn_sites, "share": ["Mass", "Nodule"]}
             engine = Engine(site=ChestXraySite(site, sites, image_size=16))
             return find_site("site", site_context("nih", engine, policy))
 
@@ -191,10 +181,10 @@ class TestSiteFile:
             _ = found(None, "chexpert").classes
 
 
-def test_training_labels_are_known_without_tensorflow(phantom):
+def test_training_labels_are_known_without_tensorflow(drawn_sites):
     code = (
         "import sys; from cxr_study.training.chest_xray_site import ChestXraySite\n"
-        f"site = ChestXraySite('nih', {str(phantom / 'sites')!r}, image_size=16)\n"
+        f"site = ChestXraySite('nih', {drawn_sites!r}, image_size=16)\n"
         "sys.exit(site.training_labels.shape[1] != 14 or 'tensorflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
