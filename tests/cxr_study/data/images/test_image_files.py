@@ -69,10 +69,8 @@ OUTSIDE = ("{root}/../elsewhere.png", "../elsewhere.png", "{root}x.png")
 @pytest.mark.parametrize(("images", "nested", "file"), [
     (("p1/a", A, f"{{root}}/{A}"), False, A),  # a suffix is supplied
     (("p1/a.jpg", "a.PNG", "a", DEEP, *OUTSIDE), False, None),
-    (("p1/a", A, "a.PNG", "a", "{root}/p1/a"), True, A),
-    ((DEEP, "b"), True, f"p2/{DEEP}"),
-    (("p1/b.tif", "a.jpg", *OUTSIDE), True, None),
-    (("1.2.840",), False, "1.2.840.dcm"),
+    (("p1/a", A, "a.PNG", "a", "{root}/p1/a"), True, A), ((DEEP, "b"), True, f"p2/{DEEP}"),
+    (("p1/b.tif", "a.jpg", *OUTSIDE), True, None), (("1.2.840",), False, "1.2.840.dcm"),
 ])  # fmt: skip
 def test_a_path_may_lack_its_suffix_and_if_requested_folders(tree, tmp_path, images, nested, file):
     root = tmp_path / "pix"
@@ -86,8 +84,7 @@ def test_a_path_may_lack_its_suffix_and_if_requested_folders(tree, tmp_path, ima
 
 @pytest.mark.parametrize(("files", "image", "how"), [
     *((("224/a.png", other), "a.png", ()) for other in ("512/a.png", "train/a.dcm", "flat/a")),
-    (("a.png", "p1/a.png"), "a.png", (0, True)),
-    (("a.png", "p1/a.tif"), "a", (0, True)),
+    (("a.png", "p1/a.png"), "a.png", (0, True)), (("a.png", "p1/a.tif"), "a", (0, True)),
     (("p1/a.png", "p1/a.tif"), "p1/a", (0, False)),
 ])  # fmt: skip
 def test_what_two_files_could_be_is_refused_with_both(tree, tmp_path, files, image, how):

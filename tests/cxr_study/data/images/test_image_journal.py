@@ -82,10 +82,8 @@ def test_a_row_that_is_not_whole_is_not_believed_and_does_not_shift_the_next(jou
 
 
 @pytest.mark.parametrize("junk", [
-    *("\0" * 50, "7", '"', '["a"]'),
-    '["a", "a", 3, 5, "ok", "", "h", -1]',
-    '["a", "a", 3, 5, "ok", "", "h", null]',
-    '["a", "a", 3, 5, "ok", "", "h", 99]',
+    *("\0" * 50, "7", '"', '["a"]'), '["a", "a", 3, 5, "ok", "", "h", -1]',
+    '["a", "a", 3, 5, "ok", "", "h", null]', '["a", "a", 3, 5, "ok", "", "h", 99]',
     '["a", "a", 3, 5, "constant", "", "", 0]',
 ])  # fmt: skip
 def test_lines_that_make_no_sense_are_skipped(journal, tmp_path, junk):

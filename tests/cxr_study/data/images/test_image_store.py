@@ -132,9 +132,7 @@ def test_files_that_swap_names_are_decoded_again_with_equal_size_and_time(png, o
     assert light(open_store(names)) == [6, 5]
 
 
-def test_a_copied_cache_is_used_and_copied_images_are_decoded_again(
-    png, open_store, folder, tmp_path, monkeypatch
-):
+def test_a_moved_cache_is_used_not_moved_images(png, open_store, folder, tmp_path, monkeypatch):
     names = [png("a.png", 5), png("b.png", 6)]
     assert open_store(names).decoded == 2
     shutil.copytree(tmp_path / "cache", tmp_path / "moved")
@@ -211,9 +209,7 @@ def test_threads_that_end_early_do_not_let_others_be_heard(png, folder, open_sto
         warnings.warn("heard again", stacklevel=1)
 
 
-def test_a_killed_process_and_an_unwritable_cache_are_reported(
-    png, open_store, folder, tmp_path, monkeypatch
-):
+def test_a_kill_and_a_full_cache_are_reported(png, open_store, folder, tmp_path, monkeypatch):
     name = png("a.png", 5)
     (tmp_path / "file").touch()
     message = r"stored in .*/file/images.*Not a directory\. Make room"

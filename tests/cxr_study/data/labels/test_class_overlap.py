@@ -37,9 +37,7 @@ def wires(distinct):
      [("Effusion", "Pleural Effusion", ("m",)), ("Effusion", "pericardial effusion", ("m",))]),
     ([site("m", "Mass", "Lung masses")], [("Lung masses", "Mass", ("m",))]),
     # Two unknown names are one pair, which either site may declare distinct.
-    (wires(None), [("Broken wire", "broken wires", ("a",))]),
-    (wires("a"), []),
-    (wires("b"), []),
+    (wires(None), [("Broken wire", "broken wires", ("a",))]), (wires("a"), []), (wires("b"), []),
     # Every site that labels a name decides for itself.
     ([NIH, site("a", "Effusion", distinct=("Effusion",)), site("b", "Effusion")],
      [("Effusion", "Pleural Effusion", ("b",))]),

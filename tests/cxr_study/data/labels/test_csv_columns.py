@@ -19,8 +19,7 @@ def write(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "cells"), [
-    ("a,b,c\n1, 2 ,3\n", {2: ["3", "2"]}),
-    ("\ufeffa,b,c\r\n1,2,3\r\n", {2: ["3", "2"]}),
+    ("a,b,c\n1, 2 ,3\n", {2: ["3", "2"]}), ("\ufeffa,b,c\r\n1,2,3\r\n", {2: ["3", "2"]}),
     ("a,B,c\n1,2,3\n", {2: ["3", "2"]}),
     ("a,b,c\n,,1\n\n  ,,\n,,\n,,2\n", {2: ["1", ""], 6: ["2", ""]}),
     ('a,b,c\n"two\nlines",2,3\n,4,5\n', {2: ["3", "2"], 4: ["5", "4"]}),
@@ -54,15 +53,13 @@ def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(wri
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("", "is empty"),
-    ("patient,b\n", "has a header but no rows"),
+    ("", "is empty"), ("patient,b\n", "has a header but no rows"),
     ("patients,a\n1,2\n", r"line 1: needs a column 'patient'; nearest known: patients"),
     ("a,patient\n1,2\n3\n", "line 3: the line has 1 cells, the header 2"),
     ("patient,a\n1,2\n3\n", "line 3: the line has 1 cells, the header 2"),
     ("patient,a\n1,2\n3,4,\n", "line 3: the line has 3 cells, the header 2"),
     ("patient,a,patient\n1,2,3\n", "one column 'patient'; 2 have that name"),
-    ("patient\n\udcff", "cannot be read as csv in UTF-8"),
-    ("patient\n1\n2\0\n", "line 3: .*NUL"),
+    ("patient\n\udcff", "cannot be read as csv in UTF-8"), ("patient\n1\n2\0\n", "line 3: .*NUL"),
     ('patient,a\n1,2\n3,"4\n5,6\n', "line 3: cannot be read as csv.*quote"),
     ('patient,a\n1,2\n"3,4\n5",6\n', "line 3, column 'patient': the cell has several lines"),
     ("PK\x03\x04...", "is a workbook, not a csv; save"),

@@ -17,9 +17,7 @@ def table(**classes):
 
 
 @pytest.mark.parametrize(("policy", "uncertain", "blank"), [
-    ({}, 0, 0),
-    ({"uncertain": "zeros"}, 0, 0),
-    ({"uncertain": "ones"}, 1, 0),
+    ({}, 0, 0), ({"uncertain": "zeros"}, 0, 0), ({"uncertain": "ones"}, 1, 0),
     ({"uncertain": "ignore"}, np.nan, 0),
     ({"uncertain": "ignore", "by_class": {"Mass": "ones"}}, 1, 0),  # a class's own policy
     ({"by_class": {"Edema": "ones"}, "blank": "not labelled"}, 0, np.nan),

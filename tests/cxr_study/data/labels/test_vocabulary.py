@@ -30,20 +30,15 @@ def test_nih_and_chexpert_share_seven_of_twenty_classes_whose_names_stand_for_th
 
 
 @pytest.mark.parametrize(("dataset", "spelling", "name"), [
-    ("nih", "Effusion", "Pleural Effusion"),
-    ("nih", "Infiltrate", "Infiltration"),
+    ("nih", "Effusion", "Pleural Effusion"), ("nih", "Infiltrate", "Infiltration"),
     ("nih", "Pleural_Thickening", "Pleural Thickening"),
     ("mimic", "Airspace Opacity", "Lung Opacity"),
     ("cxr-lt", "Clavicle Fracture", "Clavicle fracture"),
-    ("vindr", "Pulmonary fibrosis", "Fibrosis"),
-    ("padchest", "pulmonary edema", "Edema"),
-    ("padchest", "round atelectasis", "Round(ed) Atelectasis"),
-    ("padchest", "mass", "Mass"),
+    ("vindr", "Pulmonary fibrosis", "Fibrosis"), ("padchest", "pulmonary edema", "Edema"),
+    ("padchest", "round atelectasis", "Round(ed) Atelectasis"), ("padchest", "mass", "Mass"),
     (None, "pleural effusion", "Pleural Effusion"),  # case and separators do not matter
-    (None, "Pleural/Other", "Pleural Other"),
-    (None, "pleural-other", "Pleural Other"),
-    (None, " Lung  Lesion ", "Lung Lesion"),
-    (None, "nodule_mass", "Nodule/Mass"),
+    (None, "Pleural/Other", "Pleural Other"), (None, "pleural-other", "Pleural Other"),
+    (None, " Lung  Lesion ", "Lung Lesion"), (None, "nodule_mass", "Nodule/Mass"),
     *((d, "Effusion", "Effusion") for d in (None, "table", "chexpert", "padchest")),
     *((d, n, n) for d in DATASETS for n in ("No Finding", "Normal", "Lung", "")),
 ])  # fmt: skip
@@ -103,15 +98,12 @@ def test_what_resembles_a_class_is_related_to_it(dataset, target, expected, name
     ("Pulmonary Fibrosis", "Fibrosis", "dataset 'vindr' calls Fibrosis so"),
     ("Effusion", "pericardial effusion", "one contains the other"),
     ("Viral pneumonia", "Pneumonia", "one contains the other"),
-    ("Support device", "Support Devices", "the same words"),
-    ("Masses", "Mass", "the same words"),
+    ("Support device", "Support Devices", "the same words"), ("Masses", "Mass", "the same words"),
     ("Effusion, pleural", "Pleural Effusion", "the same words"),
     ("Oedema", "Edema", "nearly the same spelling"),
     ("Cardiomegally", "Cardiomegaly", "nearly the same spelling"),
-    ("Pneumonitis", "Pneumonia", None),
-    ("Pleural plaque", "Pleural Other", None),
-    ("Effusion", "Infiltration", None),
-    ("??", "Mass", None),
+    ("Pneumonitis", "Pneumonia", None), ("Pleural plaque", "Pleural Other", None),
+    ("Effusion", "Infiltration", None), ("??", "Mass", None),
 ])  # fmt: skip
 def test_what_may_be_the_same_class_resembles_it(name, other, reason):
     assert resemblance(name, other) == reason

@@ -28,8 +28,7 @@ PATHS = {f"{folder}patient7/study12/view3_frontal.jpg": "patient7"
     (chexpert, "No Finding", "Edema", {"1.0": 0, "0": -2, "": -2, "-1": -2}),
     (chexpert, "AP/PA", "view", {"LL": "frontal", "RL": "frontal", "": "frontal", "PA": "PA"}),
     (chexpert, "Frontal/Lateral", "view", {"Lateral": "lateral"}),
-    (chexpert, "Sex", "sex", {"Unknown": "", "Male": "M"}),
-    (chexpert, "Path", "patient", PATHS),
+    (chexpert, "Sex", "sex", {"Unknown": "", "Male": "M"}), (chexpert, "Path", "patient", PATHS),
     (cxr_lt, "ViewPosition", "view", VIEWS | ODD_VIEWS),
     (padchest, "Projection", "view", {"PA": "PA", "AP_horizontal": "AP", "L": "lateral"}),
     (padchest, "Projection", "view", {"COSTAL": "other", "EXCLUDE": "other", "UNK": "", "": ""}),
@@ -173,10 +172,8 @@ def test_only_the_data_sets_own_names_become_canonical(tmp_path):
 
 
 @pytest.mark.parametrize(("dataset", "columns"), [
-    ("nih", ("Fracture", "Nodule or mass", "Airspace opacity")),
-    ("chexpert", ("Hernia",)),
-    ("mimic", ("Infiltration",)),
-    ("vindr", ("Mass",)),
+    ("nih", ("Fracture", "Nodule or mass", "Airspace opacity")), ("chexpert", ("Hernia",)),
+    ("mimic", ("Infiltration",)), ("vindr", ("Mass",)),
 ])  # fmt: skip
 def test_labels_that_would_not_be_read_are_refused(tmp_path, dataset, columns):
     """Google's adjudicated NIH labels are columns behind the mined ones."""

@@ -178,25 +178,19 @@ def test_a_hospitals_own_table_needs_no_view_and_keeps_names_the_catalogue_does_
     assert read(table, {"view": ""})["view"].tolist() == [""]
 
 
-@pytest.fixture
-def lists(tmp_path):
-    def read_lists(train_val, test):
-        for name, text in (("train_val_list.txt", train_val), ("test_list.txt", test)):
-            (tmp_path / name).write_bytes(text.encode())
-        return nih.official_lists(tmp_path / "train_val_list.txt", tmp_path / "test_list.txt")
-
-    return read_lists
-
-
 @pytest.mark.parametrize(("train_val", "test", "message"), [
     ("a\nb\na\n", "c\n", r"train_val_list\.txt, line 3: 'a' is already in .*list\.txt, line 1"),
     ("a\n", "c\na\n", r"test_list\.txt, line 2: 'a' is already in .*train_val_list\.txt, line 1"),
     ("a\n", "", r"test_list\.txt is empty"),
     ("a\n\nb\n", "c\n", r"train_val_list\.txt, line 2: the line is blank"),
 ])  # fmt: skip
-def test_nih_official_lists_are_a_partition_without_a_header(
-    lists, tmp_path, train_val, test, message
-):
+def test_nih_official_lists_are_a_partition_without_a_header(tmp_path, train_val, test, message):
+    def lists(*texts):
+        files = [tmp_path / f"{name}_list.txt" for name in ("train_val", "test")]
+        for file, text in zip(files, texts, strict=True):
+            file.write_bytes(text.encode())
+        return nih.official_lists(*files)
+
     for start, end in (("", "\n"), ("", "\r\n"), ("\ufeff", "\n")):
         parts = lists(start + end.join(["b.png", "a.png", ""]), "c.png").to_dict("list")
         assert parts["image"] == ["b.png", "a.png", "c.png"]

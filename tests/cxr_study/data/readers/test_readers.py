@@ -8,20 +8,13 @@ CHEXPERT = "Path,Sex,Age,Frontal/Lateral,AP/PA," + ",".join(DATASETS["chexpert"]
 IMAGE = "patient00001/study1/view1_frontal.jpg,"
 
 
-@pytest.fixture
-def read_both(tmp_path):
-    """Reads two csv files, given by their lines, as one table."""
-
+def test_several_csv_files_with_the_same_classes_and_other_images_become_one_table(tmp_path):
     def read_both(dataset, *files):
         csvs = [tmp_path / "a.csv", tmp_path / "b.csv"]
         for csv, lines in zip(csvs, files, strict=True):
             csv.write_text("\n".join(lines) + "\n")
         return read(dataset, csvs)
 
-    return read_both
-
-
-def test_several_csv_files_with_the_same_classes_and_other_images_become_one_table(read_both):
     a = ["image,patient,Edema,Mass", "2.png,2,1,0", "p1/1.png,1,0,0"]
     b = ["image,patient,Mass,Edema", "p2/1.png,2,1,0"]  # another image: the whole path counts
     table = read_both("table", a, b)
@@ -52,13 +45,11 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize(("dataset", "labels", "metadata"), [
-    ("nih", "Data_Entry_2017.csv", None),
-    ("nih", "Data_Entry_2017_v2020.csv.gz", None),
+    ("nih", "Data_Entry_2017.csv", None), ("nih", "Data_Entry_2017_v2020.csv.gz", None),
     ("chexpert", "train.csv", None),
     ("chexpert", "CheXpert-v1.0 batch 1 (validate & csv)/train.csv", None),
     ("mimic", "mimic-cxr-2.0.0-chexpert.csv.gz", "mimic-cxr-2.0.0-metadata.csv.gz"),
-    ("cxr-lt", "cxr-lt-2023/train.csv", None),
-    ("cxr-lt", "train_labeled.csv", None),
+    ("cxr-lt", "cxr-lt-2023/train.csv", None), ("cxr-lt", "train_labeled.csv", None),
     ("vindr", "annotations/image_labels_train.csv", None),
     ("padchest", "PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv", None),
 ])  # fmt: skip

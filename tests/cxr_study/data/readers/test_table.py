@@ -12,8 +12,7 @@ GERMAN = "Bildname;Patient-Nr;Alter;Geschlecht;Aufnahme;Datum;Pleuraerguss;Stauu
 LAYOUT = TableLayout(
     columns={"Bildname": "image", "Patient-Nr": "patient", "Alter": "age", "Geschlecht": "sex",
              "Aufnahme": "view", "Datum": "ignored"},
-    words={"ja": "1", "Nein": "0", "k.A.": "", "w": "F", "pa stehend": "PA"},
-    encoding="cp1252",
+    words={"ja": "1", "Nein": "0", "k.A.": "", "w": "F", "pa stehend": "PA"}, encoding="cp1252",
 )  # fmt: skip
 
 
@@ -82,8 +81,7 @@ def listing(**keys):
     (ROWS + "2.png,8,Größe,\n", {"value": "label"}, ALONE | {"Größe": [0, 0, -2]}),
     (ROWS + "4.png,6,größe,1\n", {}, {"Edema": [1, 0, -2, -2], "Größe": [1, 0, -2, 1]}),
     (ROWS + "4.png,6,Größe,1\n", {"unlisted": "negative"}, {"Edema": [1, 0, -2, 0]}),
-    (ROWS.replace("No Finding", "o.B."), {}, BOTH),
-    (ROWS.replace("Größe", "entfällt"), {}, ALONE),
+    (ROWS.replace("No Finding", "o.B."), {}, BOTH), (ROWS.replace("Größe", "entfällt"), {}, ALONE),
     (LISTED.format(" edema ;; Größe;"), {"separator": ";"}, BOTH),
     (LISTED.format('"Edema\r\nGröße"'), {"separator": "\n"}, BOTH),
     (LISTED.replace("normal", "['normal']").format("\"['edema', 'Größe']\""),

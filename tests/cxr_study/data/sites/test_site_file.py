@@ -142,19 +142,14 @@ def folders(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("given", "policy", "variable", "folder"), [
-    ("job", NO_POLICY, "", "job"),
-    (None, NO_POLICY, "", "demo"),
-    (PHANTOM, NO_POLICY, "", "demo"),
+    ("job", NO_POLICY, "", "job"), (None, NO_POLICY, "", "demo"), (PHANTOM, NO_POLICY, "", "demo"),
     ("", SitePolicy(site_files="hospital"), "", "hospital"),
     ("hospital", SitePolicy(site_files="hospital"), "", "hospital"),
     ("started", SitePolicy(site_files="hospital"), "started", "hospital"),
-    ("started", POLICY, "started", "started"),
-    (PHANTOM, POLICY, PHANTOM, "demo"),
+    ("started", POLICY, "started", "started"), (PHANTOM, POLICY, PHANTOM, "demo"),
 ])  # fmt: skip
 @pytest.mark.usefixtures("folders")
-def test_a_policy_is_followed_else_the_variable_else_the_job(
-    given, policy, variable, folder, monkeypatch
-):
+def test_a_policy_is_followed_else_the_variable(given, policy, variable, folder, monkeypatch):
     monkeypatch.setenv("CXR_SITES", variable)
     assert find_site_file("nih", given, policy, "nih") == Path(folder, "nih.yaml")
 
@@ -169,9 +164,8 @@ def test_a_policy_is_followed_else_the_variable_else_the_job(
     ("/etc/nih", "job", NO_POLICY, "does not exist"),
 ])  # fmt: skip
 @pytest.mark.usefixtures("folders")
-def test_a_job_leads_a_hospital_neither_to_another_folder_nor_to_the_phantom(
-    site, given, policy, message, monkeypatch
-):
+def test_a_job_leads_a_hospital_nowhere_else(site, given, policy, message, monkeypatch):
+    """Neither to another folder nor to the phantom."""
     monkeypatch.delenv("CXR_SITES", raising=False)
     with pytest.raises(SiteError, match=message):
         find_site_file(site, given, policy, "nih")
