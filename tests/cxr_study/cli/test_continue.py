@@ -118,8 +118,7 @@ def test_damaged_facts_of_a_run_are_named_with_the_remedy(started, earlier, cont
 @pytest.mark.parametrize(("run", "out", "message"), [
     ("other", "more", "last.npz, which does not exist"),
     (".", "more", "an earlier `surgagg run` is needed"),
-    ("earlier", "earlier", "needs a separate folder"),
-    ("earlier", ".", "needs a separate folder"),
+    ("earlier", "earlier", "needs a separate folder"), ("earlier", ".", "needs a separate folder"),
 ])  # fmt: skip
 def test_a_mistake_is_reported_first_of_all(started, earlier, tmp_path, run, out, message):
     other = shutil.copytree(earlier, tmp_path / "other")

@@ -44,10 +44,8 @@ class TestSite:
         surgagg("prepare", site_file, "--size", 8)
 
     @pytest.mark.parametrize(("dataset", "name", "images", "message"), [
-        ("nih", "phantom/sites/nih.yaml", True, "exists"),
-        ("nih", "a.txt", True, "<site>.yaml"),
-        ("nhi", "a.yaml", True, "nih"),
-        ("nih", "a.yaml", False, "none of the 200 images"),
+        ("nih", "phantom/sites/nih.yaml", True, "exists"), ("nih", "a.txt", True, "<site>.yaml"),
+        ("nhi", "a.yaml", True, "nih"), ("nih", "a.yaml", False, "none of the 200 images"),
     ])  # fmt: skip
     def test_a_mistake_changes_nothing(self, phantom, tmp_path, dataset, name, images, message):
         if not images:

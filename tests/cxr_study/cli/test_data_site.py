@@ -159,16 +159,14 @@ def test_padchests_parts_are_merged_by_the_site_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (["nih", "--word", "ja=1"], "are for table"),
-    (["nih", "--threshold", "0.5"], "are for table"),
+    (["nih", "--word", "ja=1"], "are for table"), (["nih", "--threshold", "0.5"], "are for table"),
     (["nih", "--images-by", "StudyID"], "are for table"),
     (["table", "--separator", "|"], "need --findings COLUMN"),
     (["table", "--threshold", "50"], "'--threshold': "),
     ([*TABLE, "--findings", "Bild"], "no column 'Bild'; nearest known: Bildname"),
     (["table", "--word", "ja"], "--word needs the form ja=1"),
     (["table", "--blank", "zero"], "not one of 'negative', 'not labelled'"),
-    (TABLE, "which columns are classes"),
-    (["table"], "--encoding cp1252"),
+    (TABLE, "which columns are classes"), (["table"], "--encoding cp1252"),
     ([*TABLE, "--word", "ja=yes"], "key 'ja' needs one of 1, 0, -1"),
     ([*TABLE, "--column", "Bild=image"], "no column 'Bild'"),
 ])  # fmt: skip

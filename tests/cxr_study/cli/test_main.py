@@ -111,8 +111,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(cache, tmp_path, monkeypatch, wor
 
 @pytest.mark.parametrize("words", [
     "surgical --phantom --initial-body old/best.npz",
-    "surgical --site-files old/sites --initial-body drawings",
-    "old/job --phantom",
+    "surgical --site-files old/sites --initial-body drawings", "old/job --phantom",
 ])  # fmt: skip
 def test_force_does_not_remove_what_the_new_run_reads(tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)

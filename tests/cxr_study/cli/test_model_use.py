@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.data.images.bit_depth import LEAST
@@ -91,30 +90,23 @@ def test_a_class_that_was_never_learned_is_reported_at_the_end_and_in_every_row(
 
 def test_16_bit_pictures_take_the_bits_of_their_sites_file(home):
     values = np.linspace(0, 2**14 - 1, 40 * 40).reshape(40, 40)
-    (home / "images/deep.png").write_bytes(png_16(values))
-    (home / "labels.csv").write_text("image,patient,view,Mass\ndeep.png,1,PA,1\n")
-    site = {"dataset": "table", "labels": "labels.csv", "images": "images", "split": "split.csv"}
-    (home / "a.yaml").write_text(yaml.safe_dump({**site, "bits": 14}))
-    (home / "split.csv").write_text("patient,split\n1,train\n")
-    asked = ("predict", home / "best.npz", home / "images/deep.png", "--force", "--out")
+    (home / "images/0.png").write_bytes(png_16(values))
+    hospital(home, ["train"], "images", Mass=[1])
+    file, without = home / "a.yaml", (home / "a.yaml").read_text()
+    file.write_text(f"{without}bits: 14\n")
+    asked = ("predict", home / "best.npz", home / "images/0.png", "--force", "--out")
     assert "1 (1 14-bit values in a 16-bit PNG)" in answer(*asked, home / "p.csv")
-    assert "flagged" not in answer(*asked, home / "p.csv", "--site-file", home / "a.yaml")
-    assert "14-bit" not in answer("data", "prepare", home / "a.yaml", "--size", 8)
-    (home / "a.yaml").write_text(yaml.safe_dump(site))
-    assert "14-bit values" in answer("data", "prepare", home / "a.yaml", "--size", 8)
+    assert "flagged" not in answer(*asked, home / "p.csv", "--site-file", file)
+    assert "14-bit" not in answer("data", "prepare", file, "--size", 8)
+    file.write_text(without)
+    assert "14-bit values" in answer("data", "prepare", file, "--size", 8)
 
 
 def test_16_bit_pictures_of_a_site_file_without_bits_are_read_as_a_run_reads_them(cache, home):
-    rows = ["image,patient,view,Mass\n"]
     for number in range(LEAST):
         values = np.linspace(number, 2**12 - 1, 40 * 40).reshape(40, 40)
         (home / f"images/{number}.png").write_bytes(png_16(values))
-        rows.append(f"{number}.png,{number},PA,1\n")
-    (home / "labels.csv").write_text("".join(rows))
-    split = "".join(f"{number},train\n" for number in range(LEAST))
-    (home / "split.csv").write_text(f"patient,split\n{split}")
-    site = {"dataset": "table", "labels": "labels.csv", "images": "images", "split": "split.csv"}
-    (home / "a.yaml").write_text(yaml.safe_dump(site))
+    hospital(home, ["train"] * LEAST, "images", Mass=[1] * LEAST)
     image, out = home / "images/0.png", home / "p.csv"
     asked = ("predict", home / "best.npz", image, "--force", "--out", out)
     assert "12-bit values" in answer(*asked)

@@ -39,20 +39,6 @@ def download(folder, job="surgical"):
     return path
 
 
-@pytest.fixture
-def full(monkeypatch):
-    """The runs that were reported in full, with the folder of the report."""
-    runs = []
-
-    def report(run, folder, *, title, console):
-        runs.append((run, folder))
-        return evaluate_run.Report(SUMMARY, folder / "report.html", None, ())
-
-    monkeypatch.setattr(evaluate_run, "report", report)
-    monkeypatch.setattr(summary_console, "print_summary", lambda summary, to: to.print("summary"))
-    return runs
-
-
 @pytest.mark.parametrize(("job", "options"), [("surgical", ()), ("surgical_he", ("--phantom",))])
 def test_without_data_or_of_an_encrypted_model_it_is_what_sites_measured(tmp_path, job, options):
     results = download(tmp_path, job)
@@ -100,7 +86,15 @@ def test_of_a_job_that_measures_no_model_it_is_the_folder(tmp_path):
     assert answer("report", tmp_path).split() == ["results", str(tmp_path / "workspace")]
 
 
-def test_the_command_finds_a_runs_data_and_is_given_those_of_a_download(full, tmp_path):
+def test_the_command_finds_a_runs_data_and_is_given_those_of_a_download(tmp_path, monkeypatch):
+    full = []
+
+    def report(run, folder, *, title, console):
+        full.append((run, folder))
+        return evaluate_run.Report(SUMMARY, folder / "report.html", None, ())
+
+    monkeypatch.setattr(evaluate_run, "report", report)
+    monkeypatch.setattr(summary_console, "print_summary", lambda summary, to: to.print("summary"))
     shutil.copytree(JOBS / "surgical", tmp_path / "run/job")
     RunFacts(tmp_path / "files", ["1"]).write(tmp_path / "run")
     output = answer("report", tmp_path / "run")

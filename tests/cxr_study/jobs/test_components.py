@@ -83,9 +83,7 @@ def test_nothing_else_of_any_package_is_allowed(workspace):
 
 
 @pytest.mark.parametrize("config", [
-    REPLACE,
-    SHELL,
-    {"class_path": REPLACE["path"], "args": REPLACE["args"]},
+    REPLACE, SHELL, {"class_path": REPLACE["path"], "args": REPLACE["args"]},
     {"path": "nvflare.app_common.np.np_model_persistor.NPModelPersistor", "args": {}},
     {"path": "subprocess.Popen", "args": {"args": "touch /tmp/owned", "shell": True}},
 ])  # fmt: skip

@@ -8,10 +8,8 @@ from cxr_study.jobs.presets import PRESETS, JobError, parse, preset_of, with_pre
     (["num_rounds=20", "nih:learning_rate=1e-5", "nih:epochs=2"], {"num_rounds": 20},
      {"nih": {"learning_rate": 1e-5, "epochs": 2}}),
     (["x=1", "a:x=1", "x=2", "a:x=2"], {"x": 2}, {"a": {"x": 2}}),
-    (["x=true"], {"x": True}, {}),
-    (["x=densenet121"], {"x": "densenet121"}, {}),
-    (["x=a=b:c"], {"x": "a=b:c"}, {}),
-    (["x="], {"x": ""}, {}),
+    (["x=true"], {"x": True}, {}), (["x=densenet121"], {"x": "densenet121"}, {}),
+    (["x=a=b:c"], {"x": "a=b:c"}, {}), (["x="], {"x": ""}, {}),
 ])  # fmt: skip
 def test_a_value_is_json_or_else_a_text_for_all_sites_or_one(items, settings, per_site):
     found = parse(items)
@@ -45,8 +43,7 @@ class TestApply:
 
     @pytest.mark.parametrize(("settings", "per_site", "sites", "merged"), [
         ({}, {}, "nih chexpert", {"chexpert": {"learning_rate": 5e-5}}),
-        ({}, {}, "nih-1 nih-2", {}),
-        ({"learning_rate": 0.5}, {}, "nih chexpert", {}),
+        ({}, {}, "nih-1 nih-2", {}), ({"learning_rate": 0.5}, {}, "nih chexpert", {}),
         ({"learning_rate": 0.25}, {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
          "nih chexpert", {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}}),
         ({}, {"chexpert": {"epochs": 2}}, "chexpert",
@@ -66,8 +63,7 @@ class TestApply:
             with_preset("radiology,paper", {}, {}, ["a"])
 
     @pytest.mark.parametrize(("changes", "given", "expected"), [
-        ({}, None, "recommended"),
-        ({"average_decay": 0.0}, None, "none"),
+        ({}, None, "recommended"), ({"average_decay": 0.0}, None, "none"),
         ({"average_decay": 0.0}, "recommended", "recommended, but average_decay = 0.0"),
         ({"average_decay": 0.0}, "one of another version", "none"),
         (PRESETS["radiology"].settings, None, "recommended and radiology"),

@@ -21,8 +21,7 @@ SURGICAL = Job.of("surgical")
 
 @pytest.mark.parametrize(("name", "value", "need"), [
     ("num_rounds", "three", "a whole number, 0 or more; got 'three'"),
-    ("num_rounds", 2.5, "a whole number"),
-    ("num_rounds", True, "a whole number"),
+    ("num_rounds", 2.5, "a whole number"), ("num_rounds", True, "a whole number"),
     ("patience", -1, "a whole number, 0 or more; got -1"),
     ("min_clients", -1, "a whole number, 0 or more"),
     ("site_silence", 0, "a whole number, 1 or more"),
@@ -33,8 +32,7 @@ SURGICAL = Job.of("surgical")
     ("learning_rate", "fast", "a number, 0 or more; got 'fast'"),
     ("learning_rate", float("nan"), "a number, 0 or more; got nan"),
     ("server_momentum", float("inf"), "a number from 0 to below 1; got inf"),
-    ("mixed_precision", 1, "true or false; got 1"),
-    ("strategy", 121, "a text; got 121"),
+    ("mixed_precision", 1, "true or false; got 1"), ("strategy", 121, "a text; got 121"),
 ])  # fmt: skip
 def test_a_value_of_another_type_or_out_of_range_is_refused(name, value, need):
     with pytest.raises(JobError, match=re.escape(f"setting '{name}' needs {need}")):
@@ -42,8 +40,7 @@ def test_a_value_of_another_type_or_out_of_range_is_refused(name, value, need):
 
 
 @pytest.mark.parametrize(("name", "value"), [
-    ("epochs", 0),
-    ("average_decay", 1.0),
+    ("epochs", 0), ("average_decay", 1.0),
     *[(name, -1.0) for name in ("learning_rate", "focal_gamma", "server_learning_rate")],
     *[(name, "foo") for name in ("backbone", "strategy", "augmentation", "class_weighting",
                                  "send", "tracking", "server_optimizer")],

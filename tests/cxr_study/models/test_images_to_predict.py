@@ -113,8 +113,7 @@ def test_images_come_in_chunks_in_order_and_what_is_missing_is_reported(tmp_path
 
 @pytest.mark.parametrize(("elements", "flags"), [
     ({"Modality": "DX", "ViewPosition": "PA", "BodyPartExamined": "CHEST"}, []),
-    ({"Modality": "CT"}, ["modality CT"]),
-    ({"Modality": "CR", "ViewPosition": "LL"}, ["view LL"]),
+    ({"Modality": "CT"}, ["modality CT"]), ({"Modality": "CR", "ViewPosition": "LL"}, ["view LL"]),
     ({"SeriesDescription": "Thorax LAT"}, ["view LATERAL"]),
 ])  # fmt: skip
 def test_a_dicom_header_tells_what_is_no_frontal_chest_radiograph(tmp_path, elements, flags):

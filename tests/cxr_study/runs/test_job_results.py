@@ -44,14 +44,13 @@ def server(tmp_path):
     write_lines(server / "cross_site_val" / "cross_val_results.json", final)
     write_lines(
         server / "run_record.jsonl",
-        {"event": "started"},
-        {"event": "refused", "site": "b", "round": 1, "reason": "NaN"},
+        {"event": "started"}, {"event": "refused", "site": "b", "round": 1, "reason": "NaN"},
         {"event": "round", "round": 0, "seconds": 3},
         {"event": "stopped", "round": 1, "best_round": 0, "patience": 1},
         {"event": "round", "round": 1, "seconds": 3},
         {"event": "dropped", "round": 2, "reason": "not finite"},
         {"event": "ended", "seconds": 12.5},
-    )
+    )  # fmt: skip
     return server
 
 

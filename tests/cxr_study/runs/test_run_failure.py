@@ -41,48 +41,39 @@ SERVERS, AS = ([line.format(who) for line in TAIL] for who in ("server", "a"))
 WHY = {
     "a site's own words, and what the server did then": (
         [*BEGUN, refused(OWN), failed(f"a: {OWN}")], {"a": FULL}, {}, [],
-        [*NO_DISK, f"{ENDED}a: {OWN}"],
-    ),
+        [*NO_DISK, f"{ENDED}a: {OWN}"]),
     "why a site cannot participate": (
         [START, failed("too few")], {"b": NO_CSV}, {"b": TRACE}, [],
-        ["b: no", "csv", "The log of b is b.txt", f"{ENDED}too few"],
-    ),
+        ["b: no", "csv", "The log of b is b.txt", f"{ENDED}too few"]),
     "a refusal of another": (
         [*BEGUN, refused("NaN", "b"), refused(OWN), failed(OWN)], {"a": FULL}, {}, [],
-        [*NO_DISK, "b, round 1: NaN", ENDED + OWN],
-    ),
+        [*NO_DISK, "b, round 1: NaN", ENDED + OWN]),
     "the record where no site is on this machine": (
         [*BEGUN, refused("no answer", event="silent"), refused("odd", "b", None, "test"), NEWER,
          failed("too few"), failed("so what")], {}, {}, [],
-        ["a, round 1: no answer", "b, test: odd", f"{ENDED}too few"],
-    ),
+        ["a, round 1: no answer", "b, test: odd", f"{ENDED}too few"]),
     "the server's own error": (
         [*BEGUN, failed("x failed: no memory", "MemoryError")], {}, {"server": TRACE}, [],
         ["x failed: no memory. Lower batch_size, or give that process more memory.",
-         "The log of server is server.log"],
-    ),
+         "The log of server is server.log"]),
     "not what the run went on after": (
         [*BEGUN, refused(OWN, round_=0), ROUND, refused("NaN", "b"), failed("NaN")],
-        {"a": FULL}, {}, [], ["b, round 1: NaN", f"{ENDED}NaN"],
-    ),
-    "a process that was killed": ([*BEGUN, ROUND], {}, {"a": "x"}, ["b"],
-        [f"a process at b ended, {UNKNOWN}"]),
+        {"a": FULL}, {}, [], ["b, round 1: NaN", f"{ENDED}NaN"]),
+    "a process that was killed": (
+        [*BEGUN, ROUND], {}, {"a": "x"}, ["b"], [f"a process at b ended, {UNKNOWN}"]),
     "one of two": ([*BEGUN], {}, {}, ["a", "b"], [f"a process at a or b ended, {UNKNOWN}"]),
-    "the server's": (BEGUN, {"a": FULL}, {"server": TRACE}, ["server"],
+    "the server's": (
+        BEGUN, {"a": FULL}, {"server": TRACE}, ["server"],
         ["a process at the server ended.", *SERVERS]),
     "who was lost, and others that the record speaks of": (
         [*BEGUN, refused("NaN", "b")], {"a": FULL, "b": NO_CSV}, {"a": TRACE}, ["a"],
-        ["a process at a ended.", *NO_DISK, "b, round 1: NaN"],
-    ),
+        ["a process at a ended.", *NO_DISK, "b, round 1: NaN"]),
     "none that is lost where the server ended the run": (
-        [*BEGUN, failed("no body")], {}, {}, ["a"], ["no body"],
-    ),
+        [*BEGUN, failed("no body")], {}, {}, ["a"], ["no body"]),
     "FLARE's log before anything begins": (
-        [], {}, {"server": TRACE}, [], [before("server"), *SERVERS],
-    ),
+        [], {}, {"server": TRACE}, [], [before("server"), *SERVERS]),
     "a site's before it does": (
-        [START, DECLARED[1]], {}, {"a": TRACE, "b": TRACE}, [], [before("a"), *AS],
-    ),
+        [START, DECLARED[1]], {}, {"a": TRACE, "b": TRACE}, [], [before("a"), *AS]),
     "nothing that anybody says": ([*BEGUN, NEWER], {}, {"a": TRACE, "server": TRACE}, [], []),
     "no file on this machine": (None, {}, {}, [], []),
 }  # fmt: skip
@@ -96,9 +87,7 @@ def record(folder, *events):
 
 
 @pytest.mark.parametrize(("events", "notes", "logs", "lost", "lines"), WHY.values(), ids=WHY)
-def test_the_reason_is_in_notes_else_the_record_else_flares_log(
-    tmp_path, events, notes, logs, lost, lines
-):
+def test_the_reason_is_in_notes_record_or_flares_log(tmp_path, events, notes, logs, lost, lines):
     for site, error in notes.items():
         written = json.dumps({"note": "x"}), json.dumps(error), "  trace of it\n1\n{torn"
         (tmp_path / f"{site}.txt").write_text("\n".join(written))
@@ -114,8 +103,7 @@ CHECKED = refused("no", "b", None, "check")
 
 
 @pytest.mark.parametrize(("events", "final"), [
-    ([failed("x", began=False)], True),
-    ([failed("x", began=True)], False),
+    ([failed("x", began=False)], True), ([failed("x", began=True)], False),
     ([failed("x")], False),  # of an older version
     ([refused("gone"), failed("x", began=False)], False),
     ([CHECKED, failed("x", began=False)], True),

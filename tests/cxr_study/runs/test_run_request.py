@@ -51,12 +51,9 @@ def test_what_cannot_be_run_is_refused(request_of, changes, kind, message):
     ("sites", "/data/other", "--site-files or --phantom"),
     ("initial_body", "drawings", "--initial-body"),
     ("initial_body", "/data/own.npz", "--initial-body"),
-    ("continues", "0043d777", "surgagg continue"),
-    ("check_only", True, "surgagg deploy check"),
+    ("continues", "0043d777", "surgagg continue"), ("check_only", True, "surgagg deploy check"),
 ])  # fmt: skip
-def test_a_setting_does_not_win_over_the_option_that_the_report_states(
-    request_of, tmp_path, monkeypatch, name, value, option
-):
+def test_no_setting_wins_over_its_option(request_of, tmp_path, monkeypatch, name, value, option):
     monkeypatch.setattr(run_request, "check_sites", lambda site_files, sites: None)
     refused = pytest.raises(JobError, match=f"{option}.* replaces setting '{name}'; got {value!r}")
     with refused:
@@ -119,8 +116,7 @@ def test_a_disk_on_which_the_models_would_not_fit_is_refused(request_of, tmp_pat
 
 
 @pytest.mark.parametrize(("facts", "backbone", "hidden", "message"), [
-    (None, "small_densenet", 0, None),
-    ({"backbone": "densenet121"}, "densenet121", 0, None),
+    (None, "small_densenet", 0, None), ({"backbone": "densenet121"}, "densenet121", 0, None),
     ({"backbone": "densenet121", "hidden": 8}, "densenet121", 8, None),
     ({}, "densenet121", 0, None),  # does not say of what it is
     ({"input": input_facts("efficientnetb0")}, "efficientnetb0", 0, None),

@@ -72,30 +72,25 @@ notes.parent.mkdir(parents=True)
 ENDS = {
     "on record": (
         GOOD + 'record("failed", reason="no body"); record("failed", reason="so what")\n',
-        "no body",
-    ),
+        "no body"),
     "a site's own words": (
         NOTES + f"facts = dict(what={CANNOT_PARTICIPATE!r}, kind='SiteError')\n"
         "facts['reason'] = 'no csv, first:\\na.png'\nnotes.write_text(json.dumps(facts))\n"
         'record("failed", reason="an error")\n',
         r"south: no csv, first:\na\.png\nThe log of south is .*\n"
-        "The server ended the run: an error",
-    ),
+        "The server ended the run: an error"),
     "too few rounds": (
         'record("round", round=0)\n'
         'print("10:00 - INFO - fine\\n10:01 - ERROR - out of memory\\n10:02 - INFO - bye")\n',
-        "10:00 - INFO - fine\n10:01 - ERROR - out of memory\n10:02 - INFO - bye",
-    ),
+        "10:00 - INFO - fine\n10:01 - ERROR - out of memory\n10:02 - INFO - bye"),
     "stopped in a round that did not end": ('record("stopped", round=0)\n', "it printed nothing"),
-    "a crash": (GOOD + "sys.exit('kaboom')\n", "kaboom"),
-    "silence": ("", "it printed nothing"),
+    "a crash": (GOOD + "sys.exit('kaboom')\n", "kaboom"), "silence": ("", "it printed nothing"),
     "went on without a site": (
         GOOD + NOTES + """notes.write_text('{"what": "train", "kind": "x", "reason": "no"}')\n""",
-        None,
-    ),
+        None),
     "stopped early": ('record("stopped", round=0); record("round", round=0)\n', None),
     "a site forks, and the other process ends": (FORKING + "time.sleep(3)\n" + GOOD, None),
-}
+}  # fmt: skip
 """What happens -> the program that does it, and the reason of a failure, a pattern."""
 
 
@@ -143,9 +138,7 @@ def test_states_are_put_where_flare_has_emptied_its_workspace(run, tmp_path):
     (WORKER + GOOD + 'record("gone")\n', LostSiteError, "the process of south is gone"),
     (WORKER + GOOD + 'record("ended"); record("gone")\ntime.sleep(10)\nsys.exit()\n', None, ""),
 ])  # fmt: skip
-def test_a_site_and_a_server_that_are_gone_are_not_waited_for(
-    run, tmp_path, monkeypatch, program, error, message
-):
+def test_what_is_gone_is_not_waited_for(run, tmp_path, monkeypatch, program, error, message):
     monkeypatch.setattr(simulator_process, "ENDING", 8.0)
     began, seen = time.monotonic(), []
     server = server_folder(tmp_path / "runs/workspace")

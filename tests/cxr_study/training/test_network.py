@@ -119,9 +119,7 @@ def test_weights_that_cannot_be_read_are_refused_by_path(tmp_path, backbone, nam
     ("small_densenet", "imagenet", "small_densenet at 32 pixels with weights 'imagenet'"),
     ("densenet121", "imagenet", r"URL fetch failure .* cannot download, fetch them else"),
 ])  # fmt: skip
-def test_an_unknown_backbone_and_weights_that_are_not_there_are_refused(
-    backbone, weights, message, monkeypatch
-):
+def test_unknown_backbones_and_absent_weights_are_refused(backbone, weights, message, monkeypatch):
     import keras
 
     offline = Mock(side_effect=Exception("URL fetch failure on https://example.org"))  # as Keras

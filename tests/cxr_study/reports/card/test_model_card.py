@@ -122,8 +122,7 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "| Fracture | nih | no | 200 | 0.350 | 0.600 | 0.250 |", "| strategy | fedbn+ |",
         "together by surgical aggregation with NVIDIA FLARE",
         "A class's column is averaged over the sites that label it",
-        "names in what sites sent: SVTPrivacy (a\\_b). Filters",
-        "**TO FILL IN: name and contact",
+        "names in what sites sent: SVTPrivacy (a\\_b). Filters", "**TO FILL IN: name and contact",
         "does not state: how pixels are resized and normalised; how batch normalisation was",
     ):  # fmt: skip
         assert words in text, words

@@ -126,10 +126,8 @@ def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, 
 
 
 @pytest.mark.parametrize(("positives", "negatives", "reason"), [
-    (0, 9, "no positive image in the test split"),
-    (9, 0, "no negative image in the test split"),
-    (0, 0, "the test split has no label of it"),
-    (9, 9, "the model has no such class"),
+    (0, 9, "no positive image in the test split"), (9, 0, "no negative image in the test split"),
+    (0, 0, "the test split has no label of it"), (9, 9, "the model has no such class"),
     (None, 9, "the site keeps the reason to itself"),
 ])  # fmt: skip
 def test_why_an_auroc_is_not_defined_follows_from_counts(summary, positives, negatives, reason):
@@ -187,9 +185,8 @@ KEEP = " It may keep its own model for these; the report compares them class by 
     (0.0137, 0.0004, 0.0267, 0, "better by 0.0137 (0.0004 to 0.0267)", ""),
     (0.1, None, None, 0, "+0.100, without an interval", ""),
 ])  # fmt: skip
-def test_whether_a_run_paid_is_stated_for_each_hospital(
-    summary, value, low, high, few, words, advice
-):
+def test_whether_a_run_paid_is_stated(summary, value, low, high, few, words, advice):
+    """For each hospital."""
     changed = replace(summary, differences=(Difference("nih", value, low, high, few=few),))
     expected = ITS_OWN.format(words, advice)
     assert run_view.headlines(changed)[2] == expected
