@@ -39,12 +39,9 @@ def two(ours, theirs, digests=None, planned=()):
 
 
 @pytest.mark.parametrize(("theirs", "margin", "wanted"), [
-    ([0.7, 0.71, 0.69], 0.0, HOLDS),
-    ([0.9, 0.91, 0.89], 0.0, DOES_NOT_HOLD),
-    ([0.9, 0.91, 0.89], 0.1, NOT_DECIDED),
-    ([0.9, 0.91, 0.89], 0.2, HOLDS),
-    ([0.9, 0.7, 0.8], 0.0, NOT_DECIDED),
-    ([0.7], 0.0, NOT_DECIDED),
+    ([0.7, 0.71, 0.69], 0.0, HOLDS), ([0.9, 0.91, 0.89], 0.0, DOES_NOT_HOLD),
+    ([0.9, 0.91, 0.89], 0.1, NOT_DECIDED), ([0.9, 0.91, 0.89], 0.2, HOLDS),
+    ([0.9, 0.7, 0.8], 0.0, NOT_DECIDED), ([0.7], 0.0, NOT_DECIDED),
     ([np.nan] * 3, 0.0, NOT_DECIDED),
 ])  # fmt: skip
 def test_the_interval_over_seeds_decides_against_the_margin(theirs, margin, wanted):
@@ -57,9 +54,7 @@ def test_the_interval_over_seeds_decides_against_the_margin(theirs, margin, want
 
 
 @pytest.mark.parametrize(("digests", "theirs", "wanted"), [
-    ("ab", [0.8], HOLDS),
-    ("xb", [0.8], DOES_NOT_HOLD),
-    ("ab", [0.8, 0.7], HOLDS),
+    ("ab", [0.8], HOLDS), ("xb", [0.8], DOES_NOT_HOLD), ("ab", [0.8, 0.7], HOLDS),
     ("ax", [0.8, 0.7], DOES_NOT_HOLD),
     ("ax", [0.8, np.nan], HOLDS),  # of the seed that is defined
     ("ab", [np.nan], NOT_DECIDED),
@@ -71,8 +66,7 @@ def test_where_models_should_be_the_same_their_digests_decide(digests, theirs, w
 
 
 @pytest.mark.parametrize(("verdicts", "wanted"), [
-    ([HOLDS, HOLDS], HOLDS),
-    ([HOLDS, NOT_DECIDED], NOT_DECIDED),
+    ([HOLDS, HOLDS], HOLDS), ([HOLDS, NOT_DECIDED], NOT_DECIDED),
     ([HOLDS, NOT_DECIDED, DOES_NOT_HOLD], DOES_NOT_HOLD),
 ])  # fmt: skip
 def test_a_claim_holds_where_all_comparisons_do(verdicts, wanted):
@@ -165,10 +159,8 @@ def test_a_lead_may_be_compared_with_that_on_another_test_set():
     ("mimic", "shared", None, (0.7 + 0.5) / 2),  # of both sites
     ("mimic", "nih", None, 0.7),  # of the one that has the classes
     ("mimic", "shared", "chexpert", 0.5),  # of the one that is meant
-    ("nih", "all", "server", 0.55),
-    ("nih", "shared", "chexpert", 0.6),
-    ("mimic", "all", None, None),
-    ("mimic", "all", "nowhere", None),
+    ("nih", "all", "server", 0.55), ("nih", "shared", "chexpert", 0.6),
+    ("mimic", "all", None, None), ("mimic", "all", "nowhere", None),
     (EVERY_SITE, "shared", None, (0.9 + (0.7 + 0.5) / 2) / 2),  # over the test sets
     (EVERY_SITE, "elsewhere", None, None),
 ])  # fmt: skip

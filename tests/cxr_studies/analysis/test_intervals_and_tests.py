@@ -61,8 +61,7 @@ pairs = st.lists(st.tuples(values, values), max_size=20)
     ([*[0] * 8, 1, 2, 3, 4, -5, 600], [0] * 14, module.WILCOXON, 5, 2 * 10 / 2**6),
     ([0.3, 0.4, 0.5, 0.6], [0.2, 0.3, 0.4, 0.5], module.WILCOXON, 0, 2 / 2**4),  # all by 0.1
     ([0.1 + 0.2, 0.5, 0.6], [0.3, 0.5, 0.6], None, None, 1),
-    ([0.5, 0.75], [0.25, 0.25], None, None, None),
-    ([], [], None, None, None),
+    ([0.5, 0.75], [0.25, 0.25], None, None, None), ([], [], None, None, None),
 ])  # fmt: skip
 def test_a_t_test_decides_if_normal_else_signed_ranks(first, second, test, statistic, p):
     found = compare_pairs(first, second)

@@ -87,8 +87,7 @@ BOTH = ("nih", "chexpert")
 @pytest.mark.parametrize(("method", "sites", "classes", "other_classes"), [
     ("centralised", BOTH, UNION_CLASSES, "absent"),
     ("centralised-partial", BOTH, UNION_CLASSES, "unknown"),
-    ("individual", BOTH[:1], NIH_CLASSES, None),
-    ("individual", BOTH[1:], CHEXPERT_CLASSES, None),
+    ("individual", BOTH[:1], NIH_CLASSES, None), ("individual", BOTH[1:], CHEXPERT_CLASSES, None),
 ])  # fmt: skip
 def test_sites_are_pooled_on_all_cores_and_measure(called, method, sites, classes, other_classes):
     reported = called(method, sites)

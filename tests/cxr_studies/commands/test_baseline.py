@@ -43,9 +43,7 @@ def trained(surgagg):
     return [call.result() for call in calls]
 
 
-def test_each_site_alone_has_a_model_of_its_own_classes_and_settings_and_both_one_of_all(
-    trained, surgagg
-):
+def test_models_have_the_classes_and_settings_of_their_sites(trained, surgagg):
     alone, both = trained
     assert (alone.code, both.code) == (0, 0), alone.err + both.err
     start, _ = wire.split(load(surgagg.home / "body.npz").variables)

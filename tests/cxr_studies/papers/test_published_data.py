@@ -55,8 +55,7 @@ def test_every_source_of_published_figures_has_its_data():
     ({}, None),
     ({"images": 5}, "here 5 frontal images, 14 classes of nih, uncertain zeros, blank negative; "
      "there 112,120 frontal images, 14 classes"),
-    ({"labels": "table"}, "14 classes of table"),
-    ({"classes": 13}, "13 classes of nih"),
+    ({"labels": "table"}, "14 classes of table"), ({"classes": 13}, "13 classes of nih"),
     ({"views": "all"}, "112,120 images of all views"),
     ({"uncertain": "ones, blank negative"}, "uncertain ones"),
 ])  # fmt: skip

@@ -76,9 +76,8 @@ def test_data_sets_that_are_sites_have_all_classes_or_those_of_both(runs):
 
 
 def test_settings_are_those_of_the_whole_job_and_all_can_be_written(runs):
-    federated, alone, _ = runs(
-        "clients", scenarios=("2",), methods=("surgical", "complete"), seeds=1
-    )
+    how = {"scenarios": ("2",), "methods": ("surgical", "complete"), "seeds": 1}
+    federated, alone, _ = runs("clients", **how)
     assert federated.what["settings"]["tracking"] == "none"
     assert federated.what["settings"]["min_clients"] == 2
     assert federated.rounds == alone.rounds == 2
@@ -213,10 +212,11 @@ def test_a_scenario_says_classes_settings_methods_and_which_model(given):
 
 def test_at_equal_steps_pooled_data_have_larger_batches_and_federated_runs_are_the_same(runs):
     wanted = {"scenarios": ("4",), "methods": ("surgical", "centralised", "complete"), "seeds": 1}
-    converged, equal = (
-        {run.row.name: run for run in runs(name, **wanted)}
-        for name in ("clients-converged", "clients-equal-steps")
-    )
+
+    def found(name):
+        return {run.row.name: run for run in runs(name, **wanted)}
+
+    converged, equal = found("clients-converged"), found("clients-equal-steps")
     for name, run in equal.items():
         times = 4 if run.row.pooled else 1
         batch = converged[name].what["settings"]["batch_size"]

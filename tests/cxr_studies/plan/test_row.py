@@ -14,8 +14,7 @@ def test_every_way_to_train_has_a_title_of_its_own_and_every_strategy_words():
 
 @pytest.mark.parametrize(("method", "strategy", "variant", "words"), [
     ("surgical", "fedbn+", "samples", "batch norm frozen, samples"),
-    ("vanilla", "fedavg", "", "batch norm averaged"),
-    ("surgical", "fedbn", "", "batch norm local"),
+    ("vanilla", "fedavg", "", "batch norm averaged"), ("surgical", "fedbn", "", "batch norm local"),
     ("surgical", "fixbn", "", "batch norm statistics frozen"),
     ("surgical", "silobn", "slow", "own strategy silobn, slow"),
     ("individual", "fedavg", "slow", "batch norm trained, slow"),

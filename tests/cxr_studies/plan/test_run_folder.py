@@ -65,8 +65,7 @@ def test_a_result_is_read_as_it_was_written_and_stays_where_another_cannot_be_wr
 
 NAN = np.nan
 TABLE = pd.DataFrame([
-    ("a.png", "007", "PA", "F", 0.1 + 0.2, 1.0, NAN),
-    ("NA", "NA", "", "", NAN, 0.0, NAN),
+    ("a.png", "007", "PA", "F", 0.1 + 0.2, 1.0, NAN), ("NA", "NA", "", "", NAN, 0.0, NAN),
     ("b, c.png", "1e3", "AP", "M", 50.0, NAN, NAN),
     ('"d".png', "nan", "frontal", "", 1 / 3, 0.0, NAN),
 ], columns=["image", "patient", "view", "sex", "age", "Mass", "Edema"])  # fmt: skip
@@ -81,10 +80,8 @@ def test_a_table_is_read_as_it_was_kept_bit_for_bit(tmp_path):
 
 
 @pytest.mark.parametrize("other", [
-    TABLE.assign(age=[0.3, NAN, 50.0, 1 / 3]),
-    TABLE.assign(Mass=[1.0, 0.0, 0.0, 0.0]),
-    TABLE.assign(patient=["7", "NA", "1e3", "nan"]),
-    TABLE.rename(columns={"Mass": "Nodule"}),
+    TABLE.assign(age=[0.3, NAN, 50.0, 1 / 3]), TABLE.assign(Mass=[1.0, 0.0, 0.0, 0.0]),
+    TABLE.assign(patient=["7", "NA", "1e3", "nan"]), TABLE.rename(columns={"Mass": "Nodule"}),
     TABLE[::-1],
 ])  # fmt: skip
 def test_its_key_is_of_its_content_alone(other, tmp_path):

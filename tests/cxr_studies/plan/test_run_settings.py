@@ -117,10 +117,8 @@ def test_a_preset_counts_where_nothing_is_set():
 
 
 @pytest.mark.parametrize(("method", "sites", "preset", "own"), [
-    ("individual", ("chexpert",), 5e-5, 0.25),
-    ("individual", ("nih",), 1e-5, 0.5),
-    ("individual", ("chexpert", "nih"), 1e-5, 0.5),
-    ("centralised", ("nih", "chexpert"), 1e-5, 0.5),
+    ("individual", ("chexpert",), 5e-5, 0.25), ("individual", ("nih",), 1e-5, 0.5),
+    ("individual", ("chexpert", "nih"), 1e-5, 0.5), ("centralised", ("nih", "chexpert"), 1e-5, 0.5),
     ("complete", ("chexpert",), 1e-5, 0.5),
 ])  # fmt: skip
 def test_settings_for_one_site_apply_where_it_trains_alone(method, sites, preset, own):

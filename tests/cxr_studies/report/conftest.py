@@ -23,11 +23,9 @@ def finished(tmp_path_factory):
     study, rng = MadeUp(tmp_path_factory.mktemp("finished")), np.random.default_rng(0)
     labels = {name: (rng.random(IMAGES) < 0.4).astype(float) for name in CLASSES}
     facts = {
-        "patient": [str(n // 2) for n in range(IMAGES)],
-        "sex": ["F", "M", ""] * (IMAGES // 3),
-        "age": rng.integers(20, 95, IMAGES).astype(float),
-        "view": ["PA", "AP"] * (IMAGES // 2),
-    }
+        "patient": [str(n // 2) for n in range(IMAGES)], "sex": ["F", "M", ""] * (IMAGES // 3),
+        "age": rng.integers(20, 95, IMAGES).astype(float), "view": ["PA", "AP"] * (IMAGES // 2),
+    }  # fmt: skip
     tests = {name: table(labels, **facts) for name in ("nih", "mimic")}
     for number, sites in CLIENTS.items():
         for method, skill in {"surgical": 1.5, "vanilla": 0.4, "complete": 2.5}.items():

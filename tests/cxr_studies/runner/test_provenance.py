@@ -17,11 +17,9 @@ def test_the_digest_changes_with_any_code_or_data_file_and_with_nothing_else(tmp
     for change in (
         lambda folder: (folder / "sub/a.py").write_text("a = 2"),
         lambda folder: (folder / "sub/a.py").rename(folder / "sub/b.py"),
-        lambda folder: (folder / "b.py").touch(),
-        lambda folder: (folder / "sub/labels.csv").touch(),
-        lambda folder: (folder / "sub/names.yaml").touch(),
-        lambda folder: (folder / "sub/body.npz").touch(),
-    ):
+        *(lambda folder, name=name: (folder / name).touch()
+          for name in ("b.py", "sub/labels.csv", "sub/names.yaml", "sub/body.npz")),
+    ):  # fmt: skip
         change(tmp_path / "cxr_phantom")
         seen.append(provenance.sources())
     assert len(set(seen)) == 7 and all(len(digest) == 12 for digest in seen)

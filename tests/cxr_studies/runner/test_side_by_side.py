@@ -142,14 +142,11 @@ LARGE, TWO = study_runs.run("complete", image_size=224), 3 * 0.6e9 + 2 * 8 * 32*
 
 @pytest.mark.parametrize(("cores", "memory", "runs", "number"), [
     # Three and a half processes for each core, in a federation no more than there are cores.
-    (2, PLENTY, [RUNS[0]], 7),
-    (4, PLENTY, [RUNS[0], federation(3)], 4),
+    (2, PLENTY, [RUNS[0]], 7), (4, PLENTY, [RUNS[0], federation(3)], 4),
     (4, PLENTY, [federation(10), RUNS[0]], 3),
     # In nine tenths of the free memory, in which the largest one must fit.
-    (99, 3 * TAKEN, [RUNS[0], LARGE], 3),
-    (99, 2.99 * TAKEN, [LARGE], 2),
-    (99, 3 * TWO, [federation(2, batch_size=9)], 2),
-    (99, 1, [LARGE], 1),
+    (99, 3 * TAKEN, [RUNS[0], LARGE], 3), (99, 2.99 * TAKEN, [LARGE], 2),
+    (99, 3 * TWO, [federation(2, batch_size=9)], 2), (99, 1, [LARGE], 1),
 ])  # fmt: skip
 def test_as_many_fit_as_have_cores_and_memory(monkeypatch, cores, memory, runs, number):
     free = SimpleNamespace(available=1.000001 * memory / 0.9, total=PLENTY)

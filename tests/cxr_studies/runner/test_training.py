@@ -36,12 +36,9 @@ def test_a_last_job_that_made_no_round_leaves_losses_and_images_as_they_were(tmp
 
 
 @pytest.mark.parametrize(("method", "strategy", "personal", "has_columns"), [
-    ("surgical", "fedavg", False, True),
-    ("vanilla", "fedbn+", False, True),
-    ("personalised", "fedbn+", True, False),
-    ("personalised", "fedbn", True, False),
-    ("surgical", "fedbn", True, True),
-    ("vanilla", "fedbn", True, True),
+    ("surgical", "fedavg", False, True), ("vanilla", "fedbn+", False, True),
+    ("personalised", "fedbn+", True, False), ("personalised", "fedbn", True, False),
+    ("surgical", "fedbn", True, True), ("vanilla", "fedbn", True, True),
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["best", "last"])
 def test_models_are_one_or_one_a_site(monkeypatch, method, strategy, personal, has_columns, kind):

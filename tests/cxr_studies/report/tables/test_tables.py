@@ -187,10 +187,6 @@ def test_columns_and_rows_without_a_finished_run_are_left_out(other):
     assert table(mean(0.8, **other)) is None
 
 
-def test_a_column_of_dashes_stays():
-    assert shown(table(mean(None))) == [["\N{EN DASH}"]]
-
-
 def test_data_sets_that_trained_alone_have_a_line_each_and_parts_of_one_share_one():
     lines = [mean(0.8, model="nih-1", **ALONE), mean(0.6, model="nih-2", **ALONE)]
     made = table(*lines, rows=(INDIVIDUAL,))
@@ -205,9 +201,7 @@ def test_data_sets_that_trained_alone_have_a_line_each_and_parts_of_one_share_on
 
 
 @pytest.mark.parametrize(("values", "best"), [
-    ((0.8, 0.7), [True, False]),
-    ((0.8001, 0.8004), [True, True]),
-    ((0.8, None), [False, False]),
+    ((0.8, 0.7), [True, False]), ((0.8001, 0.8004), [True, True]), ((0.8, None), [False, False]),
     ((0.8, 0.7, 0.9), [True, False, False]),  # "complete" has all labels
 ])  # fmt: skip
 def test_the_best_of_several_as_shown_is_marked(values, best):
