@@ -17,14 +17,14 @@ class Storage:
     """What a tensor refers to."""
 
 
-class Tensor:
-    """It is saved as PyTorch saves one: by how it is made again."""
+class Made:
+    """It is saved as what makes it again, such as a tensor of PyTorch."""
 
-    def __init__(self, make, shape=(2, 3), strides=(3, 1), offset=0):
-        self.make = make, (Storage(), offset, shape, strides, False, OrderedDict())
+    def __init__(self, function, *arguments):
+        self.made = function, arguments
 
     def __reduce__(self):
-        return self.make
+        return self.made
 
 
 @pytest.fixture
@@ -35,10 +35,8 @@ def saved(monkeypatch):
     def _rebuild_tensor_v2():
         """By its name alone."""
 
-    _rebuild_tensor_v2.__module__, _rebuild_tensor_v2.__qualname__ = (
-        "torch._utils",
-        "_rebuild_tensor_v2",
-    )
+    _rebuild_tensor_v2.__module__ = "torch._utils"
+    _rebuild_tensor_v2.__qualname__ = "_rebuild_tensor_v2"
     utils._rebuild_tensor_v2 = _rebuild_tensor_v2
     torch.FloatStorage = type("FloatStorage", (), {"__module__": "torch"})
     monkeypatch.setitem(sys.modules, "torch", torch)
@@ -52,8 +50,9 @@ def saved(monkeypatch):
 
     def saved(what=None, values=VALUES, beginning=_BEGINNING, **how):
         stream = io.BytesIO()
-        tensor = Tensor(_rebuild_tensor_v2, **how) if what is None else what
-        for part in (*beginning, {}, OrderedDict(a=tensor), ["7"]):
+        of = {"offset": 0, "shape": (2, 3), "strides": (3, 1)} | how
+        tensor = Made(_rebuild_tensor_v2, Storage(), *of.values(), False, OrderedDict())
+        for part in (*beginning, {}, OrderedDict(a=what or tensor), ["7"]):
             Pickler(stream, protocol=2).dump(part)
         return stream.getvalue() + len(values).to_bytes(8, "little") + values.tobytes()
 
@@ -61,10 +60,8 @@ def saved(monkeypatch):
 
 
 @pytest.mark.parametrize(("how", "expected"), [
-    ({}, [[0, 1, 2], [3, 4, 5]]),
-    ({"strides": (1, 2)}, [[0, 2, 4], [1, 3, 5]]),
-    ({"shape": (2,), "strides": (1,), "offset": 4}, [4, 5]),
-    ({"shape": (), "strides": ()}, 0),
+    ({}, [[0, 1, 2], [3, 4, 5]]), ({"strides": (1, 2)}, [[0, 2, 4], [1, 3, 5]]),
+    ({"shape": (2,), "strides": (1,), "offset": 4}, [4, 5]), ({"shape": (), "strides": ()}, 0),
 ])  # fmt: skip
 def test_a_tensor_is_read_wherever_its_values_are(saved, how, expected):
     (array,) = read(saved(**how)).values()
@@ -81,20 +78,10 @@ def test_nothing_beyond_its_values_is_read(saved, how):
         read(saved(**how))
 
 
-class Hostile:
-    """Calls something where it is loaded."""
-
-    def __init__(self, function, *arguments):
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
 @pytest.mark.parametrize("call", [os.system, eval, exec, getattr, __import__, print])
 def test_a_file_that_would_call_something_calls_nothing(saved, call, capsys):
     with pytest.raises(TorchFileError, match=f"would call .*{call.__name__}, which weights do not"):
-        read(saved(Hostile(call, "print('owned')")))
+        read(saved(Made(call, "print('owned')")))
     assert "owned" not in capsys.readouterr().out
 
 

@@ -103,10 +103,8 @@ def reports(patients):
 
 
 @pytest.mark.parametrize(("name", "positive", "negative", "uncertain"), [
-    ("Pneumonia", 4675, 1875, 15_981),
-    ("Consolidation", 12_983, 19_608, 24_381),
-    ("Pneumothorax", 17_693, 47_823, 2708),
-    ("Support Devices", 107_170, 5340, 915),
+    ("Pneumonia", 4675, 1875, 15_981), ("Consolidation", 12_983, 19_608, 24_381),
+    ("Pneumothorax", 17_693, 47_823, 2708), ("Support Devices", 107_170, 5340, 915),
 ])  # fmt: skip
 def test_shares_are_those_of_the_official_file(reports, name, positive, negative, uncertain):
     for value, count in ((POSITIVE, positive), (NEGATIVE, negative), (UNCERTAIN, uncertain)):

@@ -94,8 +94,7 @@ def test_progress_ends_at_the_total_with_laterals_and_real_shares_are_rare(tmp_p
 
 @pytest.mark.parametrize(("argument", "message"), [
     ({"sites": ["nih", "vindr"]}, r"some of nih, chexpert, mimic.*got \['nih', 'vindr'\]"),
-    ({"sites": ["nih", "nih"]}, "each once"),
-    ({"sites": "nih"}, "each once; got nih"),
+    ({"sites": ["nih", "nih"]}, "each once"), ({"sites": "nih"}, "each once; got nih"),
     ({"sites": []}, r"got \[\]"),
     ({"images_per_site": 0}, "images_per_site needs a number from 1; got 0"),
     ({"rare_at_least": 0.6}, "from 0 .* to 0.5; got 0.6"),
