@@ -64,11 +64,8 @@ def tests_of(root):
     files = product(root)
     modules = set(files.values())
     tests = (file.relative_to(root) for file in sorted((root / "tests").rglob("test_*.py")))
-    used = {
-        test: imports(root / test, modules)
-        for test in tests
-        if not test.as_posix().startswith(FLARE)
-    }
+    tests = [test for test in tests if not test.as_posix().startswith(FLARE)]
+    used = {test: imports(root / test, modules) for test in tests}
     about = {}
     for path, module in files.items():
         own = Path("tests", *path.parts[1:-1], f"test_{path.name}")
@@ -104,13 +101,11 @@ class Copy:
         )
         (folder / "tmp").mkdir(parents=True)
         self.environment = {
-            "HYPOTHESIS_PROFILE": "dev",
-            **os.environ,
+            "HYPOTHESIS_PROFILE": "dev", **os.environ,
             "PYTHONPATH": os.pathsep.join(str(self.root / source) for source in SOURCES),
             "PYTHONDONTWRITEBYTECODE": "1",  # it may outlive a mutation that is undone in a second
-            "SURGAGG_CACHE": str(folder / "cache"),
-            "TMPDIR": str(folder / "tmp"),
-        }
+            "SURGAGG_CACHE": str(folder / "cache"), "TMPDIR": str(folder / "tmp"),
+        }  # fmt: skip
         for package in {module.partition(".")[0] for module in product(root).values()}:
             self._python("-c", f"import {package}; print({package}.__file__)")
             if not self.log.read_text().startswith(str(self.root)):
@@ -120,14 +115,10 @@ class Copy:
         """The exit code, None for a process that was stopped at the time limit."""
         with self.log.open("w") as log:
             process = subprocess.Popen(
-                [sys.executable, *map(str, arguments)],
-                cwd=self.root,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+                [sys.executable, *map(str, arguments)], cwd=self.root, env=self.environment,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                 start_new_session=True,  # so that what its tests start can be stopped with it
-            )
+            )  # fmt: skip
             try:
                 return process.wait(self.limit)
             except subprocess.TimeoutExpired:

@@ -110,18 +110,11 @@ assert (training.variables()["lines/kernel"] != start.variables["lines/kernel"])
 
 
 STUDY = {
-    "title": "Own strategies",
-    "source": "ours",
-    "factor": "sites",
+    "title": "Own strategies", "source": "ours", "factor": "sites", "quick": ["2"], "seeds": 1,
     "scenarios": [{"name": name, "cut": "nih", "sites": int(name)} for name in "24"],
-    "quick": ["2"],
-    "methods": {
-        "surgical": ["fedbn+", "silobn", "tail"],
-        "individual": ["fedavg"],
-    },
-    "seeds": 1,
+    "methods": {"surgical": ["fedbn+", "silobn", "tail"], "individual": ["fedavg"]},
     "tests": ["nih"],
-}
+}  # fmt: skip
 
 
 def write_study(folder, **keys):
@@ -194,14 +187,10 @@ def test_a_study_without_a_federation_has_only_strategies_of_this_software(insta
 
 
 @pytest.mark.parametrize("wish", [{"refit_model": "best"}, {"average_decay": 0.8}])
-def test_a_strategy_with_personal_variables_has_no_common_model_to_refit_or_average(
-    installed, wish
-):
+def test_a_strategy_with_personal_variables_has_no_model_to_refit_or_average(installed, wish):
     with pytest.raises(JobError, match=r"needs one model for all sites; strategy 'silobn' gives"):
         Job.asked("surgical", settings={"strategy": "silobn", **wish})
-    variants = {"own": wish}
-    study = read_study(
-        write_study(installed, methods={"surgical": ["silobn own"]}, variants=variants)
-    )
+    own = {"methods": {"surgical": ["silobn own"]}, "variants": {"own": wish}}
+    study = read_study(write_study(installed, **own))
     with pytest.raises(InputError, match=r"variant 'own' of method 'surgical': .* one model for"):
         plan.check(study, read_data("phantom"), Selection())

@@ -88,8 +88,7 @@ def test_mutations_are_of_what_runs_and_each_changes_its_own_bytes_only():
 
 
 @pytest.mark.parametrize(("before", "after"), [
-    ("a - b * c", ["a + b * c", "a - b / c"]),
-    ("a is not b", ["a is b"]),
+    ("a - b * c", ["a + b * c", "a - b / c"]), ("a is not b", ["a is b"]),
     ("(a + b) not in (c)", ["a + b in c", "a - b not in c"]),
     ("0.5 <= a < True",
      ["1.5 <= a < True", "0.5 < a < True", "0.5 <= a <= True", "0.5 <= a < False"]),
@@ -107,11 +106,9 @@ def project(tmp_path):
     Its room is called runs, as one of the product and the folder of runs, which is not copied.
     """
     for path, text in {
-        "components/made_up/__init__.py": "",
-        "components/made_up/runs/__init__.py": "",
-        "components/made_up/runs/distance.py": CODE,
-        "tests/made_up/runs/test_distance.py": TEST,
-    }.items():
+        "components/made_up/__init__.py": "", "components/made_up/runs/__init__.py": "",
+        "components/made_up/runs/distance.py": CODE, "tests/made_up/runs/test_distance.py": TEST,
+    }.items():  # fmt: skip
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     return tmp_path

@@ -23,14 +23,10 @@ from surgical_aggregation import FLARE, __version__
 ROOT = Path(__file__).parents[1]
 PROJECT = "surgical-aggregation"
 PACKAGES = sorted({path.parts[:2] for path in product(ROOT)})
-COMMANDS = sorted(
-    name for name, command in typer.main.get_command(cli.app).commands.items() if not command.hidden
-)
-PINS = [
-    Requirement(line)
-    for line in (ROOT / "constraints.txt").read_text().splitlines()
-    if not line.startswith("#")
-]
+GROUP = typer.main.get_command(cli.app).commands
+COMMANDS = sorted(name for name, command in GROUP.items() if not command.hidden)
+LINES = (ROOT / "constraints.txt").read_text().splitlines()
+PINS = [Requirement(line) for line in LINES if not line.startswith("#")]
 
 
 def test_package_metadata_citation_and_command_have_the_same_version():
@@ -45,10 +41,9 @@ def test_package_metadata_citation_and_command_have_the_same_version():
 
 
 def test_the_flare_that_is_checked_for_is_the_one_that_is_asked_for():
-    asked = [
-        r for r in map(Requirement, importlib.metadata.requires(PROJECT)) if r.name == "nvflare"
-    ]
-    assert asked and {str(r.specifier) for r in asked} == {str(Requirement(f"x{FLARE}").specifier)}
+    asked = map(Requirement, importlib.metadata.requires(PROJECT))
+    found = {str(each.specifier) for each in asked if each.name == "nvflare"}
+    assert found == {str(Requirement(f"x{FLARE}").specifier)}
 
 
 def test_every_pin_is_one_exact_version_from_a_package_index():
@@ -67,11 +62,8 @@ def test_workflows_pin_every_action_by_commit_and_name_its_version():
 @pytest.mark.parametrize("python", ["3.10", "3.11", "3.12"])
 def test_every_dependency_is_pinned_within_its_range(python):
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
-    pinned = {
-        canonicalize_name(pin.name): str(pin.specifier).removeprefix("==")
-        for pin in PINS
-        if pin.marker is None or pin.marker.evaluate(environment)
-    }
+    pins = [pin for pin in PINS if pin.marker is None or pin.marker.evaluate(environment)]
+    pinned = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
     for requirement in map(Requirement, importlib.metadata.requires(PROJECT)):
         if requirement.name == PROJECT:  # an extra that has others
             continue
@@ -96,12 +88,9 @@ def test_wheel_holds_every_file_of_the_packages_and_no_tests(tmp_path):
     subprocess.run([*build, "--wheel-dir", tmp_path], check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    files = {
-        path.relative_to(ROOT / folder).as_posix()
-        for folder, package in PACKAGES
-        for path in (ROOT / folder / package).rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
-    }
+    paths = [path for part in PACKAGES for path in ROOT.joinpath(*part).rglob("*")]
+    files = [path.relative_to(ROOT) for path in paths if path.is_file() and path.suffix != ".pyc"]
+    files = {path.as_posix().partition("/")[2] for path in files}
     assert {".csv", ".css", ".j2", ".npz", ".py", ".yaml"} <= {Path(name).suffix for name in files}
     assert {f"{package}/py.typed" for _, package in PACKAGES} <= names
     assert names == files

@@ -33,18 +33,10 @@ def described(file):
 
 
 PUBLIC = {module: names for module, file in FILES.items() if (names := public(file))}
-DOCUMENTS = sorted(
-    [
-        ROOT / "README.md",
-        ROOT / "jobs/job.py",
-        *(ROOT / EXAMPLES).rglob("*.py"),
-        *(
-            page
-            for folder in ("components", "custom", "docs", "jobs", "poc")
-            for page in (ROOT / folder).rglob("*.md")
-        ),
-    ]
-)
+FOLDERS = ("components", "custom", "docs", "jobs", "poc")
+PAGES = [page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md")]
+OTHERS = [ROOT / "README.md", ROOT / "jobs/job.py", *(ROOT / EXAMPLES).rglob("*.py")]
+DOCUMENTS = sorted([*PAGES, *OTHERS])
 
 
 def used(document):

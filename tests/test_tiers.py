@@ -24,10 +24,8 @@ def test_every_tier_is_run_by_the_continuous_integration():
 
 
 @pytest.mark.parametrize(("path", "expected"), [
-    ("poc/test_faults.py", "poc"),
-    ("surgical_aggregation/site/training/test_loss.py", "slow"),
-    ("surgical_aggregation/wire/test_variables.py", "quick"),
-    ("test_tiers.py", "quick"),
+    ("poc/test_faults.py", "poc"), ("surgical_aggregation/site/training/test_loss.py", "slow"),
+    ("surgical_aggregation/wire/test_variables.py", "quick"), ("test_tiers.py", "quick"),
 ])  # fmt: skip
 def test_a_files_tier_is_its_own_or_its_folders(path, expected):
     assert tiers.tier(Path(path)) == expected

@@ -24,12 +24,10 @@ def checked(tmp_path):
             (tmp_path / path).write_text(text)
         subprocess.run(["git", "add", "--all"], cwd=tmp_path, check=True)
         return subprocess.run(
-            [sys.executable, "-m", "pre_commit", "run", "words", "--all-files"],
-            cwd=tmp_path,
-            env={**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "home")},
-            capture_output=True,
+            [sys.executable, "-m", "pre_commit", "run", "words", "--all-files"], cwd=tmp_path,
+            env={**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "home")}, capture_output=True,
             text=True,
-        )
+        )  # fmt: skip
 
     return run
 
