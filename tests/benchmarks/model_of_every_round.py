@@ -13,8 +13,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
 from cxr_studies.analysis.across_folds import across_folds
 from cxr_studies.analysis.study_results import gather
 from cxr_studies.plan.data_file import read_data
@@ -192,16 +190,12 @@ def tested(run, studies):
         yield of_rule
 
 
-def main(name, data_file, studies, csv):
-    side_by_side.COMMAND = (sys.executable, __file__, "--one")
-    data, folder = read_data(Path(data_file)), Path(studies)
-    study = read_study(name).with_sites_of(data)
-    made = run_studies([study], data, folder, Selection(), at_once=2, console=console)
-    if made.failures:
-        return "\n".join(f"{each.run.name}: {each.reason}" for each in made.failures)
+def compare(study, runs, data, folder, csv):
+    """Write means and paired differences over the seeds of which all runs are finished."""
+    unfinished = {run.seed for run in runs if read_result(folder / RUNS / run.key) is None}
     tensorflow_setup.configure(2, 0)
-    runs = [each for run in made.runs[study.name] for each in tested(run, folder)]
-    found = across_folds(gather(study, runs, folder), data.folds, processes=2)
+    made = [each for run in runs if run.seed not in unfinished for each in tested(run, folder)]
+    found = across_folds(gather(study, made, folder), data.folds, processes=2)
     rule, other = (
         found[each].str.split(" ", n=1).str[-1] for each in ("strategy", "other_strategy")
     )
@@ -209,10 +203,15 @@ def main(name, data_file, studies, csv):
     found[(found["other_method"] == "") | same].to_csv(
         csv, index=False, float_format="%.6g", lineterminator="\n"
     )
-    shown = found[found["group"].isin(["own", "shared", "unique", "elsewhere"])]
-    with pd.option_context("display.width", 200, "display.max_rows", None):
-        print(shown[shown["other_method"] == ""].to_string())
-    return 0
+
+
+def main(name, data_file, studies, csv):
+    side_by_side.COMMAND = (sys.executable, __file__, "--one")
+    data, folder = read_data(Path(data_file)), Path(studies)
+    study = read_study(name).with_sites_of(data)
+    made = run_studies([study], data, folder, Selection(), at_once=2, console=console)
+    compare(study, made.runs[study.name], data, folder, csv)
+    return "\n".join(f"{each.run.name}: {each.reason}" for each in made.failures)
 
 
 if __name__ == "__main__":
