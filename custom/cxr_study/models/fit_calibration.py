@@ -251,11 +251,15 @@ def _ends(drawn: Sequence[float]) -> tuple[float | None, float | None]:
 
 
 def _fitted(one: pd.DataFrame) -> Curve:
-    """Fit a curve by logistic regression without penalty."""
+    """Fit a curve by logistic regression without penalty, to the maximum of the likelihood."""
+    from scipy.linalg import LinAlgWarning
     from sklearn.linear_model import LogisticRegression
 
     logits = logit(one["probability"].to_numpy())[:, None]
-    line = LogisticRegression(C=np.inf, max_iter=1000).fit(logits, one["label"].to_numpy())
+    line = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-9, max_iter=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)  # of equal probabilities any slope is right
+        line.fit(logits, one["label"].to_numpy())
     return Curve(slope=float(line.coef_[0, 0]), intercept=float(line.intercept_[0]))
 
 
