@@ -137,7 +137,7 @@ class RefusedResult:
 
 @dataclass(frozen=True)
 class Contribution:
-    """The rounds in which a site's result was averaged into the model.
+    """The rounds in which a site's result was averaged, also after the reported model.
 
     Attributes:
         rounds: Ranges, first and last included; in a continued run also those of earlier runs.
@@ -384,6 +384,12 @@ class Summary:
     settings: dict[str, str] = dataclasses.field(default_factory=dict)
     contributions: dict[str, Contribution] = dataclasses.field(default_factory=dict)
     format: Literal[2] = FORMAT
+
+    @property
+    def contributed(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """Site -> of its `contributions`, the rounds that are in the reported model."""
+        end, given = self.best.round, self.contributions.items()
+        return {s: tuple((a, min(b, end - 1)) for a, b in of.rounds if a < end) for s, of in given}
 
     def of_site(self, site: str) -> "Summary":
         """A copy with the results on one site's test split alone, as for its personal model.

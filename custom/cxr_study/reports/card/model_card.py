@@ -228,7 +228,7 @@ def _contributed(source: CardSource) -> Mapping[str, Spans]:
         own site alone, by the summary of the run.
     """
     if source.facts.site and source.summary:
-        return {s: of.rounds for s, of in source.summary.contributions.items() if of.rounds}
+        return {site: rounds for site, rounds in source.summary.contributed.items() if rounds}
     return source.facts.contributed
 
 

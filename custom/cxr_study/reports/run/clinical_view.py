@@ -120,11 +120,11 @@ def _trained_with(summary: Summary, site: str) -> str:
     """How many findings, images and patients a site trained with, as far as it shares them.
 
     Returns:
-        Of a site that contributed to no round, that alone.
+        Of a site that contributed nothing to the reported model, that alone.
     """
     data = summary.sites[site]
-    if site in run_view.absent(summary):
-        return "contributed to no round"
+    if nothing := run_view.without_part(summary, site):
+        return nothing
     labels = f"labels {counted(len(data.classes), 'finding')}"
     if data.images is None or data.patients is None:
         return f"{labels}, number of images not known here"

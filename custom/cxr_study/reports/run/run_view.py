@@ -245,12 +245,18 @@ def absent(summary: Summary) -> list[str]:
     return [site for site, of in summary.contributions.items() if not of.rounds]
 
 
+def without_part(summary: Summary, site: str) -> str:
+    """State that the reported model has nothing of a site; "": it has, or that is not known."""
+    late = "" if site in absent(summary) else f" before {best_model(summary)}"
+    return f"contributed to no round{late}" * (summary.contributed.get(site) == ())
+
+
 def absences(summary: Summary) -> list[str]:
-    """List which sites are missing in which rounds, and why.
+    """List of which sites the reported model has nothing, who is missing in which rounds, and why.
 
     Returns:
-        A sentence for each such site. Rounds to which no site contributed do not count, nor does
-        the round of the final model, in which none trains.
+        Sentences. If the initial model is reported, it has nothing of any site. Rounds to which no
+        site contributed do not count, nor does that of the final model, in which none trains.
     """
     taken = {site: rounds_in(of.rounds) for site, of in summary.contributions.items()}
     final = final_round(summary)
@@ -263,9 +269,10 @@ def absences(summary: Summary) -> list[str]:
     for site, rounds in taken.items():
         of = summary.contributions.get(site)
         why = f" ({of.reason})" if of and of.reason else ""
-        if site in absent(summary):
-            sentences.append(f"{site} contributed to no round{why}: the model has nothing of it.")
-        elif missed := made - rounds:
+        gone = site in absent(summary)
+        if (nothing := without_part(summary, site)) and (gone or summary.best.round):
+            sentences.append(f"{site} {nothing}{why}: the model has nothing of it.")
+        if not gone and (missed := made - rounds):
             where = format_rounds(spans(missed))
             sentences.append(f"{site} is not in {where}{why}; means there are over the others.")
     return sentences
@@ -283,13 +290,13 @@ def not_on_record(summary: Summary) -> str:
 
 
 def with_rounds(summary: Summary) -> str:
-    """List the sites, also of runs that this one continues, each with its rounds.
+    """List the sites, also of continued runs, each with its rounds that are in the reported model.
 
     Returns:
         Such as `nih (rounds 0 to 5) and chexpert (round 0)`; "" where it is not known.
     """
-    known = summary.contributions.items()
-    return join_names([f"{site} ({format_rounds(of.rounds)})" for site, of in known])
+    known = summary.contributed.items()
+    return join_names([f"{site} ({format_rounds(rounds)})" for site, rounds in known])
 
 
 def trained_order(summary: Summary) -> list[str]:

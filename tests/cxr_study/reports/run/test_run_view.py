@@ -5,7 +5,7 @@ import pytest
 from cxr_study.common.wording import Notice
 from cxr_study.evaluation import summary_json
 from cxr_study.evaluation.summary_json import Contribution, Difference, RefusedResult, Round
-from cxr_study.reports.run import run_figures, run_view
+from cxr_study.reports.run import clinical_view, run_figures, run_view
 from cxr_study.reports.run.comparisons import NOT_MEASURED, comparisons
 from cxr_study.reports.run.evaluate_run import render
 from cxr_study.reports.run.notices import notices
@@ -123,6 +123,22 @@ def test_a_site_is_missing_in_rounds_that_were_made_without_it(summary, rounds, 
     made = {"sites": sites, "rounds": tuple(trained), "num_rounds": rounds[1] - 1}
     found = noted(summary, **made, contributions=contributions(**taken)).get("Missing site.")
     assert found.startswith(expected) if expected else found is None
+
+
+def test_the_reported_model_has_nothing_of_later_rounds(summary):
+    taken = contributions(nih=((0, 2),), chexpert=((1, 2),))
+    for best, chexpert, nih in ((2, "round 1", "rounds 0 and 1"), (1, "no round", "round 0")):
+        of_best = replace(summary, best=replace(summary.best, round=best), contributions=taken)
+        expected = f"nih ({nih}) and chexpert ({chexpert})"
+        assert run_view.with_rounds(of_best) == expected
+    nothing, missing = run_view.absences(of_best)
+    why = "chexpert contributed to no round before the model of round 1"
+    assert nothing == f"{why} (late): the model has nothing of it."
+    assert missing.startswith("chexpert is not in round 0 (late); means there are")
+    trained = clinical_view.statements(of_best, clinical_view.NO_FILES)["What it was trained on."]
+    assert f"({why.removeprefix('chexpert ')})" in trained and "nih (labels" in trained
+    initial = replace(of_best, best=replace(summary.best, round=0))
+    assert run_view.absences(initial) == [missing]
 
 
 @pytest.mark.parametrize(("positives", "negatives", "reason"), [
