@@ -48,7 +48,7 @@ class SiteEvaluation:
         calibration: Calibration error of the global model per class.
         unvalidated: Classes that the site labels, without a positive image in its validation split.
         labels: The site's labels; None: they are on another machine.
-        predictions: Of the global model; None likewise.
+        predictions: Of the global model; None likewise, or the site has no personal model.
     """
 
     site: str
@@ -74,7 +74,8 @@ def evaluate_site(
 
     Args:
         site_file: Path of <site>.yaml.
-        models: The federation's, "global", and those to compare it with.
+        models: The federation's, "global", and those to compare it with. Without the former its
+            AUROCs are not defined, and there are no predictions.
         union: Classes of the run, in the order of the results.
         predictor: For the models' network.
         seed: Of the bootstrap.
@@ -85,7 +86,8 @@ def evaluate_site(
     labels, truth = test_split.read_labels(site_file)
     images = load_images(labels, predictor.network.image_size)
     test = test_split.to_test(images.of("test"), union, truth)
-    found = {name: predictor.predict(model, test) for name, model in models.items()}
+    found: dict[Model, Predictions] = {"global": Predictions(test, test.table[[]], np.empty(0))}
+    found |= {name: predictor.predict(model, test) for name, model in models.items()}
     scored = [score(name, each, union, seed) for name, each in found.items()]
     groups: list[tuple[Compared, Group]] = [
         ("local", "labelled"), ("published", "labelled"), ("published", "unlabelled"),
@@ -107,7 +109,7 @@ def evaluate_site(
         calibration=score_calibration(found["global"]),
         unvalidated=[n for n in sorted(images.labelled) if not (validation[n] == 1).any()],
         labels=labels,
-        predictions=found["global"],
+        predictions=found["global"] if "global" in models else None,
     )
 
 
@@ -261,6 +263,7 @@ def score_subgroups(predictions: Predictions) -> list[SubgroupAuroc]:
             **{key: row[key] for key in _OF_SUBGROUP},
         )
         for row in by_subgroup(images.table, classes, scores[classes].to_numpy(float))
+        if classes
     ]
 
 

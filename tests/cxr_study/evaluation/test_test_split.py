@@ -1,12 +1,16 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import yaml
 from PIL import Image
 
 from cxr_study.common.errors import InputError
+from cxr_study.evaluation.scores import evaluate_site
 from cxr_study.evaluation.test_split import load
 
 NAN = np.nan
+NETWORK = SimpleNamespace(image_size=4)
 
 
 @pytest.fixture
@@ -50,6 +54,16 @@ def test_the_test_split_has_all_facts_and_the_pixels_of_each_image(site, tmp_pat
     assert (test.rows.dtype, test.pixels[test.rows][:, 0, 0].tolist()) == (np.int64, [4, 2, 1])
     smoothed = load(site(uncertain="smooth-ones"), ["Mass"], 4).table
     np.testing.assert_array_equal(smoothed["Mass"], [NAN, 1, 0])
+
+
+def test_without_a_global_model_nothing_is_measured(site):
+    found = evaluate_site(site(), {}, ["Edema", "Mass"], SimpleNamespace(network=NETWORK), 0)
+    assert [row.auroc for row in found.test] == [None, None]
+    assert [(row.class_name, row.positives, row.negatives) for row in found.test] == [
+        ("Edema", 2, 0), ("Mass", 1, 2),
+    ]  # fmt: skip
+    assert {mean.auroc for mean in found.means} == {None} and found.data.images.test == 3
+    assert not found.subgroups and not found.calibration and found.predictions is None
 
 
 def test_an_image_that_cannot_be_used_is_left_out(site, tmp_path):

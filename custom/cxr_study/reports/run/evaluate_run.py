@@ -124,7 +124,8 @@ def _evaluated(
     Args:
         run: Which run; its models for comparison are evaluated as well.
         best: Its global model.
-        personal: Site -> its personal model, which is evaluated in place of the global one.
+        personal: Site -> its personal model, which is evaluated in place of the global one. Where
+            there are any, no model is evaluated for a site without one.
         console: Where it states which site is being evaluated.
 
     Returns:
@@ -144,8 +145,9 @@ def _evaluated(
             "before": None if personal else run.before,
             "local": run.alone.get(site),
         }
-        others = {name: load(file) for name, file in files.items() if file is not None}
-        models: dict[Model, Checkpoint] = {"global": personal.get(site, best), **others}
+        models = {name: load(file) for name, file in files.items() if file is not None}
+        if not personal or site in personal:  # never another's body with its own name
+            models["global"] = personal.get(site, best)
         file = site_files / f"{site}.yaml"
         evaluations.append(evaluate_site(file, models, union, predictor, settings.seed))
     return evaluations
@@ -324,12 +326,7 @@ def render(summary: Summary, examples: Sequence[Example], files: ModelFiles = NO
     """
     from cxr_study.reports.run import run_figures  # here, for not every report needs matplotlib
 
-    return template(__package__).render(
-        summary=summary,
-        files=files,
-        clinical=clinical_view,
-        view=run_view,
-        found=list(notices(summary)),
-        examples=[(example, picture(example.image, example.site)) for example in examples],
-        figures=run_figures,
-    )
+    shown = [(example, picture(example.image, example.site)) for example in examples]
+    views = {"clinical": clinical_view, "view": run_view, "figures": run_figures}
+    page, found = template(__package__), list(notices(summary))
+    return page.render(summary=summary, files=files, found=found, examples=shown, **views)

@@ -46,8 +46,8 @@ def warnings_of(
     Yields:
         One for each kind of fault, most serious first: a start from drawings, an interruption,
         test patients that were trained on, patients at two sites or unknown, classes without a
-        teacher, classes that may be one finding, settings without effect, comparisons that are
-        missing.
+        teacher, classes that may be one finding, settings without effect, sites without a
+        personal model, comparisons that are missing.
 
     Raises:
         SplitError: Two sites share a patient.
@@ -96,15 +96,15 @@ def warnings_of(
             "The setting mixed_precision had no effect without a GPU, or a CPU with bfloat16: the "
             "sites computed in float32.",
         )
-    if missing := [each for each in evaluations if each.unvalidated]:
-        found = [f"{each.site}: {shortened(each.unvalidated)}" for each in missing]
+    if bare := [each.site for each in evaluations if each.labels and not each.predictions]:
+        text = f"{join_names(bare)}: no best model of its own in this run, so no AUROC is defined."
+        yield Notice("No personal model.", text)
+    if missing := [f"{e.site}: {shortened(e.unvalidated)}" for e in evaluations if e.unvalidated]:
         yield Notice(
             "Classes without a positive validation image.",
-            f"{join_names(found)}. The choice of the best round does not see them; surgagg data "
+            f"{join_names(missing)}. The choice of the best round does not see them; surgagg data "
             "split makes a split that has them, where there are enough patients.",
         )
     if run.unfinished:
-        yield Notice(
-            "Comparisons are left out.",
-            f"These runs failed or have not ended: {join_names(run.unfinished)}.",
-        )
+        text = f"These runs failed or have not ended: {join_names(run.unfinished)}."
+        yield Notice("Comparisons are left out.", text)

@@ -1,18 +1,20 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from cxr_phantom.demo_data import PRETRAINED_BODY
 from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.predictions import Predictions
 from cxr_study.evaluation.scores import SiteEvaluation
 from cxr_study.evaluation.summary_json import NO_PATIENTS, SHARED_PATIENTS, RefusedResult, Summary
-from cxr_study.reports.run import run_warnings
+from cxr_study.reports.run import evaluate_run, run_warnings
 from cxr_study.reports.run.evaluate_run import render, write_report
 from cxr_study.reports.run.examples import Example, choose
 from cxr_study.reports.run.run_warnings import warnings_of
@@ -155,12 +157,28 @@ def test_an_example_has_all_that_a_report_shows():
     assert odd.shown() == ["e", "a", "b", "c", "d", "Fracture", "Hernia"]
 
 
+@pytest.mark.parametrize(("personal", "expected"), [
+    ({"a": "own"}, [{"global": "own"}, {}]), ({}, [{"global": "best"}] * 2),
+])  # fmt: skip
+def test_no_site_is_reported_with_a_body_that_is_not_its_own(monkeypatch, personal, expected):
+    monkeypatch.setattr(evaluate_run, "evaluate_site", lambda file, models, *_: models)
+    monkeypatch.setattr(evaluate_run.tensorflow_setup, "configure", lambda *_: None)
+    settings = SimpleNamespace(backbone="small_densenet", image_size=32, hidden=0, seed=0)
+    run = FinishedRun(SimpleNamespace(at_server=settings, sites=("a", "b")), (), Path())
+    models = {name: Checkpoint({}, {"name": name}) for name in ("best", "own")}
+    own = {site: models[name] for site, name in personal.items()}
+    found = evaluate_run._evaluated(run, models["best"], own, Console(quiet=True))
+    names = [{of: each.manifest["name"] for of, each in one.items()} for one in found]
+    assert names == expected
+
+
 JOB = SimpleNamespace(at_server=SimpleNamespace(mixed_precision=False))
 RUN = FinishedRun(JOB, (), None)
 
 
 def evaluation(site, *unvalidated, labels=None):
-    return SiteEvaluation(site, None, (), (), unvalidated=unvalidated, labels=labels)
+    facts = {"unvalidated": unvalidated, "labels": labels, "predictions": labels}
+    return SiteEvaluation(site, None, (), (), **facts)
 
 
 def warned(best=None, evaluations=(), data="real", **of_run):
@@ -188,6 +206,10 @@ def test_so_have_look_alikes_shared_patients_and_a_precision_that_is_not_here(mo
     assert alone.heading == NO_PATIENTS and alone.text.startswith("a: images of one patient may")
     table.site.patients = "exact"
     assert len(warned(evaluations=[evaluation("a", labels=table)])) == 1
+    _, bare = warned(evaluations=[replace(evaluation("a", labels=table), predictions=None)])
+    assert bare.heading == "No personal model." and bare.text.startswith(
+        "a: no best model of its own"
+    )
     monkeypatch.setattr(JOB.at_server, "mixed_precision", True)
     for half, headings in ((True, []), (False, ["No mixed precision here."])):
         monkeypatch.setattr(run_warnings.tensorflow_setup, "half_precision", lambda h=half: h)
