@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_store import Images
 from cxr_study.data.sites.site_data import SiteLabels, load_images
 from cxr_study.evaluation import bootstrap, test_split
@@ -148,8 +149,13 @@ def score(
     Returns:
         One row per class; and the means over all classes, over those that the site labels, and over
         the others.
+
+    Raises:
+        InputError: The split has no image.
     """
     images = predictions.images
+    if images.table.empty:
+        raise InputError(f"{images.site}: the test split needs images; there is none.")
     drawn = _resampled(predictions, [n for n in union if n in predictions.probabilities], seed)
     values = dict(zip(drawn.classes, drawn.values["auroc"], strict=True))
     ends = dict(zip(drawn.classes, bootstrap.class_intervals(drawn, "auroc"), strict=True))

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cxr_study.common.errors import InputError
 from cxr_study.data.images.image_store import Images
 from cxr_study.evaluation.bootstrap import resample
 from cxr_study.evaluation.predictions import Predictions
@@ -48,6 +49,11 @@ def test_every_class_is_scored_by_its_own_column_whatever_the_order():
     assert found == {"all": (0.75, 3, 4), "labelled": (0.625, 2, 2), "unlabelled": (1.0, 1, 2)}
     _, means = score("global", split(LABELS, labelled=UNION)(SCORES), UNION, seed=0)
     assert [mean.classes for mean in means] == ["all", "labelled"]
+
+
+def test_an_empty_test_split_is_named():
+    with pytest.raises(InputError, match=r"^nih: the test split needs images; there is none\."):
+        score("global", split(np.zeros((0, 4)))(SCORES[:0]), UNION, seed=0)
 
 
 def test_a_class_that_the_model_lacks_is_not_defined():
