@@ -1,4 +1,4 @@
-"""Select the best global model: the one with the smallest mean validation loss over sites."""
+"""Select the best global model by its mean validation loss over sites, where none decides alone."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _ENDED = (ReservedKey.RUN_ABORT_SIGNAL, FLContextKey.FATAL_SYSTEM_ERROR)
 
 @dataclass(eq=False)
 class BestModelSelector(FLComponent):
-    """Announce the global model with the smallest mean over sites of a validation loss.
+    """Announce the best global model by the mean over sites of a validation loss.
 
     Runs on the server. "The model of round r" is the one that round r starts from. Each site
     validates it before training and sends the loss with its result; after the last round,
     validation workflows evaluate the final model and the `candidates`. So the first and the last
     model can be selected, too. A validated model's manifest has its AUROC by site and class.
 
-    Sites may be absent; see `aggregation.model_selection`. A site whose results were all refused
+    Sites may be absent, and one's loss may be clipped; see `aggregation.model_selection`. A site whose results were all refused
     has no vote on the final model.
 
     Early stopping counts from the best of the rounds' models and ignores candidates, which every
