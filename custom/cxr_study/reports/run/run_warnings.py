@@ -102,8 +102,8 @@ def warnings_of(
     if missing := [f"{e.site}: {shortened(e.unvalidated)}" for e in evaluations if e.unvalidated]:
         yield Notice(
             "Classes without a positive validation image.",
-            f"{join_names(missing)}. The choice of the best round does not see them; surgagg data "
-            "split makes a split that has them, where there are enough patients.",
+            f"{join_names(missing)}. The choice of the best round sees only their negative images, "
+            "if any; surgagg data split makes a split with positive ones, where patients suffice.",
         )
     if run.unfinished:
         text = f"These runs failed or have not ended: {join_names(run.unfinished)}."
