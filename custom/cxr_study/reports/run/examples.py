@@ -55,8 +55,8 @@ def choose(predictions: Predictions, union: Sequence[str], count: int = PER_SITE
     """Choose test images that together show many classes, by their labels alone.
 
     First come images of at most `MOST_CLASSES` classes, each the one that adds most classes not
-    shown yet; the last has no class, if there is such an image. Predictions do not influence the
-    choice, so it favours no model.
+    shown yet; the last has no class, if there is such an image with a negative label of the site.
+    Predictions do not influence the choice, so it favours no model.
 
     Args:
         predictions: Of the global model on a site's test split, with its labels.
@@ -64,10 +64,11 @@ def choose(predictions: Predictions, union: Sequence[str], count: int = PER_SITE
         count: Of images, at most.
     """
     images = predictions.images
-    present = images.labels(union) == 1
+    labels, own = images.labels(union), [name in images.labelled for name in union]
+    present = labels == 1
     number = present.sum(axis=1)
     clear = np.flatnonzero((number >= 1) & (number <= MOST_CLASSES))
-    normal = np.flatnonzero(number == 0)[:1]
+    normal = np.flatnonzero((number == 0) & (labels[:, own] == 0).any(axis=1))[:1]
     picks: list[int] = []
     shown = np.zeros(len(union), bool)
     while len(picks) < count - len(normal) and len(picks) < len(clear):

@@ -123,8 +123,9 @@ UNION = ("A", "B", "C", "D", "E")
 
 
 def pick(pictures, count=6, probability=0.5):
-    """Choose among pictures given by the letters of their classes."""
+    """Choose among pictures given by the letters of their classes; small ones are not known."""
     labels = np.array([[float(name in letters) for name in UNION] for letters in pictures])
+    labels[[[name.lower() in letters for name in UNION] for letters in pictures]] = np.nan
     rows = np.arange(len(pictures))
     pixels = rows.astype(np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
     table = pd.DataFrame(labels, columns=list(UNION))
@@ -137,6 +138,7 @@ def pick(pictures, count=6, probability=0.5):
     (["A", "AB", "BC", "CDE"], 3, [3, 1, 0]),  # each adds most classes not shown yet
     (["ABCD", "AB"], 6, [1]),  # none of more than three
     (["", "A", "", "B"], 2, [1, 0]),  # the last is the first without any
+    (["abcde", "ab", "A", "a"], 2, [2, 3]),  # nor of one whose labels nobody at the site knows
     (["A", "A", "A"], 6, [0, 1, 2]),  # none twice
     (["ABCDE"], 6, []),
 ])  # fmt: skip
