@@ -25,7 +25,8 @@ def figure(value: Known, decimals: int = 3, *, signed: bool = False) -> str:
     """
     if value is None or math.isnan(value):
         return UNDEFINED
-    return f"{value:{'+' if signed else ''}.{decimals}f}"
+    # Plus 0.0, for what is rounded to zero has no sign.
+    return f"{round(float(value), decimals) + 0.0:{'+' if signed else ''}.{decimals}f}"
 
 
 def interval(

@@ -7,6 +7,7 @@ from cxr_study.reports.page.numbers import count, figure, interval
 
 @pytest.mark.parametrize(("written", "text"), [
     (figure(0.8125), "0.812"), (figure(0.05, 2, signed=True), "+0.05"),
+    (figure(-0.0004, signed=True), "+0.000"), (figure(-0.0004), "0.000"),
     (figure(None), "–"),  # noqa: RUF001
     (figure(math.nan), "–"),  # noqa: RUF001
     (interval(0.8, 0.75, 0.85), "0.800 (0.750 to 0.850)"),
