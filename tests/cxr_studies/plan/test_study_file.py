@@ -173,7 +173,7 @@ def test_every_shipped_study_can_be_read():
     assert shipped() == (
         "beyond", "beyond-finalists", "class-imbalance", "clients", "clients-converged",
         "clients-equal-steps", "data-size", "fedfbn", "head-weightings", "local-epochs", "methods",
-        "nih-chexpert", "preset", "real", "real-128", "real-factors", "real-last",
+        "nih-chexpert", "preset", "real", "real-128", "real-factors", "real-last", "real-rounds",
         "shared-classes", "skew",
     )  # fmt: skip
     for name in shipped():

@@ -189,7 +189,8 @@ def warned(best=None, evaluations=(), data="real", **of_run):
 
 @pytest.mark.parametrize(("changes", "expected"), [
     ({"evaluations": [evaluation("nih")]}, None),
-    ({"evaluations": [evaluation("nih", "Hernia"), evaluation("b")]}, "nih: Hernia. The choice of the best round sees only"),
+    ({"evaluations": [evaluation("nih", "Hernia"), evaluation("b")]},
+     "nih: Hernia. The choice of the best round sees only"),
     ({"other_splits": ("nih",)}, "nih: the split is not the one of the training"),
     ({"breaks": ("the server crashed.",)}, "The server crashed."),
     ({"unfinished": ("as published", "nih alone")}, "ended: as published and nih alone."),
