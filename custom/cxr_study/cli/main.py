@@ -57,8 +57,8 @@ for _commands in (run.app, model_use.app):
 for _name, _group in list(_GROUPS.items())[1:]:
     app.add_typer(_group, name=_name)
 for _name, _commands in offered(COMMANDS, typer.Typer):
-    if _group := _GROUPS.get(_name.rpartition(".")[0]):
-        _group.add_typer(_commands)
+    if (_where := _name.rpartition(".")[0]) in _GROUPS:
+        _GROUPS[_where].add_typer(_commands)
     else:
         say(f"surgagg: {_name!r} of {COMMANDS!r} names no group of commands", Console(stderr=True))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -106,7 +106,8 @@ class ChestXraySite(Site):
         union = _names(self.union) if self.union else UNION_CLASSES
         strange = [name for name in labelled if name not in union]
         if strange:  # a withheld class must not show in whether the site participates
-            stay = withheld(self.policy, labelled, lambda: self._labels_of(labelled))
+            train = self.labels.table.query("split == 'train'")[list(labelled)]
+            stay = withheld(self.policy, labelled, lambda: train.to_numpy(np.float32))
             strange = [name for name in strange if name not in stay]
         if strange:
             whose = "that the job names" if self.union else "of NIH and CheXpert"
@@ -183,9 +184,6 @@ class ChestXraySite(Site):
             first_pass=first_pass,
             normalisation=normalisation(self.backbone),
         )
-
-    def _labels_of(self, classes: Sequence[str]) -> NDArray[np.float32]:
-        return self._images.of("train").table[list(classes)].to_numpy(np.float32)
 
     @cached_property
     def _file(self) -> Path:
