@@ -42,13 +42,12 @@ class Verdict(NamedTuple):
 
 
 class ModelComparison:
-    """Keeps the best model so far, by the mean loss over sites in which no site decides alone.
+    """Keeps the best model so far, by the mean loss over sites.
 
     The run's sites are those that measured any of its models, each with its newest classes. A model
     is eligible if it has a column for every class of every site, and at least `min_share` of the
     sites measured it. It is compared with the best one over the sites that measured both for the
-    same classes, again at least `min_share`; the smaller mean loss over these sites wins,
-    in which one site's loss may be clipped.
+    same classes, again at least `min_share`; the smaller mean loss over these sites wins.
 
     With three or more sites, the largest change of a site's loss between the two models is clipped
     to the second largest change, or to `ALONE` times the other sites' mean loss if that is more.

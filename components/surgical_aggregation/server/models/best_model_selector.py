@@ -1,4 +1,4 @@
-"""Select the best global model by its mean validation loss over sites, where none decides alone."""
+"""Select the best global model by its mean validation loss over sites."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class BestModelSelector(FLComponent):
     validation workflows evaluate the final model and the `candidates`. So the first and the last
     model can be selected, too. A validated model's manifest has its AUROC by site and class.
 
-    Sites may be absent, and one's loss may be clipped; see `aggregation.model_selection`. A site
-    whose results were all refused has no vote on the final model.
+    Sites may be absent, and one site's loss may be clipped; see `aggregation.model_selection`. A
+    site whose results were all refused has no vote on the final model.
 
     Early stopping counts from the best of the rounds' models and ignores candidates, which every
     job makes at its end. The manifest has the record of that model (`best_of_rounds`), and the

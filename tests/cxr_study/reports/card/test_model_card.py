@@ -120,6 +120,7 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "- nih, 2 of the classes that it labels: 0.060",
         "- nih, 1 of the classes that it does not label: 0.350",
         "| Fracture | nih | no | 200 | 0.350 | 0.600 | 0.250 |", "| strategy | fedbn+ |",
+        "the model of round 1 was chosen by validation loss: a mean over sites (0.250), in which",
         "together by surgical aggregation with NVIDIA FLARE",
         "A class's column is averaged over the sites that label it",
         "names in what sites sent: SVTPrivacy (a\\_b). Filters", "**TO FILL IN: name and contact",
