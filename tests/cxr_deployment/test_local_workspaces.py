@@ -75,11 +75,8 @@ def stored(kit):
     ("RUNNING", 0, "running"),
     ("RUNNING", 9, ""),  # the server was killed under it
 ])  # fmt: skip
-@pytest.mark.parametrize("config", [
-    ("json", f'{{"continues": "{NEW}"}}'), ("conf", f'continues = "{NEW}"  # old'),
-], ids=["json", "conf"])  # fmt: skip
-def test_what_a_server_does_not_need_is_removed(kit, stored, status, days, needed, config):
-    old = stored(status, days, *config)
+def test_what_a_server_does_not_need_is_removed(kit, stored, status, days, needed):
+    old = stored(status, days, "json", f'{{"continues": "{NEW}"}}')
     assert (old.meta["name"], old.continues, old.in_use) == ("surgical", NEW, needed)
     assert old.size > 12 and kit / f"jobs/{OLD}" in old.paths
     old.remove()

@@ -54,18 +54,6 @@ ALLOWED = (
 )
 """Dotted paths of the classes that a job without its own code may name."""
 
-MOVED: Mapping[str, str] = MappingProxyType(
-    {
-        "cxr_study.data.labels.same_finding.ChestXrayLookAlikes": (
-            "surgical_aggregation.server.access.look_alikes.LookAlikes"
-        ),
-        "cxr_study.training.default_body.ChestXrayInitialBody": (
-            "surgical_aggregation.server.models.model_files.InitialBody"
-        ),
-    }
-)
-"""Class path in job folders of earlier versions -> its path now."""
-
 PACKAGES = (
     "surgical_aggregation",
     "cxr_study",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cxr_study.jobs.components import ALLOWED, MARKER, MOVED
+from cxr_study.jobs.components import ALLOWED, MARKER
 from cxr_study.jobs.presets import JobError, Settings
 from surgical_aggregation.wire.untrusted_text import one_line
 
@@ -92,9 +92,7 @@ class JobFolder:
 
 
 def read(path: Path) -> JobFolder:
-    """Read a job folder: ours, an export of FLARE, or one of an earlier version (HOCON files).
-
-    Class paths of earlier versions are replaced, see `components.MOVED`.
+    """Read a job folder: ours, or an export of FLARE.
 
     Raises:
         JobError: It is not a job folder, or a file in it cannot be read; names the file.
@@ -138,29 +136,18 @@ def parse(name: str, text: str) -> dict[str, Any]:
     """Parse the text of a configuration.
 
     Args:
-        name: The file's name, for messages. It is JSON if this ends in .json, else HOCON, the
-            format of earlier versions.
+        name: The file's name, for messages.
         text: Its content.
 
     Raises:
-        JobError: It cannot be parsed; names the file and, of JSON, the line.
+        JobError: It is no JSON object; names the file and, where it is no JSON, the line.
     """
-    if Path(name).suffix == ".json":
-        try:
-            found: dict[str, Any] = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise JobError(f"{name}, line {error.lineno}: JSON is needed; {error.msg}.") from None
-        if not isinstance(found, dict):
-            raise JobError(f"{name}: a JSON object is needed; got {one_line(repr(found))}.")
-        return found
-    from pyhocon import ConfigFactory
-    from pyhocon.exceptions import ConfigException
-    from pyparsing import ParseBaseException
-
     try:
-        found = ConfigFactory.parse_string(text).as_plain_ordered_dict()
-    except (ParseBaseException, ConfigException) as error:
-        raise JobError(f"{name}: HOCON is needed; {error}.") from None
+        found: dict[str, Any] = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise JobError(f"{name}, line {error.lineno}: JSON is needed; {error.msg}.") from None
+    if not isinstance(found, dict):
+        raise JobError(f"{name}: a JSON object is needed; got {one_line(repr(found))}.")
     return found
 
 
@@ -174,18 +161,14 @@ def write_json(file: Path, value: Mapping[str, Any]) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    earlier = path.with_suffix(".conf")
-    file = earlier if not path.is_file() and earlier.is_file() else path
     try:
-        text = file.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise JobError(
             f"{path} does not exist; a job folder holds {META}, {SERVER_APP}/{SERVER_CONFIG} and "
             f"{CLIENT_APP}/{CLIENT_CONFIG}. Give a complete one."
         ) from None
-    for old, new in MOVED.items():
-        text = text.replace(f'"{old}"', f'"{new}"')
-    return parse(str(file), text)
+    return parse(str(path), text)
 
 
 def _paths(value: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ JOBS = Path(__file__).parents[3] / "jobs"
 
 SLOW = (
     "PIL", "filelock", "jinja2", "joblib", "keras", "matplotlib", "numpy", "nvflare", "pandas",
-    "platformdirs", "psutil", "pydicom", "pyhocon", "scipy", "sklearn", "statsmodels",
+    "platformdirs", "psutil", "pydicom", "scipy", "sklearn", "statsmodels",
     "tensorboard", "tensorflow", "threadpoolctl", "yaml",
 )  # fmt: skip
 """Packages that are imported where they are used, inside commands."""

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cxr_study.jobs import folder
-from cxr_study.jobs.components import MOVED
 from cxr_study.jobs.job import ALIKE, Job, check_names
 from cxr_study.jobs.job_export import write
 from cxr_study.jobs.methods import JOBS, METHODS
@@ -72,21 +71,6 @@ class TestOf:
             (job / file).write_text("[1]")
             with pytest.raises(JobError, match=rf"{file}: a JSON object is needed; got \[1\]"):
                 Job.of(job)
-
-    def test_one_of_an_earlier_version_is_read_and_goes_on_as_json(self, tmp_path):
-        shutil.copytree(SURGICAL, tmp_path / "job")
-        for file in (tmp_path / "job").glob("*/config/*.json"):
-            lines = [f"{name} = {json.dumps(value)}  # why" for name, value in read(file).items()]
-            text = "# A method\n" + "\n".join(lines)
-            for old, new in MOVED.items():
-                text = text.replace(new, old)
-            file.with_suffix(".conf").write_text(text)
-            file.unlink()
-        old, new = Job.of(tmp_path / "job"), Job.of(SURGICAL)
-        assert (old.settings, old.sites, old.encrypted) == (new.settings, new.sites, False)
-        going_on = written(old.with_settings({"num_rounds": 3}), tmp_path / "more")
-        assert going_on.folder.server == {**new.folder.server, "num_rounds": 3}
-        assert not list((tmp_path / "more").rglob("*.conf"))
 
 
 class TestAsked:
