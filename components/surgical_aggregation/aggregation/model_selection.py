@@ -272,11 +272,8 @@ class Selection:
 
 
 def _of_record(best: dict[str, Any]) -> Measured:
-    """The model of a record, without sites whose classes it lacks (as older records do)."""
-    classes = best.get("classes", {})
-    columns = best.get("columns", [name for names in classes.values() for name in names])
-    losses = {site: loss for site, loss in best.get("sites", {}).items() if site in classes}
-    return Measured(best["round"], frozenset(columns), losses, classes)
+    """The model of a record; see `headers.BEST`."""
+    return Measured(best["round"], frozenset(best["columns"]), best["sites"], best["classes"])
 
 
 def _limited(model: Measured, best: Measured, common: set[str]) -> tuple[Measured, str]:

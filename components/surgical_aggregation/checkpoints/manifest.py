@@ -213,25 +213,14 @@ def before_round(facts: Mapping[str, Any], round_: int) -> dict[str, Any]:
 
 
 def contributed(manifest: Mapping[str, Any]) -> dict[str, Spans]:
-    """Site -> rounds in which its result was averaged.
-
-    Manifests of older versions lack it: there, rounds in which it trained a class that was not
-    imported.
+    """Site -> rounds in which its result was averaged; empty where the manifest does not state it.
 
     Example:
-        >>> contributed({"classes": {"A": {"rounds": [[0, 1, ["a"]], [2, 3, ["a", "b"]]]}}})
-        {'a': ((0, 3),), 'b': ((2, 3),)}
+        >>> contributed({"contributed": {"a": [[0, 3]]}})
+        {'a': ((0, 3),)}
     """
-    if (given := manifest.get("contributed")) is not None:
-        return {
-            site: tuple((first, last) for first, last in of_site) for site, of_site in given.items()
-        }
-    found: dict[str, Spans] = {}
-    trained = [facts for facts in manifest.get("classes", {}).values() if "imported" not in facts]
-    for first, last, sites in sorted(each for facts in trained for each in facts.get("rounds", ())):
-        for site in sites:
-            found[site] = _with_span(found.get(site, ()), first, last)
-    return dict(sorted(found.items()))
+    given = manifest.get("contributed", {})
+    return {site: tuple((first, last) for first, last in spans) for site, spans in given.items()}
 
 
 def _with_span(spans: Spans, first: int, last: int) -> Spans:

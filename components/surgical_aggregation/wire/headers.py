@@ -121,7 +121,7 @@ BEST = "surgical.best"
 """With GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric", "value": mean loss
 over the sites that measured it, "sites": site -> loss, "classes": site -> declared classes,
 "columns": classes of the model}. With INITIAL_MODEL_LOADED: the record that a resumed run starts
-from; one of an earlier version has no "columns".
+from.
 
 A better model can have a larger value, if other sites measured it."""
 

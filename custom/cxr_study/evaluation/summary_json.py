@@ -1,7 +1,6 @@
 """The data of a run report, and their file format `summary.json`.
 
-Fields are added with defaults, so older files remain readable. All of them are checked when a file
-is read or written.
+All fields are checked when a file is read or written.
 """
 
 import dataclasses
@@ -292,19 +291,19 @@ class SiteCalibration:
         site: Site whose test split it is.
         predictions: Number of predictions with a label.
         error: Expected calibration error (see `calibration`); None: there is no prediction.
-        class_name: Name of the class; "" in older summaries, which pool the site's classes.
+        class_name: Name of the class.
         labelled: Whether the site labels the class itself.
-        output: Mean of the probabilities; None in older summaries.
-        prevalence: Share of the labels that is positive; None in older summaries.
+        output: Mean of the probabilities; None: there is no prediction.
+        prevalence: Share of the labels that is positive; None likewise.
     """
 
     site: str
     predictions: int
     error: float | None
-    class_name: str = ""
-    labelled: bool = True
-    output: float | None = None
-    prevalence: float | None = None
+    class_name: str
+    labelled: bool
+    output: float | None
+    prevalence: float | None
 
 
 @dataclass(frozen=True)
@@ -321,7 +320,7 @@ class Summary:
         image_size: Height and width of the network's input, pixels; None: not known.
         seed: The job's setting `seed`.
         num_rounds: Number of rounds that the model has gone through; in a continued run with those
-            of earlier runs (older summaries: without).
+            of earlier runs.
         wall_seconds: Duration of the run's jobs.
         best: The reported model.
         union: Classes of all sites.
@@ -340,8 +339,7 @@ class Summary:
         warnings: See `run_warnings.warnings_of`.
         made: Provenance: date, code, initial body, ...; shown next to the figures.
         settings: The job's settings, as text.
-        contributions: Site of the job, or of one that it continues -> its rounds; empty in older
-            summaries.
+        contributions: Site of the job, or of one that it continues -> its rounds.
         format: Number of the layout.
 
     Example:
@@ -407,12 +405,11 @@ class Summary:
 
         Returns:
             (site, whether it labels the classes) -> rows, largest error first; labelled classes
-            come before the others. Rows of older summaries, which pool the classes, are left out.
+            come before the others.
         """
         groups: dict[tuple[str, bool], list[SiteCalibration]] = {}
         for row in sorted(self.calibration, key=lambda row: (row.site, -(row.error or 0))):
-            if row.class_name:  # older summaries pool the classes
-                groups.setdefault((row.site, row.labelled), []).append(row)
+            groups.setdefault((row.site, row.labelled), []).append(row)
         return dict(sorted(groups.items(), key=lambda group: (group[0][0], not group[0][1])))
 
     def to_json(self) -> str:

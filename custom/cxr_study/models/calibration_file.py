@@ -108,7 +108,7 @@ class ClassCalibration(_Strict):
         test_specificity: Likewise.
         test_ppv: Share of these test images at or above the threshold that have the class. It holds
             for their mix of images: it falls where the class is rarer.
-        by_site: Site -> its own test images; empty in older files.
+        by_site: Site -> its own test images.
     """
 
     curve: Curve
@@ -154,18 +154,8 @@ class CalibrationFile(_Strict):
         return float(value) if asked else None
 
     def site_test(self, class_name: str, site: str) -> SiteTest:
-        """What a calibrated class reaches on the test images of one site.
-
-        Returns:
-            Without numbers where they were not measured, as in older files of several sites, whose
-            test images were pooled.
-        """
-        of = self.classes[class_name]
-        if of.by_site or self.sites != (site,):
-            return of.by_site.get(site, SiteTest())
-        return SiteTest(
-            sensitivity=of.test_sensitivity, specificity=of.test_specificity, ppv=of.test_ppv
-        )
+        """What a class reaches on a site's test images; without numbers where not measured."""
+        return self.classes[class_name].by_site.get(site, SiteTest())
 
     def applied(self, probabilities: pd.DataFrame) -> pd.DataFrame:
         """Calibrate a table of probabilities.

@@ -19,7 +19,7 @@ from typing import Any
 from cxr_study.common.wording import join_names
 from cxr_study.evaluation.summary_json import Contribution, RefusedResult, Round, SiteRound
 from surgical_aggregation.checkpoints.checkpoint import load
-from surgical_aggregation.checkpoints.manifest import contributed, rounds_in, spans
+from surgical_aggregation.checkpoints.manifest import contributed, rounds_in
 from surgical_aggregation.server.models.model_files import LAST_FILE
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.site_memory import BEST_FILE
@@ -211,8 +211,7 @@ def contributions(
     """Find the rounds in which each site contributed to the last model.
 
     Args:
-        manifest: Of the last model. One of an older version lacks the contributions; they are then
-            taken from FLARE's record of the rounds.
+        manifest: Of the last model.
         sites: Of the last job, in the order of the result.
         servers: See the module.
 
@@ -221,9 +220,6 @@ def contributions(
         earlier jobs follow, sorted by name.
     """
     found = contributed(manifest)
-    for server in () if "contributed" in manifest else servers:
-        for number, measured in _measured(server).items():
-            found |= {site: spans(rounds_in(found.get(site, ())) | {number}) for site in measured}
     missed: dict[str, str] = {}
     for event in _events(servers, "refused", "silent"):
         if event["round"] not in {None, *rounds_in(found.get(event["site"], ()))}:

@@ -28,8 +28,7 @@ def test_a_file_reads_back_next_to_its_model_alone(tmp_path):
 @pytest.mark.parametrize(("sites", "by_site", "sensitivity"), [
     (("a", "b"), {"a": SiteTest(sensitivity=OWN)}, OWN),
     (("a", "b"), {"b": SiteTest(sensitivity=OWN)}, (None, None, None)),
-    (("a", "b"), {}, (None, None, None)),  # an older file, whose test images were pooled
-    (("a",), {}, POOLED),  # of one site
+    (("a",), {}, (None, None, None)),
 ])  # fmt: skip
 def test_a_site_has_its_own_test_numbers(sites, by_site, sensitivity):
     assert calibration(*sites, by_site=by_site).site_test("Mass", "a").sensitivity == sensitivity

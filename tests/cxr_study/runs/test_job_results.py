@@ -80,14 +80,11 @@ def test_where_the_record_is_lost_the_final_model_has_all_rounds_that_were_made(
     assert job_results.last_manifest(server).items() >= {"round": 5, "planned_rounds": 6}.items()
 
 
-def test_who_contributed_is_in_the_manifest_and_of_older_versions_in_their_records(server):
+def test_who_contributed_is_in_the_manifest(server):
     manifest = {"contributed": {"a": [[0, 2], [4, 4]], "c": [[0, 0]]}}
     found = job_results.contributions(manifest, ["a", "b"], server)
     a, c = Contribution(((0, 2), (4, 4))), Contribution(((0, 0),))
     assert found == {"a": a, "b": Contribution((), "NaN"), "c": c}
-    older = {"classes": {"Edema": {"rounds": [[3, 3, ["a"]]]}}}
-    found = job_results.contributions(older, ["a", "b"], server)
-    assert found == {"a": Contribution(((0, 1), (3, 3))), "b": Contribution(((0, 0),), "NaN")}
 
 
 def test_a_mean_over_sites_does_not_depend_on_which_answered_first(tmp_path):

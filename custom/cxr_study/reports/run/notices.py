@@ -6,11 +6,12 @@ what follows from the numbers of its summary.
 
 from collections.abc import Iterator
 
-from cxr_study.common.wording import FEW_IMAGES, Notice, counted, shortened
+from cxr_study.common.wording import FEW_IMAGES, Notice, counted, format_rounds, shortened
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run import run_view
+from surgical_aggregation.checkpoints.manifest import spans
 
 
 def notices(summary: Summary) -> Iterator[Notice]:
@@ -94,11 +95,11 @@ def notices(summary: Summary) -> Iterator[Notice]:
         left_out = counted(len(summary.refusals), "result")
         text = f"The server continued without {left_out}; the report lists the reasons."
         yield Notice("Results left out.", text)
-    if lost := run_view.not_on_record(summary):
+    if lost := {*range(summary.num_rounds)} - {entry.round for entry in summary.rounds}:
         yield Notice(
             "Part of the record.",
-            f"The record of {lost} is not at hand: it is that of an earlier run, or of a job that "
-            "was lost with its server. The curves lack these rounds.",
+            f"The record of {format_rounds(spans(lost))} is not at hand: it is that of an earlier "
+            "run, or of a job that was lost with its server. The curves lack these rounds.",
         )
     best = None if summary.best.made else summary.best.round  # made of rounds, it is of none
     if len(summary.rounds) > 1 and best == summary.rounds[-1].round:

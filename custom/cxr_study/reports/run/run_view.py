@@ -258,35 +258,20 @@ def absences(summary: Summary) -> list[str]:
         Sentences. If the initial model is reported, it has nothing of any site. Rounds to which no
         site contributed do not count, nor does that of the final model, in which none trains.
     """
-    taken = {site: rounds_in(of.rounds) for site, of in summary.contributions.items()}
-    final = final_round(summary)
+    known, final = summary.contributions, final_round(summary)
     trained = [entry for entry in summary.rounds if entry.round != final]
-    if not taken:  # an older summary
-        taken = {s: {e.round for e in trained if s in e.sites} for s in summary.sites}
     first = trained[0].round if trained else summary.num_rounds
-    made = {each for rounds in taken.values() for each in rounds if each >= first}
+    made = {each for of in known.values() for each in rounds_in(of.rounds) if each >= first}
     sentences = []
-    for site, rounds in taken.items():
-        of = summary.contributions.get(site)
-        why = f" ({of.reason})" if of and of.reason else ""
-        gone = site in absent(summary)
+    for site, of in known.items():
+        why = f" ({of.reason})" if of.reason else ""
+        gone = not of.rounds
         if (nothing := without_part(summary, site)) and (gone or summary.best.round):
             sentences.append(f"{site} {nothing}{why}: the model has nothing of it.")
-        if not gone and (missed := made - rounds):
+        if not gone and (missed := made - rounds_in(of.rounds)):
             where = format_rounds(spans(missed))
             sentences.append(f"{site} is not in {where}{why}; means there are over the others.")
     return sentences
-
-
-def not_on_record(summary: Summary) -> str:
-    """Name the rounds whose record is not at hand, as when a job was lost with its server.
-
-    Returns:
-        Such as `rounds 0 and 1`; "" where all are on record, and in older summaries.
-    """
-    recorded = {entry.round for entry in summary.rounds}
-    lost = {*range(summary.num_rounds)} - recorded if summary.contributions else set()
-    return format_rounds(spans(lost)) if lost else ""
 
 
 def with_rounds(summary: Summary) -> str:

@@ -137,7 +137,6 @@ def test_pooled_test_images_are_named_as_such(source):
 
 
 @pytest.mark.parametrize(("model", "contributed", "absent"), [
-    ({}, "chexpert (rounds 0 and 1) and nih (rounds 0 and 1)", ["x"]),  # of older versions
     ({"contributed": {"nih": [[0, 3], [5, 5]]}}, "nih (rounds 0 to 3 and 5)", ["chexpert", "x"]),
     ({"contributed": {"x": [[0, 0]]}}, "x (round 0)", ["nih", "chexpert"]),  # body alone
     ({"contributed": {}}, "none", ["nih", "chexpert", "x"]),  # the initial model is the best

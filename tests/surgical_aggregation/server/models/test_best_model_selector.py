@@ -165,7 +165,8 @@ def test_a_candidate_can_be_the_best_and_leaves_early_stopping_as_it_was(logged)
     assert not run.final({}, "validate_refit") and len(logged["info"]) == count
 
 
-RECORD = dict(round=2, metric="bce", value=0.5, sites={"a": 0.5}, classes={"a": ["Edema"]})
+RECORD = dict(round=2, metric="bce", value=0.5, sites={"a": 0.5}, classes={"a": ["Edema"]},
+              columns=["Edema"])  # fmt: skip
 
 
 class TestContinued:

@@ -63,8 +63,7 @@ def test_manifest_keeps_who_trained_a_class_in_which_rounds_and_what_is_removed(
 
 
 def test_manifest_keeps_in_which_rounds_each_sites_result_was_averaged_with_columns_or_not():
-    """Older manifests have only the facts of the classes."""
-    last = model(classes={"Edema": {"rounds": [[0, 1, ["a", "old"]]]}})
+    last = model(contributed={"a": [[0, 1]], "old": [[0, 1]]})
     for round_, sites in [(2, "ab"), (3, "b"), (4, "ab"), (5, "a")]:
         nan = [np.nan] if round_ == 5 else None  # the round is dropped
         last, _ = merged(last, nan, round_=round_, accepted=dict.fromkeys(sites, of()))
