@@ -111,7 +111,7 @@ class ModelFacts:
 
 
 def facts_of(checkpoint: Checkpoint) -> ModelFacts:
-    """Read a checkpoint's manifest; facts that an older one lacks are None or empty."""
+    """Read a checkpoint's manifest; facts that its program left out are None or empty."""
     manifest = checkpoint.manifest
     measured = manifest.get("validation")
     return ModelFacts(

@@ -257,7 +257,7 @@ def show(
         say(f"AUROC of round {facts.validation.round} on the sites' validation splits.")
     if facts.lacks:
         lacking = "; ".join(CONTRACT[key] for key in facts.lacks)
-        say(f"Not recorded by the version or program that wrote it: {lacking}.")
+        say(f"Not recorded by the program that wrote it: {lacking}.")
 
 
 def _about(facts: ModelFacts) -> dict[str, object]:

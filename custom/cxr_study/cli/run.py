@@ -148,16 +148,8 @@ def continue_(
     reset = {name: default[name] for name in ("initial_body", "continues") if name in job.settings}
     own = {**reset, **_missing_rounds(earlier, start), **for_all}
     job = job.with_settings(own, per_site, sites=split(sites) or None)
-    request = RunRequest(
-        job,
-        out,
-        site_files or facts.site_files,
-        None,
-        earlier,
-        start,
-        local_models,
-        preset=facts.preset,
-    )
+    data = site_files or facts.site_files
+    request = RunRequest(job, out, data, None, earlier, start, local_models, preset=facts.preset)
     check(request)
     say(f"{job.at_server.num_rounds} rounds from {request.start(request.workspace)}")
     for name in sorted(set(job.sites) - request.states(request.workspace, job.sites).keys()):

@@ -112,12 +112,8 @@ def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
     _, columns = wire.split(checkpoint.variables)
     names = [*model.classes, *(name for name in columns if name not in model.classes)]
     grown = with_head(_network(model.graph), len(names))
-    grown.layers[-1].set_weights(
-        [
-            np.stack([columns[name][0] for name in names], axis=1),
-            np.concatenate([columns[name][1] for name in names]),
-        ]
-    )
+    kernels, biases = zip(*(columns[name] for name in names), strict=True)
+    grown.layers[-1].set_weights([np.stack(kernels, axis=1), np.concatenate(biases)])
     if model.takes_pixels:
         from cxr_study.models.pixel_graph import with_pixel_input
 

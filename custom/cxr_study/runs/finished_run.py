@@ -153,9 +153,8 @@ def read_facts(folder: Path) -> RunFacts:
             f"the folder of an earlier `surgagg run` is needed; {folder} holds no {RUN_FILE}."
         )
     try:
-        facts = {"site_files": None, **json.loads(path.read_text(encoding="utf-8"))}
-        return TypeAdapter(RunFacts).validate_python(facts)
-    except (TypeError, ValueError):
+        return TypeAdapter(RunFacts).validate_json(path.read_bytes())
+    except ValueError:
         raise RunFolderError(
             f"{path} is damaged. Replace its content by "
             '{"site_files": "<folder of <site>.yaml>"}, for the phantom by {"site_files": null}; a '

@@ -113,25 +113,19 @@ def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round
     Raises:
         ResultsError: No round was validated.
     """
-    measured: dict[int, dict[str, dict[str, float]]] = {}
-    for server in servers:
-        measured.update(_measured(server))
+    measured: dict[int, dict[str, dict[str, float]]] = {
+        entry["round"]: {
+            site["name"]: {metric["name"]: metric["value"] for metric in site["metrics"]}
+            for site in entry["sites"]
+        }
+        for server in servers
+        for entry in json_lines(server / METRICS)
+    }
     if final := _evaluations(servers[-1], "SRV_last"):
         measured[max([made, *(number + 1 for number in measured)])] = final
     if not measured:
         raise ResultsError(f"{servers[-1] / METRICS} holds no round; has the run finished?")
     return tuple(_round(number, sites, personal) for number, sites in sorted(measured.items()))
-
-
-def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
-    """Round -> site -> metric -> value, from FLARE's record of one job."""
-    return {
-        entry["round"]: {
-            site["name"]: {metric["name"]: metric["value"] for metric in site["metrics"]}
-            for site in entry["sites"]
-        }
-        for entry in json_lines(server / METRICS)
-    }
 
 
 def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:

@@ -165,8 +165,7 @@ def refusals(events: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], li
     Returns:
         Those until the last completed round, and those after it.
     """
-    rounds = [number for number, event in enumerate(events) if event["event"] == "round"]
-    last = rounds[-1] if rounds else 0
+    last = max((at for at, event in enumerate(events) if event["event"] == "round"), default=0)
     before, now = (
         [event for event in part if event["event"] in ("refused", "silent")]
         for part in (events[:last], events[last:])

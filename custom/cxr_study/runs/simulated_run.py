@@ -176,15 +176,11 @@ def _alone(request: RunRequest) -> Iterator[_Simulation]:
         workspace = request.local_workspace(site)
         own = {**job.per_site.get(site, {}), **settings}
         if request.earlier is not None:
-            own["num_rounds"] = _rounds_alone(request, workspace)
+            # So that the site alone makes as many as the federation in total.
+            first, made = (_round(request.start(each)) for each in (request.workspace, workspace))
+            own["num_rounds"] = max(0, first + job.at_server.num_rounds - made)
         folder = request.folder / "local" / f"{site}-job"
         yield job.with_settings(own, sites=[site]), folder, workspace, f"{site} alone"
-
-
-def _rounds_alone(request: RunRequest, workspace: Path) -> int:
-    """Number of rounds after which a site alone has made as many as the federation in total."""
-    first, own = (_round(request.start(each)) for each in (request.workspace, workspace))
-    return max(0, first + request.job.at_server.num_rounds - own)
 
 
 def _round(start: Path | None) -> int:

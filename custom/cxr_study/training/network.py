@@ -103,8 +103,8 @@ AnyNetwork = Network | SiteNetwork
 def network_of(checkpoint: Checkpoint) -> Network:
     """Read a model's network from its manifest.
 
-    Manifests of older versions lack `hidden`, which is derived from the variables, and `input`,
-    which was always that of `input_facts`.
+    The hidden units are those of the variables. A manifest without `input`, which another program
+    wrote, counts as one with that of `input_facts`.
 
     Args:
         checkpoint: The model.
@@ -116,8 +116,8 @@ def network_of(checkpoint: Checkpoint) -> Network:
     manifest = checkpoint.manifest
     if lacking := [key for key in ("backbone", "image_size") if key not in manifest]:
         raise CheckpointError(
-            f"the model's manifest needs {' and '.join(lacking)}, which an older version did not "
-            "write. Give the folder of its run, whose job has these settings."
+            f"the model's manifest needs {' and '.join(lacking)}, which the program that wrote "
+            "it left out. Give the folder of its run, whose job has these settings."
         )
     backbone = manifest["backbone"]
     if backbone not in backbones.BACKBONES:

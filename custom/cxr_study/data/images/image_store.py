@@ -264,8 +264,7 @@ def _index(
 
 def list_problems(prepared: Prepared) -> None:
     """Write `Prepared.problems`, the list of unusable images; remove it if there are none."""
-    bad = prepared.index[prepared.index["status"] != OK]
-    bad = bad[["image", "file", "status", "detail"]]
+    bad = prepared.index.loc[lambda of: of["status"] != OK, ["image", "file", "status", "detail"]]
     if bad.empty:
         prepared.problems.unlink(missing_ok=True)
         return

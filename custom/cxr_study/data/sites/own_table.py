@@ -295,11 +295,6 @@ def join(table: pd.DataFrame, csv: Path, folder: Path) -> pd.DataFrame:
     file = open_csv(csv)
     keyword = file.header[0]
     again = f"Remove the site file and repeat: surgagg data site table ... --images-by {keyword}"
-    if not {*_STAMP} <= {*file.header}:
-        raise InputError(
-            f"{csv}: has no columns {' and '.join(_STAMP)}, so whether files have changed since "
-            f"their headers were read is not known. {again}"
-        )
     index = read_columns(file, [keyword, "image", "view", *_STAMP])
     index.require_unique("image")
     views = index.decode("view", cell_parser(PLAIN, "view", "view"))

@@ -31,7 +31,6 @@ from cxr_study.models.calibration_file import CalibrationFile
 from cxr_study.reports.page.html import environment
 from surgical_aggregation.aggregation.batch_norm_strategy import kept_at_site, kinds_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-from surgical_aggregation.checkpoints.manifest import Spans
 from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
 from surgical_aggregation.extras import PartError
 from surgical_aggregation.wire import variables as wire
@@ -154,8 +153,9 @@ def markdown(source: CardSource) -> str:
     recipe = {name: given[name] for name in _RECIPE if name in given}
     if summary and "Preset" in summary.made:
         recipe = {"preset": summary.made["Preset"], **recipe}
-    contributed = _contributed(source)
-    known = summary.contributions if summary else {}
+    known, contributed = summary.contributions if summary else {}, source.facts.contributed
+    if source.facts.site and summary:  # the manifest of a personal model has its own site alone
+        contributed = {site: rounds for site, rounds in summary.contributed.items() if rounds}
     of_hub = [row for row in (summary.means if summary else ()) if row.auroc is not None]
     return markup.get_template("card.md.j2").render(
         source=source,
@@ -218,18 +218,6 @@ def averaged_body(checkpoint: Checkpoint) -> str:
         return ""
     but = f", except {len(kept)} of its {len(body)} variables, which no site sends" * bool(kept)
     return f"the body is averaged over all sites{but}"
-
-
-def _contributed(source: CardSource) -> Mapping[str, Spans]:
-    """Which sites contributed to the model.
-
-    Returns:
-        Site -> its rounds, by the model's manifest; of a personal model, whose manifest has its
-        own site alone, by the summary of the run.
-    """
-    if source.facts.site and source.summary:
-        return {site: rounds for site, rounds in source.summary.contributed.items() if rounds}
-    return source.facts.contributed
 
 
 def placeholder(key: str) -> str:
