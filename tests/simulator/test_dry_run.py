@@ -19,7 +19,7 @@ OF = f"version of surgical-aggregation is {{}}; the server's is {__version__}, a
 FAULTS = {
     "class": ({}, r"the site is not permitted to train \['Hernia'\]"),
     "minor": ({"version": OTHER_MINOR}, re.escape(OF.format(OTHER_MINOR))),
-    "early": ({"version": None}, re.escape(OF.format("unknown (an earlier one declares none)"))),
+    "early": ({"version": None}, re.escape(OF.format("unknown"))),
     "network": ({"layer": "deep"},
                 r"e\.g\. \['deep/kernel'\]; backbone is 'tiny' there and 'deep' here\. Start"),
     "disk": ({"free_disk": 9},

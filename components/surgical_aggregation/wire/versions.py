@@ -38,10 +38,9 @@ def parse_versions(declared: object) -> dict[str, str]:
 
 def version_fault(theirs: Versions) -> str | None:
     """Why a site with these versions cannot participate; None: it can."""
-    theirs_is = theirs.get(OURS)
-    if theirs_is is not None and _minor(theirs_is) == _minor(__version__):
+    got = theirs.get(OURS, "unknown")
+    if _minor(got) == _minor(__version__):
         return None
-    got = "unknown (an earlier one declares none)" if theirs_is is None else theirs_is
     return (
         f"its version of {OURS} is {got}; the server's is {__version__}, and major and minor "
         "version must be equal. Install the server's version there"

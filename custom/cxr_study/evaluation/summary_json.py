@@ -445,11 +445,9 @@ def _checked(text: str) -> Summary:
     except ValidationError as errors:
         error = errors.errors(include_url=False)[0]
         place = "".join(f"[{part}]" if type(part) is int else f".{part}" for part in error["loc"])
-        shown = repr(error["input"])
-        shown = shown if len(shown) <= 60 else shown[:59] + "…"
         raise ValueError(
-            f"summary{place}: {error['msg']}; got {shown}. Run the job again, or read it with the "
-            "version of cxr_study that wrote it."
+            f"summary{place}: {error['msg']}; got {error['input']!r:.60}. Run the job again, or "
+            "read it with the version of cxr_study that wrote it."
         ) from None
     known: dict[str, Collection[str]] = {"site": summary.sites, "class_name": summary.union}
     named = [(f"test[{i}]", n, getattr(r, n)) for i, r in enumerate(summary.test) for n in known]

@@ -6,7 +6,7 @@ from surgical_aggregation.wire import versions
 from surgical_aggregation.wire.versions import differences, parse_versions, version_fault
 
 OURS = versions.OURS
-UNKNOWN = "unknown (an earlier one declares none)"
+UNKNOWN = "unknown"
 
 
 @pytest.mark.parametrize(("theirs", "refused"), [

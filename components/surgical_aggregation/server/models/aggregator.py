@@ -268,9 +268,8 @@ class SurgicalAggregator(ModelAggregator):
 
     def _average(self, accepted: Mapping[str, SiteResult]) -> dict[str, Array]:
         sent = [wire.join(result.body, result.columns) for result in accepted.values()]
-        return mean_by_name(
-            sent, [self._weights(site, result) for site, result in accepted.items()]
-        )
+        weights = [self._weights(site, result) for site, result in accepted.items()]
+        return mean_by_name(sent, weights)
 
     def _similarity(self, accepted: Mapping[str, SiteResult]) -> dict[str, float]:
         return column_similarity([result.columns for result in accepted.values()])
