@@ -164,8 +164,7 @@ class KeptImages:
         """
         file = Path(os.path.abspath(path))  # noqa: PTH100 (must not resolve links: stores are keyed by folder)
         for folder in file.parents:
-            kept = self._open(folder)
-            if kept is None:
+            if (kept := self._open(folder)) is None:
                 continue
             known = kept[0].get(str(file.relative_to(folder)))
             if known is not None and known.status == OK and _unchanged(file, known):

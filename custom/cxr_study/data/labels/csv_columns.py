@@ -214,10 +214,9 @@ def full_match(pattern: str, text: str, need: str) -> re.Match[str]:
     Raises:
         ValueError: It does not match.
     """
-    found = re.fullmatch(pattern, text)
-    if found is None:
-        raise ValueError(f"needs {need}; got '{text}'.")
-    return found
+    if found := re.fullmatch(pattern, text):
+        return found
+    raise ValueError(f"needs {need}; got '{text}'.")
 
 
 def open_csv(path: Path, *, encoding: str | None = None, comments: bool = False) -> CsvFile:

@@ -135,4 +135,7 @@ def _class_auroc(site: str, name: str, row: Any) -> ClassAuroc:
     auroc = None if pd.isna(row.auroc) else float(row.auroc)
     known = [None if pd.isna(count) else int(count) for count in (row.positives, row.negatives)]
     few = auroc is not None and any(count is not None and count < FEWEST for count in known)
-    return ClassAuroc("global", site, name, True, auroc, None, None, *known, "site", few)
+    positives, negatives = known
+    return ClassAuroc(
+        "global", site, name, True, auroc, None, None, positives, negatives, "site", few
+    )
