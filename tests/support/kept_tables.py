@@ -206,6 +206,33 @@ def real_last():
     return table([*head, "others': last minus best"], rows)
 
 
+RULES = {
+    "smallest BCE, patience 4 of 16 rounds": "bce of 16, patience 4",
+    "smallest BCE of 16 rounds": "bce of 16",
+    "smallest BCE of 24": "bce of 24",
+    "largest AUROC, patience 4 of 16": "auroc of 16, patience 4",
+    "largest AUROC of 16": "auroc of 16",
+    "largest AUROC of 24": "auroc of 24",
+    "last of 16": "last of 16",
+    "last of 24": "last of 24",
+    "average up to 16": "average of 16",
+    "average up to 24": "average of 24",
+}
+
+
+def real_rounds():
+    """The models that several rules would have chosen, of the published method and alone."""
+    found = _over_folds("real-rounds")
+    rows = []
+    for title, rule in RULES.items():
+        ours, alone = f"{PUBLISHED} {rule}", f"individual fedbn+ {rule}"
+        today = f"{PUBLISHED} {RULES[next(iter(RULES))]}"
+        of = (ours, None), (ours, today), (alone, None), (ours, alone)
+        rows.append([title, *(_cell(found, *each) for each in of)])
+    head = ["validation chooses", "published", "minus the first line", "alone"]
+    return table([*head, "published minus alone"], rows)
+
+
 # --- on drawings: means over both sites' test patients, over seeds -------------------------------
 
 GROUPS = ("shared", "unique", "elsewhere", "all")
@@ -406,7 +433,7 @@ def many_sites():
 TABLES = {
     make.__name__.replace("_", " "): make
     for make in (
-        *(real, real_short, real_sites, real_pairs, real_factors, real_last, real_128),
+        *(real, real_short, real_sites, real_pairs, real_factors, real_last, real_rounds, real_128),
         *(drawings, finalists, preset, noise, methods, converged, many_sites),
     )
 }

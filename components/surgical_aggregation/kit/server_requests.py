@@ -115,11 +115,9 @@ def _internal(message: Message) -> bool:
     for keys in (MessageHeaderKey, StreamHeaderKey):
         channel, topic = message.get_header(keys.CHANNEL), message.get_header(keys.TOPIC)
         of_sites = topic in ServerCommands.client_request_commands_names
-        if channel in _INTERNAL or (channel == CellChannel.SERVER_COMMAND and not of_sites):
-            return True
-        if (channel, topic) == (CellChannel.CELLNET, _TOPIC_BULK):  # could hold any message
-            return True
-        if topic == FED_EVENT_TOPIC:  # could fire any event
+        command = channel == CellChannel.SERVER_COMMAND and not of_sites
+        bulk = (channel, topic) == (CellChannel.CELLNET, _TOPIC_BULK)  # could hold any message
+        if channel in _INTERNAL or command or bulk or topic == FED_EVENT_TOPIC:
             return True
     return False
 

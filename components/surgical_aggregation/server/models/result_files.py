@@ -46,7 +46,6 @@ class ArraysFile:
     folder: Path
     limit: int | None = None
     on_error: Callable[[NoRoomError], object] | None = None
-    _bytes: int = 0
     _places: dict[str, tuple[tuple[int, ...], DTypeLike, int]] = field(default_factory=dict)
 
     @cached_property
@@ -61,8 +60,8 @@ class ArraysFile:
             ValueError: There are more than `limit` bytes.
             NoRoomError: They cannot be written; the earlier ones are discarded, too.
         """
-        self._bytes += sum(value.nbytes for value in arrays.values())
-        if self.limit is not None and self._bytes > self.limit:
+        size = self._file.tell() + sum(value.nbytes for value in arrays.values())
+        if self.limit is not None and size > self.limit:
             raise ValueError(f"it has more than {self.limit} bytes, the limit 'result_bytes'")
         try:
             for name, value in arrays.items():

@@ -46,10 +46,10 @@ def test_arrays_are_the_same_bits_and_their_file_has_no_name(tmp_path):
 
 def test_a_result_is_refused_when_it_exceeds_the_limit_and_not_when_it_is_whole(tmp_path):
     file, one = ArraysFile(tmp_path, limit=128), np.zeros(16)
-    file.add({"a": one.view("M8[s]")})
+    file.add({"a": one})
     with pytest.raises(ValueError, match="more than 128 bytes, the limit 'result_bytes'"):
-        file.add({"b": np.zeros(1), "c": np.zeros(0)})
-    assert not file._places or file.arrays().keys() == {"a"}
+        file.add({"b": np.zeros(1)})
+    assert file.arrays().keys() == {"a"}
 
 
 KINDS = ["M8[s]", "m8[D]", "V8", "U3", "S3", "c8", [("a", "f4"), ("b", "S8")]]
