@@ -119,7 +119,7 @@ class RunFacts:
         code: Version of the code, see `code_version`; "": not known.
     """
 
-    site_files: Path | None
+    site_files: Path | None = None
     jobs: Sequence[str] = ()
     elsewhere: bool = False
     breaks: Sequence[str] = ()
