@@ -272,8 +272,10 @@ class Selection:
 
 
 def _of_record(best: dict[str, Any]) -> Measured:
-    """The model of a record; see `headers.BEST`."""
-    return Measured(best["round"], frozenset(best["columns"]), best["sites"], best["classes"])
+    """The model of a record; see `headers.BEST`. A checkpoint's may lack all but the round."""
+    classes, sites = best.get("classes", {}), best.get("sites", {})
+    losses = {site: loss for site, loss in sites.items() if site in classes}
+    return Measured(best["round"], frozenset(best.get("columns", ())), losses, classes)
 
 
 def _limited(model: Measured, best: Measured, common: set[str]) -> tuple[Measured, str]:
