@@ -74,8 +74,7 @@ def offered_body(name: str | None, *, simulated: bool = False) -> Path | None:
         name: Name of the body; None or "": none is named.
         simulated: Whether the job runs in FLARE's simulator. Default False.
     """
-    offers = offered(INITIAL_BODIES, Callable)
-    found = (offer(name, simulated=simulated) for _, offer in offers)
+    found = (offer(name, simulated=simulated) for _, offer in offered(INITIAL_BODIES, Callable))
     return next((body for body in found if body is not None), None)
 
 

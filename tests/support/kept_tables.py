@@ -207,16 +207,16 @@ def real_last():
 
 
 RULES = {
-    "BCE, patience 4": "bce of 16, patience 4",
-    "BCE of 16 rounds": "bce of 16",
+    "BCE, early": "bce of 16, patience 4",
+    "BCE of 16": "bce of 16",
     "BCE of 24": "bce of 24",
-    "AUROC, patience 4": "auroc of 16, patience 4",
+    "AUROC, early": "auroc of 16, patience 4",
     "AUROC of 16": "auroc of 16",
     "AUROC of 24": "auroc of 24",
     "last of 16": "last of 16",
     "last of 24": "last of 24",
-    "average up to 16": "average of 16",
-    "average up to 24": "average of 24",
+    "average of 16": "average of 16",
+    "average of 24": "average of 24",
 }
 
 

@@ -36,8 +36,7 @@ def check_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str]) 
         right = [part.shape for part in columns[name]] == [(features,), (1,)]
         if not right or any(p.dtype.kind != "f" or not np.isfinite(p).all() for p in columns[name]):
             raise ValueError(
-                f"the column of {shown(name)} must be {features} weights and a bias, all finite "
-                "numbers; ask who made the model for another"
+                f"column {shown(name)} needs {features} weights and a bias, all finite"
             )
     return tuple(wanted)
 

@@ -195,14 +195,12 @@ def with_round(
     taught = {*facts.get("sites", ())} - before.keys()
     lacks = {site: kind for site, kind in before.items() if site not in sites}
     lacks |= {site: kind for site, kind in lacking.items() if site not in taught}
-    lacks = dict(sorted(lacks.items()))
-    rest = {name: value for name, value in facts.items() if name != "lacking"}
     return {
-        **rest,
+        **{name: value for name, value in facts.items() if name != "lacking"},
         "sites": sorted({*facts.get("sites", ()), *trained}),
         "last_round": round_ if trained else facts.get("last_round"),
         "rounds": rounds,
-        **({"lacking": lacks} if lacks else {}),
+        **({"lacking": dict(sorted(lacks.items()))} if lacks else {}),
     }
 
 

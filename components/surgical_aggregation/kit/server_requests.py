@@ -115,9 +115,10 @@ def _internal(message: Message) -> bool:
     for keys in (MessageHeaderKey, StreamHeaderKey):
         channel, topic = message.get_header(keys.CHANNEL), message.get_header(keys.TOPIC)
         of_sites = topic in ServerCommands.client_request_commands_names
-        command = channel == CellChannel.SERVER_COMMAND and not of_sites
         bulk = (channel, topic) == (CellChannel.CELLNET, _TOPIC_BULK)  # could hold any message
-        if channel in _INTERNAL or command or bulk or topic == FED_EVENT_TOPIC:
+        if channel in _INTERNAL or bulk or topic == FED_EVENT_TOPIC:
+            return True
+        if channel == CellChannel.SERVER_COMMAND and not of_sites:
             return True
     return False
 

@@ -143,9 +143,7 @@ class KerasExecutor(Executor):
             if what == LABELLED:  # of a union's head
                 continue
             learned = "present" if what == NEGATIVE else "absent"
-            text = (
-                f"{name} has no {what} training image here, so its column learns {learned!r} only"
-            )
+            text = f"{name} has no {what} training image, so its column learns {learned!r} only"
             self.log_warning(fl_ctx, f"{fl_ctx.get_identity_name()}: {text}", fire_event=False)
             note(fl_ctx, text)
         # last, since nothing can fail any more

@@ -76,7 +76,9 @@ class TestImport:
     ])  # fmt: skip
     def test_a_column_that_no_model_can_use_is_refused(self, part):
         source = Checkpoint({**self.source.variables, "head/Edema/kernel": part}, {})
-        with pytest.raises(ValueError, match="column of 'Edema' must be 2 weights and a bias, all"):
+        with pytest.raises(
+            ValueError, match="column 'Edema' needs 2 weights and a bias, all finite"
+        ):
             import_classes(model("Nodule"), source, ["Edema"])
         assert import_classes(model("Nodule"), source, ["Mass"])
 

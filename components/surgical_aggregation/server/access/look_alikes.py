@@ -67,11 +67,7 @@ class LookAlikes(FLComponent):
             text = f"{len(fit)} classes are declared; the first {MOST} by name are compared"
             self.log_warning(fl_ctx, text)
             if self._refuses:  # the others could hide a look-alike
-                self.system_panic(
-                    f"{text}, and this server's policy refuses look-alikes. Let the table "
-                    "'permitted' in the server's local/privacy.json leave fewer.",
-                    fl_ctx,
-                )
+                self.system_panic(f"{text}; this server's policy refuses look-alikes", fl_ctx)
         for pair in combinations(fit[:MOST], 2):
             both = set(sites[pair[0]]) & set(sites[pair[1]])  # a site with both distinguishes them
             if both or pair in self._compared:

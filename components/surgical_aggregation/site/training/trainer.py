@@ -69,10 +69,8 @@ class LocalTraining:
         self.lacking = one_sided.lacking(self.classes, labels)
         missing = tuple(self.lacking.get(c) == one_sided.LABELLED for c in self.classes)
         if any(missing) and not site.union_head:
-            raise SiteError(
-                "each class needs a labelled training image; there is none of "
-                f"{', '.join(compress(self.classes, missing))}. Leave it out of the site's classes."
-            )
+            names = ", ".join(compress(self.classes, missing))
+            raise SiteError(f"no training image has a label of {names}: leave it out at this site")
         weights = balanced_weights(labels) if options.class_weighting == "balanced" else None
         self.model = LocalModel(model, self.classes, options, weights, missing)
         self.head = frozenset(self.model.dense_head({}))

@@ -96,7 +96,7 @@ def test_pseudo_labels_are_of_classes_without_a_label_from_the_round_asked_for(t
     labels = np.zeros((20, 3), np.float32)
     labels[:, 1], labels[3:, 2] = np.nan, np.nan
     monkeypatch.setattr(type(tiny_site), "training_labels", labels)
-    with pytest.raises(SiteError, match="labelled training image; there is none of Mass"):
+    with pytest.raises(SiteError, match="no training image has a label of Mass: leave it out"):
         LocalTraining(tiny_site, TrainingOptions())
     tiny_site.union_head = True  # which has classes that the site does not label
     monkeypatch.setattr(LocalModel, "train", train)
