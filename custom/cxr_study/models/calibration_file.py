@@ -69,7 +69,7 @@ class Curve(_Strict):
             0.5
         """
         scaled = self.slope * logit(probabilities) + self.intercept
-        return np.asarray(1 / (1 + np.exp(-scaled)))
+        return np.asarray(1 / (1 + np.exp(-np.clip(scaled, -700, 700))))
 
 
 class SiteTest(_Strict):

@@ -34,7 +34,6 @@ class PermittedSite(Site):
         super().__init__()
         self.site = site
         self.withheld = withheld
-        self.union_head = site.union_head
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -108,7 +107,7 @@ def find_site(site_id: str, fl_ctx: FLContext) -> Site:
     if not stay:
         return site
     cut_down = PermittedSite(site, stay)
-    cut_down.policy = site.policy
+    cut_down.policy, cut_down.union_head = site.policy, site.union_head
     return cut_down
 
 
