@@ -38,7 +38,7 @@ def named(declared, policy=None):
 ])  # fmt: skip
 def test_two_spellings_are_reported_once_as_packages_rule(judge, nih, south, reason, monkeypatch):
     if judge is None:  # as on a server without the application
-        monkeypatch.setattr(look_alikes, "offered", lambda group: ())
+        monkeypatch.setattr(look_alikes, "offered", lambda *_: ())
     found, events = named({"nih": [nih, "Hernia"], "south": [south]})
     assert [pair["classes"] for pair in found] == [{nih: ["nih"], south: ["south"]}] * bool(reason)
     assert all(pair["reason"].startswith(reason) for pair in found)
