@@ -31,7 +31,8 @@ def check_classes(into: Checkpoint, source: Checkpoint, classes: Iterable[str]) 
         )
     if pair := twins([*own, *wanted]):
         raise ValueError(f"{shown(pair[0])} and {shown(pair[1])} are spellings of one class")
-    columns, features = wire.split(source.variables)[1], into.manifest.get("head_features")
+    columns = wire.split(source.variables)[1]
+    features = into.manifest.get("head_features", columns[wanted[0]][0].size)
     for name in wanted:
         right = [part.shape for part in columns[name]] == [(features,), (1,)]
         if not right or any(p.dtype.kind != "f" or not np.isfinite(p).all() for p in columns[name]):

@@ -3,13 +3,13 @@
 FLARE 2.9 forwards messages between sites. It answers any site on the channels of its own processes:
 a site of no job can stop the server, or abort a job and see its errors. It handles what a bulk
 message holds without the filters of its cells, lets a site reply for another one, and connects to
-any address that a site offers, where the site could act as the server. It fires
-any event that a site names in the server's processes, also one that ends a job or removes its best
-model. It counts the ids of its streams, and a site that knows an id can end the stream. It ends a
-job's process when a site reports that a message was too large, and reserves the memory that a
-stream's header asks for. It accepts any origin with a token that is signed and no longer
-registered; and since it signs a site's name and token as one text, a site can move letters from one
-to the other and pass for another site.
+any address that a site offers, where the site could act as the server. It fires any event that a
+site names in the server's processes, also one that ends a job or removes its best model. It counts
+the ids of its streams, and a site that knows an id can end the stream. It ends a job's process when
+a site reports that a message was too large, and reserves the memory that a stream's header asks
+for. It accepts any origin with a token that is signed and no longer registered; and since it signs
+a site's name and token as one text, a site can move letters from one to the other and pass for
+another site.
 """
 
 import secrets

@@ -81,6 +81,7 @@ class TestImport:
         ):
             import_classes(model("Nodule"), source, ["Edema"])
         assert import_classes(model("Nodule"), source, ["Mass"])
+        assert import_classes(Checkpoint(model("Nodule").variables, {}), source, ["Mass"])
 
     def test_another_spelling_of_an_own_class_is_refused(self):
         with pytest.raises(ValueError, match="'EDEMA' and 'Edema' are spellings of one class"):

@@ -30,7 +30,7 @@ class LookAlikes(FLComponent):
     that installed packages offer for an application's vocabulary (see `GROUP`), else by spelling.
     Each pair is logged and recorded (`RunRecord`) at the server; no site is informed of another's
     classes. The server's policy may refuse such runs, which then end when the second of the two
-    sites requests its first task:
+    sites requests its first task, and runs with more classes than are compared:
 
         {"scopes": [{"name": "cxr", "properties": {"look_alikes": "refuse"}}],
          "default_scope": "cxr"}

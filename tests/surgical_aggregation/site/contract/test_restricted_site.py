@@ -43,6 +43,9 @@ class TestFindSite:
             assert found(north, policy) is north
         cut = found(north, {"share": ["Mass"], "site_files": "/data"})
         assert cut.classes == cut.policy.share == ("Mass",) and cut.policy.site_files == "/data"
+        assert not cut.union_head
+        north.union_head = True  # whose unlabelled classes are no fault
+        assert found(north, {"share": ["Mass"]}).union_head
         assert not isinstance(found(north), PermittedSite)  # a policy holds for its job only
 
     def test_an_unusable_policy_is_not_ignored(self, tiny):
