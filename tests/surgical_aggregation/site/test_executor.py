@@ -57,6 +57,15 @@ def test_a_policy_keeps_its_site_out_of_a_job_with_a_union_head(site, tmp_path, 
     assert (CANNOT_PARTICIPATE in fl_ctx.get_engine().notes()) == union_head
 
 
+def test_a_class_of_a_union_that_the_site_does_not_label_is_no_warning(site, tmp_path, monkeypatch):
+    monkeypatch.setattr(type(site), "training_labels", np.float32([[1, np.nan]] * 24))
+    site.union_head = True
+    fl_ctx, _ = started(tmp_path, site)
+    KerasExecutor(threads=1).handle_event(EventType.START_RUN, fl_ctx)
+    notes = fl_ctx.get_engine().notes()
+    assert "Edema has no negative training image" in notes and "Nodule/Mass" not in notes
+
+
 def test_what_the_policy_withholds_is_noted_once_at_the_site_alone(site, tmp_path, caplog):
     """The log does not reveal whether it withholds anything: FLARE may stream any log."""
     logs = []
