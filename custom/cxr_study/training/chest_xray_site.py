@@ -49,8 +49,9 @@ class ChestXraySite(Site):
         other_classes: How classes of the union are treated that the site does not label. "omit"
             (default): the head has only the site's own classes (surgical aggregation, personalised
             heads). With the other values the head has a unit for each class of the union; classes
-            that the site does not label count as negative, "absent" (vanilla FL), or are left out
-            of loss and metrics, "unknown" (partial loss).
+            that the site does not label count as negative in training and validation, "absent"
+            (vanilla FL), or are left out of loss and metrics, "unknown" (partial loss). On the test
+            split they are left out.
         union: Classes of the union, separated by commas. Default "": those of NIH and CheXpert.
         seed: Of shuffling and augmentation, 0 or more.
 
@@ -146,7 +147,8 @@ class ChestXraySite(Site):
                 f"{self._file}: the {split} split needs at least one image; it has none. "
                 f"Recreate the split file: surgagg data split {self._file}"
             )
-        fill = OTHER_CLASSES.get(self.other_classes)
+        # "absent" is a way to train: on the test split nothing is known of other sites' classes.
+        fill = np.nan if split == "test" else OTHER_CLASSES.get(self.other_classes)
         table = images.table.reindex(columns=list(self.classes), fill_value=fill)
         return replace(images, table=table)
 

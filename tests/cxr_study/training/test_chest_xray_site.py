@@ -107,6 +107,8 @@ class TestData:
         own = expected(union, "train")
         np.testing.assert_array_equal(labels[:, labelled], own)
         assert own.any()
+        _, tested = arrays(union.data("test"))  # a false negative would pass for a measurement
+        assert np.isnan(tested[:, unlabelled]).all() and not np.isnan(tested[:, labelled]).any()
         monkeypatch.setattr(union, "data", None)  # no batch is made for the labels alone
         np.testing.assert_array_equal(union.training_labels, labels)
 
