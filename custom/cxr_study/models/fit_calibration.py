@@ -251,15 +251,24 @@ def _ends(drawn: Sequence[float]) -> tuple[float | None, float | None]:
 
 
 def _fitted(one: pd.DataFrame) -> Curve:
-    """Fit a curve by logistic regression without penalty, to the maximum of the likelihood."""
+    """Fit a curve by logistic regression without penalty, to the maximum of the likelihood.
+
+    A label 1 of n positive images counts as (n + 1) / (n + 2), a label 0 of n negative ones as
+    1 / (n + 2), so that a few images that the model separates give a finite slope (Platt, section
+    2.2).
+    """
     from scipy.linalg import LinAlgWarning
     from sklearn.linear_model import LogisticRegression
 
     logits = logit(one["probability"].to_numpy())[:, None]
+    labels = one["label"].to_numpy()
+    same = 1 + np.where(labels == 1, labels.sum(), (1 - labels).sum())  # n + 1
+    both = np.concatenate([labels, 1 - labels])
+    weights = np.concatenate([same, np.ones(len(labels))]) / np.tile(same + 1, 2)
     line = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-9, max_iter=1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)  # of equal probabilities any slope is right
-        line.fit(logits, one["label"].to_numpy())
+        line.fit(np.tile(logits, (2, 1)), both, weights)
     return Curve(slope=float(line.coef_[0, 0]), intercept=float(line.intercept_[0]))
 
 
