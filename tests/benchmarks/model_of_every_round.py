@@ -3,9 +3,12 @@
 python tests/benchmarks/model_of_every_round.py <study> <data file> <folder of studies> <csv>
 
 Makes the runs of a study without early stopping (`real-rounds`), keeps the model of every round,
-and tests those that each of `RULES` would have chosen. Sites that train alone choose each its own.
+and tests those that each of `RULES` would have chosen, next to the model that the run chose. A run
+with an average or refitted columns chooses among more, so no rule is applied to it. Sites that
+train alone choose each its own.
 """
 
+import re
 import shutil
 import sys
 import threading
@@ -35,6 +38,7 @@ from cxr_study.runs import job_results
 from cxr_study.runs.job_results import json_lines
 from cxr_study.training.network import Network
 from surgical_aggregation.aggregation.average_of_rounds import average, averaged
+from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES
 from surgical_aggregation.aggregation.model_selection import Measured, ModelComparison
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.site.training import tensorflow_setup
@@ -194,10 +198,14 @@ def compare(study, runs, data, folder, csv):
     """Write means and paired differences over the seeds of which all runs are finished."""
     unfinished = {run.seed for run in runs if read_result(folder / RUNS / run.key) is None}
     tensorflow_setup.configure(2, 0)
-    made = [each for run in runs if run.seed not in unfinished for each in tested(run, folder)]
-    found = across_folds(gather(study, made, folder), data.folds, processes=2)
+    finished = [run for run in runs if run.seed not in unfinished]
+    plain = [run for run in finished if run.row.strategy in STRATEGIES]
+    made = [each for run in plain for each in tested(run, folder)]
+    found = across_folds(gather(study, [*finished, *made], folder), data.folds, processes=2)
+    ruled = "(" + "|".join(map(re.escape, sorted(RULES, key=len, reverse=True))) + ")$"
     rule, other = (
-        found[each].str.split(" ", n=1).str[-1] for each in ("strategy", "other_strategy")
+        found[each].str.extract(ruled, expand=False).fillna("")
+        for each in ("strategy", "other_strategy")
     )
     same = (found["method"] == found["other_method"]) | (rule == other)
     found[(found["other_method"] == "") | same].to_csv(
