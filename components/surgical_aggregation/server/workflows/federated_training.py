@@ -94,9 +94,9 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         """Set the result's round, site name and metrics (as plain numbers)."""
         shareable = client_task.result
         dxo = from_shareable(shareable)
-        dxo.set_meta_prop(FLMetaKey.SITE_NAME, client_task.client.name)
         dxo.set_meta_prop(MetaKey.INITIAL_METRICS, dict(result.metrics))
         dxo.update_shareable(shareable)
+        shareable.set_header(FLMetaKey.SITE_NAME, client_task.client.name)  # replaces one in meta
         shareable.set_header(AppConstants.CURRENT_ROUND, self.current_round(fl_ctx))
 
     def start_controller(self, fl_ctx: FLContext) -> None:

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nvflare.apis.client import Client
-from nvflare.apis.dxo import MetaKey, from_shareable
+from nvflare.apis.dxo import from_shareable
 from nvflare.apis.fl_constant import FLMetaKey
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
+from nvflare.app_common.utils.fl_model_utils import FLModelUtils
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 
 from flare import Engine, context, result
@@ -121,12 +122,13 @@ def test_the_server_says_whose_a_result_is_and_of_which_round():
     dxo = from_shareable(sent)
     dxo.set_meta_prop(FLMetaKey.SITE_NAME, "victim")
     dxo.update_shareable(sent)
+    sent.set_header(FLMetaKey.SITE_NAME, "victim")
     sent.set_header(AppConstants.CURRENT_ROUND, 7)
     task = SimpleNamespace(result=sent, client=Client("west", "token"))
     read = SiteResult({}, {}, metrics={"bce": 0.5})
     FederatedTraining().prepare(task, read, context("west", current_round=2))
-    dxo = from_shareable(sent)
-    assert dxo.get_meta_prop(FLMetaKey.SITE_NAME) == "west"
-    assert sent.get_header(AppConstants.CURRENT_ROUND) == 2
-    measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS)
+    model = FLModelUtils.from_shareable(sent)
+    assert model.meta[FLMetaKey.SITE_NAME] == "west"
+    assert model.current_round == 2
+    measured = model.metrics
     assert measured == {"bce": 0.5} and type(measured["bce"]) is float
