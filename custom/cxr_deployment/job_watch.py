@@ -17,6 +17,7 @@ from cxr_study.runs.job_results import Progress, progress, read_events, rounds_r
 from cxr_study.runs.run_failure import Failure, Party
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.site.local_notes import notes_file
+from surgical_aggregation.wire.untrusted_text import one_line
 
 ABORTED = "FINISHED:ABORTED"
 """FLARE's status of a job that an admin aborted."""
@@ -48,6 +49,9 @@ _UNANSWERED = 3
 TRIES, SHORTEST, LONGEST_PAUSE = 10, 10.0, 600.0
 """FLARE 2.9's scheduler: number of attempts; first and longest pause between them, seconds. Each
 pause is twice the one before."""
+
+_LONGEST = 10_000
+"""Characters of a reason that are shown. Sites write reasons, so terminal escapes are not."""
 
 _TOO_FEW = re.compile(r"(\d+)\)? < min.sites \(?(\d+)")
 
@@ -217,7 +221,8 @@ def is_orphaned(meta: Mapping[str, Any], server_started: float) -> bool:
 def start_failure(meta: Mapping[str, Any]) -> str:
     """Why a job with a status in `NEVER_RAN` was not started, from FLARE's metadata of it."""
     details = meta.get("job_deploy_detail") or _schedule_reasons(meta)
-    return "; ".join(d for d in details if not d.endswith(": OK")) or str(meta["status"])
+    failed = [one_line(d, _LONGEST) for d in details if d.partition(": ")[2] != "OK"]
+    return "; ".join(failed) or str(meta["status"])
 
 
 def describe_wait(meta: Mapping[str, Any], connected: Collection[str]) -> str:
@@ -247,5 +252,6 @@ def describe_wait(meta: Mapping[str, Any], connected: Collection[str]) -> str:
 
 def _schedule_reasons(meta: Mapping[str, Any]) -> list[str]:
     """FLARE's reasons for not starting a job at its attempts so far, each once, latest last."""
-    tries = [entry.partition(": ")[2] for entry in meta.get("schedule_history") or []]
+    history = [one_line(entry, _LONGEST) for entry in meta.get("schedule_history") or []]
+    tries = [entry.partition(": ")[2] for entry in history]
     return list(dict.fromkeys(reason for reason in tries if reason != "scheduled"))

@@ -18,6 +18,7 @@ from cxr_deployment.job_watch import NEVER_RAN
 from cxr_deployment.local_workspaces import Workspaces
 from cxr_study.runs.job_results import json_lines, read_events
 from surgical_aggregation.server.records.run_record import RECORD_FILE
+from surgical_aggregation.wire.untrusted_text import one_line
 
 _MB = 1e6
 _ORPHANED = (
@@ -55,7 +56,7 @@ def status_lines(session: FlareSession, places: Workspaces) -> Iterator[str]:
         versions = session.versions()
     here = f"; {_free(places['server'])}" if "server" in places else ""
     started, jobs = session.server_started(), session.jobs()
-    flare = {party: f"; FLARE {version}" for party, version in versions.items()}
+    flare = {party: f"; FLARE {one_line(version)}" for party, version in versions.items()}
     since = datetime.fromtimestamp(started)
     yield f"server: up since {since:%Y-%m-%d %H:%M}{flare.get('server', '')}{here}"
     seen, connected, declared = session.last_seen(), session.sites(), _declared(places)
@@ -76,7 +77,7 @@ def status_lines(session: FlareSession, places: Workspaces) -> Iterator[str]:
             reason = f": {job_watch.start_failure(meta)}"
         elif job_watch.is_orphaned(meta, started):
             reason = _ORPHANED
-        yield f"{meta['job_id']}  {meta['name']}  {status}{reason}"
+        yield f"{meta['job_id']}  {one_line(meta['name'])}  {status}{reason}"
 
 
 def _free(folder: Path) -> str:

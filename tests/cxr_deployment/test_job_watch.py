@@ -57,6 +57,14 @@ def test_a_reason_that_comes_after_the_status_is_waited_for():
     assert job_watch.start_failure(end.meta) == "nih: no such class"
 
 
+def test_what_a_site_replies_to_flare_cannot_hide_or_write_over_other_lines():
+    told = ["server: OK", "a: no\n\x1b[2Kb: OK"]
+    meta = {"status": "FINISHED:FAILED_TO_RUN", "job_deploy_detail": told}
+    assert job_watch.start_failure(meta) == r"a: no\n\x1b[2Kb: OK"
+    history = {"schedule_history": ["t: few. Details: a: \x1b[2K"], "last_schedule_time": 1.0}
+    assert r"a: \x1b[2K" in job_watch.describe_wait({**history, "deploy_map": {}}, ())
+
+
 def test_flare_stores_the_status_of_a_job_that_could_not_start_before_its_reason():
     source = inspect.getsource(JobRunner.run)
     _, after = source.split("set_status(ready_job.job_id, RunStatus.FAILED_TO_RUN, fl_ctx)")

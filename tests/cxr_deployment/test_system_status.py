@@ -80,6 +80,12 @@ def test_every_party_has_a_line(system, versions):
     assert elsewhere == "chexpert: not connected"
 
 
+def test_what_others_write_has_no_terminal_escapes(system):
+    named = {**JOB, "name": "\x1b[2K", "job_id": "1", "status": "RUNNING"}
+    asked = session(system.lead, {"server": "2.9.0", "nih": "\n\x1b[2K"}, named)
+    assert all(map(str.isprintable, system_status.status_lines(asked, {})))
+
+
 @pytest.mark.parametrize(("facts", "reason"), [
     ({"status": "FINISHED:COMPLETED"}, "$"),
     ({"status": "RUNNING", "last_schedule_time": NOW - 30}, "$"),

@@ -7,17 +7,17 @@ LONGEST = 1000
 """Characters of a text that are shown."""
 
 
-def one_line(text: str) -> str:
+def one_line(text: str, longest: int = LONGEST) -> str:
     r"""Escape line ends, terminal escapes and other unprintable characters, as Python does.
 
-    A site could otherwise forge lines of the server's log. Longer texts are first cut to `LONGEST`
+    A site could otherwise forge lines of the server's log. Longer texts are first cut to `longest`
     characters.
 
     Example:
         >>> one_line("no\n2026-01-01 - all is well")
         'no\\n2026-01-01 - all is well'
     """
-    shown = text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+    shown = text if len(text) <= longest else f"{text[:longest]} ..."
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown
     )

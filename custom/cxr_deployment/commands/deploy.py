@@ -26,6 +26,7 @@ from cxr_study.jobs.presets import JobError
 from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
 from cxr_study.runs.run_request import check_sites
 from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES
+from surgical_aggregation.wire.untrusted_text import one_line
 
 if TYPE_CHECKING:
     from cxr_deployment.deployed_run import DeployedRun
@@ -299,7 +300,8 @@ def jobs(
     found = find_job_files(kit, job or (), older_than)
     for one in found:
         state = f"{one.in_use}: stays" if one.in_use else "removed" if remove else ""
-        known = [str(one.meta.get(key, "")) for key in ("name", "status", "submitter_name")]
+        facts = (one.meta.get(key, "") for key in ("name", "status", "submitter_name"))
+        known = [one_line(str(fact)) for fact in facts]
         known += [one.continues and f"continues {one.continues}", state]
         size = f"{one.size / 2**20:8,.1f} MB", f"{one.age_days:6.1f} days"
         say("  ".join([one.job, *size, *filter(None, known)]))

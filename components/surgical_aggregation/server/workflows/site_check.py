@@ -123,7 +123,7 @@ class SiteCheck(AskingController):
         reply = _parsed_reply(client_task.result)
         cannot = reply.pop(headers.CANNOT)
         reason = job_sites.declaration_fault(fl_ctx) or self._unpermitted(fl_ctx)
-        reason = reason or super()._reason(client_task, fl_ctx) or cannot
+        reason = one_line(reason or super()._reason(client_task, fl_ctx) or cannot or "") or None
         site, own = client_task.client.name, job_sites.declaration(fl_ctx)
         if reason:
             out = {**fl_ctx.get_prop(headers.LEFT_OUT, {}), site: reason}

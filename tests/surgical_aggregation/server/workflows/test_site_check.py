@@ -3,7 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
+from nvflare.apis.client import Client
 from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.shareable import make_reply
 from nvflare.apis.signal import Signal
 from nvflare.app_common.abstract.model_locator import ModelLocator
 
@@ -71,3 +73,10 @@ def test_the_question_has_names_and_shapes_of_the_body_alone(flow, tmp_path):
 def test_an_answer_of_whatever_kind_is_safe_for_a_log(data, cannot, disk):
     reply = site_check._parsed_reply(DXO(DataKind.APP_DEFINED, data=data).to_shareable())
     assert (reply[headers.CANNOT], reply[headers.FREE_DISK]) == (cannot, disk)
+
+
+def test_the_return_code_of_a_reply_is_safe_for_the_record():
+    fl_ctx = context("west", ["Edema"])
+    task = SimpleNamespace(result=make_reply("\x1b[2J\nnorth can"), client=Client("west", "token"))
+    reason = SiteCheck("model")._reason(task, fl_ctx)
+    assert reason.isprintable() and fl_ctx.get_prop(headers.LEFT_OUT) == {"west": reason}
