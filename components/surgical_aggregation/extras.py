@@ -116,8 +116,7 @@ def find_part(argument: str, given: str | T, group: str, own: Mapping[str, T], k
     if given not in offers:
         known = (*own, *sorted(offers))
         raise PartError(f"{argument} must be one of {known}; got {given!r}.")
-    found: T = load(offers[given], kind)
-    return found
+    return load(offers[given], kind)
 
 
 def missing(error: ModuleNotFoundError) -> str | None:

@@ -184,13 +184,11 @@ class FlareSession:
         Among its keys are "job_id", "name", "status" (such as "SUBMITTED", "RUNNING",
         "FINISHED:COMPLETED"), "deploy_map", "schedule_history" and "job_deploy_detail".
         """
-        meta: dict[str, Any] = self._ask(lambda session: session.get_job_meta(job_id))
-        return meta
+        return self._ask(lambda session: session.get_job_meta(job_id))
 
     def jobs(self) -> list[dict[str, Any]]:
         """FLARE's metadata of every job (see `meta`), oldest first."""
-        jobs: list[dict[str, Any]] = self._ask(lambda session: session.list_jobs(detailed=True))
-        return jobs
+        return self._ask(lambda session: session.list_jobs(detailed=True))
 
     def running(self) -> list[str]:
         """Ids of the jobs that FLARE lists as running."""

@@ -196,8 +196,7 @@ class JobFiles:
         """
         if (stored := self._stored) is None:
             return {}
-        meta: dict[str, Any] = json.loads((stored / META).read_text(encoding="utf-8"))
-        return meta
+        return json.loads((stored / META).read_text(encoding="utf-8"))
 
     @property
     def continues(self) -> str:

@@ -252,8 +252,7 @@ def _check_installed(packages: Sequence[str]) -> None:
 
 def _component(resources: Contents, id_: str) -> Contents:
     """Arguments of a component of resources.json, by its id; changes to them are in the file."""
-    arguments: Contents = next(c for c in resources["components"] if c["id"] == id_)["args"]
-    return arguments
+    return next(c for c in resources["components"] if c["id"] == id_)["args"]
 
 
 def _privacy(kit: Path) -> tuple[Contents, Contents]:
@@ -275,8 +274,7 @@ def _privacy(kit: Path) -> tuple[Contents, Contents]:
 
 def scope_properties(kit: Path) -> Contents:
     """Properties of the default scope in a kit's local/privacy.json; empty without the file."""
-    properties: Contents = _privacy(kit)[1]["properties"]
-    return properties
+    return _privacy(kit)[1]["properties"]
 
 
 def _rights(kit: Path, byoc: str) -> Contents:
@@ -323,5 +321,4 @@ def _write(kit: Path, files: Mapping[str, Contents], startup: str, force: bool) 
 
 
 def _read(file: Path) -> Contents:
-    content: Contents = json.loads(file.read_text(encoding="utf-8"))
-    return content
+    return json.loads(file.read_text(encoding="utf-8"))

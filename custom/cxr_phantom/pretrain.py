@@ -112,13 +112,11 @@ def _develop(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     ground += uniform(rng, n, 0, 0.06) * smooth_noise(rng, n, size, 16)
     contrast = uniform(rng, n, 0.2, 0.5) * np.where(ground.mean((1, 2), keepdims=True) < 0.5, 1, -1)
     grain = uniform(rng, n, 0.01, 0.06) * rng.standard_normal(shape.shape, dtype=np.float32)
-    pictures: np.ndarray = (np.clip(ground + contrast * shape + grain, 0, 1) * 255).astype(np.uint8)
-    return pictures
+    return (np.clip(ground + contrast * shape + grain, 0, 1) * 255).astype(np.uint8)
 
 
 def _radius(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    radius: np.ndarray = np.sqrt(np.square(x) + np.square(y))
-    return radius
+    return np.sqrt(np.square(x) + np.square(y))
 
 
 def _ring(t: _Things) -> np.ndarray:
@@ -131,8 +129,7 @@ def _triangle(t: _Things) -> np.ndarray:
 
 def _cross(t: _Things) -> np.ndarray:
     narrow, wide = np.minimum(np.abs(t.x), np.abs(t.y)), np.maximum(np.abs(t.x), np.abs(t.y))
-    shape: np.ndarray = edge(t.between(0.15, 0.28) - narrow, 0.1) * edge(1.1 - wide, 0.1)
-    return shape
+    return edge(t.between(0.15, 0.28) - narrow, 0.1) * edge(1.1 - wide, 0.1)
 
 
 def _star(t: _Things) -> np.ndarray:

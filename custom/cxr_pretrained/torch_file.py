@@ -126,5 +126,4 @@ def _array(tensor: _Tensor, storages: dict[str, bytes]) -> npt.NDArray[Any]:
     strides = [stride * size for stride in tensor.strides]
     values = storages[tensor.storage]  # NumPy refuses what would reach beyond them
     view = np.ndarray(tensor.shape, tensor.dtype, values, tensor.offset * size, strides)
-    array: npt.NDArray[Any] = view.copy(order="C")
-    return array
+    return view.copy(order="C")

@@ -138,8 +138,7 @@ def result_filters(task: str, fl_ctx: FLContext) -> list[Filter]:
     """
     runner = fl_ctx.get_prop(FLContextKey.RUNNER)
     of_job = runner.task_result_filters if runner else {}
-    found: list[Filter] = get_filters("task_result_filters", fl_ctx, of_job, task, FilterKey.OUT)
-    return found
+    return get_filters("task_result_filters", fl_ctx, of_job, task, FilterKey.OUT)
 
 
 def server_filters(task: str, fl_ctx: FLContext) -> list[Filter] | None:

@@ -67,8 +67,7 @@ def measure(
         if progress is not None and (i + 1 == len(rows) or (i + 1) % _MEASURED == 0):
             progress(i + 1, len(rows))
     histogram = counts.reshape(BINS, -1).sum(axis=1)
-    shares: np.ndarray = np.rint(PER * histogram / max(1, histogram.sum())).astype(int)
-    return shares
+    return np.rint(PER * histogram / max(1, histogram.sum())).astype(int)
 
 
 def hash_images(

@@ -42,15 +42,13 @@ def edge(inside: np.ndarray, width: float | np.ndarray) -> np.ndarray:
         inside: Signed distance from the border, positive inside.
         width: Of the transition, in the same units.
     """
-    values: np.ndarray = np.clip(inside / width + np.float32(0.5), 0, 1)
-    return values
+    return np.clip(inside / width + np.float32(0.5), 0, 1)
 
 
 def bump(distance: np.ndarray, width: float | np.ndarray) -> np.ndarray:
     """Gaussian of a distance with standard deviation `width`; 1 at distance 0."""
     scaled = distance / width
-    values: np.ndarray = np.exp(np.float32(-0.5) * scaled * scaled)
-    return values
+    return np.exp(np.float32(-0.5) * scaled * scaled)
 
 
 def smooth_noise(rng: np.random.Generator, n: int, size: int, cells: int) -> np.ndarray:
@@ -71,8 +69,7 @@ def smooth_noise(rng: np.random.Generator, n: int, size: int, cells: int) -> np.
     basis = np.where(t < 1, 2 / 3 - t**2 + t**3 / 2, np.clip(2 - t, 0, None) ** 3 / 6)
     basis /= np.sqrt((basis**2).sum(axis=1, keepdims=True))
     basis = basis.astype(np.float32)
-    values: np.ndarray = basis @ rng.standard_normal((n, knots, knots), dtype=np.float32) @ basis.T
-    return values
+    return basis @ rng.standard_normal((n, knots, knots), dtype=np.float32) @ basis.T
 
 
 def curve(*points: tuple[np.ndarray | float, np.ndarray | float], samples: int) -> np.ndarray:
@@ -120,8 +117,7 @@ def trace(points: np.ndarray, size: int, width: float) -> np.ndarray:
             inside = (i >= 0) & (i < size) & (j >= 0) & (j < size)
             flat = (picture * size + i) * size + j
             np.maximum.at(total, flat[inside], weight[inside].astype(np.float32))
-    values: np.ndarray = np.minimum(total * 1.4, 1).reshape(n, size, size)
-    return values
+    return np.minimum(total * 1.4, 1).reshape(n, size, size)
 
 
 def blur(pictures: np.ndarray) -> np.ndarray:
@@ -133,5 +129,4 @@ def blur(pictures: np.ndarray) -> np.ndarray:
     padded = np.pad(pictures, ((0, 0), (1, 1), (0, 0)), mode="edge")
     pictures = (padded[:, :-2] + 2 * padded[:, 1:-1] + padded[:, 2:]) / 4
     padded = np.pad(pictures, ((0, 0), (0, 0), (1, 1)), mode="edge")
-    values: np.ndarray = (padded[:, :, :-2] + 2 * padded[:, :, 1:-1] + padded[:, :, 2:]) / 4
-    return values
+    return (padded[:, :, :-2] + 2 * padded[:, :, 1:-1] + padded[:, :, 2:]) / 4

@@ -89,8 +89,7 @@ class Chest:
         Returns:
             1 on the chosen side, else 0; float32 (n, size, size).
         """
-        mask: np.ndarray = ((self.left == self.pick()) | self.pick(both)).astype(np.float32)
-        return mask
+        return ((self.left == self.pick()) | self.pick(both)).astype(np.float32)
 
     def spot(
         self, top: float, bottom: float, side: np.ndarray | None = None
@@ -124,8 +123,7 @@ class Chest:
             y: (n, 1, 1).
             aspect: Width by height of the ellipses of equal distance.
         """
-        distance: np.ndarray = np.sqrt(np.square((self.x - x) / aspect) + np.square(self.y - y))
-        return distance
+        return np.sqrt(np.square((self.x - x) / aspect) + np.square(self.y - y))
 
     def draw_lines(self, points: np.ndarray, width: float) -> np.ndarray:
         """Draw sequences of points on the picture.

@@ -113,10 +113,7 @@ def fracture(chest: Chest) -> np.ndarray:
     across = np.abs(chest.x - per_picture(anatomy.break_at))
     ends = edge(0.15 - across, 0.05) - 1.5 * bump(across, 0.02)
     near = bump(chest.y - per_picture(anatomy.break_height), 0.12)
-    density: np.ndarray = (
-        ends * near * posterior_ribs(anatomy, chest.x, chest.y) * chest.uniform(0.35, 0.65)
-    )
-    return density
+    return ends * near * posterior_ribs(anatomy, chest.x, chest.y) * chest.uniform(0.35, 0.65)
 
 
 def hernia(chest: Chest) -> np.ndarray:
@@ -129,8 +126,7 @@ def hernia(chest: Chest) -> np.ndarray:
     fluid = edge(chest.y - y - radius * chest.uniform(0.0, 0.5), 0.03)
     level = HEART_DENSITY + 0.1 - (1 - fluid) * chest.uniform(0.4, 0.9)
     wall = 0.3 * bump(distance - radius, 0.02)
-    density: np.ndarray = inside * (level - chest.density) + wall
-    return density
+    return inside * (level - chest.density) + wall
 
 
 def pleural_effusion(chest: Chest) -> np.ndarray:
@@ -140,8 +136,7 @@ def pleural_effusion(chest: Chest) -> np.ndarray:
     surface = per_picture(anatomy.right_base) + 0.07 - depth
     surface = surface - chest.uniform(0.12, 0.2) * np.power(chest.a / 0.62, 4)
     fluid = edge(chest.y - surface, 0.06) * chest.thorax * chest.sides(0.3)
-    density: np.ndarray = fluid * np.maximum(0.95 * ABDOMEN_DENSITY - chest.density, 0)
-    return density
+    return fluid * np.maximum(0.95 * ABDOMEN_DENSITY - chest.density, 0)
 
 
 def pleural_other(chest: Chest) -> np.ndarray:
@@ -157,8 +152,7 @@ def pleural_other(chest: Chest) -> np.ndarray:
     wall = bump(lung_border(anatomy, chest.y) - chest.a - 0.035, 0.014)
     wall = wall * bump(chest.y - 0.1, 0.14)
     rind = np.maximum(dome * chest.pick(0.7), wall * chest.pick(0.6)) * chest.sides(0.5)
-    density: np.ndarray = np.maximum(total, rind) * chest.uniform(0.5, 1.1) * chest.thorax
-    return density
+    return np.maximum(total, rind) * chest.uniform(0.5, 1.1) * chest.thorax
 
 
 def pleural_thickening(chest: Chest) -> np.ndarray:
@@ -170,8 +164,7 @@ def pleural_thickening(chest: Chest) -> np.ndarray:
     apical = edge(apex + chest.uniform(0.25, 0.5) - chest.y, 0.15)
     lateral = bump(chest.y - chest.uniform(-0.3, 0.1), 0.22)
     band *= np.where(chest.pick(0.65), apical, lateral)
-    density: np.ndarray = band * chest.sides(0.35) * chest.uniform(0.45, 0.9) * chest.lung
-    return density
+    return band * chest.sides(0.35) * chest.uniform(0.45, 0.9) * chest.lung
 
 
 def pneumothorax(chest: Chest) -> np.ndarray:
@@ -184,8 +177,7 @@ def pneumothorax(chest: Chest) -> np.ndarray:
     air = (1 - collapsed) * chest.lung * side
     line = edge(0.045 - np.abs(chest.a - visceral + 0.02), 0.04) * chest.lung * side
     removed = -chest.markings - chest.uniform(0.06, 0.18)
-    density: np.ndarray = air * removed + 0.22 * line + 0.4 * gap * collapsed * chest.lung * side
-    return density
+    return air * removed + 0.22 * line + 0.4 * gap * collapsed * chest.lung * side
 
 
 def support_devices(chest: Chest) -> np.ndarray:
@@ -197,8 +189,7 @@ def support_devices(chest: Chest) -> np.ndarray:
     total = np.zeros_like(chest.density)
     for device, shown in zip(devices, chosen, strict=True):
         total = np.maximum(total, device(chest) * shown[:, None, None])
-    density: np.ndarray = total * chest.uniform(0.45, 1.2)
-    return density
+    return total * chest.uniform(0.45, 1.2)
 
 
 def _near(chest: Chest, value: float, deviation: float = 0.03) -> np.ndarray:
@@ -215,8 +206,7 @@ def _pacemaker(chest: Chest) -> np.ndarray:
     atrium = _near(chest, -0.25), _near(chest, 0.1)
     tip = _near(chest, 0.2), _near(chest, 0.33)
     lead = curve((x, y), (side * 0.1, y - 0.3), atrium, tip, samples=2 * chest.size)
-    density: np.ndarray = np.maximum(case, 0.8 * chest.draw_lines(lead, 0.02))
-    return density
+    return np.maximum(case, 0.8 * chest.draw_lines(lead, 0.02))
 
 
 def _central_line(chest: Chest) -> np.ndarray:

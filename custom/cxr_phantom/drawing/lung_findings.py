@@ -18,8 +18,7 @@ def atelectasis(chest: Chest) -> np.ndarray:
         plate = edge(chest.uniform(0.013, 0.028) - np.abs(across), 0.03)
         plate *= edge(chest.uniform(0.14, 0.26) - along, 0.08) * chest.uniform(0.3, 0.7)
         total = np.maximum(total, plate * shown)
-    density: np.ndarray = total * chest.thorax
-    return density
+    return total * chest.thorax
 
 
 def consolidation(chest: Chest) -> np.ndarray:
@@ -34,8 +33,7 @@ def consolidation(chest: Chest) -> np.ndarray:
     lobe *= chest.sides() * edge(chest.a - chest.uniform(0.0, 0.2), 0.12)
     texture = 1 + 0.12 * chest.noise(9)
     filled = lobe * (chest.uniform(0.3, 0.8) * texture - 1.6 * chest.markings)
-    density: np.ndarray = filled * chest.lung
-    return density
+    return filled * chest.lung
 
 
 def edema(chest: Chest) -> np.ndarray:
@@ -53,8 +51,7 @@ def edema(chest: Chest) -> np.ndarray:
             ends = (side * inner, y), (side * outer, y)
             lines.append(curve(*ends, samples=chest.size // 4))
     kerley = chest.draw_lines(np.concatenate(lines, axis=1), 0.02)
-    density: np.ndarray = strength * (haze * chest.lung + 0.3 * kerley * chest.thorax)
-    return density
+    return strength * (haze * chest.lung + 0.3 * kerley * chest.thorax)
 
 
 def emphysema(chest: Chest) -> np.ndarray:
@@ -66,8 +63,7 @@ def emphysema(chest: Chest) -> np.ndarray:
         distance = chest.distance_from(x, y)
         bulla = -0.12 * edge(radius - distance, 0.04) + 0.12 * bump(distance - radius, 0.014)
         total += bulla * shown
-    density: np.ndarray = total * chest.lung
-    return density
+    return total * chest.lung
 
 
 def fibrosis(chest: Chest) -> np.ndarray:
@@ -77,8 +73,7 @@ def fibrosis(chest: Chest) -> np.ndarray:
     net = np.maximum(net, bump(chest.noise(14), 0.2))
     basal = edge(chest.y - per_picture(anatomy.right_base) + chest.uniform(0.2, 0.5), 0.4)
     peripheral = 0.35 + 0.65 * edge(chest.a - 0.42, 0.25)
-    density: np.ndarray = net * basal * peripheral * chest.uniform(0.4, 0.75) * chest.lung
-    return density
+    return net * basal * peripheral * chest.uniform(0.4, 0.75) * chest.lung
 
 
 def infiltration(chest: Chest) -> np.ndarray:
@@ -87,8 +82,7 @@ def infiltration(chest: Chest) -> np.ndarray:
     mirrored = np.where(chest.pick(0.5), np.abs(chest.x) - np.abs(x), chest.x - x)
     zone = bump(mirrored, 0.28) * bump(chest.y - y, 0.3)
     grains = np.clip(chest.noise(30) + 0.2, 0, 2)
-    density: np.ndarray = zone * grains * chest.uniform(0.2, 0.42) * chest.lung
-    return density
+    return zone * grains * chest.uniform(0.2, 0.42) * chest.lung
 
 
 def lung_lesion(chest: Chest) -> np.ndarray:
@@ -101,8 +95,7 @@ def lung_lesion(chest: Chest) -> np.ndarray:
     fluid = chest.pick(0.4) * edge(chest.y - y - 0.3 * radius, 0.03) * inside
     strength = chest.uniform(0.35, 0.75)
     cavity = strength * np.maximum(ring, 0.8 * fluid) - 0.12 * inside * (1 - ring)
-    density: np.ndarray = cavity * (0.3 * chest.thorax + 0.7 * chest.lung)
-    return density
+    return cavity * (0.3 * chest.thorax + 0.7 * chest.lung)
 
 
 def lung_opacity(chest: Chest) -> np.ndarray:
@@ -111,8 +104,7 @@ def lung_opacity(chest: Chest) -> np.ndarray:
     mirrored = np.where(chest.pick(0.25), np.abs(chest.x) - np.abs(x), chest.x - x)
     veil = np.square(mirrored / 0.38) + np.square((chest.y - y) / chest.uniform(0.3, 0.5))
     veil = edge(1 - np.sqrt(veil), 0.9) * edge(mirrored * np.sign(x) + 0.5, 0.3)
-    density: np.ndarray = veil * (chest.uniform(0.18, 0.5) - 0.4 * chest.markings) * chest.lung
-    return density
+    return veil * (chest.uniform(0.18, 0.5) - 0.4 * chest.markings) * chest.lung
 
 
 def mass(chest: Chest) -> np.ndarray:
@@ -123,10 +115,7 @@ def mass(chest: Chest) -> np.ndarray:
     angle = np.arctan2(chest.y - y, chest.x - x)
     lobes = 1 + 0.1 * np.cos(3 * angle + chest.uniform(0, 6)) + 0.05 * np.cos(7 * angle)
     ball = np.sqrt(np.clip(1 - np.square(distance / (radius * lobes)), 0, 1))
-    density: np.ndarray = (
-        ball * chest.uniform(0.45, 0.95) * (0.25 * chest.thorax + 0.75 * chest.lung)
-    )
-    return density
+    return ball * chest.uniform(0.45, 0.95) * (0.25 * chest.thorax + 0.75 * chest.lung)
 
 
 def nodule(chest: Chest) -> np.ndarray:
@@ -136,8 +125,7 @@ def nodule(chest: Chest) -> np.ndarray:
         x, y = chest.spot(0.12, 0.85)
         disc = edge(chest.uniform(0.04, 0.065) - chest.distance_from(x, y), 0.035)
         total = np.maximum(total, disc * chest.uniform(0.35, 0.7) * shown)
-    density: np.ndarray = total * chest.lung
-    return density
+    return total * chest.lung
 
 
 def pneumonia(chest: Chest) -> np.ndarray:
@@ -149,5 +137,4 @@ def pneumonia(chest: Chest) -> np.ndarray:
         patch = bump(chest.distance_from(x + dx, y + dy), chest.uniform(0.06, 0.11))
         fluff = np.maximum(fluff, patch)
     fluff = np.clip(fluff * (1 + 0.4 * chest.noise(14)), 0, 1.3)
-    density: np.ndarray = fluff * chest.uniform(0.3, 0.65) * chest.lung
-    return density
+    return fluff * chest.uniform(0.3, 0.65) * chest.lung

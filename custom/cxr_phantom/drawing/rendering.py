@@ -195,8 +195,7 @@ def expose(density: np.ndarray, device: Device, rng: np.random.Generator) -> np.
     for text in device.markers:
         film = np.maximum(film, _marker(text, n, size, rng))
     film *= _collimation(device.border, n, size, rng)
-    pictures: np.ndarray = (film * np.float32(255) + np.float32(0.5)).astype(np.uint8)
-    return pictures
+    return (film * np.float32(255) + np.float32(0.5)).astype(np.uint8)
 
 
 def _marker(text: str, n: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -210,10 +209,7 @@ def _marker(text: str, n: int, size: int, rng: np.random.Generator) -> np.ndarra
     j = np.floor((x - left) / scale).astype(int)
     inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
     shown = pick(rng, n, 0.8) * uniform(rng, n, 0.7, 1.0)
-    pictures: np.ndarray = (
-        inside * glyph[np.clip(i, 0, rows - 1), np.clip(j, 0, columns - 1)] * shown
-    )
-    return pictures
+    return inside * glyph[np.clip(i, 0, rows - 1), np.clip(j, 0, columns - 1)] * shown
 
 
 def _collimation(widest: float, n: int, size: int, rng: np.random.Generator) -> np.ndarray:

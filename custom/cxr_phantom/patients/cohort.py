@@ -166,8 +166,7 @@ def _lateral_share(site: str, view: np.ndarray) -> np.ndarray:
     pa = np.average(view == "PA")
     wanted = LATERALS_PER_FRONTAL[site] * (1 + _SECOND_FRONTAL[site])
     of_pa = min(_WITH_LATERAL, wanted / max(pa, 1e-9))
-    chance: np.ndarray = np.where(view == "PA", of_pa, (wanted - of_pa * pa) / max(1 - pa, 1e-9))
-    return chance
+    return np.where(view == "PA", of_pa, (wanted - of_pa * pa) / max(1 - pa, 1e-9))
 
 
 def _tendency(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -213,15 +212,14 @@ def label_shares(site: str, rare_at_least: float) -> pd.DataFrame:
     shares["present"] = shares["present"].fillna(_shares(counts["cxr-lt"])["present"])
     shares["present"] = shares["present"].clip(lower=rare_at_least)
     cells = _shares(counts["chexpert"]).drop(columns="present")
-    frame: pd.DataFrame = shares.join(cells.loc[list(CHEXPERT_CLASSES)])
-    return frame
+    return shares.join(cells.loc[list(CHEXPERT_CLASSES)])
 
 
 def _shares(counts: pd.DataFrame) -> pd.DataFrame:
     """Shares of labels from the counts of a data set; half of the uncertain ones are present."""
     true = _TRUE_OF_UNCERTAIN * counts["uncertain"]
     present, absent = counts["positive"] + true, counts["negative"] + counts["blank"] + true
-    frame: pd.DataFrame = pd.DataFrame(
+    return pd.DataFrame(
         {
             "present": present / (present + absent),
             "uncertain_if_present": true / present,
@@ -229,7 +227,6 @@ def _shares(counts: pd.DataFrame) -> pd.DataFrame:
             "stated_if_absent": counts["negative"] / absent,
         }
     )
-    return frame
 
 
 @cache

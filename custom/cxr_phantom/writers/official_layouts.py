@@ -228,8 +228,7 @@ def _dates(images: pd.DataFrame, rng: np.random.Generator) -> np.ndarray:
     """In the future, as MIMIC's are; later visits have later dates."""
     year = 2110 + rng.integers(80, size=images["person"].max() + 1)[images["person"]]
     day = 30 * images["visit"].to_numpy()
-    dates: np.ndarray = 10_000 * (year + day // 360) + 100 * (1 + day // 30 % 12) + 1
-    return dates
+    return 10_000 * (year + day // 360) + 100 * (1 + day // 30 % 12) + 1
 
 
 def _official_split(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -241,8 +240,7 @@ def _official_split(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         end = start + max(1, round(share * people))
         split[order[start:end]] = name
         start = end
-    of_images: np.ndarray = split[person]
-    return of_images
+    return split[person]
 
 
 def _cells(labels: np.ndarray) -> np.ndarray:

@@ -107,8 +107,7 @@ def across_folds(
         for row, other in [*((row, None) for row in areas), *permutations(areas, 2)]:
             groups = _groups(patients, _kinds(results, scenario), alone=FEWEST if other else FEW)
             lines += _lines(scenario, row, other, areas, groups, patients)
-    frame: pd.DataFrame = pd.DataFrame(lines, columns=[*_KEYS, *interval_columns("auroc")])
-    return frame
+    return pd.DataFrame(lines, columns=[*_KEYS, *interval_columns("auroc")])
 
 
 def _groups(
@@ -175,5 +174,4 @@ def _by_fold(ours: _Areas, theirs: _Areas | None, place: _Place) -> dict[int, np
 
 def _mean(arrays: list[np.ndarray]) -> np.ndarray:
     """Mean of what is defined."""
-    mean: np.ndarray = np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan)
-    return mean
+    return np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan)

@@ -71,7 +71,7 @@ def runs(results: StudyResults) -> pd.DataFrame:
         Columns scenario, method, strategy, seed, key, sites (JSON list), seconds (wall time),
         rounds, best_round, code, sources and machine; see `Result`.
     """
-    frame: pd.DataFrame = pd.DataFrame(
+    return pd.DataFrame(
         {
             **run.facts,
             "key": run.key,
@@ -82,7 +82,6 @@ def runs(results: StudyResults) -> pd.DataFrame:
         for run in results.runs
         for result in [results.results.get(run.key)]
     )
-    return frame
 
 
 def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None:

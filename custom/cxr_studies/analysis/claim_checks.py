@@ -128,8 +128,7 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
                 }
             )
     frame = pd.DataFrame(lines).rename(columns={"mean": "difference"}).reindex(columns=_COLUMNS)
-    typed: pd.DataFrame = frame.astype(dict.fromkeys(("difference", "low", "high"), float))
-    return typed
+    return frame.astype(dict.fromkeys(("difference", "low", "high"), float))
 
 
 class StudyEvidence:

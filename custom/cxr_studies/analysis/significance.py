@@ -234,5 +234,4 @@ def adjusted(lines: pd.DataFrame, family: list[str]) -> pd.DataFrame:
 
     families = lines.groupby(family)["p"]
     lines = lines.assign(tests=families.transform("count"), holm=families.transform(adjust))
-    frame: pd.DataFrame = lines.assign(mark=[significance_mark(p) for p in lines["holm"]])
-    return frame
+    return lines.assign(mark=[significance_mark(p) for p in lines["holm"]])

@@ -211,8 +211,7 @@ def with_table_models(lines: pd.DataFrame) -> pd.DataFrame:
     alone = (lines["method"] == "individual") & lines["model"].isin(list(DATA_SETS))
     named = alone | lines["model"].isin([GLOBAL, SERVER])
     kept = lines[named | own | ~own.groupby(run).transform("any")]
-    frame: pd.DataFrame = kept.assign(model=kept["model"].where(named, LOCAL))
-    return frame
+    return kept.assign(model=kept["model"].where(named, LOCAL))
 
 
 def by_group(scores: pd.DataFrame) -> pd.DataFrame:
@@ -228,8 +227,7 @@ def by_group(scores: pd.DataFrame) -> pd.DataFrame:
     groups = [scores[chosen(scores)].assign(group=name) for name, chosen in GROUPS.items()]
     lines = pd.concat(groups, ignore_index=True)
     whole = lines.groupby([*RUN, "group"])["predicted"].transform("all")
-    frame: pd.DataFrame = lines.assign(**{metric: lines[metric].where(whole) for metric in METRICS})
-    return frame
+    return lines.assign(**{metric: lines[metric].where(whole) for metric in METRICS})
 
 
 def by_run(scores: pd.DataFrame) -> pd.DataFrame:
@@ -244,8 +242,7 @@ def by_run(scores: pd.DataFrame) -> pd.DataFrame:
     for metric in METRICS:
         means |= {metric: (metric, "mean"), f"{metric}_sd": (metric, "std")}
     lines = by_group(scores).groupby([*RUN, "group"], sort=False)
-    frame: pd.DataFrame = lines.agg(**counts, **means).reset_index()
-    return frame
+    return lines.agg(**counts, **means).reset_index()
 
 
 def over_seeds(
@@ -272,8 +269,7 @@ def over_seeds(
             row |= interval_columns(name, *((found.mean, found.low, found.high) if found else ()))
         rows.append(row)
     ends = [end for name in columns for end in interval_columns(name)]
-    frame: pd.DataFrame = pd.DataFrame(rows, columns=[*keys, "seeds", *ends])
-    return frame
+    return pd.DataFrame(rows, columns=[*keys, "seeds", *ends])
 
 
 def interval_columns(
@@ -318,8 +314,7 @@ def scores(runs: Sequence[Run], results: Mapping[str, Result], folder: Path) -> 
             facts = {**run.facts, "model": each.model, "test": each.test}
             own = run.what["sites"].get(each.test)
             rows += [{**facts, **line} for line in _measure(each, sites, own)]
-    frame: pd.DataFrame = pd.DataFrame(rows)
-    return frame
+    return pd.DataFrame(rows)
 
 
 def _measure(

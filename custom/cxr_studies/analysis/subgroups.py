@@ -66,8 +66,7 @@ def subgroups(
     found = run_in_processes(_measured, jobs, processes=processes, report=report)
     by_key = dict(zip(kept, found, strict=True))
     lines = [{**run.facts, **line} for run in results.finished for line in by_key[run.key]]
-    frame: pd.DataFrame = pd.DataFrame(lines, columns=_COLUMNS)
-    return frame
+    return pd.DataFrame(lines, columns=_COLUMNS)
 
 
 def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
@@ -82,10 +81,7 @@ def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
     keys = [name for name in _KEYS if name != "seed"]
     counts = ["images", "patients", "classes", "few", "compared"]
     means = lines.groupby(keys, sort=False)[counts].mean().reset_index()
-    frame: pd.DataFrame = means.merge(
-        study_results.over_seeds(lines, keys, ("auroc", "compared_auroc")), on=keys
-    )
-    return frame
+    return means.merge(study_results.over_seeds(lines, keys, ("auroc", "compared_auroc")), on=keys)
 
 
 def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:

@@ -38,8 +38,7 @@ def rarest_findings(table: pd.DataFrame) -> pd.Series:
     """
     has = (table[classes(table)] == POSITIVE).groupby(table["patient"]).any()
     has = has[sorted(has, key=lambda name: (has[name].sum(), name))]
-    series: pd.Series = has.idxmax(axis=1).where(has.any(axis=1), "")
-    return series
+    return has.idxmax(axis=1).where(has.any(axis=1), "")
 
 
 def deal(patients: pd.DataFrame, sites: int, skew: Skew, seed: int) -> np.ndarray:

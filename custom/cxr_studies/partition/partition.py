@@ -98,8 +98,7 @@ def positive_counts(assignment: pd.DataFrame, table: pd.DataFrame) -> dict[str, 
     """
     used = assignment[assignment["split"].isin(SPLITS)].set_index("patient")["site"]
     has = (table[class_columns(table)] == POSITIVE).groupby(table["patient"]).any()
-    counts: dict[str, dict[str, int]] = has.groupby(used).sum().to_dict("index")
-    return counts
+    return has.groupby(used).sum().to_dict("index")
 
 
 def split_sites(
@@ -148,8 +147,7 @@ def split_sites(
             whose = {p: site for site, part in zip(sites, moved, strict=True) for p in part}
             cut.loc[dealt.index, "site"] = dealt["patient"].map(whose)
     cut = cut.sort_values("patient", ignore_index=True)
-    assignment: pd.DataFrame = cut[["patient", "site", "split"]]
-    return assignment
+    return cut[["patient", "site", "split"]]
 
 
 def write_copy(

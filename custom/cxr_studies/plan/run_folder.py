@@ -258,8 +258,7 @@ def read_table(key: str, folder: Path) -> pd.DataFrame:
         na_values=[""],
     )
     age = table["age"].astype(float)  # exact; read_csv's own numbers are not in every version
-    frame: pd.DataFrame = table.fillna(dict.fromkeys(DESCRIPTORS, "")).assign(age=age)
-    return frame
+    return table.fillna(dict.fromkeys(DESCRIPTORS, "")).assign(age=age)
 
 
 def featured_rows(images: int) -> np.ndarray:

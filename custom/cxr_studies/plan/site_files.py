@@ -214,8 +214,7 @@ class ScenarioFiles:
 
         def split(table: pd.DataFrame) -> pd.DataFrame:
             patients = table[["patient"]].drop_duplicates().assign(split="test")
-            frame: pd.DataFrame = patients.sort_values("patient", ignore_index=True)
-            return frame
+            return patients.sort_values("patient", ignore_index=True)
 
         data = self.found[name]
         what, labelled = {"test only": data.digest}, {name: data.classes}

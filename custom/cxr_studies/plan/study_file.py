@@ -69,8 +69,7 @@ def _sites(value: object, info: ValidationInfo) -> int | str | tuple[str, ...]:
         return ALL_SITES
     if not isinstance(value, list) or len(value) < 2:
         raise NeedError("two data sets or more, or with 'cut' a number, or 'all'")
-    names: tuple[str, ...] = TypeAdapter(_DataSets).validate_python(value)
-    return names
+    return TypeAdapter(_DataSets).validate_python(value)
 
 
 def _share(value: object, info: ValidationInfo) -> Fraction:

@@ -240,8 +240,7 @@ def _columns(model: Resampled, metric: Metric, classes: Sequence[str]) -> np.nda
 
 def _means(rows: np.ndarray) -> np.ndarray:
     """Mean over classes of each resample; NaN where none is defined."""
-    means: np.ndarray = np.ma.masked_invalid(rows[1:]).mean(axis=1).filled(np.nan)
-    return means
+    return np.ma.masked_invalid(rows[1:]).mean(axis=1).filled(np.nan)
 
 
 def _estimate(rows: np.ndarray, enough: Sequence[str], *models: np.ndarray) -> Estimate | None:

@@ -22,8 +22,7 @@ _FROM = (40, 60, 80)  # years, lower ends of the age groups after the first
 def _age_groups(table: pd.DataFrame) -> pd.Series:
     """Age group of each image; "" if the age is not known."""
     groups = pd.Series(np.array(AGES)[np.digitize(table["age"], _FROM)], table.index)
-    known: pd.Series = groups.where(table["age"].notna(), "")
-    return known
+    return groups.where(table["age"].notna(), "")
 
 
 KINDS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
@@ -83,5 +82,4 @@ def by_subgroup(
 
 def _fewest(labels: np.ndarray) -> np.ndarray:
     """The smaller of the numbers of positives and negatives of each class, shape (classes,)."""
-    fewest: np.ndarray = np.minimum((labels == 1).sum(axis=0), (labels == 0).sum(axis=0))
-    return fewest
+    return np.minimum((labels == 1).sum(axis=0), (labels == 0).sum(axis=0))

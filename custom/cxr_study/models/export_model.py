@@ -215,8 +215,7 @@ def read_metadata(path: Path) -> dict[str, Any] | None:
     with zipfile.ZipFile(path) as archive:
         if METADATA not in archive.namelist():
             return None
-        facts: dict[str, Any] = json.loads(archive.read(METADATA))
-        return facts
+        return json.loads(archive.read(METADATA))
 
 
 def package(model: LoadedModel, card: str, out: Path) -> None:

@@ -133,8 +133,7 @@ def _pooled(sites: Sequence[Predictions], name: str) -> pd.DataFrame:
     # The first row sets the columns' types where there are no frames.
     none = pd.DataFrame({"label": [np.nan], "probability": [np.nan], "patient": [""]})
     known = pd.concat([none, *frames]).dropna(subset="label")
-    pooled: pd.DataFrame = known.assign(patient=pd.factorize(known["patient"])[0])
-    return pooled
+    return known.assign(patient=pd.factorize(known["patient"])[0])
 
 
 def _too_few(one: pd.DataFrame) -> str | None:

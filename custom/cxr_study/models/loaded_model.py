@@ -136,8 +136,7 @@ class LoadedModel:
             rows = [(one.image, f"cannot be read: {one.problem}") for one in unread.values()]
             index = pd.Index(unread, dtype=np.int64)
             tables += [table, pd.DataFrame(rows, index, [IMAGE, FLAGS], dtype=str)]
-        predictions: pd.DataFrame = pd.concat(tables).sort_index()
-        return predictions
+        return pd.concat(tables).sort_index()
 
     def predict_chunks(
         self, images: Sequence[FoundImage], *, calibrated: bool = True, bits: int | None = None

@@ -210,8 +210,7 @@ def study(fl_ctx: FLContext) -> str:
 
 
 def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:
-    declarations: Mapping[str, Declaration] = fl_ctx.get_prop(_DECLARATIONS, {})
-    return declarations
+    return fl_ctx.get_prop(_DECLARATIONS, {})
 
 
 def declaration(fl_ctx: FLContext) -> Declaration:

@@ -78,8 +78,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
 
     def current_round(self, fl_ctx: FLContext) -> int | None:
         """The round that is running."""
-        round_: int | None = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
-        return round_
+        return fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
 
     def read(self, shareable: Shareable) -> SiteResult:
         """Read a training result."""

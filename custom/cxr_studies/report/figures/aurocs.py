@@ -245,28 +245,21 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
 
 
 def _of_row(scores: pd.DataFrame, row: Row) -> pd.DataFrame:
-    frame: pd.DataFrame = scores[
-        (scores["method"] == row.method) & (scores["strategy"] == row.strategy)
-    ]
-    return frame
+    return scores[(scores["method"] == row.method) & (scores["strategy"] == row.strategy)]
 
 
 def _by_seed(scores: pd.DataFrame, test: str) -> pd.DataFrame:
     """AUROC of every class (rows) with every seed (columns): the mean over the tested models."""
     models = style.models_tested(set(scores["model"]), test)
     counted = scores[scores["model"].isin(models)]
-    frame: pd.DataFrame = counted.pivot_table(
-        index="class", columns="seed", values="auroc", dropna=False
-    )
-    return frame
+    return counted.pivot_table(index="class", columns="seed", values="auroc", dropna=False)
 
 
 def _class_ends(seeds: pd.DataFrame) -> np.ndarray:
     """Low and high ends of each class's interval over seeds, shape (2, n); NaN of one seed."""
     found = [interval(values.dropna().tolist()) for _, values in seeds.iterrows()]
     ends = [(None, None) if each is None else (each.low, each.high) for each in found]
-    low_and_high: np.ndarray = np.array(ends, dtype=float).T
-    return low_and_high
+    return np.array(ends, dtype=float).T
 
 
 def _lines(values: pd.DataFrame, shared: pd.Series) -> tuple[dict[str, int], dict[str, int]]:

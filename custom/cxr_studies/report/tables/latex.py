@@ -48,7 +48,7 @@ def latex(table: Table, study: str) -> str:
     headings = [["", "", *map(escape, each)] for each in (over, below) if each]
     columns = pd.MultiIndex.from_arrays(headings) if over else headings[0]
     frame = pd.DataFrame(lines, columns=columns)
-    result: str = frame.style.hide(axis="index").to_latex(
+    return frame.style.hide(axis="index").to_latex(
         hrules=True,
         position_float="centering",
         column_format=f"ll{'c' * len(table.columns)}",
@@ -56,7 +56,6 @@ def latex(table: Table, study: str) -> str:
         caption=escape(" ".join([caption(table), *notes(table)])),
         label=f"tab:{re.sub('[^A-Za-z0-9-]', '-', f'{study}-{table.name}')}",
     )
-    return result
 
 
 def _ours(cell: Cell) -> str:

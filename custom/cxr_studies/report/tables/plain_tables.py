@@ -104,8 +104,7 @@ def _frame(
         **(more or {}),
     }
     columns = {name: list(values) for name, values in {**words, **numbers}.items()}
-    frame: pd.DataFrame = pd.DataFrame(columns).set_index(list(words))
-    return frame
+    return pd.DataFrame(columns).set_index(list(words))
 
 
 def _intervals(found: pd.DataFrame, value: str, *, signed: bool = False) -> list[str]:

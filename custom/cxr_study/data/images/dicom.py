@@ -193,8 +193,7 @@ def read_header(path: Path) -> DicomHeader:
         OSError: The file cannot be opened.
     """
     file = _of_pydicom(pydicom.dcmread, path, stop_before_pixels=True, force=True)
-    header: DicomHeader = _of_pydicom(header_of, file)
-    return header
+    return _of_pydicom(header_of, file)
 
 
 def read_number(path: Path, keyword: str) -> tuple[str, str]:
@@ -420,5 +419,4 @@ def _light(file: pydicom.FileDataset, values: np.ndarray, present: np.ndarray) -
         shown, ends = shown[:-2], shown[-2:]
     if not ends.size or ends[0] == ends[-1]:
         return np.zeros(values.shape)
-    light: np.ndarray = ((shown - ends[0]) / (ends[-1] - ends[0])).clip(0, 1)
-    return light
+    return ((shown - ends[0]) / (ends[-1] - ends[0])).clip(0, 1)

@@ -302,5 +302,4 @@ class Images:
         Args:
             classes: Names, in the order of the result; unknown ones get a column of NaN.
         """
-        labels: np.ndarray = self.table.reindex(columns=list(classes)).to_numpy(float)
-        return labels
+        return self.table.reindex(columns=list(classes)).to_numpy(float)

@@ -83,14 +83,12 @@ def apply_policy(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
         unsure = labels == UNCERTAIN
         labels[unsure] = _resolve(policy.of(name), name, table["image"].to_numpy()[unsure])
         resolved[name] = labels
-    trained: pd.DataFrame = table.assign(**resolved)
-    return trained
+    return table.assign(**resolved)
 
 
 def certain(labels: pd.DataFrame) -> pd.DataFrame:
     """Labels to test with: smoothed labels, which are neither 0 nor 1, become NaN."""
-    tested: pd.DataFrame = labels.where((labels == 0) | (labels == 1))
-    return tested
+    return labels.where((labels == 0) | (labels == 1))
 
 
 def _resolve(policy: Uncertain, class_name: str, images: np.ndarray) -> np.ndarray | float:

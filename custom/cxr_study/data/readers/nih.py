@@ -83,8 +83,7 @@ def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
                 )
             seen[image] = f"{path}, line {line}"
         parts.append(pd.DataFrame({"image": names, "part": part}))
-    lists: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    return lists
+    return pd.concat(parts, ignore_index=True)
 
 
 def _labels(text: str) -> tuple[float, ...]:

@@ -249,8 +249,7 @@ def _one_per_image(
             columns.cells.index[first],
             cell.to_numpy()[first],
         )
-    combined: pd.DataFrame = rows.groupby("image", sort=False).first().reset_index()
-    return combined
+    return rows.groupby("image", sort=False).first().reset_index()
 
 
 def image_name(folder: Path, text: str) -> str:

@@ -199,8 +199,7 @@ def check(table: pd.DataFrame, assignment: pd.DataFrame) -> None:
 def positive_patients(table: pd.DataFrame) -> pd.Series:
     """Whether each patient has any positive label: bool, indexed by patient, sorted."""
     rows = (table[classes(table)] == POSITIVE).any(axis=1)
-    patients: pd.Series = rows.groupby(table["patient"]).any()
-    return patients
+    return rows.groupby(table["patient"]).any()
 
 
 def shuffled(table: pd.DataFrame, seed: int) -> np.ndarray:
@@ -294,8 +293,7 @@ def _assignment(parts: Sequence[np.ndarray]) -> pd.DataFrame:
             "needed."
         )
     frame = pd.DataFrame({"patient": np.concatenate(parts), "split": np.repeat(SPLITS, sizes)})
-    assignment: pd.DataFrame = frame.sort_values("patient", ignore_index=True)
-    return assignment
+    return frame.sort_values("patient", ignore_index=True)
 
 
 def _first(names: Sequence[str]) -> str:

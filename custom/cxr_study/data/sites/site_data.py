@@ -224,8 +224,7 @@ def _notes(table: pd.DataFrame, index: pd.DataFrame) -> pd.Series:
     differ = (view != labelled).where(sure, view.isin(FRONTAL) != labelled.isin(FRONTAL))
     differ &= (view != "") & (labelled != "")
     noted = (index["notes"] + "; view " + view + ", labelled " + labelled).str.removeprefix("; ")
-    notes: pd.Series = index["notes"].mask(differ, noted).where(index["status"] == "ok", "")
-    return notes
+    return index["notes"].mask(differ, noted).where(index["status"] == "ok", "")
 
 
 def load_images(labels: SiteLabels, size: int) -> Images:

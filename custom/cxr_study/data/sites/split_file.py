@@ -151,8 +151,7 @@ def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.Dat
                 f"{', '.join(known)}. The name of the site file is the site's."
             )
     rows = table.assign(split=table["patient"].map(assignment.set_index("patient")["split"]))
-    own: pd.DataFrame = rows[rows["split"].notna()].reset_index(drop=True)
-    return own
+    return rows[rows["split"].notna()].reset_index(drop=True)
 
 
 def fingerprint(table: pd.DataFrame) -> str:
@@ -192,8 +191,7 @@ def counts(assignment: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
 def _counts_by_split(rows: pd.DataFrame) -> dict[str, dict[str, int]]:
     sums = rows.groupby("split")[["patients", "images", "positive patients"]].sum().astype(int)
     order = [name for name in (*SPLITS, UNUSED) if name in sums.index]
-    by_split: dict[str, dict[str, int]] = sums.loc[order].to_dict("index")
-    return by_split
+    return sums.loc[order].to_dict("index")
 
 
 def _check_header(split_file: SplitFile, table: pd.DataFrame) -> None:

@@ -74,8 +74,7 @@ def read(server: Path) -> pd.DataFrame:
         )
     kinds = {"auroc": float, "bce": float, "positives": "Int64", "negatives": "Int64"}
     made = pd.DataFrame(rows, columns=["class_name", "site", *kinds]).astype(kinds)
-    ordered: pd.DataFrame = made.sort_values(["class_name", "site"], ignore_index=True)
-    return ordered
+    return made.sort_values(["class_name", "site"], ignore_index=True)
 
 
 def _number(metric: str, value: Any) -> float:

@@ -123,8 +123,7 @@ def _lines(summary: Summary, measure: str) -> pd.DataFrame:
         name: [getattr(entry.sites.get(name), measure, None) for entry in summary.rounds]
         for name in summary.sites
     }
-    table: pd.DataFrame = pd.DataFrame(values, dtype=float)
-    return table
+    return pd.DataFrame(values, dtype=float)
 
 
 def _curves(summary: Summary, lines: pd.DataFrame, mean: pd.Series) -> tuple[Figure, Axes]:
