@@ -83,7 +83,7 @@ def test_it_goes_from_preparing_to_removing_and_leaves_a_run(go, did, options, f
     finished = finished_run(go(**options))
     assert did == [*first, "prepare", "start", "train", *last]
     assert [path.parent.name for path in finished.servers] == ["1"]
-    assert not finished.elsewhere
+    assert not finished.facts.elsewhere
 
 
 @pytest.mark.parametrize(("job", "marked"), [(None, 2), (tiny_job.JOBS / "surgical", 0)])

@@ -69,41 +69,6 @@ def checkpoint_folder(workspace: Path, party: str = "server") -> Path:
 
 
 @dataclass(frozen=True)
-class FinishedRun:
-    """The inputs of a run's report.
-
-    Attributes:
-        job: What was run.
-        servers: The server's folders of the jobs that make up the run, oldest first; see
-            `job_results`.
-        site_files: Folder of <site>.yaml; None: the phantom.
-        states: Site -> folder of its own files of the run, which may not exist on this machine. It
-            holds the site's personal models, if the strategy has any.
-        elsewhere: Whether the sites' data is on other machines, so no model is evaluated here.
-        made: "date" of the start, version of the "code", and "preset", as far as known.
-        alone: Site -> file of the best model that it trained alone, for comparison.
-        published: File of the best model of the method as published, for comparison; None: not run.
-        before: File of the model that a continued run started from; None: it continues no run.
-        other_splits: Sites whose split file has changed since the training.
-        breaks: One line per failed job that another job of the run continued.
-        unfinished: Names of runs for comparison that failed or have not ended; they are left out.
-    """
-
-    job: Job
-    servers: tuple[Path, ...]
-    site_files: Path | None
-    states: Mapping[str, Path] = field(default_factory=dict)
-    elsewhere: bool = False
-    made: Mapping[str, str] = field(default_factory=dict)
-    alone: Mapping[str, Path] = field(default_factory=dict)
-    published: Path | None = None
-    before: Path | None = None
-    other_splits: tuple[str, ...] = ()
-    breaks: tuple[str, ...] = ()
-    unfinished: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class RunFacts:
     """Facts of a run that its other files do not contain; the content of `RUN_FILE`.
 
@@ -111,8 +76,8 @@ class RunFacts:
         site_files: Folder of <site>.yaml; None: the phantom.
         jobs: Ids of the run's jobs on a deployed system, oldest first; empty: the run is one of
             FLARE's simulator.
-        elsewhere: See `FinishedRun`.
-        breaks: See `FinishedRun`.
+        elsewhere: Whether the sites' data is on other machines, so no model is evaluated here.
+        breaks: One line per failed job that another job of the run continued.
         preset: Name of the preset of the settings; None: not given.
         splits: Site -> path of its split file, and the file's SHA-256 when the run started.
         date: UTC; "": not known.
@@ -134,6 +99,35 @@ class RunFacts:
         facts = asdict(replace(self, date=date, code=code_version.code()))
         facts["site_files"] = self.site_files and str(self.site_files.absolute())
         atomic_write(folder / RUN_FILE, json.dumps(facts) + "\n")
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The inputs of a run's report.
+
+    Attributes:
+        job: What was run.
+        servers: The server's folders of the jobs that make up the run, oldest first; see
+            `job_results`.
+        facts: What its other files do not contain, as far as known.
+        states: Site -> folder of its own files of the run, which may not exist on this machine. It
+            holds the site's personal models, if the strategy has any.
+        alone: Site -> file of the best model that it trained alone, for comparison.
+        published: File of the best model of the method as published, for comparison; None: not run.
+        before: File of the model that a continued run started from; None: it continues no run.
+        other_splits: Sites whose split file has changed since the training.
+        unfinished: Names of runs for comparison that failed or have not ended; they are left out.
+    """
+
+    job: Job
+    servers: tuple[Path, ...]
+    facts: RunFacts
+    states: Mapping[str, Path] = field(default_factory=dict)
+    alone: Mapping[str, Path] = field(default_factory=dict)
+    published: Path | None = None
+    before: Path | None = None
+    other_splits: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
 
 def read_facts(folder: Path) -> RunFacts:
@@ -175,13 +169,10 @@ def finished_run(folder: Path) -> FinishedRun:
         ResultsError: The completed run of a site alone has no model.
     """
     facts, job = read_facts(folder), Job.from_folder(folder / "job")
-    made = {"date": facts.date, "code": facts.code, "preset": facts.preset or ""}
-    made = {name: value for name, value in made.items() if value}
     if facts.jobs:
         servers = tuple(folder / RESULTS / job_id / SERVER for job_id in facts.jobs)
         states = {site: folder / SITES / site for site in job.sites}
-        run = FinishedRun(job, servers, facts.site_files, states, facts.elsewhere, made)
-        return replace(run, breaks=tuple(facts.breaks))
+        return FinishedRun(job, servers, facts, states)
     workspace, local = folder / "workspace", folder / "local"
     states = {site: checkpoint_folder(workspace, site) for site in job.sites}
     published = folder / PUBLISHED / "workspace"
@@ -191,9 +182,8 @@ def finished_run(folder: Path) -> FinishedRun:
     return FinishedRun(
         job,
         (server_folder(workspace),),
-        facts.site_files,
+        facts,
         states,
-        made=made,
         alone={site: _best(local / site, site) for site in job.sites if local / site in ended},
         published=_best(published) if published in ended else None,
         before=folder / BEFORE if (folder / BEFORE).is_file() else None,
@@ -238,7 +228,8 @@ def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = Tr
             "the folder of a run, of a downloaded job, or a workspace of FLARE's simulator is "
             f"needed; {folder} is none."
         )
-    return FinishedRun(Job.from_folder(jobs[0]), (server,), site_files, states, elsewhere)
+    facts = RunFacts(site_files, elsewhere=elsewhere)
+    return FinishedRun(Job.from_folder(jobs[0]), (server,), facts, states)
 
 
 def file_digest(file: Path) -> str:

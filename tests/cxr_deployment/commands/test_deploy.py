@@ -78,7 +78,7 @@ def test_a_copy_with_the_settings_is_run_and_the_download_on_record(submit, subm
     assert (JOBS / "surgical/app_client/custom").is_dir()
     assert not list(deployed.job.glob("*/custom"))  # not marked as bringing code
     assert json.loads((tmp_path / "out/run.json").read_text())["jobs"] == ["1", "2"]
-    assert run.elsewhere and folder == tmp_path / "out/report"
+    assert run.facts.elsewhere and folder == tmp_path / "out/report"
 
 
 def test_a_job_is_watched_by_its_id_and_the_folder_that_this_makes(submitted, tmp_path):
@@ -88,12 +88,12 @@ def test_a_job_is_watched_by_its_id_and_the_folder_that_this_makes(submitted, tm
     out = tmp_path / "out"
     watch("1", "--out", out)
     (first, _), (report, _) = submitted
-    assert not first.aborts and first.elsewhere and report.elsewhere
+    assert not first.aborts and first.elsewhere and report.facts.elsewhere
     assert read_facts(out).jobs == ["1", "2"]
     watch(out, "--retries", "0")
     assert submitted[2][0].retries == 0 and read_facts(out).jobs == ["1", "2", "2"]
     watch("1", "--phantom", "--out", tmp_path / "more")
-    assert not submitted[-1][0].elsewhere
+    assert not submitted[-1][0].facts.elsewhere
     assert "no such job" in watch("unknown", "--out", tmp_path / "none", code=2)
     assert not (tmp_path / "none").exists()
     (tmp_path / "none").mkdir()
@@ -105,7 +105,7 @@ def test_with_the_sites_data_the_report_may_be_full(submit, submitted, tmp_path,
     monkeypatch.setattr(deploy, "check_sites", lambda site_files, sites: None)
     submit("--site-files", tmp_path, job="surgical")
     (deployed, _), (run, _) = submitted
-    assert run.site_files == tmp_path and not run.elsewhere
+    assert run.facts.site_files == tmp_path and not run.facts.elsewhere
     assert not list(deployed.job.glob("*/custom"))
 
 

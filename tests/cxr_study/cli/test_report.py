@@ -104,7 +104,7 @@ def test_the_command_finds_a_runs_data_and_is_given_those_of_a_download(tmp_path
     answer("report", folder)  # is what the sites measured
     answer("report", folder, "--site-files", tmp_path, "--out", tmp_path / "out")
     answer("report", folder, "--phantom")
-    assert [(run.site_files, run.elsewhere, out) for run, out in full] == [
+    assert [(run.facts.site_files, run.facts.elsewhere, out) for run, out in full] == [
         (tmp_path / "files", False, tmp_path / "run/report"), (None, True, folder / "report"),
         (tmp_path, False, tmp_path / "out"), (None, False, folder / "report"),
     ]  # fmt: skip

@@ -143,7 +143,7 @@ def test_a_run_in_the_simulator(folder):
     RunFacts(folder / "files").write(folder)
     run = finished_run(folder)
     assert run.servers == (folder / "workspace/server/simulate_job",)
-    assert (run.site_files, run.elsewhere, run.alone) == (folder / "files", False, {})
+    assert (run.facts.site_files, run.facts.elsewhere, run.alone) == (folder / "files", False, {})
     assert run.states["nih"] == folder / "workspace/nih/checkpoints/simulate_job"
     nih = touch(folder / "local/nih/server/simulate_job/models/best.npz")
     chexpert = touch(folder / "local/chexpert/server/simulate_job/models/best.npz")
@@ -169,7 +169,7 @@ def test_a_run_on_a_deployed_system_has_every_job_that_made_it(folder):
         RunFacts(None, ["1", "2"], elsewhere).write(folder)
         run = finished_run(folder)
         assert run.servers == (folder / "results/1/workspace", folder / "results/2/workspace")
-        assert run.states["nih"] == folder / "sites/nih" and run.elsewhere == elsewhere
+        assert run.states["nih"] == folder / "sites/nih" and run.facts.elsewhere == elsewhere
 
 
 def test_a_downloaded_job_is_one_and_another_folder_none(folder):
@@ -182,7 +182,7 @@ def test_a_downloaded_job_is_one_and_another_folder_none(folder):
     (folder / "1234/workspace").mkdir()
     run = run_of(folder / "1234")
     assert (run.job.folder.path, run.servers) == (job, (folder / "1234/workspace",))
-    assert run.elsewhere
+    assert run.facts.elsewhere
 
 
 def test_a_workspace_of_flares_simulator_has_its_job_put_together_again(tmp_path):
@@ -193,7 +193,7 @@ def test_a_workspace_of_flares_simulator_has_its_job_put_together_again(tmp_path
         shutil.copytree(JOBS / "surgical/app_client", tmp_path / f"{site}/simulate_job/app_{site}")
     for _ in range(2):  # a report can be made again
         run = run_of(tmp_path)
-    assert run.servers == (server,) and run.elsewhere
+    assert run.servers == (server,) and run.facts.elsewhere
     assert run.states["nih"] == tmp_path / "nih/checkpoints/simulate_job"
     assert run.job.sites == ("nih", "chexpert") and not run.job.has_own_site
     assert run.job.settings == Job.of("surgical").settings

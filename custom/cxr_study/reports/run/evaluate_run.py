@@ -89,7 +89,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
     server = run.servers[-1]
     best = load(job_results.best_checkpoint(server))
     models = _reported_models(run, best)
-    here = not run.elsewhere and not run.job.encrypted
+    here = not run.facts.elsewhere and not run.job.encrypted
     table = None
     if not here or (server / cross_site_results.RESULTS_FILE).is_file():
         results = cross_site_results.read(server)
@@ -101,7 +101,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
         head, sites = wire.classes_of(best.variables), run.job.sites
         evaluations = cross_site_results.evaluations(results, head, sites)
         personal = not head or has_personal(str(best.manifest.get("strategy")))
-    data: Data = "elsewhere" if not here else "phantom" if run.site_files is None else "real"
+    data: Data = "elsewhere" if not here else "phantom" if run.facts.site_files is None else "real"
     summary = summarise(run, best, evaluations, title, data=data, personal=personal)
     known = [each.predictions for each in evaluations if each.predictions is not None]
     examples = [example for each in known for example in choose(each, summary.union)]
@@ -136,7 +136,7 @@ def _evaluated(
     predictor = Predictor(Network(settings.backbone, settings.image_size, settings.hidden))
     known = (best, *personal.values())
     union = wire.classes_of(chain.from_iterable(each.variables for each in known))
-    site_files = offered_data.site_files(run.site_files)
+    site_files = offered_data.site_files(run.facts.site_files)
     evaluations = []
     for site in run.job.sites:
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
@@ -235,10 +235,10 @@ def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
     start = f"sha256 {body[:12]}…" if body else "not known"
     return {
         "Strategy": strategy,
-        "Preset": preset_of(run.job.settings, run.made.get("preset")),
+        "Preset": preset_of(run.job.settings, run.facts.preset),
         "Initial body": "pre-trained on drawings" if started_from_drawings(best) else start,
-        "Date": run.made.get("date", best.manifest.get("created", "not known")),
-        "Code": run.made.get("code", best.manifest.get("version", "not known")),
+        "Date": run.facts.date or best.manifest.get("created", "not known"),
+        "Code": run.facts.code or best.manifest.get("version", "not known"),
     }
 
 

@@ -59,7 +59,7 @@ def warnings_of(
             "results that count: surgagg model init initial.npz --weights imagenet, and "
             "--initial-body initial.npz.",
         )
-    for broke in run.breaks:
+    for broke in run.facts.breaks:
         yield Notice("Interrupted and resumed.", f"{broke[:1].upper()}{broke[1:]}")
     if run.other_splits:
         yield Notice(

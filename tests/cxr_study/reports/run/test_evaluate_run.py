@@ -18,7 +18,7 @@ from cxr_study.reports.run import evaluate_run, run_warnings
 from cxr_study.reports.run.evaluate_run import render, write_report
 from cxr_study.reports.run.examples import Example, choose
 from cxr_study.reports.run.run_warnings import warnings_of
-from cxr_study.runs.finished_run import FinishedRun
+from cxr_study.runs.finished_run import FinishedRun, RunFacts
 from html_page import Page
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.wire import variables as wire
@@ -166,7 +166,7 @@ def test_no_site_is_reported_with_a_body_that_is_not_its_own(monkeypatch, person
     monkeypatch.setattr(evaluate_run, "evaluate_site", lambda file, models, *_: models)
     monkeypatch.setattr(evaluate_run.tensorflow_setup, "configure", lambda *_: None)
     settings = SimpleNamespace(backbone="small_densenet", image_size=32, hidden=0, seed=0)
-    run = FinishedRun(SimpleNamespace(at_server=settings, sites=("a", "b")), (), Path())
+    run = FinishedRun(SimpleNamespace(at_server=settings, sites=("a", "b")), (), RunFacts(Path()))
     models = {name: Checkpoint({}, {"name": name}) for name in ("best", "own")}
     own = {site: models[name] for site, name in personal.items()}
     found = evaluate_run._evaluated(run, models["best"], own, Console(quiet=True))
@@ -175,7 +175,7 @@ def test_no_site_is_reported_with_a_body_that_is_not_its_own(monkeypatch, person
 
 
 JOB = SimpleNamespace(at_server=SimpleNamespace(mixed_precision=False))
-RUN = FinishedRun(JOB, (), None)
+RUN = FinishedRun(JOB, (), RunFacts())
 
 
 def evaluation(site, *unvalidated, labels=None):
@@ -192,7 +192,7 @@ def warned(best=None, evaluations=(), data="real", **of_run):
     ({"evaluations": [evaluation("nih", "Hernia"), evaluation("b")]},
      "nih: Hernia. The choice of the best round sees only"),
     ({"other_splits": ("nih",)}, "nih: the split is not the one of the training"),
-    ({"breaks": ("the server crashed.",)}, "The server crashed."),
+    ({"facts": RunFacts(breaks=("the server crashed.",))}, "The server crashed."),
     ({"unfinished": ("as published", "nih alone")}, "ended: as published and nih alone."),
 ])  # fmt: skip
 def test_each_warning_has_its_cause_and_a_fine_run_has_none(changes, expected):
