@@ -1,10 +1,12 @@
 """Small data for studies, and made-up runs."""
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
 import study_data
+from cxr_studies.analysis import study_results
 from cxr_studies.plan.data_file import read_data
 from once import once
 from study_runs import MadeUp
@@ -26,3 +28,16 @@ def small_data(tmp_path_factory):
 def study(tmp_path):
     """A study of NIH and CheXpert to be made up, run by run."""
     return MadeUp(tmp_path)
+
+
+@pytest.fixture
+def reported(monkeypatch):
+    """Title of a progress bar of `run_in_processes` -> what it was told: (done, total), ..."""
+    told = {}
+
+    @contextmanager
+    def bar(title):
+        yield lambda *done: told.setdefault(title, []).append(done)
+
+    monkeypatch.setattr(study_results, "bar", bar)
+    return told

@@ -32,7 +32,6 @@ import pandas as pd
 from cxr_studies.analysis.patient_intervals import resample_runs
 from cxr_studies.analysis.study_results import StudyResults, compared_model, interval_columns
 from cxr_studies.plan.row import Row
-from cxr_study.common.progress import Report
 from cxr_study.evaluation.bootstrap import percentile_interval
 
 FEWEST = 30
@@ -69,7 +68,6 @@ def across_folds(
     *,
     resamples: int = 1000,
     processes: int = 1,
-    report: Report = lambda done, total: None,
 ) -> pd.DataFrame:
     """Mean AUROCs over folds and their paired differences, with 95 % intervals by patient.
 
@@ -82,13 +80,12 @@ def across_folds(
         folds: Number of folds; a run tests the fold that is its seed modulo this number.
         resamples: Bootstrap resamples of the patients of each test set.
         processes: Number of processes that share the work.
-        report: Called as report(done, total) after each run.
 
     Returns:
         One line for each scenario, row or ordered pair of rows, and group; see the module's
         docstring for the columns. Values that are not defined are NaN.
     """
-    found = resample_runs(results, resamples=resamples, processes=processes, report=report)
+    found = resample_runs("resampling folds", results, resamples, processes)
     lines = []
     for scenario in dict.fromkeys(run.scenario for run in results.finished):
         areas: dict[Row, _Areas] = {}

@@ -19,7 +19,6 @@ from cxr_studies.analysis.study_results import StudyResults, interval_columns
 from cxr_studies.analysis.subgroups import subgroups
 from cxr_studies.papers.claims import read_claims
 from cxr_studies.plan.row import Row
-from cxr_study.common.progress import bar
 
 _OF_RESULT = ("rounds", "best_round", "code", "sources", "machine")
 
@@ -54,14 +53,14 @@ def analyse(results: StudyResults, processes: int) -> Analysis:
         results: See `gather`.
         processes: Number of processes that compute at the same time.
     """
-    with bar("resampling patients") as report:
-        by_patient = patient_intervals(results, processes=processes, report=report)
-    with bar("testing classes") as report:
-        by_class = class_tests(results, processes=processes, report=report)
-    with bar("measuring subgroups") as report:
-        by_subgroup = subgroups(results, processes=processes, report=report)
-    judged = judge(read_claims(), results)
-    return Analysis(results, significance(results), by_patient, by_class, by_subgroup, judged)
+    return Analysis(
+        results,
+        tests=significance(results),
+        by_patient=patient_intervals(results, processes=processes),
+        by_class=class_tests(results, processes=processes),
+        by_subgroup=subgroups(results, processes=processes),
+        judged=judge(read_claims(), results),
+    )
 
 
 def runs(results: StudyResults) -> pd.DataFrame:

@@ -42,7 +42,6 @@ from cxr_studies.analysis.study_results import (
     run_in_processes,
 )
 from cxr_studies.plan.run_folder import GLOBAL, RUNS, Result, predictions
-from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation.bootstrap import (
     Estimate,
@@ -88,7 +87,6 @@ def patient_intervals(
     *,
     resamples: int = 1000,
     processes: int = 1,
-    report: Report = lambda done, total: None,
 ) -> PatientIntervals:
     """Bootstrap intervals of every run, and of its difference to surgical aggregation.
 
@@ -98,9 +96,8 @@ def patient_intervals(
         results: Of the study.
         resamples: Bootstrap resamples of the patients of each test set.
         processes: Number of processes that share the work.
-        report: Called as report(done, total) after each run.
     """
-    of_key = resample_runs(results, resamples=resamples, processes=processes, report=report)
+    of_key = resample_runs("resampling patients", results, resamples, processes)
     runs = {tuple(run.facts.values()): run for run in results.finished}
     surgical = {other.key: of_key[ours.key] for ours, other in results.pairs()}
     means, differences, by_class = [], [], []
@@ -131,21 +128,21 @@ def patient_intervals(
 
 
 def resample_runs(
-    results: StudyResults, *, resamples: int, processes: int, report: Report
+    title: str, results: StudyResults, resamples: int, processes: int
 ) -> dict[str, dict[tuple[str, str], Resampled]]:
     """Metrics of all finished runs, on the test sets themselves and on resamples.
 
     Args:
+        title: Of the progress bar.
         results: Of the study.
         resamples: Bootstrap resamples of the patients of each test set.
         processes: Number of processes that share the work.
-        report: Called as report(done, total) after each run.
 
     Returns:
         Key of a run -> (model, test set) -> metrics of each class.
     """
     jobs = [(results.folder, key, result, resamples) for key, result in results.results.items()]
-    found = run_in_processes(_resample_run, jobs, processes=processes, report=report)
+    found = run_in_processes(title, _resample_run, jobs, processes)
     return dict(zip(results.results, found, strict=True))
 
 

@@ -75,7 +75,6 @@ from cxr_studies.analysis.study_results import (
     with_table_models,
 )
 from cxr_studies.plan.run_folder import Result
-from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 
 SCENARIOS, RUNS, CLASSES = "scenarios", "runs", "classes"
@@ -165,22 +164,19 @@ def _lines(
     return lines
 
 
-def class_tests(
-    results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
-) -> pd.DataFrame:
+def class_tests(results: StudyResults, *, processes: int = 1) -> pd.DataFrame:
     """Test surgical aggregation against every other row by DeLong's test, class by class.
 
     Args:
         results: Of the study.
         processes: Number of processes that share the work.
-        report: Called as report(done, total) after each pair of runs.
 
     Returns:
         One line for each class of each test set that both runs have; see the module's docstring.
     """
     pairs, kept = list(results.pairs()), results.results
     jobs = [(results.folder, (a.key, kept[a.key]), (b.key, kept[b.key])) for a, b in pairs]
-    found = run_in_processes(_of_classes, jobs, processes=processes, report=report)
+    found = run_in_processes("testing classes", _of_classes, jobs, processes)
     lines = [
         {**run.facts, **line}
         for (_, run), several in zip(pairs, found, strict=True)

@@ -41,7 +41,7 @@ from cxr_studies.plan.run_folder import (
     read_result,
 )
 from cxr_studies.plan.study_file import Study
-from cxr_study.common.progress import Report
+from cxr_study.common.progress import bar
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.evaluation.calibration_error import calibration_error, reliability
@@ -176,23 +176,25 @@ def compared_predictions(folder: Path, key: str, result: Result) -> dict[str, Pr
 
 
 def run_in_processes(
-    work: Callable[..., T], jobs: Sequence[tuple[Any, ...]], *, processes: int, report: Report
+    title: str, work: Callable[..., T], jobs: Sequence[tuple[Any, ...]], processes: int
 ) -> list[T]:
-    """Call a function for each job, several at a time.
+    """Call a function for each job, several at a time, behind a progress bar.
 
     Args:
+        title: Of the bar.
         work: A function of a module (it is pickled), called with the values of each job.
         jobs: Arguments and results must be picklable.
         processes: Number of processes; with 1 everything runs in this one.
-        report: Called as report(done, total) after each job.
 
     Returns:
         The results in the order of the jobs.
     """
-    found = []
-    for each in Parallel(n_jobs=processes, return_as="generator")(delayed(work)(*j) for j in jobs):
-        found.append(each)
-        report(len(found), len(jobs))
+    found: list[T] = []
+    parallel = Parallel(n_jobs=processes, return_as="generator")
+    with bar(title) as report:
+        for each in parallel(delayed(work)(*job) for job in jobs):
+            found.append(each)
+            report(len(found), len(jobs))
     return found
 
 

@@ -36,7 +36,6 @@ from cxr_studies.analysis.study_results import (
     run_in_processes,
 )
 from cxr_studies.plan.run_folder import Result
-from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation.subgroup_scores import by_subgroup
 
@@ -48,22 +47,19 @@ _COLUMNS = [
 ]  # fmt: skip
 
 
-def subgroups(
-    results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
-) -> pd.DataFrame:
+def subgroups(results: StudyResults, *, processes: int = 1) -> pd.DataFrame:
     """Measure every finished run in every subgroup of its test sets.
 
     Args:
         results: Of the study.
         processes: Number of processes that share the work.
-        report: Called as report(done, total) after each run.
 
     Returns:
         See the module's docstring for the columns.
     """
     kept = results.results
     jobs = [(results.folder, key, result) for key, result in kept.items()]
-    found = run_in_processes(_measured, jobs, processes=processes, report=report)
+    found = run_in_processes("measuring subgroups", _measured, jobs, processes)
     by_key = dict(zip(kept, found, strict=True))
     lines = [{**run.facts, **line} for run in results.finished for line in by_key[run.key]]
     return pd.DataFrame(lines, columns=_COLUMNS)

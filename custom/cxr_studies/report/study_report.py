@@ -28,7 +28,6 @@ from cxr_studies.report.tables import latex, plain_tables
 from cxr_studies.report.tables.layouts import averages
 from cxr_studies.report.tables.tables import PValues, Table, tables
 from cxr_study.common.files import atomic_write
-from cxr_study.common.progress import bar
 from cxr_study.evaluation.subgroup_scores import FEWEST
 from cxr_study.jobs.methods import BATCH_NORM
 from cxr_study.reports.page.html import template
@@ -60,16 +59,12 @@ def write(
         Path of the page.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    analysis = analyse(results, tensorflow_setup.cores())
+    cores = tensorflow_setup.cores()
+    analysis = analyse(results, cores)
     real = None if data.images is not None else data_use
     laid_out = tables(results, facts.describe_data(data), _p_values(analysis.tests), data_use=real)
     cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
-    folds = None
-    if data.folds:
-        with bar("resampling folds") as report:
-            folds = across_folds(
-                results, data.folds, processes=tensorflow_setup.cores(), report=report
-            )
+    folds = across_folds(results, data.folds, processes=cores) if data.folds else None
     frames = {
         "runs.csv": runs(results),
         "scores.csv": results.scores,

@@ -58,7 +58,9 @@ def lines(frame):
     return {facts: list(rest) for facts, *rest in frame.set_index([*RUN, "group"]).itertuples()}
 
 
-def test_means_and_differences_from_surgical_aggregation_are_bootstrapped(study, monkeypatch):
+def test_means_and_differences_from_surgical_aggregation_are_bootstrapped(
+    study, monkeypatch, reported
+):
     both = {"nih": predicted(5, NIH), "chexpert": predicted(6, CHEXPERT)}
     ours = {seed: predicted(seed) for seed in (0, 1)}
     runs = [(study.add({"global": ours[seed]}, TESTS, seed=seed), None) for seed in ours]
@@ -103,10 +105,10 @@ def test_means_and_differences_from_surgical_aggregation_are_bootstrapped(study,
         assert got[key] == pytest.approx(tuple(ends), nan_ok=True)
 
     monkeypatch.setattr(bootstrap, "_count", None)  # what is kept is not made again
-    reported = []
-    again = patient_intervals(study.gathered(), resamples=50, report=lambda *n: reported.append(n))
+    reported.clear()
+    again = patient_intervals(study.gathered(), resamples=50)
     assert again.means.equals(found.means) and again.differences.equals(found.differences)
-    assert reported == [(n, 5) for n in range(1, 6)]
+    assert reported == {"resampling patients": [(n, 5) for n in range(1, 6)]}
 
 
 def test_without_a_global_model_the_reference_is_the_model_of_the_same_site(study):

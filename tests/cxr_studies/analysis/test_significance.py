@@ -183,7 +183,9 @@ def predicted(skill, seed, names=tuple(LABELS)):
     }
 
 
-def test_every_class_is_tested_against_surgical_aggregation_with_the_same_scenario_and_seed(study):
+def test_every_class_is_tested_against_surgical_aggregation_with_the_same_scenario_and_seed(
+    study, reported
+):
     ours = [predicted(1, seed) for seed in (10, 11)]
     vanilla, own = predicted(0.2, 12), predicted(0.5, 13, ("Edema", "Mass"))
     for seed in (0, 1):
@@ -195,9 +197,8 @@ def test_every_class_is_tested_against_surgical_aggregation_with_the_same_scenar
     pairs = {("vanilla", "fedbn+", 1, test): (ours[1], vanilla) for test in TESTS}
     for test in ("nih", "chexpert"):  # a local model counts on its site's test split alone
         pairs["personalised", "fedbn", 0, test] = (ours[0], own)
-    reported = []
-    found = class_tests(study.gathered(), report=lambda *done: reported.append(done))
-    assert reported == [(1, 2), (2, 2)]
+    found = class_tests(study.gathered())
+    assert reported == {"testing classes": [(1, 2), (2, 2)]}
     lines = found.set_index(["method", "strategy", "seed", "test", "class"])
     assert len(lines) == 3 * len(pairs) and set(lines["scenario"]) == {"2"}
     for pair, (first, second) in pairs.items():

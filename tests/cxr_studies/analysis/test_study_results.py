@@ -139,13 +139,10 @@ def test_models_are_named_as_in_tables_and_others_left_out(method, models, test,
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_what_comes_out_is_in_the_order_of_the_jobs_and_each_is_reported(processes):
-    reported = []
-
+def test_what_comes_out_is_in_the_order_of_the_jobs_and_each_is_reported(processes, reported):
     def do(work, jobs):
-        report = lambda *done: reported.append(done)  # noqa: E731
-        return module.run_in_processes(work, jobs, processes=processes, report=report)
+        return module.run_in_processes("working", work, jobs, processes)
 
     assert do(pow, [(2, 3), (3, 2), (5, 1)]) == [8, 9, 5]
-    assert reported == [(1, 3), (2, 3), (3, 3)]
+    assert reported == {"working": [(1, 3), (2, 3), (3, 3)]}
     assert (set(do(os.getpid, [()] * 2)) == {os.getpid()}) == (processes == 1)
