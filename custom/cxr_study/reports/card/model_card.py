@@ -44,29 +44,9 @@ ANSWERS = "card.yaml"
 TO_FILL = "TO FILL IN"
 """Beginning of every question that is not answered yet, in bold."""
 
-QUESTIONS: Mapping[str, str] = {
-    "developer": "name and contact of who answers for the model",
-    "licence": "of the weights; it depends on the data's terms of use",
-    "release": 'stage and date of release, or "not released"',
-    "clinical_purpose": "none so far, or which patients, setting and decision it is meant for",
-    "oversight": "human oversight, and what happens with an output",
-    "privacy": "which privacy filters and policies the sites used",
-    "risk_level": "of the intended use, by the applicable regulation",
-    "data": "sites, images and patients per split",
-    "sources": "where and when images were taken, by which machines",
-    "eligibility": "who is in the data, and who was left out",
-    "demographics": "age, sex, ethnicity where they may be shared; see surgagg data audit",
-    "labelling": "from reports or by readers, how many, and how uncertain labels were used",
-    "ethics": "approvals, waivers, data use agreements",
-    "consulted": "who was consulted",
-    "performance": "AUROC with intervals on images that it was not trained on: surgagg report",
-    "subgroups": "performance by sex, age, view, ethnicity and machine",
-    "usefulness": "net benefit, effect on care, failures found in use; none is known",
-    "upkeep": "who watches the model, and when it is withdrawn",
-    "funding": "who paid, and who gains",
-    "availability": "where they are",
-    "publication": "in the paper on this model",
-}
+QUESTIONS: Mapping[str, str] = yaml.safe_load(
+    Path(__file__).with_name("questions.yaml").read_text(encoding="utf-8")
+)
 """Key of `card.yaml` -> what it asks for."""
 
 _RECIPE = (
