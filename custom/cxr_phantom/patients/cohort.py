@@ -5,7 +5,7 @@ the data set it imitates, and findings that this one does not label as often as 
 labels all 20. Half of the uncertain labels count as present.
 
 Findings correlate by latent normals: as in NIH (`nih_correlations.csv`) where NIH labels both, else
-by common causes and by how ill a patient is.
+by common causes and by how ill a patient is (`loadings.csv`).
 """
 
 from dataclasses import dataclass
@@ -30,20 +30,6 @@ WITHOUT_VIEW = 0.042  # share of MIMIC's images
 
 _LABELLED_BY = {"nih": "nih", "chexpert": "chexpert", "mimic": "cxr-lt"}
 _TRUE_OF_UNCERTAIN = 0.5
-_SEVERITY = 0.3  # loading of every finding on how ill a patient is
-_CAUSES = {
-    "heart failure": {
-        "Edema": 0.6,
-        "Pleural Effusion": 0.5,
-        "Cardiomegaly": 0.5,
-        "Enlarged Cardiomediastinum": 0.3,
-        "Lung Opacity": 0.3,
-    },
-    "infection": {"Consolidation": 0.6, "Pneumonia": 0.6, "Lung Opacity": 0.5, "Infiltration": 0.3},
-    "intensive care": {"Support Devices": 0.5, "Atelectasis": 0.4, "Pneumothorax": 0.3},
-    "pleural disease": {"Pleural Other": 0.4, "Pleural Thickening": 0.4},
-    "tumour": {"Mass": 0.4, "Nodule": 0.4, "Lung Lesion": 0.3},
-}
 # Share of a finding's variance that all examinations of a patient have in common: the median, over
 # NIH's findings, of the tetrachoric correlation between consecutive images of a patient.
 PERSISTENCE = 0.62
@@ -241,13 +227,13 @@ def correlations() -> np.ndarray:
     """Correlations of the latent normals, read-only.
 
     Returns:
-        (20, 20) by `UNION_CLASSES`: NIH's where it labels both classes, else from `_CAUSES`.
+        (20, 20) by `UNION_CLASSES`: NIH's where it labels both classes, else from `loadings.csv`.
     """
-    severity = dict.fromkeys(UNION_CLASSES, _SEVERITY)
-    loadings = pd.DataFrame({"severity": severity, **_CAUSES}).fillna(0)
+    loadings, nih = (
+        pd.read_csv(Path(__file__).with_name(name), comment="#", index_col="class")
+        for name in ("loadings.csv", "nih_correlations.csv")
+    )
     wanted = loadings @ loadings.T
-    csv = Path(__file__).with_name("nih_correlations.csv")
-    nih = pd.read_csv(csv, comment="#", index_col="class")
     wanted.loc[list(NIH_CLASSES), list(NIH_CLASSES)] = nih
     matrix: np.ndarray = wanted.to_numpy(copy=True)
     np.fill_diagonal(matrix, 1)
