@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from pathlib import Path
+
+import yaml
 
 from cxr_studies.plan.site_files import DataSet
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
@@ -40,23 +42,12 @@ class DataUse:
         )
 
 
-_NIH = DataUse(112_120, "nih", 14)
-_WHOLE = {
-    "nih": _NIH,
-    "chexpert": DataUse(223_414, "chexpert", 13, "all"),
-    "mimic": DataUse(377_110, "mimic", 13, "all"),
+PUBLISHED: Mapping[str, Mapping[str, DataUse]] = {
+    source: {name: DataUse(**each) for name, each in of.items()}
+    for source, of in yaml.safe_load(
+        Path(__file__).with_name("published_data.yaml").read_text(encoding="utf-8")
+    ).items()
 }
-PUBLISHED: Mapping[str, Mapping[str, DataUse]] = MappingProxyType(
-    {
-        "ml4h2024": {
-            "nih": _NIH,
-            "chexpert": DataUse(191_027, "chexpert", 13),
-            "mimic": DataUse(243_324, "cxr-lt", 20),
-        },
-        "arxiv2301.06683v1": _WHOLE,
-        "arxiv2303.06180": _WHOLE,
-    }
-)
 """Key of `published_results.SOURCES` -> data set -> how it was used there."""
 
 

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from cxr_studies.plan.row import Row
 from cxr_studies.plan.study_file import Scenario, Study, read_study, shipped
@@ -148,21 +149,15 @@ def _scenarios(name: str) -> tuple[Scenario, ...]:
 
 def _line(values: Mapping[str, str]) -> Published:
     """A line of the csv with its types."""
-    names = (values[name] for name in ("model", "test", "group"))
-    sd, low, high, bce = (
-        float(values[name]) if values[name] else None for name in ("sd", "low", "high", "bce")
-    )
+    row = Row(values["method"], values["strategy"])
+    where = (values[name] for name in ("model", "test", "group"))
+    figures: dict[str, Any] = {
+        name: float(values[name]) if values[name] else None
+        for name in ("auroc", "sd", "low", "high", "bce")
+    }
     return Published(
-        values["source"],
-        values["table"],
-        values["study"],
-        Place(values["scenario"], Row(values["method"], values["strategy"]), *names),
-        int(values["classes"]),
-        float(values["auroc"]),
-        sd,
-        low,
-        high,
-        bce,
-        values["mark"],
-        values["p"],
+        **{name: values[name] for name in ("source", "table", "study", "mark", "p")},
+        place=Place(values["scenario"], row, *where),
+        classes=int(values["classes"]),
+        **figures,
     )
