@@ -17,8 +17,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -27,9 +25,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from pydantic import TypeAdapter
 
 from cxr_studies.plan.row import Row
-from cxr_study.common.files import atomic_write
+from cxr_study.common.files import atomic_path, atomic_write
 from cxr_study.data.labels.label_table import DESCRIPTORS
 
 RUNS, TEST_SETS, DATA, SITES = FOLDERS = "runs", "test_sets", "data", "sites"
@@ -210,10 +209,7 @@ def read_result(folder: Path) -> Result | None:
     path = folder / RESULT_FILE
     if not path.is_file():
         return None
-    values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    for name in {"losses", "aurocs", "column_similarity"} & values.keys():
-        values[name] = tuple(values[name])
-    return Result(**values)
+    return TypeAdapter(Result).validate_json(path.read_bytes())
 
 
 def keep_table(table: pd.DataFrame, folder: Path) -> str:
@@ -230,11 +226,8 @@ def keep_table(table: pd.DataFrame, folder: Path) -> str:
     key = hashlib.sha256(text).hexdigest()[:16]
     path = folder / f"{key}.csv.gz"
     if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, half = tempfile.mkstemp(dir=folder, prefix=f".{key}")
-        with os.fdopen(handle, "wb") as file:
-            file.write(gzip.compress(text, mtime=0))
-        Path(half).replace(path)
+        with atomic_path(path) as unfinished:
+            unfinished.write_bytes(gzip.compress(text, mtime=0))
     return key
 
 
