@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-GROUPS: Mapping[Group, str] = {
-    "labelled": "classes it labels",
-    "unlabelled": "classes it does not label",
-    "all": "all classes",
-}
-"""Group of classes -> heading."""
-
 
 @command(app)
 def baseline(
@@ -133,13 +126,14 @@ def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
     from cxr_study.reports.run.console import table
 
     measured = [row for run in runs for row in _measured(run, site_files)]
-    groups = [group for group in GROUPS if any(group in means for _, _, means in measured)]
+    known: tuple[Group, ...] = ("labelled", "unlabelled", "all")
+    groups = [group for group in known if any(group in means for _, _, means in measured)]
     title = f"{runs[0].method}: mean AUROC of the best model on test splits (95 % interval)"
     rows = [
         (site, best_round, *(run_view.mean_text(means.get(group)) for group in groups))
         for site, best_round, means in measured
     ]
-    headings = ("tested at", "best round", *(GROUPS[group] for group in groups))
+    headings = ("tested at", "best round", *(run_view.COLUMNS[group] for group in groups))
     console.print(table(title, headings, rows))
     console.print(Text("Research only, not for diagnosis.", style="dim"))
     for run in runs:
