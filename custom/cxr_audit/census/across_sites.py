@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import jensenshannon
+from sklearn.metrics import pairwise_distances_argmin_min
 
-from cxr_audit.census.pixels import BITS, ImageHashes
+from cxr_audit.census.pixels import ImageHashes
 from cxr_audit.census.shareable_census import CensusError, SharedCensus
 
 NEAR = 32
 """Largest number of bits in which the hashes of two images that count as equal may differ."""
-
-_COMPARED = 4096  # images compared at a time
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class EqualImages:
         image: Name of the image there; "" where the image itself is not available.
         other_site: Name of the other site.
         other_image: Name of the image there, likewise.
-        bits: Number of bits in which the hashes differ, of `BITS`.
+        bits: Number of bits in which the hashes differ, of `pixels.BITS`.
         exact: Whether the decoded pixels are known to be the same.
     """
 
@@ -116,30 +115,12 @@ def equal_images(sites: Sequence[ImageHashes]) -> list[EqualImages]:
     """
     found = []
     for one, other in combinations(sites, 2):
-        for index, (nearest, bits) in enumerate(zip(*_nearest(one, other), strict=True)):
+        # Of zeros and ones the squared distance is the number of bits that differ.
+        ours, theirs = (np.unpackbits(s.values, axis=1).astype(np.float32) for s in (one, other))
+        pairs = pairwise_distances_argmin_min(ours, theirs, metric="sqeuclidean")
+        for index, (nearest, bits) in enumerate(zip(*pairs, strict=True)):
             if bits <= NEAR:
                 image, copy = one.images[index], other.images[nearest]
                 exact = "" != one.digests[index] == other.digests[nearest]
                 found.append(EqualImages(one.site, image, other.site, copy, int(bits), exact))
     return sorted(found, key=lambda pair: (not pair.exact, pair.bits, pair.site, pair.image))
-
-
-def _nearest(one: ImageHashes, other: ImageHashes) -> tuple[np.ndarray, np.ndarray]:
-    """For each image of one site the nearest of the other, and the bits in which they differ."""
-    nearest = np.zeros(len(one.values), np.int64)
-    least = np.full(len(one.values), BITS + 1.0)
-    for start in range(0, len(one.values), _COMPARED):
-        rows = slice(start, start + _COMPARED)
-        left = _signs(one.values[rows])
-        for begin in range(0, len(other.values), _COMPARED):
-            bits = (BITS - left @ _signs(other.values[begin : begin + _COMPARED]).T) / 2
-            at = bits.argmin(axis=1)
-            closer = bits[np.arange(len(at)), at] < least[rows]
-            nearest[rows] = np.where(closer, at + begin, nearest[rows])
-            least[rows] = np.minimum(bits.min(axis=1), least[rows])
-    return nearest, least
-
-
-def _signs(values: np.ndarray) -> np.ndarray:
-    """Hashes as -1 and 1, whose products count equal bits in a matrix multiplication."""
-    return np.unpackbits(values, axis=1).astype(np.float32) * 2 - 1
