@@ -242,6 +242,7 @@ def make_report(run: FinishedRun, folder: Path, title: str, models: Path | None 
     """
     from cxr_study.reports.run import cross_site_results, evaluate_run, run_view
     from cxr_study.reports.run.console import auroc_table, print_summary
+    from cxr_study.runs import job_results
 
     server = run.servers[-1]
     models = models or server / "models"
@@ -256,7 +257,7 @@ def make_report(run: FinishedRun, folder: Path, title: str, models: Path | None 
             say(f"{what:<8} {file}")
         if run_view.absent(made.summary):
             raise typer.Exit(ABSENT)
-    elif (server / cross_site_results.RESULTS_FILE).is_file():
+    elif (server / job_results.CROSS_SITE).is_file():
         results = cross_site_results.read(server)
         table = cross_site_results.write_csv(results, folder)
         sites = cross_site_results.evaluations(results)

@@ -27,6 +27,9 @@ from surgical_aggregation.site.site_memory import BEST_FILE
 METRICS = "metrics/round_metrics.jsonl"
 """In the server's folder: FLARE's own record of the rounds, a line each."""
 
+CROSS_SITE = "cross_site_val/cross_val_results.json"
+"""In the server's folder: FLARE's own record of what the sites measured of which model."""
+
 RecordEvent = dict[str, Any]
 """A line of a job's record; its kind is "event"."""
 
@@ -121,18 +124,18 @@ def rounds(*servers: Path, personal: bool = False, made: int = 0) -> tuple[Round
         for server in servers
         for entry in json_lines(server / METRICS)
     }
-    if final := _evaluations(servers[-1], "SRV_last"):
+    last = {site: of.get("SRV_last") for site, of in cross_site(servers[-1]).items()}
+    if final := {site: metrics for site, metrics in last.items() if metrics}:
         measured[max([made, *(number + 1 for number in measured)])] = final
     if not measured:
         raise ResultsError(f"{servers[-1] / METRICS} holds no round; has the run finished?")
     return tuple(_round(number, sites, personal) for number, sites in sorted(measured.items()))
 
 
-def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:
-    """Site -> metric -> value of a model, by its name in FLARE's cross-site validation."""
-    path = server / "cross_site_val" / "cross_val_results.json"
-    results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return {site: models[model] for site, models in results.items() if models.get(model)}
+def cross_site(server: Path) -> dict[str, dict[str, Any]]:
+    """Site -> model, by its name in FLARE -> metric -> value; empty without such a record."""
+    path = server / CROSS_SITE
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def _round(number: int, sites: dict[str, dict[str, float]], personal: bool) -> Round:

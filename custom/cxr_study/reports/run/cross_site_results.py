@@ -7,7 +7,6 @@ measured.
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,11 @@ import pandas as pd
 from cxr_study.evaluation.bootstrap import FEWEST
 from cxr_study.evaluation.scores import SiteEvaluation, group_means
 from cxr_study.evaluation.summary_json import ClassAuroc, SiteData
-from cxr_study.runs.job_results import ResultsError
+from cxr_study.runs.job_results import CROSS_SITE, ResultsError, cross_site
 from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.aggregation.metrics import NEGATIVES, POSITIVES
 from surgical_aggregation.server.models.evaluated_model import EVALUATED
 from surgical_aggregation.wire.untrusted_text import one_line
-
-RESULTS_FILE = "cross_site_val/cross_val_results.json"
-"""FLARE's own file in the server's folder of a job."""
 
 TABLE = "federated_test.csv"
 """In a report's folder: what the sites measured."""
@@ -53,15 +49,13 @@ def read(server: Path) -> pd.DataFrame:
     Raises:
         ResultsError: No site has measured a model on its test split.
     """
-    path = server / RESULTS_FILE
-    sites = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     rows = [
         (
             one_line(name),  # a site chooses the name
             site,
             *(_number(metric, sent.get(f"{metric}/{name}")) for metric in _FIGURES),
         )
-        for site, models in sites.items()
+        for site, models in cross_site(server).items()
         for model, sent in models.items()
         if model in TESTED and isinstance(sent, dict)
         for name in {name.partition("/")[2] for name in sent if name.startswith(_MEASURED)}
@@ -69,8 +63,8 @@ def read(server: Path) -> pd.DataFrame:
     ]
     if not rows:
         raise ResultsError(
-            f"{path} holds no result of a test split; has the job finished, and has it a model "
-            "that the sites could measure? The server's error_log.txt has the reason."
+            f"{server / CROSS_SITE} holds no result of a test split; has the job finished, and has "
+            "it a model that the sites could measure? The server's error_log.txt has the reason."
         )
     kinds = {"auroc": float, "bce": float, "positives": "Int64", "negatives": "Int64"}
     made = pd.DataFrame(rows, columns=["class_name", "site", *kinds]).astype(kinds)

@@ -91,7 +91,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
     models = _reported_models(run, best)
     here = not run.facts.elsewhere and not run.job.encrypted
     table = None
-    if not here or (server / cross_site_results.RESULTS_FILE).is_file():
+    if not here or (server / job_results.CROSS_SITE).is_file():
         results = cross_site_results.read(server)
         table = cross_site_results.write_csv(results, folder)
     if here:
