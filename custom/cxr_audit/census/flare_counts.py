@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cxr_audit.census.census import AGES, SEXES, STATES, VIEW_NAMES
 from cxr_audit.census.pixels import BINS
-from cxr_audit.census.shareable_census import Cells, CensusError, SharedCensus, SharedClass
+from cxr_audit.census.shareable_census import Cells, CensusError, SharedCensus, checked
 
 DATASET = "census"
 """Name of the one data set."""
@@ -70,26 +70,27 @@ def from_counts(site: str, counts: Mapping[str, int]) -> SharedCensus:
         return {name: cells.get(table, {}).get(name) for name in names}
 
     intensity = cells.get("intensity")
-    return SharedCensus(
-        site=site,
-        min_count=total["min_count"],
-        images=total["images"],
-        patients=total.get("patients"),
-        blank=next(iter(cells.get("blank", ())), None),
-        views=read("view", VIEW_NAMES),
-        sex=read("sex", SEXES),
-        age=read("age", AGES),
-        classes={
-            name: SharedClass(
-                table.removeprefix("uncertain "),
-                {state: cells.get(f"label {state}", {}).get(name) for state in STATES},
-            )
+    values = {
+        "site": site,
+        "min_count": total["min_count"],
+        "images": total["images"],
+        "patients": total.get("patients"),
+        "blank": next(iter(cells.get("blank", ())), None),
+        "views": read("view", VIEW_NAMES),
+        "sex": read("sex", SEXES),
+        "age": read("age", AGES),
+        "classes": {
+            name: {
+                "uncertain": table.removeprefix("uncertain "),
+                "read": {state: cells.get(f"label {state}", {}).get(name) for state in STATES},
+            }
             for table, names in cells.items()
             if table.startswith("uncertain ")
             for name in names
         },
-        intensity=[intensity[str(i)] for i in range(BINS)] if intensity else None,
-    )
+        "intensity": [intensity[str(i)] for i in range(BINS)] if intensity else None,
+    }
+    return checked(values, f"site {site}")
 
 
 def from_flare_job(path: Path) -> list[SharedCensus]:

@@ -31,6 +31,8 @@ from cxr_audit.census.census import (
 )
 from cxr_audit.census.pixels import BINS, BITS
 from cxr_study.common.yaml_files import NeedError, describe_error
+from surgical_aggregation.aggregation.class_names import unfit
+from surgical_aggregation.aggregation.site_result import LARGEST_COUNT
 
 FORMAT = 1
 """Version of the JSON file."""
@@ -58,9 +60,11 @@ def _cells(*names: str) -> AfterValidator:
 
 
 def _bins(counts: Sequence[int]) -> Sequence[int]:
-    """Refuse a histogram with another number of bins."""
+    """Refuse a histogram with another number of bins, or an empty one."""
     if len(counts) != BINS:
         raise NeedError(f"{BINS} numbers", len(counts))
+    if not any(counts):
+        raise NeedError("a number above 0")
     return counts
 
 
@@ -75,7 +79,15 @@ def _hashes(values: Any) -> np.ndarray:
     return found
 
 
-_Count = Annotated[int, Field(ge=0, strict=True)]
+def _fit(name: str) -> str:
+    """Refuse a text from another site that cannot be a class name."""
+    if why := unfit(name):
+        raise ValueError(why)
+    return name
+
+
+_Name = Annotated[str, AfterValidator(_fit)]
+_Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT, strict=True)]
 _Counts = dict[str, _Count | None]
 
 
@@ -88,7 +100,7 @@ class SharedClass:
         read: Labels as read: images by `census.STATES`.
     """
 
-    uncertain: str
+    uncertain: _Name
     read: Annotated[_Counts, _cells(*STATES)]
 
 
@@ -115,11 +127,11 @@ class SharedCensus:
     min_count: _Count
     images: _Count
     patients: _Count | None
-    blank: str | None
+    blank: _Name | None
     views: Annotated[_Counts, _cells(*VIEW_NAMES)]
     sex: Annotated[_Counts, _cells(*SEXES)]
     age: Annotated[_Counts, _cells(*AGES)]
-    classes: dict[str, SharedClass]
+    classes: dict[_Name, SharedClass]
     intensity: Annotated[list[_Count], AfterValidator(_bins)] | None = None
     image_hashes: Annotated[np.ndarray, PlainValidator(_hashes)] | None = None
 
@@ -230,10 +242,23 @@ def read_shared(path: Path) -> SharedCensus:
         raise CensusError(
             f"{path}: needs a shared census, with 'format': {FORMAT}; this is something else."
         )
+    return checked(values, str(path))
+
+
+def checked(values: dict[str, Any], whose: str) -> SharedCensus:
+    """Validate a shared census from plain values.
+
+    Args:
+        values: As `SharedCensus.to_json` returns them.
+        whose: Whose it is, for the error.
+
+    Raises:
+        CensusError: They are not those of a census; names the place.
+    """
     try:
         return TypeAdapter(SharedCensus).validate_python(values)
     except ValidationError as problem:
-        raise CensusError(f"{path}: {describe_error(problem, values)}") from None
+        raise CensusError(f"{whose}: {describe_error(problem, values)}") from None
 
 
 def outcomes(census: SharedCensus, class_name: str) -> Cells:

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from cxr_audit.census.flare_counts import from_counts, from_flare_job, to_counts
+from cxr_audit.census.pixels import BINS
 from cxr_audit.census.shareable_census import CensusError, share
 
 
@@ -40,3 +41,13 @@ def test_another_file_is_refused_by_name(tmp_path, text):
         from_flare_job(path)
     with pytest.raises(CensusError, match=r"needs the counts of the job census, .* got Age"):
         from_counts("here", {"Age": 3})
+
+
+@pytest.mark.parametrize(("counts", "where"), [
+    ({"total: images": -5}, "key 'images'"), ({"label positive: Edema": 10**300}, "'positive'"),
+    ({f"intensity: {i}": 0 for i in range(BINS)}, "key 'intensity'"),
+    ({"uncertain zeros: \x1b[2K": 1}, r"key '\\x1b\[2K'"),
+])  # fmt: skip
+def test_what_no_site_can_have_counted_is_refused_with_the_sites_name(shared, counts, where):
+    with pytest.raises(CensusError, match=rf"site here: .*{where}"):
+        from_counts("here", to_counts(shared) | counts)
