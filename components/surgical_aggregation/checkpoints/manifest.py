@@ -264,10 +264,11 @@ def _facts(needs: dict[str, Any], has: dict[str, Any]) -> Any:
     return create_model("facts", **fields)
 
 
+_REFIT = _facts({"site": Text, "images": Count}, {})
 _CLASS = _facts({}, {
     "sites": Names, "last_round": Count | None, "rounds": list[tuple[Count, Count, Names]],
     "lacking": dict[Text, Literal["positive", "negative", "labelled"]],
-    "imported": _facts({"model_sha256": Text}, {}),
+    "imported": _facts({"model_sha256": Text}, {"refit": _REFIT}),
 })  # fmt: skip
 _COUNTS = ("round", "planned_rounds", "not_compared", "head_features", "hidden")
 _TEXTS = ("job", "candidate", "created", "version", "strategy", "site", "backbone")

@@ -131,9 +131,8 @@ def network_of(checkpoint: Checkpoint) -> Network:
             f"the model needs input {manifest['input']}; this version prepares {known}. Install "
             "the version that trained it."
         )
-    kernel = checkpoint.variables.get("hidden/kernel")
-    hidden = 0 if kernel is None else int(kernel.shape[1])
-    return Network(backbone, int(manifest["image_size"]), hidden)
+    kernel = checkpoint.variables.get("hidden/kernel", np.empty(0))
+    return Network(backbone, int(manifest["image_size"]), (0, *kernel.shape)[-1])
 
 
 def build(

@@ -54,6 +54,12 @@ def test_a_model_of_a_network_that_left_its_normalisation_out_is_refused():
         network_of(Checkpoint({}, before))
 
 
+@pytest.mark.parametrize(("shape", "hidden"), [((), 0), ((5,), 5), ((3, 5), 5)])
+def test_a_damaged_hidden_layer_is_left_to_the_check_of_shapes(shape, hidden):
+    damaged = Checkpoint({"hidden/kernel": np.ones(shape)}, Network("tiny_densenet", 32, 0).facts())
+    assert network_of(damaged).hidden == hidden
+
+
 @pytest.mark.parametrize("backbone", ["efficientnetb0", "mobilenetv3small"])
 def test_a_network_has_the_same_variables_however_many_were_built_before(backbone):
     from cxr_study.training.network import build

@@ -120,6 +120,10 @@ REFUSED = {
     "no text": (with_facts(site=["x" * 10**6]), f"{OTHER}site: needs a valid string; got"),
     "rounds": (of_class(rounds=[[1]]), f"{OTHER}classes: Mass: rounds: 0: 1: "),
     "imported": (of_class(imported={}), f"{OTHER}imported: model_sha256: "),
+    "refitted": (
+        of_class(imported={"model_sha256": "f", "refit": {"site": "a", "images": "<b>"}}),
+        f"{OTHER}imported: refit: images: ",
+    ),
     "validation": (with_facts(validation=None), f"{OTHER}validation: "),
     "contributed": (with_facts(contributed={"a": [[1]]}), f"{OTHER}contributed: a: 0: "),
     "history": (with_facts(history=[{"job": "a", "rounds": [1]}]), f"{OTHER}history: 0: rounds: "),
