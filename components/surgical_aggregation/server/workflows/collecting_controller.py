@@ -255,7 +255,6 @@ class CollectingController(Controller):
             job_sites.set_site(site, fl_ctx)
             reason = job_sites.declaration_fault(fl_ctx)
             if reason and site not in status.reasons:  # else at every request
-                status.reasons[site] = reason
                 asked = headers.REQUEST_REFUSED
                 announce(self, fl_ctx, site, status.task, status.round, reason, asked)
             job_sites.bind_declaration(fl_ctx)
@@ -327,7 +326,8 @@ class CollectingController(Controller):
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Record why results are refused, by whichever component."""
         super().handle_event(event_type, fl_ctx)
-        if event_type == headers.CONTRIBUTION_REFUSED and self._status:
+        refused = headers.CONTRIBUTION_REFUSED, headers.REQUEST_REFUSED
+        if event_type in refused and self._status:
             refusal = fl_ctx.get_prop(headers.REFUSAL)
             if refusal["task"] == self._status.task:
                 self._status.reasons.setdefault(refusal["site"], refusal["reason"])

@@ -250,6 +250,12 @@ class TestIdentity:
         ((_, site, reason),) = task.engine.announced
         assert site == "west" and reason.startswith("it declares ['Mass'], but declared")
 
+    def test_the_reason_of_a_long_declaration_is_short(self, start):
+        task = start(needed=2)
+        task.ask("west", classes=["Edema"])
+        task.ask("west", classes=["x" * 10**6])
+        assert 0 < len(task.controller._status.reasons["west"]) < 2_000
+
     def test_who_passes_for_another_is_refused_under_its_own_name(self, start, panics):
         task = start(needed=2, wait=600)
         for _ in range(5):
