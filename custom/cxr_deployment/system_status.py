@@ -77,7 +77,7 @@ def status_lines(session: FlareSession, places: Workspaces) -> Iterator[str]:
             reason = f": {job_watch.start_failure(meta)}"
         elif job_watch.is_orphaned(meta, started):
             reason = _ORPHANED
-        yield f"{meta['job_id']}  {one_line(meta['name'])}  {status}{reason}"
+        yield f"{meta['job_id']}  {one_line(str(meta['name']))}  {status}{reason}"
 
 
 def _free(folder: Path) -> str:
