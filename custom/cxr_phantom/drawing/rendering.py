@@ -1,8 +1,11 @@
 """From findings to pictures: the view, and how a site's machines turn density into a picture."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from cxr_phantom.drawing.anatomy import Anatomy
 from cxr_phantom.drawing.canvas import axes, blur, edge, pick, smooth_noise, uniform
@@ -28,45 +31,33 @@ class Device:
         share: Share of the site's examinations.
         view: Of its frontal pictures, "PA" or "AP".
         attenuation: Brightness gained per unit of density; low values make a soft, grey picture.
-        window: Density-independent brightness mapped to black and to white.
+        black: Density-independent brightness mapped to black.
+        white: The same for white.
         scatter: Veiling glare, as a share of the picture's brightness.
         blur: 0 for none to 1 for about a pixel; below 0 it enhances edges.
         noise: Standard deviation of the grain, as a share of the brightness range.
         border: Widest collimation border, in picture units.
-        markers: Texts that may appear in the upper corners.
+        markers: Texts that may appear in the upper corners, by blanks.
     """
 
     share: float
     view: str
     attenuation: float
-    window: tuple[float, float]
+    black: float
+    white: float
     scatter: float
     blur: float
     noise: float
     border: float
-    markers: tuple[str, ...]
+    markers: str
 
 
-SITES = {
-    "nih": (
-        Device(0.38, "PA", 1.35, (0.24, 0.97), 0.02, 0.0, 0.008, 0.0, ("L",)),
-        Device(0.22, "PA", 1.25, (0.22, 0.95), 0.03, 0.15, 0.011, 0.04, ("L",)),
-        Device(0.4, "AP", 1.3, (0.24, 0.96), 0.03, 0.1, 0.011, 0.0, ("L",)),
-    ),
-    "chexpert": (
-        Device(0.15, "PA", 0.85, (0.06, 0.95), 0.14, 0.8, 0.026, 0.14, ("R",)),
-        Device(0.5, "AP", 0.75, (0.02, 0.96), 0.18, 0.95, 0.03, 0.18, ("R", "PORT")),
-        Device(0.35, "AP", 0.7, (0.0, 0.9), 0.2, 1.0, 0.034, 0.22, ("PORT",)),
-    ),
-    "mimic": (
-        Device(0.4, "PA", 1.0, (0.12, 0.9), 0.06, -0.5, 0.018, 0.06, ("R",)),
-        Device(0.35, "AP", 1.0, (0.1, 0.88), 0.1, -0.3, 0.024, 0.08, ("R", "AP")),
-        Device(0.25, "AP", 0.88, (0.1, 0.98), 0.08, 0.5, 0.03, 0.1, ("AP",)),
-    ),
+_DEVICES = pd.read_csv(Path(__file__).with_name("devices.csv"), comment="#", index_col="site")
+SITES: Mapping[str, tuple[Device, ...]] = {
+    str(site): tuple(Device(**line) for line in lines.to_dict("records"))
+    for site, lines in _DEVICES.groupby("site", sort=False)
 }
-"""Site -> its machines.
-
-Shares of the views: NIH 67,310 PA of 112,120; CheXpert 29,420 PA of 191,010; MIMIC about 2 in 5."""
+"""Site -> its machines."""
 
 
 def choose_devices(site: str, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -188,11 +179,11 @@ def expose(density: np.ndarray, device: Device, rng: np.random.Generator) -> np.
     film += device.blur * (blur(film) - film)
     glare = device.scatter * (1 + 0.3 * smooth_noise(rng, n, size, 2))
     film += glare * (film.mean(axis=(1, 2), keepdims=True) - film + 0.3)
-    low, high = device.window
-    film = (film - low - uniform(rng, n, -0.03, 0.03)) / (high - low) * uniform(rng, n, 0.94, 1.06)
+    film = film - device.black - uniform(rng, n, -0.03, 0.03)
+    film = film / (device.white - device.black) * uniform(rng, n, 0.94, 1.06)
     film += device.noise * blur(rng.standard_normal(film.shape, dtype=np.float32)) * 1.9
     film = np.clip(film, 0, 1)
-    for text in device.markers:
+    for text in device.markers.split():
         film = np.maximum(film, _marker(text, n, size, rng))
     film *= _collimation(device.border, n, size, rng)
     return (film * np.float32(255) + np.float32(0.5)).astype(np.uint8)
