@@ -151,13 +151,10 @@ def _line(values: Mapping[str, str]) -> Published:
     """A line of the csv with its types."""
     row = Row(values["method"], values["strategy"])
     where = (values[name] for name in ("model", "test", "group"))
-    figures: dict[str, Any] = {
+    printed: dict[str, Any] = {
         name: float(values[name]) if values[name] else None
         for name in ("auroc", "sd", "low", "high", "bce")
     }
-    return Published(
-        **{name: values[name] for name in ("source", "table", "study", "mark", "p")},
-        place=Place(values["scenario"], row, *where),
-        classes=int(values["classes"]),
-        **figures,
-    )
+    printed |= {name: values[name] for name in ("source", "table", "study", "mark", "p")}
+    place = Place(values["scenario"], row, *where)
+    return Published(place=place, classes=int(values["classes"]), **printed)
