@@ -54,7 +54,7 @@ class Device:
 
 _DEVICES = pd.read_csv(Path(__file__).with_name("devices.csv"), comment="#", index_col="site")
 SITES: Mapping[str, tuple[Device, ...]] = {
-    str(site): tuple(Device(**line) for line in lines.to_dict("records"))
+    str(site): tuple(Device(*line) for line in lines.itertuples(index=False))
     for site, lines in _DEVICES.groupby("site", sort=False)
 }
 """Site -> its machines."""
