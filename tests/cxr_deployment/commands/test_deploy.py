@@ -247,7 +247,7 @@ class TestJobs:
             folder = tmp_path / "checkpoints" / job
             folder.mkdir(parents=True)
             (folder / "last.npz").write_bytes(bytes(3 * 2**20))
-        facts = {"name": "surgical", "status": "RUNNING", "submitter_name": "lead"}
+        facts = {"name": "surgical\x1b[2J", "status": "RUNNING", "submitter_name": "lead"}
         (folder / "meta").write_text(json.dumps(facts))
         return tmp_path
 
@@ -255,7 +255,7 @@ class TestJobs:
         output = answer("deploy", "jobs", kit)
         left = "3.0 MB 0.0 days"
         assert [" ".join(line.split()) for line in output.splitlines()] == [
-            f"{FIRST} {left}", f"{SECOND} {left} surgical RUNNING lead running: stays",
+            f"{FIRST} {left}", rf"{SECOND} {left} surgical\x1b[2J RUNNING lead running: stays",
         ]  # fmt: skip
         assert len([*kit.glob("checkpoints/*")]) == 2
 
