@@ -103,9 +103,9 @@ def real_short():
     return real(SHORT)
 
 
-def real_sites():
+def real_sites(study="real"):
     """What each site has on its own findings, and on each with enough patients, and alone."""
-    found = _over_folds()
+    found = _over_folds(study)
     groups = [group for row, other, group in found if (row, other) == (RECOMMENDED, ALONE)]
     own = [group for group in groups if group.startswith("own, ")]
     pairs = (ALONE, None), (RECOMMENDED, ALONE), (PUBLISHED, ALONE)
@@ -231,6 +231,27 @@ def real_rounds():
         rows.append([title, *(_cell(found, *each) for each in of)])
     head = ["the model", "published", "minus the first line", "alone"]
     return table([*head, "published minus alone"], rows)
+
+
+LATE = {
+    "published: batch norm frozen": PUBLISHED,
+    "**`recommended`**": RECOMMENDED,
+    "alone, batch norm frozen": "individual fedbn+",
+    "alone, as `recommended`": ALONE,
+}
+
+
+def real_late():
+    """Published, `recommended` and alone, where training is not stopped early."""
+    found = _over_folds("real-rounds")
+    columns = (None, "own"), (PUBLISHED, "own"), (ALONE, "own"), (None, "elsewhere, few")
+    rows = [[title, *(_cell(found, row, *of) for of in columns)] for title, row in LATE.items()]
+    head = ["", "own findings", "minus published", "minus alone, as `recommended`"]
+    return table([*head, "others' findings"], rows)
+
+
+def real_late_sites():
+    return real_sites("real-rounds")
 
 
 # --- on drawings: means over both sites' test patients, over seeds -------------------------------
@@ -433,7 +454,8 @@ def many_sites():
 TABLES = {
     make.__name__.replace("_", " "): make
     for make in (
-        *(real, real_short, real_sites, real_pairs, real_factors, real_last, real_rounds, real_128),
+        *(real, real_short, real_sites, real_pairs, real_factors, real_last, real_late, real_128),
+        *(real_late_sites, real_rounds),
         *(drawings, finalists, preset, noise, methods, converged, many_sites),
     )
 }

@@ -101,7 +101,8 @@ def notices(summary: Summary) -> Iterator[Notice]:
             f"The record of {format_rounds(spans(lost))} is not at hand: it is that of an earlier "
             "run, or of a job that was lost with its server. The curves lack these rounds.",
         )
-    best = None if summary.best.made else summary.best.round  # made of rounds, it is of none
-    if len(summary.rounds) > 1 and best == summary.rounds[-1].round:
-        text = "The last model is the best one, so more rounds may still improve it."
+    losses = [entry.mean_validation_bce for entry in summary.rounds]
+    measured = [loss for loss in losses if loss is not None]
+    if len(measured) > 1 and losses[-1] == min(measured):
+        text = "The validation loss is smallest after the last round: more rounds may improve it."
         yield Notice("Not yet converged.", text)

@@ -79,6 +79,7 @@ def test_phantom_data_come_first_then_small_test_sets_and_undefined_aurocs(summa
 
 
 ROUND = Round(1, 0.25, {"nih": SUMMARY.rounds[1].sites["nih"]})
+FIRST = replace(SUMMARY.rounds[0], mean_validation_bce=0.3)
 SAME = tuple(replace(row, auroc=0.5) for row in SUMMARY.test)
 
 
@@ -86,9 +87,10 @@ SAME = tuple(replace(row, auroc=0.5) for row in SUMMARY.test)
     ({"refusals": (RefusedResult(1, "nih", "NaN"),)}, "Results left out.", "continued without 1"),
     ({"contributions": {"nih": Contribution(((0, 1),)), "chexpert": Contribution(((0, 0),))}},
      "Missing site.", "chexpert is not in round 1;"),
-    ({"rounds": (SUMMARY.rounds[0], ROUND)}, "Not yet converged.", "The last model is the best"),
-    ({"rounds": (SUMMARY.rounds[0], ROUND), "best": replace(SUMMARY.best, made="average")},
-     "Not yet converged.", None),
+    ({"rounds": (FIRST, ROUND), "best": replace(SUMMARY.best, made="average")},
+     "Not yet converged.", "is smallest after the last round"),
+    ({"rounds": (replace(FIRST, mean_validation_bce=0.2), ROUND)}, "Not yet converged.", None),
+    ({"rounds": (replace(FIRST, mean_validation_bce=None), ROUND)}, "Not yet converged.", None),
     ({"planned_rounds": 6}, "Not finished.", "2 of 6 rounds were made. surgagg continue"),
     ({"planned_rounds": 6, "stopped_early": True}, "Not finished.", None),
     ({"test": SAME}, "A constant model.", "the model gives every image the same"),
