@@ -104,5 +104,5 @@ def notices(summary: Summary) -> Iterator[Notice]:
     losses = [entry.mean_validation_bce for entry in summary.rounds]
     measured = [loss for loss in losses if loss is not None]
     if len(measured) > 1 and losses[-1] == min(measured):
-        text = "The validation loss is smallest after the last round: more rounds may improve it."
+        text = "The validation loss is smallest after the last round: more rounds may help."
         yield Notice("Not yet converged.", text)

@@ -88,7 +88,7 @@ SAME = tuple(replace(row, auroc=0.5) for row in SUMMARY.test)
     ({"contributions": {"nih": Contribution(((0, 1),)), "chexpert": Contribution(((0, 0),))}},
      "Missing site.", "chexpert is not in round 1;"),
     ({"rounds": (FIRST, ROUND), "best": replace(SUMMARY.best, made="average")},
-     "Not yet converged.", "is smallest after the last round"),
+     "Not yet converged.", "is smallest after the last round: more"),
     ({"rounds": (replace(FIRST, mean_validation_bce=0.2), ROUND)}, "Not yet converged.", None),
     ({"rounds": (replace(FIRST, mean_validation_bce=None), ROUND)}, "Not yet converged.", None),
     ({"planned_rounds": 6}, "Not finished.", "2 of 6 rounds were made. surgagg continue"),
