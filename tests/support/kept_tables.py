@@ -91,16 +91,11 @@ REAL = {
     "alone, statistics frozen": "individual fixbn extras",
     "alone, initial body, head fitted": "individual fedbn+ columns",
 }
-SHORT = [*list(REAL)[:2], *list(REAL)[5:7], list(REAL)[8]]
 
 
-def real(titles=tuple(REAL)):
-    rows = _against(_over_folds(), {title: REAL[title] for title in titles}, PUBLISHED)
+def real():
+    rows = _against(_over_folds(), REAL, PUBLISHED)
     return table(["", "own findings", "minus published", "others' findings"], rows)
-
-
-def real_short():
-    return real(SHORT)
 
 
 def real_sites(study="real"):
@@ -454,7 +449,7 @@ def many_sites():
 TABLES = {
     make.__name__.replace("_", " "): make
     for make in (
-        *(real, real_short, real_sites, real_pairs, real_factors, real_last, real_late, real_128),
+        *(real, real_sites, real_pairs, real_factors, real_last, real_late, real_128),
         *(real_late_sites, real_rounds),
         *(drawings, finalists, preset, noise, methods, converged, many_sites),
     )
