@@ -1,9 +1,12 @@
 """Help, version and refusals wait for nothing that takes long to import."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 JOBS = Path(__file__).parents[3] / "jobs"
 
@@ -102,6 +105,34 @@ for words in json.loads(sys.argv[2]):
     call(*words.split())
 print(json.dumps(found_at))
 """
+
+DROPPED = """
+import os, signal, sys, time
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "cxr_study.cli.main":
+            InCallback()
+            time.sleep(9)
+
+class InCallback:
+    def __del__(self):
+        os.kill(os.getpid(), int(sys.argv[1]))
+        time.sleep(0.1)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cxr_study.cli import start
+sys.meta_path.insert(0, Finder())
+start()
+"""
+"""A signal that arrives amid an import, where Python drops what its handler raises."""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_amid_an_import_ends_it(sent):
+    call = [sys.executable, "-c", DROPPED, str(int(sent))]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout + done.stderr) == (128 + sent, "")
 
 
 def test_neither_help_nor_version_nor_a_refusal_imports_anything_slow(tmp_path):
