@@ -230,7 +230,7 @@ def real_rounds():
 
 LATE = {
     "published: batch norm frozen": PUBLISHED,
-    "**`recommended`**": RECOMMENDED,
+    "`recommended`": RECOMMENDED,
     "alone, batch norm frozen": "individual fedbn+",
     "alone, as `recommended`": ALONE,
 }
