@@ -32,7 +32,7 @@ from cxr_audit.census.census import (
 from cxr_audit.census.pixels import BINS, BITS
 from cxr_study.common.yaml_files import NeedError, describe_error
 from surgical_aggregation.aggregation.class_names import unfit
-from surgical_aggregation.aggregation.site_result import LARGEST_COUNT
+from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, Limits
 
 FORMAT = 1
 """Version of the JSON file."""
@@ -57,6 +57,13 @@ def _cells(*names: str) -> AfterValidator:
         return {name: cells[name] for name in names}
 
     return AfterValidator(check)
+
+
+def _few(classes: Mapping[str, object]) -> Mapping[str, object]:
+    """Refuse more classes than a site may train."""
+    if len(classes) > Limits.site_classes:
+        raise NeedError(f"at most {Limits.site_classes} classes", len(classes))
+    return classes
 
 
 def _bins(counts: Sequence[int]) -> Sequence[int]:
@@ -117,7 +124,7 @@ class SharedCensus:
         views: View -> images.
         sex: Sex -> images.
         age: Decade -> images.
-        classes: Class -> its labels.
+        classes: Class -> its labels; at most as many as a site may train.
         intensity: Pixels of `pixels.PER` in each bin of grey values; None where not shared.
         image_hashes: See `pixels`, sorted, so that their order reveals nothing; None where not
             shared. Anyone who has a picture can find out from them whether the site has it.
@@ -131,7 +138,7 @@ class SharedCensus:
     views: Annotated[_Counts, _cells(*VIEW_NAMES)]
     sex: Annotated[_Counts, _cells(*SEXES)]
     age: Annotated[_Counts, _cells(*AGES)]
-    classes: dict[_Name, SharedClass]
+    classes: Annotated[dict[_Name, SharedClass], AfterValidator(_few)]
     intensity: Annotated[list[_Count], AfterValidator(_bins)] | None = None
     image_hashes: Annotated[np.ndarray, PlainValidator(_hashes)] | None = None
 

@@ -73,6 +73,8 @@ def test_labels_follow_policy_and_blank(shared, read, policy, blank, becomes, sh
     (lambda v: v.update(images=-1), "key 'images' needs a number of 0 or more; got -1"),
     (lambda v: v["sex"].pop("F"), "key 'sex' needs the cells F, M, unknown"),
     (lambda v: v["classes"].update(Edema=3), "key 'Edema' needs lines 'key: value'; got 3"),
+    (lambda v: v["classes"].update({f"Class {n}": v["classes"]["Edema"] for n in range(1000)}),
+     "key 'classes' needs at most 1000 classes; got 1002"),
     (lambda v: v["intensity"].pop(), "key 'intensity' needs 32 numbers; got 31"),
 ])  # fmt: skip
 def test_what_is_written_is_read_again_and_other_forms_refused(shared, tmp_path, change, message):
