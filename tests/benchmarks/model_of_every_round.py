@@ -8,7 +8,6 @@ with an average or refitted columns chooses among more, so no rule is applied to
 train alone choose each its own.
 """
 
-import re
 import shutil
 import sys
 import threading
@@ -202,13 +201,12 @@ def compare(study, runs, data, folder, csv):
     plain = [run for run in finished if run.row.strategy in STRATEGIES]
     made = [each for run in plain for each in tested(run, folder)]
     found = across_folds(gather(study, [*finished, *made], folder), data.folds, processes=2)
-    ruled = "(" + "|".join(map(re.escape, sorted(RULES, key=len, reverse=True))) + ")$"
-    rule, other = (
-        found[each].str.extract(ruled, expand=False).fillna("")
-        for each in ("strategy", "other_strategy")
-    )
-    same = (found["method"] == found["other_method"]) | (rule == other)
-    found[(found["other_method"] == "") | same].to_csv(
+    rules = {run.row.strategy: run.what["rule"] for run in made}
+    rule, other = (found[each].map(rules).fillna("") for each in ("strategy", "other_strategy"))
+    compared = (found["method"] == found["other_method"]) | (rule == other)
+    wanted = (found["other_method"] == "") | compared
+    single = found["group"].str.contains(": ")  # findings of a site, of the runs' own choice alone
+    found[wanted & ((rule + other == "") | ~single)].to_csv(
         csv, index=False, float_format="%.6g", lineterminator="\n"
     )
 
