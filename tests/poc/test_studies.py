@@ -36,7 +36,7 @@ CUT = {
     **STUDY, "factor": "sites", "scenarios": [{"name": "2", "cut": "nih", "sites": 2}],
     "quick": ["2"], "methods": {"surgical": ["fedbn+"], "complete": ["fedbn+"]},
 }  # fmt: skip
-ROUNDS = 3
+ROUNDS = 4
 MODELS = "killed/runs/*/*/part-*/server/simulate_job/models/last.npz"
 RECORDS = "killed/runs/*/*/part-*/server/simulate_job/run_record.jsonl"
 
@@ -52,15 +52,24 @@ def command(home, data):
 
 
 def kill_after_a_round(process, home):
-    """Kill the study after a round of its run; returns processes that survived."""
+    """Kill the study after a round of its run; returns processes that survived.
+
+    The simulator is suspended first, so that it makes no more rounds before it is ended.
+    """
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         assert process.poll() is None, process.stdout.read()
-        if any('"event": "round"' in record.read_text() for record in home.glob(RECORDS)):
+        rounds = any('"event": "round"' in record.read_text() for record in home.glob(RECORDS))
+        if rounds and any(home.glob(MODELS)):
             break
         time.sleep(0.05)
-    family = psutil.Process(process.pid).children(recursive=True)
-    assert family
+    study = psutil.Process(process.pid)
+    family, runs = study.children(recursive=True), study.children()
+    simulator = [member for member in family if member not in runs]
+    assert simulator
+    for member in simulator:
+        with suppress(psutil.NoSuchProcess):
+            member.suspend()
     process.send_signal(signal.SIGKILL)
     process.communicate()
     return psutil.wait_procs(family, timeout=60)[1]
