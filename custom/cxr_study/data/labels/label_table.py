@@ -87,8 +87,10 @@ def describe_one_sided(table: pd.DataFrame) -> list[str]:
         table: Labels to train with, after the policies: the rows of the training split.
 
     Returns:
-        A line for each such class.
+        A line for each such class; none where no row is to be trained with, as in a test set.
     """
+    if table.empty:
+        return []
     from surgical_aggregation.aggregation import one_sided as sides  # imports NumPy
 
     names = classes(table)

@@ -15,3 +15,4 @@ def test_classes_without_a_positive_or_a_negative_are_named():
         "Hernia: no positive training image, so it would predict no for every image",
         "Nodule: no labelled training image, so no job can train it; leave it out",
     ]
+    assert describe_one_sided(table.head(0)) == []  # of a test set
