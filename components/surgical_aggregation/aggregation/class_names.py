@@ -102,7 +102,9 @@ def resemblance(name: str, other: str) -> str | None:
     if re.findall(r"\d+", name) != re.findall(r"\d+", other):
         return None
     letters = difflib.SequenceMatcher(None, _letters(name), _letters(other))
-    return "nearly the same spelling" if letters.ratio() >= _LOOK_ALIKE else None
+    bounds = (letters.real_quick_ratio, letters.quick_ratio)  # from above, and fast
+    alike = all(ratio() >= _LOOK_ALIKE for ratio in (*bounds, letters.ratio))
+    return "nearly the same spelling" if alike else None
 
 
 def _letters(name: str) -> str:
