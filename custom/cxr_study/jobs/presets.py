@@ -100,7 +100,7 @@ PRESETS: Mapping[str, Preset] = {
     # Real images, without flips or strong distortions.
     # CheXpert's own rate of 1e-4 (Irvin et al., AAAI 2019), and a head that is warmed up until it
     # stops changing. Early stopping is late: after four rounds it costs a federation more than a
-    # site alone (docs/explanation/results.md, "Which round's model").
+    # site alone (docs/explanation/results.md, "Without early stopping").
     "radiology": Preset(
         {
             **_NETWORK,
